@@ -8,7 +8,12 @@ from types import FrameType
 
 
 def start(prog_name: str | None = None) -> None:
-    """Run the command as its own process; from the first import on, an interrupt prints one line and exits."""
+    """Run the command `linspec` in the current process, which has no other purpose; no process is started.
+
+    Ctrl-C therefore ends the process at once, even during the imports, with the line "Interrupted." and exit status
+    130. Later the handlers of `linspec.cli.interrupts` act instead, for example during a solve. Nothing is changed if
+    the process ignores Ctrl-C, as under nohup, or if other code has set a handler.
+    """
     ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored, as by nohup
     if ours:
         signal.signal(signal.SIGINT, _quit)
@@ -18,7 +23,10 @@ def start(prog_name: str | None = None) -> None:
 
 
 def _quit(_: int, __: FrameType | None) -> None:
-    """Exit as `linspec.cli.interrupts` does, while that module is not imported yet."""
+    """Handle Ctrl-C: write "Interrupted." to standard error and end the process at once with exit status 130.
+
+    The handler is used until `linspec.cli` is imported, which sets its own (`linspec.cli.interrupts`).
+    """
     try:
         os.write(2, b"Interrupted.\n")
     finally:

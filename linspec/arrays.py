@@ -61,7 +61,10 @@ _DTYPE_NAMES = (
 
 
 COPIED_ENTRIES = 1 << 25
-"""Most entries of an array on a device that are copied at once where only a contiguous copy can be read fast."""
+"""Largest number of entries that `largest_magnitude` copies at once (at least one row).
+
+It copies an array that is not NumPy's before it reads the entries, because CuPy reads a view with gaps slowly.
+"""
 
 LEAST_SQUARE = 1e-280
 """Sum of squares below which digits may be lost by underflow."""
@@ -505,7 +508,7 @@ class Home:
 
     @classmethod
     def of(cls, x: Array) -> Home:
-        """The home of the array `x` itself."""
+        """The library and device of the array `x`; `HOST` for a NumPy array."""
         return HOST if isinstance(x, np.ndarray) else cls(namespace(x), device_of(x))
 
     @property
@@ -604,7 +607,8 @@ class Home:
         ----------
         V : array of shape (p, k)
         squares : numpy.ndarray of shape (k,), optional
-            Their squares, if they were already transferred together with other results.
+            The sum of squares of each column of V, if it is already known on the host. By default the sums are
+            computed here and transferred to the host.
 
         Returns
         -------
@@ -771,7 +775,10 @@ def all_finite(x: Array) -> bool:
 
 @at_home
 def largest_magnitude(x: Array) -> float:
-    """The largest |entry|, in two readings and without a copy of more than some rows.
+    """The largest absolute value of the entries: the larger of the maximum and of minus the minimum.
+
+    So the entries are read twice, and no array of absolute values is formed. Arrays of libraries other than NumPy are
+    copied, some rows at a time: a copy has at most `COPIED_ENTRIES` entries, or one row.
 
     Parameters
     ----------
@@ -825,7 +832,8 @@ def triangular_factor(M: Array) -> Array:
 def symmetric_inverse(G: Array) -> Array:
     """The inverse of a small positive definite matrix, computed on its device without waiting for it.
 
-    A singular matrix raises no error: the entries are then NaN, infinite, or only rounding.
+    If the matrix is singular, no error is raised. The entries of the result are then NaN, infinite, or without a
+    correct digit.
 
     Parameters
     ----------
@@ -852,7 +860,10 @@ def symmetric_inverse(G: Array) -> Array:
 
 
 def _unchecked_inverse(M: Array) -> Array:
-    """Compute an inverse without a check for failure, after which entries are NaN or invalid."""
+    """Compute the inverse of M; raise no error if M is singular.
+
+    For a singular M, CuPy and torch return invalid numbers; for other libraries every entry of the result is NaN.
+    """
     if compat.is_cupy_array(M):
         import cupyx
 

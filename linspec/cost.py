@@ -65,20 +65,33 @@ EIGEN = 4.0
 tridiagonal form, 4/3 for divide and conquer, 4/3 for the back transformation."""
 
 READING = 16
-"""Number of operations that take as long as reading one entry for a product with a thin block."""
+"""Cost of reading one stored entry, in operations at the rate of the product (`SPARSE_RATE` or `DENSE_RATE`).
+
+`sweeps_estimate` adds it to the operations of the arithmetic: four for each stored entry and each column of the block.
+"""
 
 ASSUMED_ROWS = 10**6
 """The assumed number of rows of a stream until its rows have been counted."""
 
 WORTH_SAMPLING = 2**22
-"""Number of pairs above which the number of entries of the sparse Gram matrix is estimated."""
+"""Number of pairs (`Sizes.pairs`) above which the number of entries of the sparse Gram matrices is estimated.
+
+For fewer pairs there is no estimate: the number of pairs itself, an upper limit, is used instead.
+"""
 
 MOMENTS_SHARE = 3 / 8
-"""Fraction of the available memory that Gram matrices may take; linspec takes at most one half in all."""
+"""Fraction of the free memory (`Home.free_memory`) that the Gram matrices of `linspec.Moments` may take.
+
+The automatic choice of a solver admits one half of the free memory for all arrays of the solver, Gram matrices
+included.
+"""
 
 ALWAYS_AVAILABLE = 2**22
-"""Bytes of moments below which available memory is not queried: for small problems that takes longer than the choice of
-a form."""
+"""Number of bytes that are always assumed to be free.
+
+If the fastest form of `linspec.Moments` needs fewer bytes, `moments_form` does not query the free memory: for a small
+problem the query would take longer than all other steps of the choice.
+"""
 
 EXPECTED_PRODUCTS = 60
 """The expected number of products with the moments in an iterative method."""
@@ -91,7 +104,8 @@ class Estimate:
     Parameters
     ----------
     seconds : float
-        Time on one ordinary core, or on the workers that share the rows and one core.
+        Time on one ordinary core. If several workers share the rows (`Sizes.workers`): the time in which all workers
+        together do the work on the rows, plus the time of the other work on one core.
     bytes : float
         Peak memory, in addition to the data.
     note : str, default ""
@@ -117,15 +131,18 @@ class Estimate:
 class Sizes:
     """The sizes of some views, from which estimates are made.
 
+    X is the first view, and Y all other views side by side. The Gram matrices are XᵀX, YᵀY and the cross matrix XᵀY.
+
     Parameters
     ----------
     n, p, q : int
-        The numbers of rows, of columns of the first view, and of columns of the others together (0 without any).
+        The number of rows, the number of columns of X, and the number of columns of Y (0 if there is one view).
     nnz : int
-        The number of stored entries of all views.
+        The number of stored entries of all views together.
     pairs : int or None
-        The number of pairs of entries in the same row, over all Gram matrices. It is the cost of the sparse Gram
-        matrices, and an upper limit of their entries. None if a view is not sparse.
+        The number of multiply-adds that form the Gram matrix of each view and the cross matrix of each two views as
+        sparse matrices. A multiply-add belongs to a pair of stored entries in the same row. The number is also an upper
+        limit of the number of entries of these matrices. None if a view is not sparse.
     k : int
         The number of columns of the blocks.
     readable : bool
@@ -205,7 +222,10 @@ class Sizes:
 
     @property
     def scattered(self) -> bool:
-        """Whether the stored entries are fewer than rows times columns."""
+        """Whether every view is sparse, or all views together have fewer stored entries than n p.
+
+        True for sparse views even if they store every entry.
+        """
         return self.sparse or self.nnz < self.n * self.p
 
 
@@ -321,7 +341,9 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
 
 
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
-    """The fastest form of `linspec.Moments` that fits into its share of the memory, and its cost.
+    """The fastest form of `linspec.Moments` that fits into `MOMENTS_SHARE` of the free memory, and its estimate.
+
+    A form that needs less than `ALWAYS_AVAILABLE` always fits. If no form fits, the form is "implicit".
 
     Parameters
     ----------
@@ -348,15 +370,18 @@ def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estima
 
 
 def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
-    """The cost of products of AᵀA with a block of `sizes.k` columns, and of the algebra between them.
+    """The cost of products of AᵀA with blocks of `sizes.k` columns, and of the dense algebra after each product.
+
+    The dense algebra works on p x k blocks, for example to make their columns orthonormal.
 
     Parameters
     ----------
     sizes : Sizes
     products : int
-        The expected number of iterations.
+        The expected number of products, usually one in each iteration.
     spare : int, default 0
-        The number of columns of one additional product, a sketch.
+        The number of columns of the block in one additional product, such as a random sketch before the iterations.
+        The estimate includes the reading of the data for this product even if the number is 0.
 
     Returns
     -------
@@ -384,10 +409,11 @@ def sparse_gram_is_cheaper(sizes: Sizes) -> bool:
 
 
 def gram_seconds(sizes: Sizes) -> float:
-    """The seconds to form the dense Gram matrices of readable data, on their shorter side.
+    """The seconds to form the dense Gram matrices of readable data; if p > n, the n x n matrix AAᵀ instead.
 
-    Sparse rows are made dense in blocks, whatever the number of their entries; or the pairs of entries are multiplied.
-    For wide sparse data the pairs are not counted, but bounded: an entry is in at most n pairs.
+    For sparse data the faster of two ways is assumed: blocks of rows are made dense and multiplied, or the pairs of
+    stored entries are multiplied. The number of pairs is `Sizes.pairs` if p ≤ n. If p > n the pairs of AAᵀ are not
+    counted, and an upper limit is used: each stored entry is in at most n pairs.
 
     Parameters
     ----------

@@ -57,7 +57,10 @@ TOPICAL = 0.1
 """The fraction of the words of a view that belong to topics; the most frequent hundredth of all words never do."""
 
 FEWEST = 20
-"""The smallest number of columns of a view for each topic; at least two of them belong to the topic."""
+"""Smallest number of columns that a view must have for each topic.
+
+`TOPICAL` of all columns belong to topics, so that each topic has at least two columns.
+"""
 
 ROWS_AT_ONCE = 2**14
 """Number of rows that are drawn together."""
@@ -348,10 +351,12 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
 
     Every row has one of `shared` topics, and all topics are equally frequent. With a probability that is the
     strength of the topic, a word of the row belongs to the topic; otherwise it is any word. The frequencies
-    of words follow a power law. Given the topics, the views are independent. So there is one large
-    correlation for each topic (for uncentred data one of them is that of the means), and the other
-    correlations are due to chance. With the defaults, a ridge of 50 and no centring, the twentieth correlation
-    is above 0.8. After a permutation of the rows of one view it is below 0.6.
+    of words follow a power law. Given the topics, the views are independent.
+
+    Without centring there are `shared` large correlations: one belongs to the column means, and shared - 1 to the
+    differences between topics. With centring only these shared - 1 are large. All other correlations are due to chance.
+    With the defaults, a ridge of 50 and no centring, the twentieth correlation is above 0.8. After a permutation of the
+    rows of one view it is below 0.6.
 
     Parameters
     ----------
@@ -463,7 +468,10 @@ def _rotated(rng: np.random.Generator, n: int, singular_values: HostArray, sigma
 
 
 def _orthonormal(rng: np.random.Generator, n: int, p: int) -> HostArray:
-    """Draw orthonormal columns from the Haar distribution, which requires a positive diagonal of R."""
+    """Draw n x p orthonormal columns from the Haar (uniform) distribution.
+
+    They are Q of the factorisation QR of a Gaussian matrix, with the signs that make the diagonal of R positive.
+    """
     Q, R = np.linalg.qr(rng.standard_normal((n, p)))
     turned: HostArray = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
     return turned

@@ -102,7 +102,10 @@ class AmbiguousName(LinspecError, LookupError):
 
 
 class BrokenPlugin(LinspecError, ImportError):
-    """A registered target cannot be imported, or is not what its record promises.
+    """A plugin violates its contract.
+
+    For example, the class of a solver cannot be imported from the path in its record (`target` of `SolverSpec`), this
+    class is no solver, or the solver returns arrays of a wrong shape.
 
     Examples
     --------
@@ -284,7 +287,10 @@ class ClusterLost(LinspecError, RuntimeError):
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` or ``max_seconds`` is too small for the set-up; for passes, the message gives the least number.
+    """``max_passes`` is too small for set-up and certificate, or ``max_seconds`` ends before there is a first iterate.
+
+    For ``max_passes`` the message states the smallest number that is enough. For ``max_seconds`` no such number is
+    known; the message states where the time ended.
 
     Examples
     --------
@@ -357,7 +363,11 @@ class InvalidFile(LinspecError, ValueError):
 
 
 class NoSuitableSolver(LinspecError, ValueError):
-    """Automatic choice found no solver that fits the problem and the machine.
+    """No solver fits the problem and the memory of the machine.
+
+    Automatic choice ("auto") raises this error if the data allow no solver, or if every solver would need more than
+    half of the available memory. For a named solver, or a method that holds matrices in memory, the error means that
+    the estimated memory is not available.
 
     Examples
     --------

@@ -65,7 +65,10 @@ _KINDS = {
     **dict.fromkeys([("pyarrow", "Array"), ("pyarrow", "ChunkedArray")], "series"),
     ("polars", "LazyFrame"): "lazy",
 }
-"""Kinds of objects ("frame", "series" or "lazy"), by the library and the name of one of their classes."""
+"""Map from pairs (library, name of a class) to the kind of object: "frame", "series" or "lazy".
+
+An object has this kind if the class is its own or one of its base classes.
+"""
 
 NAMED = 5
 """Most columns that a message names."""
@@ -192,9 +195,10 @@ def column_names_of(x: Any) -> tuple[str, ...] | None:
 
 
 def index_of(native: Any) -> Any:
-    """The index of a pandas frame or series, also one that only counts the rows, or the row labels of an operator.
+    """The row labels of some data.
 
-    None for data without labels.
+    For a pandas frame or series: its index, even if this is a RangeIndex, the row numbers. For an operator:
+    `row_index`, or `row_names` if `row_index` is None. `RowNames` are returned unchanged. None for data without labels.
     """
     if isinstance(native, RowNames):
         return native
@@ -542,12 +546,15 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
     Parameters
     ----------
     found, wanted : sequence of str or None
-    what, of : str
-        The names, in messages, of the data and of the source of the wanted names.
+    what : str
+        The name, in messages, of the data whose columns are `found`.
+    of : str
+        The name, in messages, of the data whose columns are `wanted`.
 
     Raises
     ------
     InvalidProblem
+        Both sequences are given and differ.
     """
     if found is None or wanted is None or tuple(found) == tuple(wanted):
         return
@@ -557,11 +564,11 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
 
 
 def check_order(given: Mapping[str, Any]) -> None:
-    """Raise an error for data with the same row labels in different orders; data with other labels pair by position.
+    """Raise an error if two of the data have the same row labels in different orders.
 
-    Every function that takes several arguments with rows calls it, before anything is computed. Frames that share only
-    some labels may be intended, as with a lag of one day, and pass. The same labels in another order mean that rows
-    would be paired wrongly.
+    linspec pairs the rows of its arguments by position, so such rows would be paired wrongly. Every function that
+    takes several arguments with rows calls this check before anything is computed. Data whose sets of labels differ
+    pass, and their rows are paired by position: this may be intended, as with a lag of one day.
 
     Parameters
     ----------
@@ -571,7 +578,8 @@ def check_order(given: Mapping[str, Any]) -> None:
     Raises
     ------
     InvalidProblem
-        For two of the data. The message advises to reorder the later one in the mapping.
+        Two of the data have equally many rows and the same labels, in different orders. The message advises to
+        reorder the later of the two in the mapping.
     """
     known = [(name, index_of(data)) for name, data in given.items()]
     labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
@@ -609,14 +617,15 @@ def _labels_alone(index: Any) -> Any:
 
 
 def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: str) -> Any:
-    """Make a table of numbers, with a label for each row.
+    """Make a table of columns of numbers, with a label for each row if there are labels.
 
     Parameters
     ----------
     index : str
-        The name of the labels.
+        The name of the labels, unless `labels` has a name of its own. Underscores are appended if a column has this
+        name.
     labels : sequence or None
-        The labels, or None. If they have a name, it replaces `index`.
+        The labels of the rows. With None the table has `columns` alone, and a pandas frame numbers its rows.
     columns : mapping of str to numpy.ndarray of shape (n,)
     library : str
         One of `LIBRARIES`, or "" for a list with a dict for each row.
@@ -624,14 +633,14 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     Returns
     -------
     list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-        The labels are the index of a pandas frame, and the first column of the others.
+        The labels are the index of a pandas frame, and the first column of any other table.
 
     Raises
     ------
     InvalidOption
-        There is no such library.
+        `library` is not one of `LIBRARIES`, and not "".
     MissingPackage
-        It is not installed.
+        The library is not installed, or narwhals is missing, which makes frames of polars and pyarrow.
     """
     if library not in ("", *LIBRARIES):
         raise InvalidOption(f'library must be {", ".join(map(repr, LIBRARIES))} or ""; got {shown(library)}.')

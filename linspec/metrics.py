@@ -42,7 +42,11 @@ __all__ = [
 
 
 ASYMMETRY = 1e-6
-"""Relative difference of VᵀSV from its transpose above which a metric S counts as not symmetric."""
+"""Tolerance for G = VᵀSV, with a metric S and a given block V (W or Z), as a fraction of the largest |entry| of G.
+
+S counts as not symmetric if an entry of G − Gᵀ is larger than the tolerance, and as not positive semidefinite if an
+eigenvalue of G is below minus the tolerance.
+"""
 
 
 Product = Callable[[Array], Array]
@@ -177,9 +181,11 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
 def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> HostArray:
     """The singular values of V in a metric, in decreasing order.
 
-    Multiplied by `turn`, the columns of V become nearly orthogonal: only columns whose cosines are 1 up to rounding
-    mix, and these have lengths below 1e-8. Scaling to unit columns then keeps small lengths accurate beside large
-    ones.
+    V is the residual of one basis after projection onto the other basis, and `turn` holds the principal vectors in
+    this basis as columns (k x k). The columns of V @ turn are orthogonal, and their lengths are the sines. The only
+    exceptions are directions whose cosine is 1 up to rounding: these columns may be mixed with each other, but their
+    lengths are below 1e-8. All columns are then scaled to length 1, which keeps small lengths accurate beside large
+    lengths.
     """
     if product is None:
         return to_host(home.xp.linalg.svd(V, full_matrices=False)[1])
@@ -208,7 +214,11 @@ def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Ar
 
 
 def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
-    """(Q, Q) for the plain inner product: left singular vectors of the columns, scaled to equal largest entries."""
+    """(Q, Q) for the plain inner product, where Q is an orthonormal basis of the span of the columns of V.
+
+    Each column of V is divided by its largest |entry|. Q holds the left singular vectors of the result, as many as its
+    numerical rank.
+    """
     xp = home.xp
     largest = xp.max(xp.abs(V), axis=0)
     safe = xp.where(largest > 0, largest, xp.ones_like(largest))

@@ -29,12 +29,15 @@ from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.errors import InvalidProblem
 
 SMALL = 1e-3
-"""The remainder R of a product is projected a second time if its smallest direction is shorter than this fraction of
-the largest product."""
+"""The remainder R of a product M Q is projected a second time if the smallest singular value of R above rounding is
+below this fraction of the largest ‖VᵀM Q‖ of all steps so far (spectral norm)."""
 
 LOUD = 1e3
-"""Small directions of a remainder R count as data, not as rounding, if they are longer than LOUD times the rounding
-error of the largest product."""
+"""Limit for directions of a remainder R that are too short to show in its Gram matrix RᵀR.
+
+Directions that RᵀR shows are kept if they are longer than 10 rounding errors of the largest product. The part of R
+outside of these directions is computed from R itself. A direction of this part is kept if it is longer than LOUD
+rounding errors."""
 
 OWN = 0.1
 """A new direction is kept only if at least this fraction of its squared length is outside the basis; otherwise it is
@@ -60,7 +63,8 @@ class GrowingBasis:
     unit : float
         The rounding error of products with M, relative to the largest product.
     bearable : float
-        The loss of orthogonality up to which one projection is enough.
+        The loss of orthogonality of a block up to which one projection is enough. The loss of a block Q is the norm
+        of VᵀQ, where V has the vectors before Q.
     rows : array of shape (m, p)
         Vᵀ, with a vector in each row, so that products read contiguous memory.
     H : numpy.ndarray of shape (m, m)
@@ -74,9 +78,9 @@ class GrowingBasis:
     twice : bool
         Whether each product is projected twice.
     losses : pair of float
-        The estimated loss of orthogonality of the last two blocks.
+        Estimates of ‖VᵀQ‖ for the last two blocks Q.
     largest_loss : float
-        The largest estimated loss of orthogonality so far.
+        The largest of these estimates so far.
     restarts : int
         Number of restarts so far.
 
@@ -145,7 +149,8 @@ class GrowingBasis:
         unit : float, default machine epsilon
             The rounding error of products, relative to the largest product.
         bearable : float, default 1e-10
-            The loss of orthogonality up to which one projection is enough. The error of residuals is of this order.
+            The norm of VᵀQ, for a new block Q, up to which one projection is enough. Relative to the norm of M,
+            the errors of residuals are of this order.
 
         Returns
         -------
@@ -359,7 +364,12 @@ class GrowingBasis:
     # ---- parts of a step -------------------------------------------------------------------
 
     def _with_rest(self, R: Array, slack: float) -> GrowingBasis:
-        """Basis whose next block spans the directions of the remainder R that exceed rounding."""
+        """Basis whose next block spans the directions of the remainder R that exceed rounding.
+
+        `slack` is an estimate of ‖VᵀR‖, the part of R that one projection has left in the span of V; infinity if
+        the part is unknown. Divided by the length of the shortest direction, it is the loss of orthogonality of the
+        next block. If the loss exceeds `bearable`, the block is projected a second time.
+        """
         T, lengths = _directions(self.G, 10 * self.unit * self.scale)
         Q = R @ self.home.place(T)
         least, twice = float(lengths.min(initial=np.inf)), self.twice
@@ -397,7 +407,11 @@ class GrowingBasis:
         return changed
 
     def _roomy(self) -> _Room:
-        """Memory that holds the vectors of this basis, and no later vectors of another basis."""
+        """Memory that holds the vectors of this basis, with free space after them.
+
+        The result is the shared memory, unless another basis has already appended vectors to it. Then the result is
+        new memory with copies of the vectors and of H.
+        """
         if self._room is not None and self._room.used == self.count:
             return self._room
         room = _Room(self.home, self.most, self.length)
@@ -425,8 +439,8 @@ def orthonormal_columns(Y: Array, home: Home) -> Array:
     Returns
     -------
     array of shape (p, r)
-        Computed by Cholesky QR with eigenvalues, twice, because the condition number limits the accuracy of the first
-        pass.
+        Y T, where r is the numerical rank of Y, and T comes from the eigenvectors of YᵀY (see `whitening`). The
+        result of a first pass is orthonormalised again, because the condition number of Y limits its accuracy.
 
     Examples
     --------

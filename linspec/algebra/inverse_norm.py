@@ -54,7 +54,9 @@ class Lengths:
 class InverseNorm(Protocol):
     """The norm of S⁻¹ for one Gram matrix S, its ridge included: (ϱᵀS⁻¹ϱ)^(1/2) for a column ϱ.
 
-    The norm of a residual ϱ is the loss that it causes. `FactorNorm`, `BasisNorm` and `SketchNorm` are such norms.
+    The squared norm of a residual ϱ is a loss. In least squares, ϱᵀS⁻¹ϱ is the amount by which the objective exceeds
+    its minimum. In CCA, the squared norms of the residuals of pairs estimate the missing part of the sum of the
+    correlations. `FactorNorm`, `BasisNorm` and `SketchNorm` are such norms.
 
     Attributes
     ----------
@@ -80,7 +82,10 @@ class InverseNorm(Protocol):
         """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
 
     def squares_there(self, R: Array) -> Array:
-        """`squares` on the device of R, for a transfer together with other results; or, for some norms, on the host."""
+        """`squares` as an array on the device of R, so that it can be transferred together with other results.
+
+        `QuadratureNorm` returns a NumPy array instead, because it computes the sums on the host.
+        """
 
     def solve(self, R: Array) -> Array:
         """S⁻¹ R, or its approximation, of shape (p, k) on the device of R."""
@@ -282,13 +287,17 @@ class SketchNorm:
 
 
 class DiagonalNorm(SketchNorm):
-    """The norm of diag(S)⁻¹. It equals that of S⁻¹ only if S is diagonal, so no result is judged by it."""
+    """The norm of diag(S)⁻¹, for residuals during an iteration.
+
+    It equals the norm of S⁻¹ only if S is diagonal. So the certificate of an answer measures no residual with it.
+    """
 
     kind = "diagonal"
 
 
 NORMS = (FactorNorm, BasisNorm, SketchNorm, DiagonalNorm, Preconditioner, Whitener, DiagonalWhitener)
-"""Classes of norms and of their attributes that consist of arrays alone, so that a checkpoint can store them."""
+"""Classes that a checkpoint of norms may contain: norms, and the preconditioners and factors in them. They consist of
+arrays and numbers alone. `QuadratureNorm` is not among them, because it has a function."""
 
 
 def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> list[HostArray]:
@@ -318,12 +327,14 @@ def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> l
 
 
 def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
-    """The norm of diag(S)⁻¹. It equals that of S⁻¹ only if S is diagonal, so no result is judged by it.
+    """The norm of diag(S)⁻¹, for residuals during an iteration.
+
+    It equals the norm of S⁻¹ only if S is diagonal. So the certificate of an answer measures no residual with it.
 
     Parameters
     ----------
     diagonal : array of shape (p,)
-        The diagonal of S, ridge included; an entry of ϱ for a zero of the diagonal does not count.
+        The diagonal of S, ridge included. Where it is zero, the entry of ϱ is ignored.
     ridge : float
         The ridge that the diagonal includes, for the upper bound: see `SketchNorm`.
     home : Home
@@ -402,7 +413,11 @@ class QuadratureNorm:
         return self._iterate(R)
 
     def _iterate(self, R: Array) -> tuple[Array, Lengths]:
-        """Run conjugate gradients for each column; every step improves a quadrature rule for the squared length."""
+        """Run conjugate gradients for each column of R; return S⁻¹R, and the squared lengths with their bounds.
+
+        The iteration ends when the first digit of every squared length is correct (see `FIRST_DIGIT`), or after
+        `MOST_STEPS` steps.
+        """
         xp = self.home.xp
         x, r = xp.zeros_like(R), R + 0.0
         z = self.P.solve(r + 0.0)

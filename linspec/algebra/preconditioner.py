@@ -26,7 +26,7 @@ from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, Home, reciprocal, to_host
 
 WORTH = 3.0
-"""A direction of F is kept if its squared length is above this multiple of the diagonal E."""
+"""A direction of F is kept if its squared length in the norm of E⁻¹ is above this: an eigenvalue of FᵀE⁻¹F."""
 
 LEAST = 1e-4
 """Smallest fraction of the diagonal D that E keeps."""

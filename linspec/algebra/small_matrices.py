@@ -24,7 +24,8 @@ CROOKED = 1e-12
 
 
 LEAST_LENGTH = 10.0
-"""A direction counts as null if its image is not longer than this multiple of the rounding error."""
+"""A direction v counts as a null direction of the data X if Xv is no longer than this multiple of the rounding error
+of Xv."""
 
 
 def ratio(a: float, b: float) -> float:
@@ -98,7 +99,8 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     """Fraction of the largest singular value below which other singular values are rounding errors, for columns of
     length 1.
 
-    Rounding of every entry perturbs the singular values by about eps (√n + √p), and the largest one is at
+    The fraction does not change if all columns are multiplied by √n, so that their entries have size about 1. Then
+    rounding of every entry perturbs the singular values by about eps (√n + √p), and the largest singular value is at
     least √n. A factor of √p allows for the sums over columns in a decomposition.
 
     Parameters
@@ -355,15 +357,17 @@ def whitening_above_noise(
 
 
 def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
-    """T with Tᵀ G T = I for G = (XW)ᵀ(XW) formed from the product XW, whose rounding error is relative to ‖X‖‖W‖.
+    """T with Tᵀ G T = I for G = (XW)ᵀ(XW), formed from the product XW.
 
-    In each direction G is as accurate as XW, so short directions are found together with long ones.
+    The rounding error of XWv is about eps √(vᵀHv). So G shows directions v down to ‖XWv‖ ≈ eps √(vᵀHv). In
+    `whitening_above_noise` G comes from products with XᵀX, and the rounding error of vᵀGv is about eps vᵀHv. Such a G
+    shows directions only down to ‖XWv‖ ≈ √(eps vᵀHv).
 
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
     H : numpy.ndarray of shape (k, k)
-        Wᵀ diag(XᵀX) W: the rounding error of XWv is relative to √(vᵀHv).
+        Wᵀ diag(XᵀX) W.
     cut : float
         Directions v are omitted if √(vᵀGv / vᵀHv) is below `cut`.
 

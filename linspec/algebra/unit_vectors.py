@@ -108,7 +108,11 @@ def signs_of_columns(V: Array, home: Home) -> HostArray:
 
 
 def _host_signs(V: HostArray) -> HostArray:
-    """`signs_of_columns` for a host array: finds the run of rows with the entry first, then the entry in that run."""
+    """`signs_of_columns` for a host array.
+
+    For each column the function finds the first run of rows with an entry within a millionth of the largest, and
+    then the first such entry in this run.
+    """
     runs = row_runs(V)
     if len(runs) == 1 and V.size:
         sizes = np.abs(V)
@@ -150,7 +154,7 @@ def unit_columns(W: Array, home: Home) -> Array:
 
 
 def inner_products(V: Array, W: Array, home: Home) -> HostArray:
-    """Compute vᵀw for each pair of columns, on the host.
+    """Compute the inner product of each column of V with the column of W at the same position, on the host.
 
     Examples
     --------
@@ -165,7 +169,7 @@ def inner_products(V: Array, W: Array, home: Home) -> HostArray:
 
 
 def leading(values: HostArray, k: int, above: float = 0.0) -> HostArray:
-    """Return the numbers of the k largest values, in decreasing order, of those above a bound.
+    """Return the indices of the k largest values, the largest first; fewer if fewer than k values exceed a bound.
 
     Examples
     --------

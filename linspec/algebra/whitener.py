@@ -20,10 +20,12 @@ from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, leading_eigenpairs
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
 SMALL = 500
-"""Up to this order of a matrix, computing all singular vectors takes at most a few hundredths of a second."""
+"""Up to this order of a matrix, an SVD takes at most a few hundredths of a second. So all singular vectors are
+computed, unless FEW times the requested number is below the order."""
 
 TINY = 100
-"""Up to this order of a matrix, computing all singular vectors takes less than a hundredth of a second."""
+"""Up to this order of a matrix, an SVD takes less than a hundredth of a second. So all singular vectors are computed,
+however few are requested."""
 
 FEW = 4
 """Above `TINY`, only the leading singular vectors are computed if FEW times their number is below the order."""
@@ -32,7 +34,8 @@ SQUARED_AWAY = 1e-5
 """A singular value below this fraction of the largest is inaccurate if it is computed from the squared matrix."""
 
 SHORT = 0.1
-"""Fraction of the largest eigenvalue below which a kept eigenvector is checked again, together with omitted ones."""
+"""Kept eigenvectors with eigenvalues below this fraction of the largest are stored in `Whitener.short`, because
+rounding mixes them with omitted ones. `has_short_directions` multiplies both by the data and so separates them."""
 
 OF_SUMS = 4.0
 """The error of a sum of p numbers is taken to be at most this many times √p roundings; one sum in 1,500 exceeds it."""
@@ -91,14 +94,14 @@ class Whitener:
     cut : array of shape (p, m) or None
         The directions that were omitted as null, of length 1 in the norm of the diagonal; None if no direction was
         omitted. The rounding of S hides whether X maps them to zero or only to short vectors: see
-        `has_short_directions`.
+        `has_short_directions`. (The parameter of the same name is a number.)
     short : array of shape (p, l) or None
-        The kept eigenvectors with small eigenvalues, of length 1 in the norm of S; None if `cut` is None. Rounding
-        mixes them with the omitted eigenvectors.
+        The kept eigenvectors with small eigenvalues, of length 1 in the norm of S; None if no direction was omitted.
+        Rounding mixes them with the omitted eigenvectors.
     largest : float
         The largest eigenvalue of the scaled matrix; 1 if a Cholesky factor was used.
     rounding : float
-        The rounding error of the images of `cut`, in units of the rounding error of one number.
+        The rounding error of X v for an omitted direction v, in units of the rounding error of one number.
 
     Examples
     --------
@@ -179,7 +182,8 @@ class DiagonalWhitener:
         See `Whitener`. Columns of zeros do not count as omitted directions. `rounding` is √p, because a sum over all
         columns is subtracted from an image.
     root : numpy.ndarray of shape (p,)
-        (D + ridge·I)^(-1/2), so that F⁻¹ = (I − QΣ²Qᵀ)^(-1/2) diag(root).
+        The diagonal of (D + ridge·I)^(-1/2), so that F⁻¹ = (I − QΣ²Qᵀ)^(-1/2) diag(root). Q has the left singular
+        vectors of diag(root) L, and Σ its singular values.
 
     Examples
     --------
@@ -218,7 +222,10 @@ class DiagonalWhitener:
         return solved
 
     def stretched(self, U: HostArray) -> HostArray:
-        """(I − QΣ²Qᵀ)^(-1/2) U, of shape (p, k) as U."""
+        """(I − QΣ²Qᵀ)^(-1/2) U on the numerical range, of shape (p, k) as U.
+
+        Q has the left singular vectors of diag(root) L, and Σ its singular values.
+        """
         return U + self.Q @ (self.stretch[:, None] * (self.Q.T @ U)) if self.Q.shape[1] else U
 
 
@@ -263,8 +270,9 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
 def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     """The leading singular triplets of a matrix that fits into memory.
 
-    For a large T, eigenvectors of T Tᵀ or TᵀT are computed and improved by a second step. If a requested singular
-    value is too small for this method, all triplets are computed.
+    For a large T, the leading eigenvectors of the smaller of T Tᵀ and TᵀT are computed first. A second step is the SVD
+    of the product of T or Tᵀ with these k vectors, which gives more accurate singular values. If a requested singular
+    value is at most `SQUARED_AWAY` times the largest, the SVD of T itself is computed instead.
 
     Parameters
     ----------
@@ -306,8 +314,9 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
 def _by_square(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     """Leading singular triplets from eigenvectors of the smaller of T Tᵀ and TᵀT; accurate for values near the largest.
 
-    Squaring gives a singular value s an error of eps s₁²/s, which the second step reduces to eps s₁. Singular
-    subspaces have an error of eps s₁² / (s² − t²), where t is the largest omitted singular value.
+    A second step is the SVD of the product of T or Tᵀ with the k eigenvectors. Let s₁ be the largest singular value.
+    Squaring gives a singular value s an error of eps s₁²/s, which the second step reduces to eps s₁. Singular subspaces
+    have an error of eps s₁² / (s² − t²), where t is the largest omitted singular value.
     """
     wide = T.shape[0] > T.shape[1]
     A = T.T if wide else T

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 REST = "~"
-"""Mark before columns that stands for all others."""
+"""Mark at the start of a list of columns: ``~a,b`` selects all columns of the file except a and b."""
 
 RANGE = ".."
 LISTED = 10
@@ -177,12 +177,17 @@ def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter
 
 
 def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed arguments, with the column names moved behind the files.
+    """Return the parsed arguments, in which the names of columns are appended to the files, as ``FILE:COLUMNS``.
+
+    ``--columns`` names the columns of the first matrix, and the option "second_columns" those of the second matrix. If
+    the second file is missing, both matrices are read from the first file; by default the first matrix then has all
+    columns of this file that the second matrix does not have.
 
     Raises
     ------
     click.MissingParameter
-        The second file is missing, and its columns are not named.
+        A file after the first is missing. There is no error if only the second file is missing and the option
+        "second_columns" names its columns.
     """
     made = dict(given)
     first, *others = (matrix.lower() for matrix in matrices)

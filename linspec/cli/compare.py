@@ -50,7 +50,21 @@ that is given several times is tried with each value."""
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """One run: the values of a problem, a solver, and its options, as texts and as converted."""
+    """One run of a solver on a problem.
+
+    Attributes
+    ----------
+    values : mapping from str
+        The parameters of the problem.
+    solver : str
+        The name of the solver, or "auto".
+    texts : sequence of str
+        The options of the solver as typed, ``name=value``, without the name of the solver in front.
+    options : mapping from str
+        The options in `texts` and the tolerance, converted to keyword arguments of the solver.
+    variant : str
+        The parameters and options that differ between the runs, in words; "" if none do.
+    """
 
     values: Mapping[str, Any]
     solver: str
@@ -194,7 +208,12 @@ def _runs(kind: Kind, given: Mapping[str, Any]) -> list[RunRequest]:
 
 
 def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the values of each requested combination, by the words for those that vary; each problem once."""
+    """Return the requested problems: for each one its parameters by name, under a text that distinguishes it.
+
+    The text has the parameters for which several values are requested, such as "kernel rbf, ridge 1". Parameters that
+    `Kind.unused` names are set to None and left out of the text. Combinations that differ only in unused parameters
+    have equal texts, and give one problem.
+    """
     names = [str(parameter.name) for parameter in kind.parameters() if parameter.name in kind.varied]
     grids = {name: _flat(given[name]) or [None] for name in names}
     found: dict[str, dict[str, Any]] = {}
@@ -210,7 +229,11 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
 
 def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool], ...]]:
-    """Return every combination of the requested options, as pairs (text, whether the option has several values)."""
+    """Return every combination of the requested options of solvers: one tuple of pairs for each combination.
+
+    A tuple has one pair (text, varied) for each option. `text` is ``name=value``, with the name of a solver or part and
+    a dot in front if the user typed one. `varied` is True if several values of the option are requested.
+    """
     own = kind.solver_parameters() if kind.solver_parameters else []
     grids = {str(p.name): [f"{p.name}={value}" for value in _flat(given[str(p.name)])] for p in own}
     for text in given["options"]:
@@ -220,7 +243,11 @@ def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool],
 
 
 def _flat(given: Any) -> list[Any]:
-    """Return the values of a parameter, each once: it may be repeated, each time with several values."""
+    """Return the values of a parameter as a list, each value once.
+
+    For an option of `taking_several`, `given` is a tuple of tuples: one tuple of values for each time that the user
+    passed the option. Otherwise `given` is one value, or None without a value.
+    """
     if not isinstance(given, tuple):
         return [] if given is None else [given]
     return list(dict.fromkeys(value for values in given for value in values))
@@ -249,7 +276,11 @@ def _names(kind: Kind, text: str | None) -> list[str]:
 def _distributed(
     kind: Kind, solvers: Sequence[str], texts: Sequence[str]
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the options of each solver: each text as typed, and without the name of the solver."""
+    """Return the options of each solver, as pairs: the text as typed, and the text without the name of the solver.
+
+    ``als.tol=1`` goes to the solver als alone, as (``als.tol=1``, ``tol=1``). An option without the name of a requested
+    solver goes to every solver that declares the option, except "auto"; then both texts of the pair are equal.
+    """
     chosen: dict[str, list[tuple[str, str]]] = {solver: [] for solver in solvers}
     for text in texts:
         front, rest = split_option(text)
@@ -297,7 +328,11 @@ def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> 
 
 
 def _figures(run: RunRequest, outcome: Outcome) -> dict[str, Any]:
-    """Return one row of the table, for a file, with the names of `linspec.compare`."""
+    """Return the figures of one run, for the file of ``--out``.
+
+    The keys are the fields of `linspec.studies.comparison.Entry` except "solution", and "variant", "values" and
+    "options".
+    """
     from linspec.studies.comparison import Entry
 
     figures = {field.name: getattr(outcome, field.name) for field in fields(Entry)}
@@ -345,9 +380,10 @@ def show_outcomes(
     k : int or None
         The number of columns in a block; products are counted in blocks.
     best : float, optional
-        The objective that shares refer to. By default the largest one of these results.
+        The objective that counts as 100 %. The share of a run is the objective of the run divided by `best`. By
+        default `best` is the largest objective in `outcomes`.
     shares : bool, default True
-        Whether to show shares, which make no sense for objectives of different problems.
+        Whether to show the column of shares. Shares make no sense if the runs solve different problems.
     """
     best = best or max((outcome.objective or 0.0 for outcome in outcomes), default=0.0)
     columns = [

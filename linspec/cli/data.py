@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["SHARE", "column_names_in", "described", "read_matrix", "read_named"]
 
 SHARE = 0.25
-"""Largest share of the available memory that rows may take; larger ones are read in slices, again in every pass."""
+"""Largest share of the available memory that the rows of a file may take if they are held in memory.
+
+A matrix that would take more stays in its file, and every pass reads its rows in slices.
+"""
 
 
 def read_matrix(text: str) -> Array:
-    """Read a matrix of numbers, without the names of its columns; otherwise as `read_named`."""
+    """Read a matrix of numbers as `read_named` does, but return only its values, without the names of columns."""
     return read_named(text).values
 
 
@@ -69,7 +72,10 @@ def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMa
 
 
 def column_names_in(text: str) -> tuple[str, ...] | None:
-    """Return the names of all columns of a file, without reading it; None if it has none, or columns are picked."""
+    """Return the names of all columns of a file, without reading its rows.
+
+    None if the columns of the file have no names, or if `text` picks columns or a part of the file (``FILE:COLUMNS``).
+    """
     from linspec.operators import names_of_columns
 
     try:

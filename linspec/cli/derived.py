@@ -77,7 +77,10 @@ def _takes_pair(stated: Statement) -> bool:
 
 
 def _own(stated: Statement) -> list[click.Parameter]:
-    """Make the options of the declared numbers and flags, in their order."""
+    """Make the options for the declared fields of a problem that are a count k, a ridge or a flag, in their order.
+
+    The flag `scale` is left out: `row_options` makes its option.
+    """
     found: list[click.Parameter] = []
     for name, declared in stated.fields.items():
         if isinstance(declared, Count):

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 UNREAD = 141
-"""Exit status if the reader of standard output has left, as after ``| head``: 128 + SIGPIPE."""
+"""Exit status if standard output is a pipe whose reading end is closed, as after ``| head``: 128 + SIGPIPE."""
 
 MOST = 4000
 """Largest number of characters of a message: it may quote an argument with thousands of names."""

@@ -45,7 +45,7 @@ class Interrupts:
 
     @property
     def came(self) -> bool:
-        """Whether there was one."""
+        """Whether at least one interrupt has been counted."""
         return self.count > 0
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
@@ -57,7 +57,10 @@ class Interrupts:
 
 @contextmanager
 def quitting(own_process: bool) -> Iterator[None]:
-    """End the process with one line at Ctrl-C; after the block, ignore Ctrl-C while Python shuts down."""
+    """If `own_process` is True, let Ctrl-C end the process at once, with the line "Interrupted." on standard error.
+
+    After the block Ctrl-C is ignored while Python shuts down. If `own_process` is False, nothing is changed.
+    """
     if not own_process:
         yield
         return
@@ -85,7 +88,11 @@ def held() -> Iterator[Interrupts]:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Set Python's own handler, which `linspec.solve` looks for; raise an interrupt that `held` has counted."""
+    """Set Python's own handler of Ctrl-C for the block. `linspec.solve` replaces only this handler by its own.
+
+    If `held` has already counted a Ctrl-C, KeyboardInterrupt is raised at once and the block does not run. Nothing is
+    changed if the current handler must not be replaced (see `_replaceable`).
+    """
     before = _replaceable()
     if before is None or before is signal.default_int_handler:
         yield
@@ -100,7 +107,10 @@ def raising() -> Iterator[None]:
 
 
 def _replaceable() -> Any:
-    """Return the current handler of Ctrl-C if it is Python's or ours, in the main thread; else None."""
+    """Return the current handler of Ctrl-C if it is Python's own handler, or a handler of this module.
+
+    None if other code has set a handler, and in every thread but the main one, where no handler can be set.
+    """
     if threading.current_thread() is not threading.main_thread():
         return None
     handler = signal.getsignal(signal.SIGINT)

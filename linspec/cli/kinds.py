@@ -37,14 +37,14 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class Score:
-    """One number that measures how much of the answer was found; the larger the better.
+    """One number by which the answers of several solvers to one problem are compared; the larger the better.
 
     Parameters
     ----------
     name : str
-        Its name in a sentence.
+        The name of the score in a sentence, such as "sum of correlations".
     short : str
-        Its name at the head of a column.
+        The name of the score at the head of a column, such as "sum".
     of : callable
         Takes the fields of a solution by name, returns a float.
 
@@ -80,21 +80,24 @@ class Kind:
     score : Score or None
         The number that a comparison shows beside residuals.
     arrange : callable, optional
-        Takes the matrices of the files and the values of the parameters, and returns both as arguments of the
-        constructor. By default both are passed unchanged.
+        Takes the list of matrices and the dict of parameters, without the parameters that are None. Returns the list
+        of positional arguments and the dict of keyword arguments of the problem's constructor. It may replace the
+        parameters "ridge" and "ridge_y" by a pair "ridge". By default the matrices and parameters are the arguments.
     words : callable, optional
-        Takes the values of the parameters, returns texts on them other than k, ridge and centring.
+        Takes the dict of parameters, returns a list of short texts for the description of the problem in a table, such
+        as ["kernel rbf"]. Texts for k, ridges, centring, scaling, weights and confounds are added without it.
     share : str, default "of best"
-        The head of the column with the score relative to the best one.
+        The head of the column with the score of each run divided by the best score.
     second_columns : str, optional
         The option that picks columns for the second matrix; by default ``--y-columns``.
     labels : tuple of str, default ()
-        The matrices that may be a column of texts.
+        The names of the matrices whose file may be a column of texts, such as names of classes.
     path : bool, default False
-        Whether the problem takes several ridges at once. Others are solved once for each.
+        Whether the constructor takes a tuple of ridges, and one solve gives an answer for each of them. If False,
+        ``--ridge 1,10`` makes a problem for each ridge, and each problem is solved.
     explained : callable, optional
         Takes a solution, the matrices and the confounds, and reads the matrices again. Returns the head and the rows of
-        a table that says how much of the matrices the answer explains.
+        a table with the share of each matrix that the answer explains.
     solver : str, default "auto"
         The solver of `solve` without ``--solver``.
     solver_parameters : callable, optional
@@ -105,13 +108,16 @@ class Kind:
         Takes the values of the parameters, returns the names of those that the others make meaningless, such as the
         degree of a kernel that has none. `compare` runs combinations that differ only in these once.
     scored : bool, default False
-        Whether solutions have `score`, so that rows can be held out.
+        Whether solutions have a method `score`. The option ``--held-out`` needs it to score the answer on rows that
+        were not fitted.
     variates : bool, default False
-        Whether `solution.transform` of the matrices returns two blocks with paired columns, which plots show.
+        Whether ``solution.transform(X, Y)`` returns two blocks of variates, P for X and Q for Y. Plots show column i of
+        P against column i of Q, as for canonical correlations.
     proves_completeness : bool, default False
         Whether `linspec.solve` takes ``complete=True`` for the problem.
     several : bool, default False
-        Whether any number of files are the matrices X1, X2, X3 and so on of one field.
+        Whether the problem takes any number of matrices in one list. Then every file is a matrix, named X1, X2 and so
+        on, and the constructor's first argument is the list. If False, there is one file for each of `matrices`.
 
     Examples
     --------
@@ -171,7 +177,10 @@ class Kind:
         return {matrix: given[matrix.lower()] for matrix in self.matrices}
 
     def option_texts(self, given: Mapping[str, Any]) -> list[str]:
-        """Return the options of solvers that were passed by their own names, as texts for ``--option``."""
+        """Return the options of `solver_parameters` that were passed, as texts for ``--option``.
+
+        ``--width 64`` becomes ``width=64``.
+        """
         names = [parameter.name for parameter in (self.solver_parameters() if self.solver_parameters else ())]
         return [f"{name}={given[name]}" for name in names if name and given[name] is not None]
 
@@ -188,9 +197,11 @@ class Kind:
         matrices : sequence of data
             The matrices, in the order of `matrices` of the record.
         values : mapping of str
-            The result of `values`; None stands for the default of the constructor.
+            The parameters, as `Kind.values` returns them. A parameter that is None is not passed on, so that the
+            constructor uses its default.
         rows : mapping of str, optional
-            Weights and confounds whose files have been read, by parameter; other files are read here.
+            The weights ("sample_weight") and confounds ("confounds") that have been read already. If `values` names a
+            file of weights or confounds that `rows` does not have, the file is read here.
 
         Returns
         -------
@@ -308,7 +319,7 @@ def ridge_option(help_: str) -> click.Option:
 
 
 def with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Combine the values of ``--ridge`` and ``--ridge-y`` into a pair, if the second is present: a `Kind.arrange`."""
+    """Return the matrices, and the values in which a pair (ridge, ridge_y) replaces "ridge" if --ridge-y was passed."""
     if "ridge_y" in values:
         values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
     return matrices, values

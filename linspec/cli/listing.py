@@ -34,10 +34,14 @@ def solvers(problem: str | None) -> None:
 @click.command(cls=Command, short_help="Describe a solver, its source, needs and options; or a problem.")
 @click.argument("name")
 def describe(name: str) -> None:
-    """Describe a solver, normalizer, test matrix, adapter or problem: source, needs, options, or how it is stated.
+    """Describe a solver, normalizer, test matrix, adapter or problem.
 
-    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME. Where a bare name means several things, they are
-    listed.
+    Every description has a summary, and names the plugin that provides the record. For solvers, normalizers and test
+    matrices the source and the options follow; for solvers also the problem, and the access to the data that the solver
+    needs; for problems the constructor and the solvers.
+
+    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME. If several records have the bare name, their
+    full names are listed.
     """
     click.echo(str(registry.describe(name)))
 

@@ -25,12 +25,12 @@ from linspec.studies.comparison import Entry, Rows, measured
 __all__ = ["Limits", "Outcome", "compared", "loaded", "solved"]
 
 SPACING = 1.25
-"""Least ratio of successive iterations at which scores are computed: 1, 2, 3, 4, 5, 7, ..."""
+"""Least factor by which the iteration number grows from one computed score to the next: 1, 2, 3, 4, 5, 7, 9, ..."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome(Entry):
-    """The result of one solver, and its course.
+    """The result of one solver, and the residuals and scores of its iterations.
 
     Attributes
     ----------
@@ -39,10 +39,11 @@ class Outcome(Entry):
     traits : tuple of str
         The traits of the solver.
     history : dict of lists
-        "iteration", "passes", "seconds", "residual" for each iteration.
+        "iteration", "passes", "seconds", "residual" for each iteration. The residual is the one that the solver itself
+        reports.
     scores : dict of lists
-        "iteration", "passes", "seconds", "residual", "score" for each computed score; this residual is that of the
-        law, while that of the history is the solver's own.
+        "iteration", "passes", "seconds", "residual", "score" for each iteration at which a score was computed. The
+        residual is computed anew, as the problem defines it.
     """
 
     variant: str = ""
@@ -62,7 +63,11 @@ class Outcome(Entry):
 
     @property
     def approximate(self) -> bool:
-        """Whether the residual of the solver may be another one than that of the problem's law."""
+        """Whether the solver has the trait "approximate".
+
+        Such a solver need not solve the stated problem exactly, and the residuals in its history may be defined in
+        another way than the problem defines them.
+        """
         return "approximate" in self.traits
 
 
@@ -155,7 +160,10 @@ def compared(
 
 
 class _Watch:
-    """A callback that reports progress and, if `score` is set, scores iterates at no cost to the run."""
+    """A callback that reports progress and, if `score` is set, computes scores of iterates.
+
+    Its sweeps are not counted in the passes of the run, and its time is subtracted from the time of the run.
+    """
 
     def __init__(self, problem: Any, score: Score | None, reporters: Sequence[Callable[[Any], None]]) -> None:
         self.problem, self.score, self.reporters = problem, score, reporters
@@ -180,7 +188,10 @@ class _Watch:
         self.spent_cpu += time.process_time() - start_cpu
 
     def _take(self, progress: Any, score: Score) -> None:
-        """Judge an iterate by the problem's law, and record residual and score."""
+        """Compute the residual of an iterate, as the problem defines it, and its score; append both to `scores`.
+
+        If the iterate is not a solution of the problem, no more scores are computed.
+        """
         if self._moments is None:
             self._moments = self.problem.moments("implicit", (1, 1))
         try:

@@ -87,7 +87,7 @@ def read_complete(
 def read_inputs(
     files: Mapping[str, str], values: Mapping[str, Any], drop: bool, labels: Collection[str] = ()
 ) -> tuple[dict[str, NamedMatrix], dict[str, NamedMatrix], str]:
-    """Read the matrices of a problem and, if rows are dropped, its weights and confounds, too.
+    """Read the matrices of a problem; if `drop` is True, also its weights and confounds, without incomplete rows.
 
     Parameters
     ----------
@@ -103,8 +103,9 @@ def read_inputs(
     Returns
     -------
     dict, dict, str
-        The matrices; weights and confounds if rows are dropped, as `rows` of `Kind.construct`; and a sentence on the
-        dropped rows.
+        First, the matrices by name. Second, the weights and confounds, by the parameters "sample_weight" and
+        "confounds"; empty if `drop` is False, as `Kind.construct` then reads their files. Third, a sentence with the
+        number of dropped rows; "" if `drop` is False.
     """
     if not drop:
         return {name: read_named(text, texts=name in labels) for name, text in files.items()}, {}, ""
@@ -135,7 +136,10 @@ def _complete(values: Any) -> HostArray:
 
 
 def _parts(values: Any) -> Iterator[Any]:
-    """Yield the rows of an array or operator, some at a time; a sparse matrix in one piece."""
+    """Yield the rows of a matrix in order, in parts of at most `BLOCK` entries, but of at least one row.
+
+    A sparse matrix in memory is one part.
+    """
     import numpy as np
 
     if hasattr(values, "tocsr"):
@@ -153,7 +157,11 @@ def _parts(values: Any) -> Iterator[Any]:
 
 
 def _taken(matrix: NamedMatrix, keep: HostArray) -> NamedMatrix:
-    """Return the kept rows of a matrix: in memory, or as a stream if they take much of it."""
+    """Return a matrix with the rows for which the mask `keep` is True; unchanged if all rows are kept.
+
+    The kept rows are in memory. But if they come from a file, and as float64 would take more than `SHARE` of the
+    available memory, the result is an operator that reads the file in slices at every pass and drops rows as it reads.
+    """
     import numpy as np
 
     values = matrix.values

@@ -32,7 +32,7 @@ SOLVER = "least-squares-solver"
 """The template of a solver where no problem is named."""
 
 TEXTS = {".md", ".py", ".toml", ".typed"}
-"""Suffixes of the files of a template: whatever else tools leave beside them is not copied."""
+"""Suffixes of the files of a template that are copied. Files with other suffixes, such as bytecode, are left out."""
 
 
 @click.command(
@@ -68,7 +68,7 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Names:
-    """The forms of a name: of the record, of modules, of the class."""
+    """The forms of a name: `record`, such as two-step; `module`, two_step; and `class_name`, TwoStep."""
 
     record: str
     module: str
@@ -104,7 +104,7 @@ def _template(kind: str, problem: str | None) -> Path:
 
 
 def _files(template: Path) -> Mapping[str, str]:
-    """Return the texts of a template by their places in it."""
+    """Return the texts of a template's files, by their paths relative to the folder of the template."""
     paths = sorted(path for path in template.rglob("*") if path.suffix in TEXTS and path.is_file())
     inside = {path.relative_to(template): path for path in paths}
     return {
@@ -115,7 +115,7 @@ def _files(template: Path) -> Mapping[str, str]:
 
 
 def _example(files: Mapping[str, str]) -> str:
-    """Return the name of a template's example: that of its package."""
+    """Return the name of a template's example, which is read from the template's package: linspec_NAME."""
     (package,) = {path.partition("/")[0] for path in files if path.startswith("linspec_")}
     return package.removeprefix("linspec_").replace("_", "-")
 
@@ -158,7 +158,7 @@ def _checked(name: str) -> _Names:
 
 
 def _check_free(kind: str, own: _Names, problem: str) -> None:
-    """Refuse a name that is registered, or whose package is there."""
+    """Refuse a name that is registered already, or whose package linspec_NAME is installed."""
     name = own.record
     remedy = f"Choose another one, such as {f'my-{name}'!r}."
     if kind == "solver":
@@ -180,7 +180,11 @@ def _check_free(kind: str, own: _Names, problem: str) -> None:
 
 
 def _check_apart(own: _Names, example: _Names, files: Mapping[str, str]) -> None:
-    """Refuse a name that the template has for something else: a file, or a word of its code."""
+    """Refuse a name of the user that the template uses for something other than its example.
+
+    The module name must not be the name of a file of the template. The class name, alone or followed by "Solution",
+    must not be a word in its Python code.
+    """
     placeholder = _names("name-of-the-example")
     others = {_renamed(path, example, placeholder): text for path, text in files.items()}
     code = "\n".join(

@@ -65,12 +65,14 @@ def check_target(
     inputs: Iterable[str] = (),
     others: Iterable[Target | None] = (),
 ) -> Target | None:
-    """Return the file to write, after a check that it can be written and that its format is known; None without one.
+    """Return the file to write, after a check that it can be written and that its format is known.
+
+    None if `name` is None.
 
     Parameters
     ----------
     option : str
-        The option that names it.
+        The option with which the user names the file, such as ``"--out"``.
     name : str or None
         The name as the user typed it.
     suffixes : tuple of str
@@ -144,7 +146,11 @@ def write_all(files: Iterable[tuple[Target | None, Writer]]) -> None:
 
 
 def _check_file(target: Target) -> None:
-    """Raise if the file cannot be written, or its folder does not exist or take a file."""
+    """Raise an error if the file cannot be written.
+
+    This is so if its name or path is that of a folder; if the path leads to something that is not a regular file, or
+    to a file that is write-protected; if its folder does not exist; or if no new file can be made in its folder.
+    """
     path, folder = target.path, target.path.parent
     if target.name.endswith(tuple(filter(None, (os.sep, os.altsep)))):
         raise _unwritable(target.option, target.name, "it is the name of a folder")
@@ -162,7 +168,7 @@ def _check_file(target: Target) -> None:
 
 
 def _is_read(text: str, target: Target) -> bool:
-    """Whether an input is the target file; ``FILE:NAME`` means a part of a file."""
+    """Whether the argument `text` reads the target file, as a whole (``FILE``) or a part of it (``FILE:NAME``)."""
     parts = text.split(":")
     for path in {":".join(parts[:i]) for i in range(1, len(parts) + 1)} - {""}:
         with suppress(OSError, ValueError):

@@ -139,7 +139,11 @@ def draw_run(
     stream: IO[bytes],
     suffix: str,
 ) -> None:
-    """Draw one run: its residuals, its values if it has a decreasing list of them, and its variates."""
+    """Draw one run: residuals against cost, the values of the solution, and variates of its leading pairs.
+
+    Residuals are drawn for iterative solvers, and if the solution has no list of values. Values, such as correlations
+    or singular values, are drawn in decreasing order if the solution has them. Variates are drawn if `clouds` has some.
+    """
     from linspec.plots.answers import scree
     from linspec.plots.courses import residual_panel
     from linspec.plots.style import new_figure
@@ -162,14 +166,21 @@ def draw_run(
 
 
 def _size_of_run(panels: int, pairs: int) -> tuple[float, float]:
-    """Return width and height in inches: pairs are drawn beside a single panel, but below two."""
+    """Return the width and height of the figure of a run, in inches.
+
+    The panels of canonical pairs stand to the right of the panel of the run if it has one panel, and in a row below
+    the panels of the run if it has two.
+    """
     if pairs and panels > 1:
         return max(5.2 * panels, PAIR_WIDTH * pairs), 4.2 + PAIR_WIDTH + 0.4
     return 5.2 * panels + PAIR_WIDTH * pairs, 4.2
 
 
 def _panels_of_run(figure: Any, panels: int, pairs: int) -> tuple[list[Any], list[Any]]:
-    """Return the axes for the run, and those for its pairs."""
+    """Return the axes of the run, and the axes of its canonical pairs, each list from left to right.
+
+    All axes are in one row, except that the axes of pairs are in a second row if the run has two panels.
+    """
     if pairs and panels > 1:
         above, below = figure.subfigures(2, 1, height_ratios=(4.2, PAIR_WIDTH))
         return list(above.subplots(1, panels)), list(below.subplots(1, pairs, squeeze=False)[0])
@@ -182,10 +193,10 @@ def _panels_of_run(figure: Any, panels: int, pairs: int) -> tuple[list[Any], lis
 
 
 def curves_of(outcomes: Sequence[Outcome], against: str | None) -> list[Curve]:
-    """Return a curve for each solver that gave a solution; the cost is chosen if none is requested.
+    """Return a curve for each solver that gave a solution, with the cost `against` on the horizontal axis.
 
-    Passes are the natural cost, unless an iterative solver holds Gram matrices: then its passes do not grow with the
-    iterations, and seconds are compared instead.
+    If `against` is None, the cost is passes, or seconds if some solver iterates on held Gram matrices: the passes of
+    such a solver do not grow with its iterations.
     """
     from linspec.plots.courses import Curve, closed, cost_of
     from linspec.plots.style import COLOURS

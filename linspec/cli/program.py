@@ -40,7 +40,7 @@ def main(ctx: click.Context) -> None:
 
 
 DEMO = "linspec.families.cca.demo:demo"
-"""The first thing to try: a problem of one family, on data that come with scikit-learn."""
+"""The module and the name of the command `linspec demo`, which solves a problem on data that come with scikit-learn."""
 
 for command in (
     resolve(DEMO),

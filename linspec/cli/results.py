@@ -17,7 +17,7 @@ __all__ = ["FORMATS", "least_bytes", "plain", "write_solution"]
 FORMATS = (".npz", ".json")
 
 ASKED = ("problem", "tol", "options")
-"""Fields that repeat the request, which "about" holds already."""
+"""Fields of a solution that are not written to `.json`, as the entry "about" already describes the request."""
 
 
 def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:

@@ -42,7 +42,7 @@ AUTO = "auto"
 """The solver that `linspec.select` chooses."""
 
 TOL = options.Option(name="tol", default=None, help="residual to stop at", kind=float, optional=True, above=0)
-"""The only option that "auto" takes."""
+"""The declaration of the option `tol`, the only option that the solver "auto" takes."""
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class FileName(click.Path):
     """A path, perhaps with columns behind it; a name that no file can have is refused."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the text after a check."""
+        """Return the text, after a check that a file can have this name: a zero byte in it is refused."""
         try:
             return super().convert(value, param, ctx)
         except ValueError:  # of the system: a zero byte
@@ -93,9 +93,9 @@ class _Several(click.ParamType):  # type: ignore[type-arg]  # of older releases 
 
 
 def taking_several(option: click.Parameter) -> click.Option:
-    """Return a copy of an option that takes several values: with commas between them, or repeated.
+    """Return a copy of an option; the copy takes several values with commas between them, and may be repeated.
 
-    Its value is a tuple, with a tuple of values for each repetition.
+    The value of the copy is a tuple of tuples: one tuple of values for each time that the user passed the option.
     """
     if not isinstance(option, click.Option):
         raise TypeError(f"{option.name} is no option and cannot take several values.")
@@ -112,7 +112,10 @@ def taking_several(option: click.Parameter) -> click.Option:
 
 
 def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return completions for the shell: the solvers of the command's problem, for the last name of a list."""
+    """Return completions for the shell: the typed text, completed to names of solvers of the command's problem.
+
+    In a list with commas the name after the last comma is completed.
+    """
     problem = ctx.info_name if ctx.info_name in offered() else None
     before, comma, begun = incomplete.rpartition(",")
     return [
@@ -121,7 +124,9 @@ def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 
 
 class ProblemGroup(click.Group):
-    """A command with one subcommand for each problem, made from its record when it is first used.
+    """A command with one subcommand for each problem.
+
+    A subcommand is made from the `Kind` of its problem each time that click asks for the subcommand.
 
     Parameters
     ----------
@@ -230,16 +235,17 @@ def solver_options(problem: str, solver: str, texts: Sequence[str], tol: float |
     Parameters
     ----------
     problem, solver : str
-        The names of the problem and the solver, which may be "auto"; it takes only a tolerance.
+        The names of the problem and the solver. The solver may be "auto", whose only option is `tol`.
     texts : sequence of str
-        ``name=value``, ``part=name`` or ``part.name=value``.
+        ``name=value`` sets an option. ``part=name`` chooses a part: a component with options of its own, such as the
+        least-squares solver of an outer method. ``part.name=value`` sets an option of the part.
     tol : float or None
         The tolerance, if ``--tol`` was passed.
 
     Returns
     -------
     dict
-        Keyword arguments of the solver.
+        Keyword arguments of the solver. A part with an option set is an instance, otherwise the name of the part.
 
     Raises
     ------
@@ -279,7 +285,11 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _values(cls: type[Any], pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Convert pairs of names and texts to values; options of a part make an instance of the part."""
+    """Convert pairs (name, text) to keyword arguments of the class `cls`, a solver or a part of one.
+
+    From ``lstsq.rank=100`` the keyword argument `lstsq` becomes an instance of the chosen least-squares solver, which
+    has the rank 100.
+    """
     declared = {option.name: option for option in options.options_of(cls)}
     values: dict[str, Any] = {}
     nested: dict[str, list[tuple[str, str]]] = {}
@@ -308,6 +318,6 @@ def _part(option: options.Option, chosen: Any, pairs: list[tuple[str, str]]) -> 
 
 
 def only_declared(problem: str, solver: str, values: Mapping[str, T]) -> dict[str, T]:
-    """Return the values of the options that a solver has."""
+    """Return `values` without the entries whose names are not options of the solver."""
     names = declared_names(problem, solver)
     return {name: value for name, value in values.items() if name in names}

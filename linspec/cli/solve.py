@@ -46,7 +46,7 @@ FILE.h5ad:layers/counts picks a part), .parquet, .csv, .tsv, .txt (FILE:a,b..d p
 others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix."""
 
 LARGEST, VECTORS = 5, 3
-"""Numbers of named weights that are shown for a vector, and of vectors for which they are shown."""
+"""For the first VECTORS vectors of each matrix, the LARGEST weights are shown, with the names of their columns."""
 
 MOST_WORKERS = 1024
 """Largest number of processes; a larger one is probably a typing error, and would block the machine."""
@@ -59,7 +59,10 @@ JUDGED = {
     "bound": "from above",
     "unavailable": "as the law cannot judge this answer",
 }
-"""The source of a residual in words, by its kind; other kinds come from Gram matrices that are held."""
+"""Words for how a residual was computed, by the `residual_kind` of the solution.
+
+Residuals of all other kinds are computed from Gram matrices that are held.
+"""
 
 
 def _command(kind: Kind) -> Command:
@@ -176,7 +179,10 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
 def _placed(
     kind: Kind, given: Mapping[str, Any], matrices: Mapping[str, NamedMatrix]
 ) -> Mapping[str, NamedMatrix]:
-    """Return the matrices, on workers if ``--workers`` was passed; the workers end with the command."""
+    """Return the matrices. If ``--workers`` was passed, put the rows of matrices of numbers on dask workers.
+
+    The workers are processes of this machine, which end when the command ends.
+    """
     count = given.get("workers")
     if count is None:
         return matrices
@@ -292,7 +298,10 @@ def _largest_weights(solution: Any) -> list[tuple[str, str]]:
 
 
 def _as_begun(name: str, start: str | None) -> str:
-    """Return the solver of the checkpoint that a run continues, unless the user names one."""
+    """Return the name of the solver: the solver that wrote the checkpoint `start`, if the user names no solver.
+
+    `name` is returned unchanged if it is not "auto", if there is no `start`, or if `start` is a saved solution.
+    """
     if name != AUTO or start is None:
         return name
     from linspec.solving import checkpoints
@@ -302,7 +311,11 @@ def _as_begun(name: str, start: str | None) -> str:
 
 
 def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """Return the solver's name, the reason for the choice of "auto", and the options."""
+    """Return the name of the solver, the reason why "auto" chose it, and the options of the solver.
+
+    If the user named a solver, the reason is "" and all options are returned. If not, options that the chosen solver
+    does not declare are left out.
+    """
     if name != AUTO:
         return name, "", options
     import linspec
@@ -360,7 +373,7 @@ def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[Cloud]:
 def _run(
     problem: Any, name: str, options: Mapping[str, Any], given: Mapping[str, Any], rows: Rows | None
 ) -> Outcome:
-    """Solve the problem, and return the solution with the figures of the run."""
+    """Solve the problem, and return the outcome, which holds the solution and the figures of the run."""
     from linspec.cli.measured import Limits, solved  # here: help loads no array library
 
     goal = Goal(

@@ -21,7 +21,10 @@ __all__ = ["lasting_output"]
 
 
 class _Lasting(io.RawIOBase):
-    """A raw stream that writes to another one until that fails, and drops later output."""
+    """A raw stream that passes its output on to an inner stream.
+
+    The first failure of the inner stream is kept as `failure`, and no error is raised. All later output is dropped.
+    """
 
     def __init__(self, inner: io.RawIOBase) -> None:
         self._inner = inner
@@ -54,7 +57,12 @@ class _Lasting(io.RawIOBase):
 
 @contextmanager
 def lasting_output() -> Iterator[_Lasting | None]:
-    """Make standard output and error outlast a failure; yield the new output stream, or None if it was not replaced."""
+    """In the block, replace standard output and standard error by streams that raise no error if a write fails.
+
+    After the first failure of a stream its later output is dropped. Yields the raw stream of standard output, which
+    keeps the first error as `failure`. Yields None if standard output was closed from the start, or if it does not
+    write to an `io.FileIO`: a console of Windows, or a stream that a test has set.
+    """
     given = sys.stdout, sys.stderr
     sys.stdout, out = _lasting(sys.stdout)
     sys.stderr, _ = _lasting(sys.stderr)

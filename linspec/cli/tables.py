@@ -68,7 +68,10 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, with three decimals; shares below 1 are not rounded up to 100."""
+    """Return a share as text in per cent, with three decimals: 0.5 as "50.000 %".
+
+    A share below 1 (by more than rounding) is never shown as "100.000 %", but as "99.999 %".
+    """
     text = f"{100 * share:.3f} %"
     return "99.999 %" if text.startswith("100.000") and share < 1 - 1e-9 else text
 

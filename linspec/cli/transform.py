@@ -86,7 +86,11 @@ def _matrices(solution: Any) -> list[str]:
 
 
 def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
-    """Return the text of a file with the columns that the user names, else with those that the solution names."""
+    """Return the argument `text`, a file, with names of columns appended: ``FILE:COLUMNS``.
+
+    The columns that the user names are appended. If the user names none, the columns to which the solution was fitted
+    are appended. But if the solution has no names of columns, or the file has none, `text` is returned unchanged.
+    """
     wanted = solution.column_names.get(matrix)
     if columns:
         return f"{text}:{columns}"
@@ -96,7 +100,11 @@ def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
 
 
 def _checked(found: NamedMatrix, columns: str | None, matrix: str, solution: Any) -> Any:
-    """Return the rows of a matrix, after a check of picked columns against the names that the solution knows."""
+    """Return the rows of a matrix, after a check of the columns that the user picked.
+
+    An error is raised if their names or their order differ from the columns to which the solution was fitted. Nothing
+    is checked if the user picked no columns, or if the solution or the file has no names of columns.
+    """
     wanted = solution.column_names.get(matrix)
     if columns and wanted and found.names:
         from linspec.frames import check_names  # here: help loads no array library
@@ -108,7 +116,11 @@ def _checked(found: NamedMatrix, columns: str | None, matrix: str, solution: Any
 def _scores(
     solution: Any, matrices: Sequence[str], data: Sequence[Any], confounds: Any
 ) -> tuple[list[str], Any]:
-    """Compute the scores, and return the names of their columns with them."""
+    """Compute the scores of the rows; return the names of the scores, and an array with a column for each name.
+
+    The scores of several matrices stand side by side, and their names begin with the name of the matrix, such as x_ and
+    y_. A solution that has no `transform` gives predictions.
+    """
     import numpy as np
 
     from linspec.arrays import to_host
@@ -135,7 +147,7 @@ def _scores(
 
 
 def _write(names: Sequence[str], scores: Any, stream: IO[bytes], suffix: str) -> None:
-    """Write numbers with all their digits, and names if the format has them."""
+    """Write scores with all their digits. A `.csv` file begins with a row of the names; a `.npy` file has no names."""
     import numpy as np
 
     if suffix == ".npy":

@@ -95,7 +95,11 @@ class PairedRows:
 
 
 class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Base class of all estimators. `_weights` is the name of an array attribute on the device of the fitted X."""
+    """Base class of all estimators.
+
+    Every concrete subclass sets `_weights` to the name of the attribute with the fitted weights. With array-API
+    dispatch, new rows must be in the library and on the device of these weights.
+    """
 
     _weights: ClassVar[str]
 
@@ -143,7 +147,12 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     def _rows_and_targets(
         self, X: Any, y: Any, *, least: int = 2, numeric: bool = True, **others: Any
     ) -> tuple[Any, Any]:
-        """Check X, y and `others` of a fit; return X, and y in the library and on the device of X."""
+        """Check X and y of a fit, and return both.
+
+        X is returned as an array, a sparse matrix or an operator. With array-API dispatch, numeric y are copied to the
+        library and device of X. `others` are further data with a value for each row, such as weights; frames among
+        them must have their row labels in the order of X.
+        """
         check_order({"X": X, "y": y, **others})
         if y is None:  # the check raises the error for a missing y
             validate_data(self, X, y, skip_check_array=True)
@@ -177,7 +186,10 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
 
     def _operator(self, X: Any, *, fitting: bool) -> LinearOperator:
-        """Return data of a type that scikit-learn does not know as an operator, after a check of its columns."""
+        """Convert X, which has a type that scikit-learn does not know, to an operator.
+
+        A fit stores the number of columns in `n_features_in_`. For new rows, the number of columns must equal it.
+        """
         A = as_operator(X, "X")
         if fitting:
             self.__dict__.pop("feature_names_in_", None)
@@ -221,6 +233,11 @@ def seed_of(random_state: Any) -> Any:
     Parameters
     ----------
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+
+    Returns
+    -------
+    None, int or numpy.random.Generator
+        An int drawn from the RandomState; any other `random_state` unchanged.
     """
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(np.iinfo(np.int32).max))
@@ -228,12 +245,19 @@ def seed_of(random_state: Any) -> Any:
 
 
 def checked_number(name: str, value: Any) -> float:
-    """Return a ridge as a float; raise if it is not one number.
+    """Return the ridge of an estimator as a float.
+
+    Parameters
+    ----------
+    name : str
+        The name of the estimator's parameter, for the message of the error.
+    value : object
+        The ridge.
 
     Raises
     ------
     InvalidOption
-        If the ridge is not one number.
+        If the ridge is not one number, for example a sequence, text, a bool or None.
     """
     if np.ndim(value) != 0 or isinstance(value, str | bool) or value is None:
         raise InvalidOption(f"{name} must be one number; got {shown(value)}. RidgeCV chooses among several.")
@@ -241,7 +265,10 @@ def checked_number(name: str, value: Any) -> float:
 
 
 def _takes_tol(solver: Any, problem: Problem[Any]) -> bool:
-    """Whether `tol` can be passed to the solver; False for instances and for exact solvers."""
+    """Whether `tol` can be passed with the solver: True for "auto", and for names of solvers with the option `tol`.
+
+    False for instances of solvers, and for names of exact solvers, which have no such option.
+    """
     if isinstance(solver, Solver):
         return False
     return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))

@@ -19,8 +19,8 @@ class CCA(TwoViews):
     Parameters
     ----------
     n_components : int, optional
-        The number of pairs. By default the smallest of the numbers of rows and of columns of each view, if at most
-        4096.
+        The number of pairs. By default the smallest of n_samples, n_features and n_targets; if that exceeds 4096,
+        `fit` raises InvalidProblem, and the number must be given.
     ridge : float or pair of floats, default 0.0
         The ridge that is added to the unnormalised Gram matrices of X and y.
     center : bool, default True
@@ -30,7 +30,9 @@ class CCA(TwoViews):
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.CCA`, by name.
     tol : float, optional
-        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
+        The residual at which to stop; by default 1e-6, and about 1e-5 for float32 data. The residual is the sum of the
+        squared errors of the equations of all pairs, divided by the sum of the correlations (`linspec.CCA` defines it).
+        Exact solvers, and solvers passed as instances, ignore `tol`.
     max_passes : float, optional
         The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
@@ -43,6 +45,7 @@ class CCA(TwoViews):
     x_weights_ : array of shape (n_features, n_components_)
         Weights of the columns of X. Without a ridge, variates of the training rows have unit length.
     y_weights_ : array of shape (n_targets, n_components_)
+        Weights of the columns of y. Without a ridge, variates of the training rows have unit length.
     correlations_ : array of shape (n_components_,)
         Canonical correlations in decreasing order, computed with the ridge.
     n_components_ : int

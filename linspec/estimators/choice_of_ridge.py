@@ -32,9 +32,13 @@ def errors_of_ridges(
     cv : None, int, splitter or iterable of splits
         The folds; None for generalized cross-validation, whose errors are infinite if no degrees of freedom are left.
     groups : array of shape (n,), or None
+        The group of each row, for splitters that keep groups together.
     rng : None, int or numpy.random.Generator
+        The seed of solvers, and of the random signs of generalized cross-validation.
     settings : dict
-        Arguments of `linspec.solve`. If empty, `linspec.cross_validate` decides whether to run a solver.
+        Arguments of `linspec.solve`. If there are any, a solver runs for each fold. If there are none,
+        `linspec.cross_validate` estimates the time of solvers and that of Gram matrices, and takes the faster of
+        these two ways. Generalized cross-validation uses the arguments only if a solver estimates its trace.
 
     Returns
     -------

@@ -76,7 +76,7 @@ class Discriminant(
     scalings_ : array of shape (n_features, n_components_)
         Weights of the columns.
     eigenvalues_ : array of shape (n_components_,)
-        Eigenvalues in decreasing order.
+        The leading eigenvalues λ of XᵀHHᵀX w = λ (XᵀX + ridge·I) w in decreasing order, for centred X and targets H.
     mean_ : array of shape (n_features,)
     classes_ : array of shape (n_classes,) or None
         The classes of rows with positive weight: numbers on the device of X, strings on the host. None if y was a
@@ -86,7 +86,7 @@ class Discriminant(
     feature_names_in_ : numpy.ndarray of shape (n_features,)
         Set only if the columns of X have names.
     solution_ : linspec.DiscriminantSolution
-        The solution with its residual and costs. Its classes are numbers, in the order of `classes_`.
+        The solution with its residual and costs. Its attribute `classes`, unless None, holds indices of `classes_`.
 
     Warns
     -----

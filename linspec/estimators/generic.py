@@ -40,7 +40,7 @@ COMPONENTS = "n_components"
 
 
 def _answers(method: str) -> Callable[[Any], bool]:
-    """Return a check whether the answers of an estimator's problem have a method."""
+    """Return a function that takes an estimator, and returns whether solutions of its problem have a method."""
     return lambda estimator: hasattr(estimator._problem.solution, method)
 
 
@@ -60,12 +60,13 @@ class Generic(LinspecEstimator):
         return any(declared.several for declared in self._problem.stated.matrices.values())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Solve the problem for these rows.
+        """Solve the problem from which `of` made this class, for the rows of X, or of X and y.
 
         Parameters
         ----------
-        X : data of shape (n_samples, n_features)
-            Anything that scikit-learn or `linspec.as_operator` accepts; a list of it for problems of several views.
+        X : data of shape (n_samples, n_features), or list of such data
+            Anything that scikit-learn or `linspec.as_operator` accepts. For problems of any number of views, a list
+            of such data, one for each view.
         y : data of shape (n_samples, n_targets), optional
             The second matrix, if the problem has one.
         sample_weight : array of shape (n_samples,), optional
@@ -123,7 +124,9 @@ class Generic(LinspecEstimator):
 
     @available_if(_answers("predict"))  # type: ignore[untyped-decorator]  # as above
     def predict(self, X: Any) -> Any:
-        """Predict what the answer predicts of rows: targets, classes, or the other view.
+        """Predict the targets of rows, their classes, or their part in the other view.
+
+        The method `predict` of the solution decides which of these it is.
 
         Parameters
         ----------
@@ -159,7 +162,7 @@ class _Scored(Generic):
     """Base of estimators whose answers have `score`."""
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Compute the score of the answer on rows.
+        """Compute the score of rows by the method `score` of the solution.
 
         Parameters
         ----------
@@ -169,6 +172,8 @@ class _Scored(Generic):
         Returns
         -------
         float
+            The attribute `total` of what that method returns, such as the total correlation captured; without such an
+            attribute, the returned number itself.
         """
         found = self._of_solution("score", X, y)
         return float(getattr(found, "total", found))
@@ -189,7 +194,7 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
     Parameters
     ----------
     problem : str or type
-        A problem that declares its fields, by its name or its class.
+        A problem that declares its matrices with `linspec.matrix` or `linspec.views`, by its name or its class.
 
     Returns
     -------
@@ -202,7 +207,8 @@ def of(problem: str | type[Problem[Any]]) -> type[Generic]:
     Raises
     ------
     InvalidOption
-        It is no problem, or has more than two matrices that are no list of views.
+        If `problem` is not the name or the class of a problem that declares its matrices. Or if the problem declares
+        more than two matrices separately, instead of one list of views.
 
     Examples
     --------
@@ -258,7 +264,11 @@ def _made(problem: type[Problem[Any]]) -> type[Generic]:
 
 
 def _bases(solution: type[Solution]) -> tuple[type, ...]:
-    """Return the base classes of an estimator, by the methods of its answers."""
+    """Return the base classes of an estimator, which depend on the methods of its class of solutions.
+
+    A class with `score` gives `_Scored`, another one `Generic`. In addition, a class with `transform` gives the bases
+    of transformers; a class with `predict`, but without `transform`, gives the bases of regressors.
+    """
     own = _Scored if hasattr(solution, "score") else Generic
     if hasattr(solution, "transform"):
         return ClassNamePrefixFeaturesOutMixin, TransformerMixin, own

@@ -43,8 +43,8 @@ class KernelCCA(TwoViews):
     Attributes
     ----------
     x_weights_, y_weights_ : array of shape (m, n_components_)
-        Coefficients of the functions; m is the number of training rows, of landmarks, or of features, as the solver
-        has it.
+        Coefficients of the functions. For "nystrom-kcca", m is the number of landmarks; for "rff-kcca" and "knoi", the
+        number of random features; for other solvers, the number of training rows.
     correlations_ : array of shape (n_components_,)
         Canonical correlations in decreasing order, computed with the ridge.
     n_components_ : int

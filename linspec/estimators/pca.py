@@ -20,8 +20,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
     Parameters
     ----------
     n_components : int, optional
-        The number of components. By default the smaller of the numbers of rows and columns, if it is at most 4096. If
-        the rank of the data is lower, `n_components_` is smaller.
+        The number of components. By default the smaller of n_samples and n_features; if that exceeds 4096, `fit`
+        raises InvalidProblem, and the number must be given. If the rank of the data is lower, `n_components_` is
+        smaller.
     center : bool, default True
         Whether to centre the columns; sparse rows stay sparse. False gives a truncated SVD.
     scale : bool, default False
@@ -50,8 +51,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         that only give products.
     singular_values_ : array of shape (n_components_,)
     mean_ : array of shape (n_features,) or None
+        The means of the columns; None without centring.
     scale_ : array of shape (n_features,) or None
-        The numbers by which the columns are divided.
+        The numbers by which the columns are divided; None if `scale` is False.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)

@@ -64,8 +64,9 @@ class Ridge(LinearRegressor):
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.LeastSquares`, by name.
     tol : float, optional
-        The residual at which to stop; by default the tolerance of the problem. Exact solvers, and solvers passed as
-        instances, ignore it.
+        The residual at which to stop; by default 1e-8, and about 1e-5 for float32 data. The residual is the largest
+        ratio ‖Xᵀ(y − X w) − alpha w‖ / ‖Xᵀy‖ of any target; with an intercept, X and y are centred. Exact solvers, and
+        solvers passed as instances, ignore `tol`.
     max_passes : float, optional
         The largest number of passes over the data.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
@@ -159,11 +160,10 @@ class RidgeCV(LinearRegressor):
     solver : str or linspec.Solver, default "auto"
         A solver of `linspec.LeastSquares` that accepts a path of ridges, by name.
     tol : float, optional
-        The residual at which to stop; by default the tolerance of the problem. Exact solvers, and solvers passed as
-        instances, ignore it.
+        The residual at which a solve stops, as `Ridge` defines it; by default 1e-8, and about 1e-5 for float32 data.
+        Exact solvers, and solvers passed as instances, ignore `tol`.
     max_passes : float, optional
-        The largest number of passes over the data in each solve. If none of `solver`, `tol`, `max_passes` and
-        `solver_options` is set, folds of data with few columns are scored from one pass, without a solver.
+        The largest number of passes over the data in each solve.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
         Seed of all random numbers, including the random signs of generalized cross-validation.
     solver_options : dict, optional
@@ -182,6 +182,14 @@ class RidgeCV(LinearRegressor):
     -----
     ConvergenceWarning
         If the residual of the fit on all rows is above the tolerance.
+
+    Notes
+    -----
+    The errors of all ridges may be computed without a solver. For folds, they are then computed from Gram matrices of
+    the rows of the folds, which one pass forms. This needs none of `solver`, `tol`, `max_passes` and `solver_options`
+    to be set, and Gram matrices that fit into half of the available memory; it is done if it takes less time, by
+    estimate, than a solver. That is usual for few columns. Generalized cross-validation decomposes one Gram matrix if
+    that is affordable; otherwise a solver and random signs estimate its trace.
 
     References
     ----------
@@ -227,8 +235,10 @@ class RidgeCV(LinearRegressor):
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            Anything that scikit-learn or `linspec.as_operator` accepts; slices must be readable more than once, and
-            their Gram matrices must fit into memory.
+            Anything that scikit-learn or `linspec.as_operator` accepts. If a function returns X slice by slice, it must
+            do so repeatedly; an iterator, which can be read once, is not enough. With folds, none of `solver`, `tol`,
+            `max_passes` and `solver_options` may then be set, and a Gram matrix of the columns of X and y must fit
+            into memory for each fold.
         y : data of shape (n_samples,) or (n_samples, n_targets)
             Targets, dense or sparse.
         sample_weight : array of shape (n_samples,), optional

@@ -38,33 +38,35 @@ def permutation_test(
 ) -> PermutationTest | ComponentTest:
     """Test by permuting rows how many components several matrices share: canonical correlations, covariances.
 
-    A CCA is tested stepwise, from one decomposition of its views. Any other problem of two or more matrices whose
-    answer declares the values of its components is solved again for each permutation, and so is a CCA if a `solver` is
-    passed.
+    There are two ways. *Stepwise*: a CCA without a `solver` is tested pair by pair, from one decomposition of its
+    views; before each step, the earlier pairs are removed. `solution`, `projected` and the statistics "wilks" and
+    "roy" belong to this way. *By solving*: a problem is solved again for each permutation. This is done for a CCA with
+    a `solver`, and for all other problems of two or more matrices whose solutions declare the values of their
+    components. `solver`, `**options` and the statistics "largest" and "sum" belong to this way.
 
     Parameters
     ----------
     problem : CCA, or Problem of two or more matrices
-        A CCA without a `solver`: its data, centring and confounds are used. p + q must be less than n, unless a
-        `solution` is passed. Its k, ridge and scale are not used: all pairs are tested, without a ridge. Without
-        centring, nonzero means of both views correlate in every permutation. Other problems: k, ridge, scale and all
-        other fields are used. Weights must be integers: the number of equal rows that each row stands for.
+        Stepwise: the data, centring and confounds of the CCA are used. p + q must be less than n, unless a `solution`
+        is passed. k, ridge and scale are not used: all pairs are tested, without a ridge. Without centring, nonzero
+        means of both views correlate in every permutation. By solving: all fields of the problem are used, such as k,
+        ridge and scale. In both ways `sample_weight` must hold integers: how many equal rows each row stands for.
     solver : str or Solver, optional
         As for `linspec.solve`, with "auto" as the default for all problems but CCA. "auto" chooses once.
     solution : CCASolution, optional
-        For a CCA without a `solver`: test its variates on the rows of the problem instead of the columns themselves.
-        **It must have been fitted to other rows**: the solver maximised the correlation of the fitted rows, which
-        permuted rows cannot match. Use this form of the test for solutions with a ridge, and for data too wide for the
-        form without a solution; it needs rows set aside. The result is the number of pairs that the variates share
-        beyond chance.
+        Stepwise: a solution whose variates on the rows of the problem are tested, instead of the columns themselves.
+        **The solution must have been fitted to other rows.** On its fitted rows the correlations are maximal, while
+        those of permuted rows are not maximised, so the test would find too many pairs. Pass a solution for a test with
+        a ridge, or if p + q is not less than n; set rows aside for the test beforehand. The result is the number of
+        pairs of variates that correlate beyond chance.
     permutations : int, default 999
         The number of permutations; the smallest p-value is 1 / (permutations + 1).
     statistic : {"wilks", "roy"} or {"largest", "sum"}, optional
-        Stepwise: "wilks", the default, combines all remaining pairs, which suits many weak pairs. Roy's largest root
-        uses only the first remaining pair, and costs one more singular value decomposition for each step. By solving:
-        "largest", the default, compares the value of a component with the largest value of the permuted rows. "sum"
-        compares the sum of the values from the component on with the sum of as many leading values of the permuted
-        rows, which suits many weak components and depends on k.
+        Stepwise: "wilks", the default, combines all remaining pairs, which suits many weak pairs. "roy" (Roy's largest
+        root) uses only the first remaining pair, and costs one more singular value decomposition for each step. By
+        solving: "largest", the default, compares the value of the j-th component with the largest value of the permuted
+        rows. "sum" compares the sum of the values of components j to k with the sum of the k − j + 1 largest values of
+        the permuted rows, which suits many weak components and depends on k.
     projected : bool, default True
         Stepwise: whether to subtract from permuted variates their projection on the removed pairs. False is the
         published test, which finds too many pairs if rows are few and pairs are strong.
@@ -74,21 +76,24 @@ def permutation_test(
     rng : None, int or numpy.random.Generator
         Random numbers for the permutations and the solver.
     **options
-        The solver's options and the other arguments of `linspec.solve`; for a CCA only with a `solver`.
+        By solving: the solver's options and the other arguments of `linspec.solve`.
 
     Returns
     -------
     PermutationTest or ComponentTest
-        The second for tests by solving. Both have `values`, `p_values` and `components`.
+        A PermutationTest if the test is stepwise, a ComponentTest if it is by solving. Both classes have `values`,
+        `p_values` and `components`.
 
     Raises
     ------
     InvalidProblem
-        If the problem has one matrix, or its answers declare no values; if the data are Moments, or rows that can be
-        read once; if weights are not integers; if confounds are removed from some of the matrices only. Stepwise, also
-        if it has no more rows than the columns have dimensions: then the views share directions in any order.
+        If the problem has one matrix, or its solutions declare no values; if the data are Moments, or rows that can be
+        read only once; if weights are not integers. Stepwise: if the ranks of X and Y add up to more than the rank that
+        n rows can have; then some correlations are 1 in any order of the rows. By solving: if a `solution` is passed,
+        or confounds are removed from only some of the matrices.
     InvalidOption, UnknownOption
-        If `permutations`, `statistic` or `max_seconds` is invalid, or an option belongs to the other way.
+        If `permutations`, `statistic` or `max_seconds` is invalid; if `statistic` or an option belongs to the other
+        way.
     MissingCapability, NonFiniteData
         If rows or entries cannot be read, or are not finite.
     NoSuitableSolver
@@ -187,10 +192,10 @@ def bootstrap(
     Parameters
     ----------
     problem : Problem
-        Any problem with `sample_weight` whose answer declares weights and the values of its components: CCA, SVD,
-        Discriminant, problems of your own. Its ridge, centring, scale and confounds are used. Weights must be
-        integers, which count rows. Targets of a Discriminant are used as given. The data are read many times; files,
-        except for a CCA, once if their rows fit into memory.
+        Any problem with `sample_weight` whose solution declares column weights and the values of its components: CCA,
+        SVD, Discriminant, problems of your own. Its ridge, centring, scale and confounds are used. `sample_weight` must
+        hold integers: how many equal rows each row stands for. Targets of a Discriminant are used as given. The data
+        are read many times; files are read once if their rows fit into memory, but for a CCA also many times.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once. Solvers with the trait "warm-start" begin at the solution.
     solution : Solution, optional
@@ -200,8 +205,10 @@ def bootstrap(
     level : float, default 0.95
         The coverage of the intervals.
     method : {"corrected", "percentile"}, default "corrected"
-        "corrected" removes the bias of the values of samples (`bias`), which percentiles contain twice, and the bias of
-        the gaps between them, which makes percentiles of loadings and weights too narrow. "percentile" takes plain
+        "corrected" makes two corrections. Values of samples are too large on average, and values of draws are too large
+        once more; so percentiles of the draws contain this bias (`bias`) twice, and it is subtracted. The differences
+        between neighbouring values are too large as well; so loadings and weights vary too little over the draws, and
+        the differences are reduced before intervals of loadings and weights are computed. "percentile" takes plain
         percentiles of the draws, for comparison.
     groups : array of shape (n,), optional
         A label for each row. Whole groups are drawn: families, subjects, sites. Rows within a group may depend on each
@@ -214,13 +221,14 @@ def bootstrap(
     Returns
     -------
     Bootstrap or ComponentBootstrap
-        The first for a CCA.
+        A Bootstrap for a CCA, a ComponentBootstrap for all other problems.
 
     Raises
     ------
     InvalidProblem
-        If answers of the problem have no values or weights, or its rows no weights; if the data are Moments, or rows
-        that can be read only once; if weights are not integers; if groups or the solution do not fit.
+        If solutions of the problem have no component values or column weights; if the problem has no `sample_weight`,
+        or one that does not hold integers; if the data are Moments, or rows that can be read only once; if `groups` or
+        the solution does not fit the problem.
     InvalidOption
         If `draws`, `level` or `method` is invalid.
     NoSuitableSolver
@@ -229,10 +237,11 @@ def bootstrap(
     Notes
     -----
     Each draw costs a solve and one sweep, for the loadings or scores. The intervals belong to the problem with its
-    ridge. Loadings and weights of the i-th component belong to the i-th largest value of the source. If that is close
-    to the next one, their intervals are wide (method `groups` of the result). The gap between the last component and
-    the next one is unknown: compute one more than you interpret. If a value of the source is 0, a bootstrap shows
-    little about it; `linspec.permutation_test` tests whether there is a component.
+    ridge. Loadings and weights of the i-th component belong to the i-th largest value of the source. If this value is
+    close to a neighbouring value, the intervals of the loadings and weights are wide (method `groups` of the result).
+    The gap between the last computed value and the next smaller value is unknown: compute one component more than you
+    interpret. If a value of the source is 0, a bootstrap shows little about it; `linspec.permutation_test` tests
+    whether there is a component.
 
     Examples
     --------

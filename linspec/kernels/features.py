@@ -180,15 +180,18 @@ class KernelMap(FeatureMap):
     Parameters
     ----------
     landmarks : Points
-        The landmarks, with the same point subtracted that is subtracted from rows before the kernel is evaluated.
+        The landmarks z; for a precomputed kernel their row numbers among the training rows. If ``landmarks.center`` is
+        not None, this point has been subtracted from the landmarks, and it is subtracted from rows x before the kernel
+        is evaluated.
     turn : numpy.ndarray of shape (m, D), optional
         B; None: the identity.
     inputs : int, optional
         The number of columns of the data; by default the number of columns of the landmarks.
     numbers : numpy.ndarray of shape (m,), optional
-        The numbers of the landmarks among the training rows.
+        The row numbers of the landmarks among the training rows. Features do not depend on them; kernel CCA uses them
+        to state a function of the landmarks as a function of all training rows.
     rows : int, optional
-        The number of training rows; by default m.
+        The number of training rows, which kernel CCA needs for the same purpose; by default m.
 
     Examples
     --------
@@ -227,7 +230,10 @@ class KernelMap(FeatureMap):
         return tile if self.turn is None else tile @ home.place(self.turn, rows.dtype)
 
     def _points(self, rows: LinearOperator) -> Points:
-        """Convert rows to `Points`: dense or sparse like the landmarks, with the same point subtracted."""
+        """Convert rows to `Points`, dense or sparse like the landmarks.
+
+        The point that was subtracted from the landmarks is subtracted from the rows.
+        """
         bare, _ = uncounted(rows)
         own: Any = bare.matrix.astype(rows.dtype) if isinstance(bare, SparseOperator) else rows.dense()
         if not self.kernel.precomputed and self._sparse != scipy.sparse.issparse(own):
@@ -378,7 +384,8 @@ def landmark_map(
         The number of columns of the data.
     differences : bool, default False
     own : array of shape (m, m), optional
-        The kernel matrix of the landmarks; by default computed in float64, for a precomputed kernel from `chosen`.
+        The kernel matrix of the landmarks. By default it is computed from the landmarks in float64. For a precomputed
+        kernel the rows of `chosen` are the kernel matrix by default.
     """
     turn = turn_of(chosen, differences=differences, own=own)
     if chosen.kernel.precomputed:
@@ -387,7 +394,10 @@ def landmark_map(
 
 
 def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> HostArray:
-    """B with Bᵀ k(z, z) B = I for the landmarks z: B = Q R⁻¹, where Q = I, or a basis of differences of landmarks.
+    """B with Bᵀ k(z, z) B = I for the m landmarks z: B = Q R⁻¹, where RᵀR = Qᵀ k(z, z) Q and R is upper triangular.
+
+    If `differences` is False, Q is the identity. If True, Q is an m x (m − 1) matrix with orthonormal columns, each of
+    which sums to zero. A small multiple of the identity is added to Qᵀ k(z, z) Q, so that R exists.
 
     Raises
     ------
@@ -525,7 +535,11 @@ def _points_of(rows: Any, kernel: Kernel) -> Points:
 
 
 def _by_number(chosen: Points, numbers: HostArray) -> Points:
-    """Restrict rows of a precomputed kernel to the columns of the landmarks, which gives their kernel matrix."""
+    """For a precomputed kernel, return the m x m kernel matrix of the m landmarks.
+
+    `chosen` then has the rows of the landmarks in the matrix of all kernel values, and `numbers` selects the columns.
+    For other kernels `chosen` is returned unchanged.
+    """
     if not chosen.kernel.precomputed:
         return chosen
     return Points(chosen.kernel.tile(chosen.rows, numbers), chosen.kernel)

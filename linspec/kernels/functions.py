@@ -56,7 +56,7 @@ SAMPLE = 1000
 """Largest number of rows from whose distances or lengths a scale is computed."""
 
 MIDDLE = 2**22
-"""Largest number of entries in the rows from which column medians are computed."""
+"""Largest size (rows times columns) of the sample of rows from which column medians are computed."""
 
 SPARSE_COLUMNS = 4096
 """Number of columns of sparse rows that are converted to dense at once, for sums of absolute differences."""
@@ -409,10 +409,11 @@ class Laplacian(_OfDistances):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """k(x, z) read from a matrix: the data are the n x n values for pairs of training rows.
+    """A kernel whose values the user passes: the data are the n x n matrix of k(x, z) for all pairs of training rows.
 
-    In `tile`, X holds rows of this matrix or, for new rows, of the matrix of their kernel values with the training
-    rows. Z is an array of row numbers of training rows.
+    In `tile`, X has a column for each training row. For training rows, X holds rows of the n x n matrix. For m new
+    rows, X is the m x n matrix of their kernel values with the training rows. Z holds row numbers of training rows, and
+    the tile is the columns Z of X.
 
     Examples
     --------
@@ -730,7 +731,10 @@ def read_rows(A: LinearOperator, name: str) -> Any:
 
 
 def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
-    """Make the error that names the first entry that is not finite, if entries can be read.
+    """Make the error for an operator that is not finite.
+
+    The error names the row, the column and the value of the first entry that is not finite. If the operator has only
+    products and no entries to read, the error says that its products hold NaN or infinity.
 
     Parameters
     ----------
@@ -768,7 +772,10 @@ def middle_of(rows: HostArray) -> HostArray:
 
 
 def about(rows: Any, center: HostArray | None) -> Any:
-    """Subtract a point (None: nothing) from rows, in float64; differences are dense, in the dtype of the rows."""
+    """Subtract a point from rows. Return the rows unchanged if `center` is None.
+
+    The differences are computed in float64, and rounded to the dtype of the rows. They are dense, also for sparse rows.
+    """
     if center is None:
         return rows
     if scipy.sparse.issparse(rows):

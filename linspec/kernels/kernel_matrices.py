@@ -179,7 +179,11 @@ class KernelOperator(LinearOperator):
         return self.kernel
 
     def _largest(self, points: Points) -> Magnitude:
-        """The largest k(x, x); the largest float32 if float32 values overflow, so that the caller uses float64."""
+        """The largest k(x, x) of all rows x.
+
+        If float32 values overflow, it is the largest float32 number. Then `Magnitude.fits_single` of the result is
+        False, and `settle` converts the data to float64.
+        """
         values = diagonal_of(points)
         single = np.finfo(np.float32)
         finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())
@@ -213,7 +217,10 @@ class KernelOperator(LinearOperator):
 
     @cached_property
     def witness(self) -> Witness:
-        """The witness that identifies the rows; the rows are read if they have not been read yet."""
+        """Weighted sums over the rows, by which a run that continues from a checkpoint detects changed data.
+
+        The rows are read if they have not been read yet.
+        """
         return witness(as_operator(self.points.rows)).on_host()
 
     def _check_symmetry(self, points: Points) -> None:
@@ -239,7 +246,9 @@ class KernelOperator(LinearOperator):
 
     @at_home
     def product(self, V: Array) -> tuple[Array, HostArray]:
-        """H k(X, X) H V, and the column means of k(X, X) H V, which the left H subtracts.
+        """The product H k(X, X) H V, and the column means of k(X, X) H V.
+
+        The product is k(X, X) H V minus these means. For new rows z, the same means are subtracted from k(z, X) H V.
 
         Parameters
         ----------

@@ -18,8 +18,9 @@ S = TypeVar("S", bound="Moments | Aspect")
 
 
 def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method so that one thread at a time runs it, on the device of the blocks.
+    """Decorate a method of moments so that one thread at a time runs it, with `home` as the current device.
 
+    The lock is that of the moments of all views, and also covers the moments of single views that were made from them.
     So held matrices are formed only once, and every sweep is counted correctly.
     """
 

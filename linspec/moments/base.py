@@ -45,11 +45,16 @@ class Sweeps(ABC):
     Attributes
     ----------
     passes : float
-        The passes that one call of `products` takes once the means are known.
-    sparse, streamed : bool
-        Whether Gram matrices can be held as sparse matrices, and whether rows come slice by slice.
+        How often one call of `products` reads the rows of each view, once the means are known: 1 if rows are
+        accessible, 2 if an operator gives only products. A pass is one reading of all rows.
+    sparse : bool
+        Whether Gram matrices can be held as sparse matrices.
+    streamed : bool
+        Whether the rows of a view are reached only in a sweep: as slices, one after the other, or as blocks on workers.
+        It is always False in `ByProducts` itself.
     reads_blocks : bool
-        Whether blocks of rows are multiplied one after the other, so that triangles of images can be computed.
+        Whether rows are multiplied block by block, so that the triangle R of the QR factorisation of an image X V can
+        be computed without an array of n rows.
     by_entries : bool
         Whether Gram matrices are computed from the entries, and not from products with the identity.
     adjusts : bool
@@ -92,12 +97,16 @@ class Sweeps(ABC):
 
     @property
     def known_by_products(self) -> list[View]:
-        """The views without rows to be taken, over which no task can run."""
+        """The views whose rows cannot be read, because their operators give only products; no task can use them."""
         return [view for view in self.views if not (view.streamed or view.operator.access == "rows")]
 
     @property
     def exact_norms(self) -> bool:
-        """Whether column norms are exact, or estimated from probes."""
+        """Whether the column norms of all views are exact.
+
+        If False, the column norms of a view whose entries cannot be read are estimated from probes: random-sign columns
+        that are appended to the block of the first product.
+        """
         return all(view.operator.readable for view in self.views)
 
     @property
@@ -134,13 +143,16 @@ class Sweeps(ABC):
         Parameters
         ----------
         blocks : list of array or None
-            Vⱼ of each view, on the device of this way's results (`home`).
+            Vⱼ of each view, in the library and on the device of the results (`home`).
         onto : tuple of int, optional
-            The views i whose products Xᵢᵀ[…] are requested; those of other views may be left out. By default all.
+            The views i whose products Xᵢᵀ[…] are requested. The products of other views may be None. By default the
+            products of all views are requested.
         image : bool, default False
-            Whether (X V)ᵀ(X V) is returned as well, if this sweep has X V as a whole.
+            Whether to set the attribute `image` of the result to (X V)ᵀ(X V), if the sweep forms X V for all rows at
+            once. If it does not, `image` is None, and the caller computes Vᵀ(XᵀX V) instead.
         triangle : int, optional
-            Return as well the triangle R of the QR factorisation of the first `triangle` columns of X₁V₁.
+            Set the attribute `triangle` of the result to the triangle R of the QR factorisation of the first `triangle`
+            columns of X₁V₁.
         """
         if all(block is None for block in blocks):
             return Products(None for _ in blocks for _ in blocks)
@@ -158,7 +170,10 @@ class Sweeps(ABC):
         return found
 
     def _probes(self, index: int, blocks: list[Array | None]) -> bool:
-        """Whether a product with these blocks also estimates the column norms of a view, by an adjoint product."""
+        """Whether this call needs an adjoint product of a view, even if not requested, to estimate its column norms.
+
+        The base class estimates no norms.
+        """
         return False
 
     def prepared(self, blocks: list[Array | None]) -> list[Array | None]:
@@ -169,7 +184,10 @@ class Sweeps(ABC):
         return [scaled(V, view.adjustment.factors) for V, view in zip(blocks, self.views, strict=True)]
 
     def _adjusted(self, found: Products, blocks: list[Array | None]) -> Products:
-        """Subtract confound effects from products with scaled blocks, and apply the factors of the left columns."""
+        """Subtract confound effects from the products XᵢᵀXⱼVⱼ, and multiply their rows by the factors of Xᵢ's columns.
+
+        The factors of Xⱼ's columns are in the blocks Vⱼ already: see `prepared`.
+        """
         if not self.adjusts:
             return found
         products, views = list(found), self.views
@@ -200,13 +218,14 @@ class Sweeps(ABC):
 
     @abstractmethod
     def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
-        """Form the Gram matrices, which the caller keeps.
+        """Form the Gram and cross matrices of the views, and return them; the caller keeps them.
 
         Parameters
         ----------
         form : {"dense", "sparse"}
         sizes : callable
-            Returns the sizes from which the cheapest way to form dense matrices is chosen.
+            Returns the `linspec.cost.Sizes` of the views: their rows, columns and stored entries. It is called only for
+            form "dense" and SciPy matrices in memory, to decide whether sparse Gram matrices are formed first.
         """
 
     @abstractmethod
@@ -251,9 +270,10 @@ class Sweeps(ABC):
     # ---- tasks over all rows --------------------------------------------------------------------
 
     def run(self, task: Task[Part], columns: int = 0, *, threads: bool = True) -> Part:
-        """Run a task over all rows of the views' operators, not adjusted, and return its part.
+        """Run a task over all rows of the views' operators, without their adjustments.
 
-        In the same sweep compute the witnesses of the rows and the magnitude of their entries, if still unknown.
+        The same sweep computes the witnesses of the rows, if requested and still unknown, and the magnitude of their
+        entries, if unknown. A witness consists of sums that identify the rows: see `linspec.sweeps.witness`.
 
         Parameters
         ----------
@@ -262,6 +282,11 @@ class Sweeps(ABC):
             The number of columns of the products in a part.
         threads : bool, default True
             As for `swept`.
+
+        Returns
+        -------
+        Part
+            The result of the task for all rows.
         """
         found = swept(
             self.whole(task), self.views, columns, model=self.model, check=self._check, threads=threads
@@ -287,7 +312,11 @@ class Sweeps(ABC):
         return found
 
     def _measured(self, task: Task[Part]) -> Measured[Part] | None:
-        """The task, extended to measure entry magnitudes that are unknown; None if nothing has to be measured."""
+        """The task, extended if a view's entry magnitude is unknown, or its float32 rows need products in float64.
+
+        The extended task (`Measured`) measures the unknown magnitudes, and multiplies such rows in float64. None if no
+        view needs either.
+        """
         unknown, wide = (
             tuple(not view.measured for view in self.views),
             tuple(view.wide for view in self.views),
@@ -303,7 +332,11 @@ class Sweeps(ABC):
                 view.measured, view.wide = True, not size.fits_single
 
     def _check(self, task: Task[Part], part: Part, always: bool) -> None:
-        """Raise if a part of the rows shows entries that are too large or not finite."""
+        """Raise if `part`, a task's result for the rows read so far, shows entries that are too large or not finite.
+
+        Without `always`, finiteness is no longer checked once an earlier result was finite. With `always` it is checked
+        each time: for slices, whose rows may not be readable later.
+        """
         if isinstance(part, MeasuredPart):
             for view, size in zip(self.views, part.sizes, strict=True):
                 check_magnitude(view.name, size, complete=False)
@@ -338,10 +371,10 @@ class Sweeps(ABC):
             self.views[i].witness = one.on_host()
 
     def identify(self, view: View) -> None:
-        """Compute the witness of one view's rows, and count the sweep.
+        """Compute the witness of one view's rows by reading them, and count this reading as a sweep.
 
-        The sweep is not counted for entries in memory that have been swept since the witness was requested: it counts
-        as a part of that sweep.
+        It is not counted if the entries are in memory and a sweep has read them since the witness was requested: then
+        it belongs to the counted sweep.
         """
         A = view.operator
         with np.errstate(all="ignore"):  # the products find entries that are not finite
@@ -353,7 +386,10 @@ class Sweeps(ABC):
     # ---- means and column norms ---------------------------------------------------------------
 
     def gather(self, views: list[View]) -> None:
-        """Compute column means and norms of some views in one sweep; from products only the means."""
+        """Compute column means, norms and confound effects of some views in one sweep.
+
+        For operators that give only products, the norms are not computed.
+        """
         for some in (
             [view for view in views if view.operator.access == "blocks"],
             [view for view in views if view.streamed and view.operator.access != "blocks"],
@@ -391,7 +427,11 @@ class Sweeps(ABC):
         self.check_finite([view.adjustment.mean for view in views])
 
     def check_finite(self, arrays: Iterable[Array | None], *, always: bool = False) -> None:
-        """Check the (small) results of the first sweep, or of every sweep; search the data only on failure."""
+        """Raise if an array that a sweep has computed is not finite; search the data for the cause only then.
+
+        Without `always`, later sweeps are not checked once the results of a sweep were finite. With `always` the arrays
+        are checked in any case.
+        """
         if self._checked and not always:
             return
         with np.errstate(all="ignore"):

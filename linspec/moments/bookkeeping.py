@@ -15,7 +15,11 @@ from linspec.sweeps.witness import Witness
 
 
 class Bookkeeping(Aspect):
-    """The books of `moments`, which a run keeps: no solver needs them."""
+    """Counts, messages and checkpoint data of `moments`, for a run; no solver needs them.
+
+    Sweeps and products are counted. Messages name operators whose products are inconsistent. A checkpoint saves the
+    results of all sweeps, and the witnesses: sums that identify the rows.
+    """
 
     # ---- counts -------------------------------------------------------------------------------
 
@@ -35,16 +39,19 @@ class Bookkeeping(Aspect):
         return tuple(view.contradiction for view in self._views if view.contradiction)
 
     def columns_made(self, index: int) -> float:
-        """The number of products with one column of a view so far, forward and adjoint.
+        """The number of vectors by which a view or its transpose has been multiplied so far.
+
+        A product with a block of k columns counts k vectors.
 
         Parameters
         ----------
         index : int
+            The view.
         """
         return self._views[index].ledger.columns
 
     def counts_in(self, ledger: Ledger) -> bool:
-        """Whether sweeps over a view are entered into a ledger.
+        """Whether at least one of the views counts its sweeps in the given ledger.
 
         Parameters
         ----------
@@ -53,7 +60,11 @@ class Bookkeeping(Aspect):
         return any(view.ledger is ledger for view in self._views)
 
     def forget_views(self) -> None:
-        """Drop the moments of single views, which refer back to these moments, so that memory is freed with them."""
+        """Drop the cached moments of single views.
+
+        They refer back to these moments. Without the reference cycle, memory is freed as soon as these moments are no
+        longer used.
+        """
         self._moments._alone.clear()
 
     # ---- what identifies the rows -------------------------------------------------------------
@@ -64,9 +75,11 @@ class Bookkeeping(Aspect):
         Parameters
         ----------
         before : mapping from str to float
-            By view, the number of sweeps in its ledger that were made before the request.
+            By the name of a view, the number of sweeps in its ledger at the beginning of the run. Later sweeps count as
+            made after the request. By default the present number.
         known : mapping from str to Witness or None
-            Witnesses of views that have been read since.
+            By the name of a view, the witness that an earlier reading in the run has computed. For such a view no
+            other witness is computed.
         """
         for view in self._views:
             view.asked_at = before.get(view.name, view.ledger.sweeps)
@@ -74,15 +87,16 @@ class Bookkeeping(Aspect):
 
     @one_at_a_time
     def witnesses(self, *, read: bool = False) -> dict[str, Witness]:
-        """The witness of each view, which identifies its rows.
+        """The witnesses, which identify the rows, by the names of their views.
 
-        A view whose sweeps computed no witness is read once more; for entries in memory this counts as part of the
-        sweep.
+        If a view was swept since the request, and the sweep computed no witness, its rows are read once more. This
+        reading is counted as a sweep, unless the entries are in memory.
 
         Parameters
         ----------
         read : bool, default False
-            Read the rows of views that were not swept, too, instead of leaving these views out.
+            Whether to read the rows of a view that was not swept since the request, too. If False, such a view is
+            missing in the result.
         """
         for view in self._views:
             if view.lacks_witness and (read or view.swept):
@@ -108,7 +122,7 @@ class Bookkeeping(Aspect):
         return {"form": moments._form, "gram": moments._gram, "cross": moments._cross, "views": views}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the state that `learnt` returned, with its arrays on the host.
+        """Restore the state that `learnt` returned, and copy its arrays from the host to the device of the blocks.
 
         Parameters
         ----------

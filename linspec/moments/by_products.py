@@ -33,7 +33,7 @@ PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
 
 ROUNDINGS = 32
-"""Roundings by which ⟨A v, u⟩ and ⟨v, Aᵀu⟩ may differ, in units of √p."""
+"""Largest difference of ⟨A v, u⟩ and ⟨v, Aᵀu⟩ that counts as rounding, in units of √p ε ‖A v‖ ‖u‖; A has p columns."""
 
 IDENTITY_COLUMNS = 256
 """The largest number of identity columns that are multiplied at once to form a Gram matrix from products."""
@@ -46,8 +46,11 @@ CONSTANT = 32
 mean."""
 
 ENTRIES = 2
-"""A column computed as a product with one column of the identity varies if its standard deviation is above this many
-roundings of its mean."""
+"""A column that looks constant by `CONSTANT` varies if the standard deviation of its entries is above this number of
+roundings of its mean.
+
+The entries are the product of the operator with one column of the identity. The number is smaller than `CONSTANT`,
+which is applied to the diagonal of XᵀX: entries have less rounding than sums over all rows."""
 
 
 class ByProducts(Sweeps):
@@ -57,14 +60,19 @@ class ByProducts(Sweeps):
 
     @property
     def by_entries(self) -> bool:
-        """Whether Gram matrices are computed from entries; not if slices come together with an operator."""
+        """Whether Gram matrices are computed from entries: see `_has_few_columns`.
+
+        It is False if a view comes in slices while another gives only products.
+        """
         return self._has_few_columns and not any(view.streamed for view in self.views)
 
     @property
     def _has_few_columns(self) -> bool:
-        """Whether every view is readable or has few columns.
+        """Whether all entries are in memory, or one product of each view with the identity can give them.
 
-        One product with the identity then gives all entries, and centring loses no digits.
+        Then entries are centred before they are multiplied, which loses no digits. It holds if every view is readable.
+        Otherwise each view that is not readable may have at most `IDENTITY_COLUMNS` columns, and the float64 entries of
+        all views may take at most `IDENTITY_BYTES`.
         """
         operators = [view.operator for view in self.views]
         if all(A.readable for A in operators):
@@ -96,7 +104,10 @@ class ByProducts(Sweeps):
         return self._one_by_one(self._request(blocks, onto))
 
     def _probes(self, index: int, blocks: list[Array | None]) -> bool:
-        """Whether the column norms of a view are unknown, and a product with its block comes first to estimate them."""
+        """Whether probes are appended to the block of a view, to estimate its unknown column norms.
+
+        The adjoint product of the view, from which they are estimated, is then computed even if it is not requested.
+        """
         view = self.views[index]
         return blocks[index] is not None and view.squares is None and not view.operator.readable
 
@@ -109,9 +120,10 @@ class ByProducts(Sweeps):
         return Request(blocks, probes, self.home, onto)
 
     def _one_by_one(self, request: Request, spreads: list[HostArray] | None = None) -> Products:
-        """Make one forward block product for each view, and one adjoint product where one is requested.
+        """Make one forward block product for each view, and one adjoint product for each view in `request.onto`.
 
-        To `spreads` append the squared lengths of the forward products about their own means.
+        If `spreads` is a list, append the sum of squares of each column of the forward products. It is taken about the
+        column's mean if rows have no weights.
         """
         operators = [view.adjustment.applied(self._watched(view)) for view in self.views]
         home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
@@ -129,7 +141,11 @@ class ByProducts(Sweeps):
         return self._conclude(request, adjoints, sweeps=2.0)
 
     def _compare(self, index: int, request: Request, W: Array, adjoint: Array) -> None:
-        """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ in the first products of a view, for its probes v and images u of blocks."""
+        """Compare ⟨A v, u⟩ with ⟨v, Aᵀu⟩ for vectors in the first products of view number `index`, the operator A.
+
+        The vectors v are the probes of the view; without probes they are the first columns of its block. The vectors u
+        are the images A v, and the first columns of `W`, the forward products of all views. `adjoint` is AᵀW.
+        """
         view, (start, own, end) = self.views[index], request.edges[index]
         start = start if own == end else own
         V, columns = request.wide[index], min(end - start, PROBES)
@@ -320,7 +336,12 @@ def _signs(rows: int, home: Home) -> Array:
 def _allowed(
     images: HostArray, size: float, norms: HostArray, A: LinearOperator
 ) -> tuple[HostArray, HostArray]:
-    """Two (images x norms) arrays: products of an image's length and a norm, and bounds of inner products' rounding."""
+    """For the inner products ⟨A vᵢ, uⱼ⟩, the products ‖A vᵢ‖ ‖uⱼ‖ and bounds on rounding, as two arrays.
+
+    `images` has the lengths ‖A vᵢ‖, and `norms` the lengths ‖uⱼ‖. Entry (i, j) of the second array is the largest
+    difference of ⟨A vᵢ, uⱼ⟩ and ⟨vᵢ, Aᵀuⱼ⟩ that counts as rounding (`ROUNDINGS`). It grows with the longest image, and
+    with `size`, the bound on the length of an image before means and confounds are subtracted.
+    """
     unit = ROUNDINGS * float(np.finfo(A.dtype).eps) * math.sqrt(A.shape[1])
     return np.outer(images, norms), np.outer(np.full_like(images, unit * max(size, images.max())), norms)
 

@@ -58,7 +58,7 @@ class ByRows(ByProducts):
 
     @property
     def exact_norms(self) -> bool:
-        """Whether column norms are exact, or estimated from probes."""
+        """Whether the column norms of all views are exact. Streamed rows give exact norms, too."""
         return self.streamed or super().exact_norms
 
     @property
@@ -68,12 +68,20 @@ class ByRows(ByProducts):
 
     @property
     def means_cost(self) -> float:
-        """0, because the products give the means; 1 if a view needs a sweep before the first product (scale)."""
+        """The passes that are needed before the first product: 0 if the first product also gives the means.
+
+        It is 1 if the lengths of the columns must be known for scaling, or confound effects for an operator whose
+        entries cannot be read.
+        """
         return 1.0 if not self.in_slabs and self._before() else 0.0
 
     @property
     def gram_cost(self) -> float:
-        """The passes to form the Gram matrices now: 1 for rows in slices or blocks, which gives the means as well."""
+        """The passes that it would take now to form the Gram matrices.
+
+        It is 1 if a view has its rows in slices or blocks, because the same sweep gives the means. For other rows it is
+        that of `ByProducts`.
+        """
         return 1.0 if self.streamed else super().gram_cost
 
     def identity(self, index: int) -> Any:
@@ -111,9 +119,11 @@ class ByRows(ByProducts):
     # ---- products -----------------------------------------------------------------------------
 
     def _request(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Request:
-        """The request for these blocks, without probes if the rows give the column norms.
+        """The request for these blocks.
 
-        Blocks for remote rows are sent in float32 if all rows are float32: products round them to it anyway.
+        For streamed rows it has no probes, because a sweep over the entries gives exact column norms. If rows are on
+        workers and all rows are float32, the blocks are sent in float32: products with float32 rows would round the
+        blocks to float32 in any case.
         """
         if not self.streamed:
             return super()._request(blocks, onto)
@@ -155,7 +165,11 @@ class ByRows(ByProducts):
         )
 
     def _wants_norms(self, view: View) -> bool:
-        """Whether column norms are still needed: for two-view methods, for confounds and scale, or for the warning."""
+        """Whether this sweep must compute the column norms of a view.
+
+        They are computed while they are unknown. Streamed rows need them only if there are several views, for confounds
+        or scaling, or for the warning that centring sparse rows loses digits (`View.warn_of_cancellation`).
+        """
         if not self.streamed:
             return view.squares is None and view.operator.readable
         wanted = len(self.views) > 1 or (self.center and view.operator.sparse)
@@ -207,7 +221,12 @@ class ByRows(ByProducts):
         return self._with_constant(task.finished(part), scaled, V.shape[1])
 
     def _with_constant(self, R: HostArray, V: Array, columns: int) -> HostArray:
-        """Reduce R with the row of the constant's direction, if the model keeps the constant."""
+        """Append the row tᵀV to R and reduce both to a triangle, if the row model keeps the constant; else return R.
+
+        With confounds and without centring, the means are subtracted for accuracy, and q tᵀ is added again. Here q is
+        the part of the constant column that the confounds do not explain, and t are the products of the columns with q
+        (`linspec.operators.row_model`). The other part of X V, whose triangle is R, is orthogonal to q.
+        """
         kept = self.views[0].adjustment.kept
         if kept is None:
             return R

@@ -71,7 +71,11 @@ class Columns(Aspect):
 
     @at_home
     def known_diagonals(self) -> list[Array] | None:
-        """The exact diagonals of the Gram matrices, or None if no earlier sweep has computed them."""
+        """The exact diagonals of the Gram matrices. Makes no sweep.
+
+        None if no earlier sweep has computed them. Also None if Gram matrices are not held and the operator of a view
+        is not `readable`: for one that gives only products, there are only estimates.
+        """
         if self._moments.held:
             return list(self._moments._held_gram().diagonals())
         found = [view.squares if view.operator.readable else None for view in self._views]
@@ -121,7 +125,11 @@ class Columns(Aspect):
 
     @property
     def explained(self) -> dict[str, tuple[int, ...]]:
-        """For each view, the columns that the confounds explain almost completely, as far as this is known."""
+        """By the name of a view, the columns that the confounds explain almost completely.
+
+        Views without such columns are left out. So are views whose column norms are not computed yet, and operators
+        that give only products, whose exact norms are never computed.
+        """
         found = {view.name: view.adjustment.nearly_explained for view in self._views}
         return {name: columns for name, columns in found.items() if columns}
 
@@ -133,17 +141,23 @@ class Columns(Aspect):
 
     @property
     def most_rank(self) -> float:
-        """Upper bound of the rank of the views: rows with positive weight minus the row directions subtracted."""
+        """Upper bound of the rank of each adjusted view.
+
+        It is the number of rows with positive weight, minus the number of directions that are projected out of the
+        columns: the constant with centring, and the confounds.
+        """
         model = self._sweeps.model
         rows = self._moments.n if model.weights is None else np.count_nonzero(model.weights)
         return float(rows - model.removed)
 
     @at_home
     def squares_subtracted(self, index: int) -> Array | None:
-        """The squared length that means and confounds subtract from each column of one view; None if nothing is.
+        """For each column of one view, a squared length that measures the rounding error left by the subtraction.
 
-        Before the subtraction the squared lengths are larger by this amount, so their rounding errors are larger in
-        proportion. The part that confounds explain is multiplied by the square of their condition number.
+        The root of this number, times the unit of rounding, estimates the length of the error in the column. For means
+        the number is the squared length of the subtracted part. For confounds the squared length of the part that they
+        explain is multiplied by the square of their condition number, because rounding errors grow by the condition
+        number. With means and confounds, both numbers are added. None if nothing is subtracted.
 
         Parameters
         ----------
@@ -168,9 +182,11 @@ class Columns(Aspect):
 
     @at_home
     def subtracted_from_products(self, index: int) -> float:
-        """The sum of squares subtracted from the products of one view for means and confounds.
+        """The sum of the squared column lengths that are subtracted from products of one view, and not from entries.
 
-        It is 0 if only means are subtracted, and from the entries themselves.
+        The parts that confounds explain are always subtracted from products. Means are subtracted from products if the
+        entries are sparse or unknown, and no Gram matrices are held that were computed from centred entries. Without
+        confounds, and with means subtracted from the entries, the sum is 0.
 
         Parameters
         ----------
@@ -191,9 +207,10 @@ class Columns(Aspect):
 
     @at_home
     def centring_error(self, index: int | None = None) -> float:
-        """The approximate relative error of subtracting means and confounds from products. Makes no sweep.
+        """The approximate rounding error that subtracting means and confounds leaves in the columns. Makes no sweep.
 
-        It is 0 if the entries are centred.
+        It is relative to the lengths of the columns after the subtraction, for the worst column. It is 0 if the means
+        are subtracted from the entries, and confounds are either absent or were removed in held reduced rows.
 
         Parameters
         ----------

@@ -40,7 +40,10 @@ class Costs(Aspect):
 
     @property
     def single(self) -> float:
-        """The passes that `precision.single` would take after the first product: 1 for the copy, or 0."""
+        """The passes that `precision.single` would take after the first product: 1 to make the float32 copy, or 0.
+
+        It is 0 if the copy exists, if Gram matrices are held or are to be held, or if all rows are float32.
+        """
         swept = self._moments.form == "implicit" and self._moments._single is None
         return float(swept and any(view.operator.dtype != SINGLE for view in self._views))
 

@@ -21,10 +21,10 @@ class Direct(Aspect):
 
     @one_at_a_time
     def factored(self, index: int) -> bool:
-        """Whether `whitener` can factor the Gram matrix of a view without making one dense.
+        """Whether `Moments.whitener` can factor the Gram matrix of a view without forming a new dense p x p matrix.
 
-        This holds if the Gram matrices are held dense, or if that of the view is diagonal before centring and
-        confounds, as for one-hot rows.
+        This holds if the Gram matrices are held as dense matrices. It also holds if they are held as sparse matrices,
+        and the Gram matrix of this view is diagonal before means and confounds are subtracted, as for one-hot rows.
 
         Parameters
         ----------
@@ -75,12 +75,20 @@ class Direct(Aspect):
 
     @at_home
     def gram_by_identity(self, index: int, product: Array) -> Array:
-        """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.
+        """Clean a matrix XᵀX that was computed as a product with the identity, from rounding errors.
 
         Parameters
         ----------
         index : int
+            The view X.
         product : array of shape (p, p)
+            The computed product, which rounding has made slightly asymmetric.
+
+        Returns
+        -------
+        array of shape (p, p)
+            The mean of `product` and its transpose. Rows and columns for columns of X that are zero, or with centring
+            constant, are zero: their entries in `product` are only rounding.
         """
         live = self._sweeps.varying(index, product)
         d = self._moments.diagonal()[index]

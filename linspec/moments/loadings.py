@@ -151,7 +151,10 @@ class Structure(NamedTuple):
         return found
 
     def cosines(self, i: int, weights: HostArray) -> HostArray:
-        """The inner products of `products`, with the variates of view i scaled to length 1."""
+        """The inner products of `products`, divided by the lengths of the variates of view i; 0 for length 0.
+
+        They are cosines if the variates of the other weights have length 1 on these rows.
+        """
         products = self.products(i, weights)
         length = self.lengths[i][:, None]
         found: HostArray = np.divide(products, length, out=np.zeros_like(products), where=length > 0)
@@ -161,7 +164,10 @@ class Structure(NamedTuple):
 def structure(
     X: Any, Y: Any, weights: tuple[Array, Array], *, center: bool, confounds: Any, sample_weight: Any
 ) -> Structure:
-    """Compute the loadings of both views and the products behind them in one sweep; parameters as for `loadings`."""
+    """Compute the loadings of both views, XᵀXΦ and YᵀYΨ, and the lengths of the variates in one sweep.
+
+    The parameters are those of `loadings`, for both views.
+    """
     given = [(X, weights[0], "X"), (Y, weights[1], "Y")]
     moments, _ = _moments(given, center, confounds, sample_weight)
     x, y = (moments.home.place(W) for W in weights)

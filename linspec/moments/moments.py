@@ -79,7 +79,8 @@ class Moments:
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
         Hold the Gram matrices as dense or sparse arrays, or sweep the data at every product.
     expect : (int, int), optional
-        The expected number of products and their columns, from which "auto" chooses.
+        The expected number of products, and the number of columns of the block in each of them. Form "auto" is chosen
+        by the time of these products. By default 60 products with 20 columns each.
     names : sequence of str, optional
         The names of the views in messages; by default X and Y, or X1, X2, X3 and so on of more than two.
 
@@ -149,7 +150,7 @@ class Moments:
         self._single: Moments | None = None
 
     def _of_views(self, views: list[View], *, form: str) -> Moments:
-        """Moments of other views, which expect the same products."""
+        """Moments of other views in the given form; the expected products (`expect`) are those of these moments."""
         made = object.__new__(type(self))
         made._set_up(views, form=form, expect=self._expect)
         return made
@@ -162,7 +163,10 @@ class Moments:
 
     @property
     def _of_all(self) -> Moments:
-        """The moments of all views, whose lock guards those of single views, too."""
+        """The moments of all views, if these are the moments of a single view; otherwise these moments themselves.
+
+        One lock, that of the moments of all views, guards all of them.
+        """
         return self._all or self
 
     @property
@@ -187,7 +191,7 @@ class Moments:
 
     @property
     def bookkeeping(self) -> Bookkeeping:
-        """The books that a run keeps; no solver needs them."""
+        """Counts, messages, witnesses (sums that identify the rows) and checkpoint data, for a run; not for solvers."""
         return Bookkeeping(self)
 
     @property
@@ -206,7 +210,9 @@ class Moments:
         return self._sweeps.n
 
     def matrix(self, index: int) -> LinearOperator:
-        """The matrix of one view in products, centred if the moments are; its sweeps are counted.
+        """Return an operator that multiplies one view, and counts its sweeps in the ledger of the view.
+
+        The view is adjusted as in `products`: with centring, the means are subtracted.
 
         Parameters
         ----------
@@ -255,7 +261,10 @@ class Moments:
 
     @property
     def _sharing(self) -> Moments | None:
-        """The moments of all views, if they form and hold the Gram matrix of this view."""
+        """The moments of all views, if these moments are of a single view and use the Gram matrix held there.
+
+        None for the moments of all views, and if no Gram matrices are to be held.
+        """
         return self._all if self._all is not None and self._all.form != "implicit" else None
 
     def _choose_form(self) -> str:
@@ -311,14 +320,16 @@ class Moments:
             The views i whose products Xᵢᵀ[…] are needed; those of other views may be None. By default all are computed.
             With ``()`` only a forward product is made, for `image` or `triangle`.
         image : bool, default False
-            Whether to return (X V)ᵀ(X V) as well, if there is one block. With ``onto=()`` it is computed from X V
-            itself, and is accurate even if XᵀX almost annihilates V.
+            Whether to return (X V)ᵀ(X V) as well, for the first block V that is not None and its view X. With
+            ``onto=()`` it is computed from X V itself, and is accurate even if XᵀX almost annihilates V.
         triangle : int, optional
             Factorise X V = Q R for this number of leading columns of V, for the first view, and return the triangle R
             as well. No array of n rows is held, and the condition number is not squared. It takes a sweep
             even if Gram matrices are held.
         cross : bool, default False
-            Whether to return XᵀY as well, beside XᵀX V. It is kept for later calls.
+            Whether to return only XᵀX V, for the first block, and XᵀY. All other entries of the tuple are then None,
+            the blocks of other views are not multiplied, and `onto`, `image` and `triangle` have no effect. XᵀY is kept
+            for later calls.
 
         Returns
         -------
@@ -351,7 +362,11 @@ class Moments:
     def _held_or_forward(
         self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
     ) -> Products:
-        """Compute products from held Gram matrices, or only `image` and `triangle` by a forward product."""
+        """Compute products where Gram matrices are held, or none is requested (``onto=()``).
+
+        With ``onto=()`` only `image` and `triangle` are computed, each by a forward product over the rows. With a
+        triangle and other products, one sweep computes everything. Otherwise the held Gram matrices are multiplied.
+        """
         index = next((i for i, V in enumerate(blocks) if V is not None), 0)
         if onto == ():
             found = Products(None for _ in blocks for _ in blocks)
@@ -560,10 +575,12 @@ class Moments:
 
     @one_at_a_time
     def outer(self, U: Array, *, adjoint: bool = False) -> Any:
-        """Compute XXᵀU for the first view (adjusted).
+        """Compute XXᵀU for the first view.
 
-        For sparse X with few rows (`cost.wide`), centred or not, this takes one sweep, which reads each column of X
-        once; otherwise two, one after the other.
+        X is adjusted as in `products`: weights are applied, means and confounds subtracted, and columns scaled. For
+        sparse X with few rows (`cost.wide`), centred or not, this takes one sweep, which reads each column of X once.
+        For any other X it takes two sweeps, one for XᵀU and one for X(XᵀU), and one more before them if the means or
+        confound effects are not known yet.
 
         Parameters
         ----------
@@ -638,9 +655,10 @@ class Moments:
 
     @one_at_a_time
     def whitener(self, index: int, ridge: float) -> Whitener | DiagonalWhitener:
-        """The whitener of a view's Gram matrix plus ridge, computed at the first call and kept.
+        """The whitener of S + ridge·I for the Gram matrix S of a view, computed at the first call and kept.
 
-        Unless the view is `factored`, its Gram matrix is made dense and kept in memory.
+        A whitener is a factor F with S + ridge·I = F Fᵀ, without the null directions of S: see
+        `linspec.algebra.Whitener`. Unless `direct.factored(index)` is True, S is made dense and kept in memory.
 
         Parameters
         ----------
@@ -672,15 +690,16 @@ class Moments:
         S adds each row, with random signs, to `nonzeros` rows of the sketch: a subspace embedding where `size` is a few
         times the number of columns (Cohen 2016; Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). It
         depends on the generator alone, not on the library of the data or on how the rows are read. The rows are
-        adjusted, as in products.
+        adjusted as in `products`: weights are applied, means and confounds subtracted, and columns scaled.
 
         Parameters
         ----------
         size : int
             The rows of S.
         rng : numpy.random.Generator, int or None, default None
-            One number is drawn of it. In a solver `run.rng`.
+            The source of one random number, the seed of S. A solver should pass `run.rng`.
         nonzeros : int, default 8
+            The number of rows of the sketch to which each row of X is added.
         cross : bool, default False
             Whether to compute XᵀY in the same sweep.
 
@@ -729,14 +748,16 @@ class Moments:
     def rows(self, n: int, rng: Any = None) -> Minibatches:
         """Batches of about n rows of each view, in the same random order, without end: ``for A_S, B_S in rows``.
 
-        Every row comes once before any row comes twice. Rows are read a few megabytes at a time. Reading counts as its
-        share of a sweep, and products with the batches are counted.
+        Every row comes once before any row comes twice, except that a few rows at the end of an epoch may be left out.
+        Rows with weights are drawn in proportion to their weights instead, unless they are read in runs of neighbours,
+        as from files: see `linspec.sweeps.minibatches`. Rows are read a few megabytes at a time. Reading m of N rows
+        counts as m/N of a sweep, and products with the batches are counted.
 
         Parameters
         ----------
         n : int
         rng : numpy.random.Generator, int or None, default None
-            In a solver `run.rng`.
+            The source of the random order. A solver should pass `run.rng`.
 
         Returns
         -------
@@ -790,7 +811,8 @@ class Moments:
         task : linspec.sweeps.task.Task
             Computes a part from some rows of the views, and merges the parts of neighbouring rows.
         columns : int, default 0
-            The size of a part, in arrays as wide as a row: blocks are made larger than a part where possible.
+            The size of a part: it holds about this number of arrays with one number for each column of the views. It
+            determines the number of rows of a block, which takes more memory than a part where possible.
 
         Returns
         -------

@@ -72,7 +72,7 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """Parts of the metrics S of the views that normalise bases and measure residuals.
+    """Parts of the metrics S = XᵀX + ridge·I of the views X, which normalise bases and measure residuals.
 
     Attributes
     ----------
@@ -82,8 +82,8 @@ class Metrics:
     diagonals : tuple of array
         diag(S) of each view.
     cuts : tuple of float
-        Relative rounding of each S. A vector of unit length in S with squared length above 1/cut in diag(S)
-        consists of null directions of the view.
+        For each view, the relative rounding of S. A vector v counts as a null direction of the view if vᵀS v is at most
+        cut · vᵀdiag(S) v.
     norms : tuple of InverseNorm
         The norms of S⁻¹, or approximations.
 
@@ -188,7 +188,7 @@ class Pairs:
         return self.bases[i]
 
     def image(self, i: int) -> Array:
-        """The cross product of the other view's basis: C Ψ for i = 0, CᵀΦ for i = 1."""
+        """The image of the other view's basis under the cross matrix C = XᵀY: C Ψ for i = 0, CᵀΦ for i = 1."""
         return self.bases[1 - i].CV[i]
 
     def replaced(self, i: int, basis: Basis) -> Pairs:
@@ -214,7 +214,9 @@ class Pairs:
         return replace(self, bases=(x, y), rho=rho, rho_there=next(placed, None))
 
     def normalized(self, normalizer: Any, new: Sequence[int] = (0, 1)) -> Pairs:
-        """Return the bases, orthonormal in their metrics, with zero columns for missing rank.
+        """Return the pairs with bases that are orthonormal in their metrics, ΦᵀSxΦ = I and ΨᵀSyΨ = I, and without ρ.
+
+        A basis with linearly dependent columns gets zero columns for the missing rank.
 
         Parameters
         ----------
@@ -318,7 +320,11 @@ class Pairs:
 
     @property
     def residual(self) -> float:
-        """The law of canonical pairs: Σ‖ϱᵢ‖² / Σρᵢ, approximately in the norm of diag(Sx, Sy)⁻¹."""
+        """The relative squared residual of canonical pairs, Σ‖ϱᵢ‖² / Σρᵢ.
+
+        ϱᵢ consists of column i of `residual_block(0)` and column i of `residual_block(1)`. These two parts are measured
+        in the norms of Sx⁻¹ and Sy⁻¹, or in approximations of these norms (`Metrics.norms`).
+        """
         squares = squares_together(self.metrics.norms, (self.residual_block(0), self.residual_block(1)))
         return ratio(float(sum(s.sum() for s in squares)), self.total)
 

@@ -18,7 +18,11 @@ class Precision(Aspect):
 
     @property
     def rounding(self) -> float:
-        """The relative rounding of products: that of float64 if held Gram matrices were formed from entries."""
+        """The relative rounding error of products.
+
+        It is the machine epsilon of float64 if Gram matrices are held that were formed from entries. Otherwise it is
+        the largest machine epsilon of the dtypes of the views.
+        """
         if self._moments.held and (self._sweeps.by_entries or self._sweeps.streamed):
             return float(np.finfo(np.float64).eps)
         return max(float(np.finfo(view.given.dtype).eps) for view in self._views)

@@ -24,7 +24,10 @@ from linspec.operators.adjustment import Adjustment
 from linspec.sweeps.held_grams import scaled_sparse
 
 MEANS = 1e3
-"""Largest ratio of the subtracted squares to the remaining ones: at most three of sixteen digits are lost."""
+"""Largest ratio of two sums of squares for which means and confounds are removed from K, and not from the entries of A.
+
+The first is that of the means and confound effects, the second that of the adjusted entries. At most three of sixteen
+digits are lost."""
 
 
 class RowGram:
@@ -33,7 +36,8 @@ class RowGram:
     Parameters
     ----------
     A : LinearOperator
-        n rows, counted or not. Unknown means and confound effects are computed when the matrix is formed.
+        An operator with n rows. If it is a `CountedOperator`, the sweeps of `form` are counted in its ledger. Unknown
+        means and confound effects are computed when the matrix is formed.
 
     Attributes
     ----------
@@ -106,7 +110,7 @@ def _keeps_digits(known: Adjustment, n: int) -> bool:
 
 
 def _adjusted(K: HostArray, known: Adjustment) -> HostArray:
-    """Compute P D K D P from the inner products K of the unadjusted rows; K may be overwritten."""
+    """Compute P D K D P for K = A diag(f²) Aᵀ, here without the weights D, and P = I − QQᵀ; K may be overwritten."""
     model, n, home = known.model, len(K), HOST
     roots = model.roots_of(0, n, home)
     if roots is not None:

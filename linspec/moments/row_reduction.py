@@ -160,7 +160,10 @@ def reduced_rows(views: Mapping[str, LinearOperator], *, center: bool = False) -
 
 
 def reduced(sides: list[View]) -> ReducedRows:
-    """Reduce the rows of some views in one sweep; count the sweep, and store what it finds in the adjustments."""
+    """Reduce the rows of some views in one sweep, and count the sweep.
+
+    The means, norms and confound effects of the columns are stored in the adjustments of the views.
+    """
     model, home = sides[0].model, sides[0].given.home.blocks
     task = Triangle(home, center=model.center, model=model)
     with np.errstate(all="ignore"):  # the check below finds entries that are not finite
@@ -180,8 +183,10 @@ def _adjusted(
 ) -> ReducedRows:
     """Store means, norms and confound effects in the adjustments, and return the rows times the column factors.
 
-    With L = D [1 B] in front of D A, the columns of L are orthonormal up to scale, and LᵀDA is R_LᵀT for the blocks
-    R_L and T of the triangle.
+    A are the rows of the views, D the roots of their weights, 1 the column of ones with centring, and B the basis of
+    the confounds. The triangle is that of [D 1, D B, D A]. Its first `taken` rows are [F T], where F belongs to the
+    columns of ones and confounds, and T to those of A. Then [1 B]ᵀD²A = FᵀT, so the confound effects BᵀD²A need no
+    other sweep.
     """
     home, taken = found.home, task.taken
     count = task.model.total(part.rows)
@@ -301,11 +306,13 @@ class ColumnBasis:
     W : array of shape (p, r)
         The combinations of the columns of R that give U.
     condition : float
-        Condition number of the columns at unit length, on the numerical range.
+        The ratio of the largest to the smallest singular value that was kept, for columns of R scaled to length 1.
     short : array of shape (p, s)
-        Directions that were cut as null, but whose images are longer than rounding (`LEAST_LENGTH`).
+        Short directions: combinations of the columns of R that were left out of W, because their singular values are
+        at most the fraction `cut` of the largest. These singular values are above the rounding of the data, by the
+        factor `LEAST_LENGTH`.
     U_short : array of shape (m, s)
-        Their images, orthonormal.
+        The orthonormal left singular vectors of the short directions.
     """
 
     U: Array
@@ -328,19 +335,19 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
     R : array of shape (m, p)
         As `reduce_rows` returns it.
     cut : float
-        Singular values up to this fraction of the largest are outside the numerical range: see
+        The basis spans the left singular vectors with singular values above this fraction of the largest: see
         `linspec.algebra.rank_cut`.
     home : Home
     unit : float, default machine epsilon
-        The rounding of the data: see `linspec.algebra.rounding_of_rows`.
+        The relative rounding error of the entries of the data: see `linspec.algebra.rounding_of_rows`.
 
     Returns
     -------
     ColumnBasis
-        `W`, an array of shape (p, r) with orthonormal `U` = RW of shape (m, r); `rank`, r; `condition`, the condition
-        number of the columns at unit length, on the numerical range; `short`, an array of shape (p, s) of directions
-        that were cut although their images are longer than rounding, and `U_short` of shape (m, s), these images,
-        orthonormal.
+        `W`, an array of shape (p, r) with orthonormal `U` = RW of shape (m, r); `rank`, r; `condition`, the ratio of
+        the largest to the smallest singular value above the cut, for columns of length 1; `short`, an array of shape
+        (p, s) of directions that were left out although their singular values are above the rounding of the data; and
+        `U_short` of shape (m, s), the orthonormal left singular vectors of these directions.
 
     Examples
     --------
@@ -366,9 +373,11 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
 
 
 def sum_with_short(x: ColumnBasis, y: ColumnBasis, k: int, home: Home) -> float:
-    """The sum of the k leading canonical correlations if the short directions of both views are included.
+    """The sum of the k leading canonical correlations if the bases of both views also include the short directions.
 
-    It is `Evidence.short` of `linspec.families.cca` for solvers that reduce rows.
+    Short directions (`ColumnBasis.short`) were left out because they may be rounding. If the sum is larger with them,
+    correlations may be missing. Solvers that reduce rows pass it to the certificate, as the argument `short` of
+    `Evidence` in `linspec.families.cca`.
 
     Parameters
     ----------

@@ -35,9 +35,9 @@ def check_copyable(view: View) -> None:
     Raises
     ------
     UnsupportedData
-        The rows are neither a dense array nor a sparse matrix in memory nor computed from such rows; or they are
-        sparse with weights, confounds or a scale; or they are computed, and the copy takes more than half of the free
-        memory.
+        No copy can be made of these rows. It can be made of a dense array in memory; of a sparse matrix in memory
+        without weights, confounds and scale; and of dense rows that are computed when they are read, such as features
+        of a kernel, if the copy takes at most half of the free memory.
     """
     A = view.operator
     if isinstance(A, SparseOperator) and _is_plain(view):

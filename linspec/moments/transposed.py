@@ -19,9 +19,11 @@ from linspec.sweeps.views import View
 
 
 def worth_transposing(view: View) -> bool:
-    """Whether products with XXᵀ, whose blocks have n rows instead of p, cost no more than products with XᵀX.
+    """Whether products with XXᵀ take no more time than products with XᵀX, because a copy of Xᵀ is used.
 
-    Column means are no obstacle: they are subtracted from the blocks of n rows.
+    This holds for a sparse matrix X in memory with few rows and many columns, without weights, confounds and column
+    factors. Products with XXᵀ multiply blocks of n rows, and products with XᵀX blocks of p rows. X may be centred:
+    means are subtracted from the blocks of n rows. No other fixed row may be subtracted.
     """
     known = view.adjustment
     plain = known.model.is_plain and not known.changes_products
@@ -45,13 +47,15 @@ def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple
 
 
 def outer_gram_matmat(view: View, U: Array) -> Array:
-    """Compute XXᵀU in one sweep: for a block by columns of X, each read once; for one vector by rows of X, twice.
+    """Compute XXᵀU, which counts as one sweep.
 
-    In a row of word counts most words are common, so the few entries of a vector that it multiplies stay in the
-    cache. For a block it pays more to read and write the shorter array, the one with n rows.
+    A block U is multiplied by columns of X, the rows of a copy of Xᵀ. Each column is read once, and the arrays that are
+    read and written have n rows, fewer than p. One float64 vector is multiplied by rows of X, which are read twice: for
+    XᵀU and for X(XᵀU). In a row of word counts most words are common, so the entries of XᵀU that belong to these words
+    stay in the cache.
 
-    With centred columns the product is H X Xᵀ H U for H = I - 11ᵀ/n, where H subtracts the column means of X. It
-    cancels no more digits than a correction by the means: the results are Xᵀ H U and the spread of X Xᵀ H U.
+    With centred columns the product is H X Xᵀ H U for H = I - 11ᵀ/n: H subtracts the mean of each column of U, and of
+    the result. This loses no more digits than correcting the products by the column means of X.
     """
     X, k, center = view.operator, U.shape[1], view.model.center
     view.admit(1.0)
@@ -68,7 +72,8 @@ def outer_gram_matmat(view: View, U: Array) -> Array:
 def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array | None, Array]:
     """Compute (XᵀX V, XᵀY) in one sweep, as Xᵀ [X V, Y]; the first result is None without V.
 
-    Y is the product with the identity. Unknown column norms are computed as well, as in every first sweep.
+    The view y is multiplied by the identity, which gives Y as a dense array. Unknown column norms of both views are
+    computed as well, as in every first sweep.
     """
     X, q = x.operator, y.operator.shape[1]
     x.admit(1.0)

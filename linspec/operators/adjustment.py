@@ -37,7 +37,11 @@ EXPLAINED = 1e-13
 rounding."""
 
 ENTRIES = (2.0**-46) ** 2
-"""Squared length that rounding of the entries may leave in a centred column, as a share of the length before."""
+"""Largest fraction of a column's squared length that rounding of its entries may leave after all subtractions.
+
+The squared length is that of the column before its mean is subtracted. What is left after the mean and the confounds
+are subtracted counts as zero up to this fraction. The bound applies if the model of the rows has a `constant`.
+"""
 
 NEARLY = 1e-8
 """A column is reported as explained if the confounds leave at most this share of its squared length."""
@@ -50,7 +54,10 @@ SAMPLED_ROWS = 16
 """The number of evenly spread rows that are read to find columns with large means."""
 
 LARGE_MEAN = 1e-2
-"""Relative difference of sampled entries of a column below which its mean counts as large compared with its spread."""
+"""Bound of max |a − a₀| / |a₀| for the sampled entries a of a column, where a₀ is the first of them.
+
+Below this bound the mean of the column counts as large compared with its spread.
+"""
 
 LEARNT = (
     "mean",
@@ -112,7 +119,8 @@ class WeightedRows(_Composite):
 class Adjustment:
     """The weights, means, confounds and column factors that turn one matrix A into its adjusted matrix.
 
-    The adjusted matrix is (I − QQᵀ) D (A − 1 rowᵀ) diag(factors).
+    The adjusted matrix is (I − QQᵀ) D (A − 1 rowᵀ) diag(factors). The file `row_model.py` defines D and Q. B (n x r) is
+    the basis of the confounds, `RowModel.basis`, and q the part of the constant that `RowModel.constant` describes.
 
     Parameters
     ----------
@@ -121,14 +129,16 @@ class Adjustment:
     scale : bool, default False
         Whether the columns, centred and without the confounds, are divided by their root mean squares.
     shift : array of shape (p,), optional
-        A row of numbers to subtract from A, whether or not its means are subtracted.
+        A row of numbers: the caller's matrix is A − 1 shiftᵀ. Without centring, `row` is the shift. With centring,
+        `row` is the mean of A itself, and subtracting the shift as well would change nothing.
 
     Attributes
     ----------
     mean : array of shape (p,) or None
         The column means of A, once they are known.
     explained : array of shape (p, r) or None
-        T = AᵀD²B: the confounds explain D B Tᵀ. If the model keeps the constant q, the last column is AᵀDq.
+        T = (A − 1 rowᵀ)ᵀD²B: the confounds explain the part D B Tᵀ of D (A − 1 rowᵀ). If the model keeps the constant
+        q, T has one more column, (A − 1 shiftᵀ)ᵀDq.
     factors : array of shape (p,) or None
         The factors of the columns: 1/σ with scaling, 0 for columns that the confounds explain.
     squares : array of shape (p,) or None
@@ -179,7 +189,7 @@ class Adjustment:
 
     @property
     def mean_as_given(self) -> Array | None:
-        """The column means of A − 1 shiftᵀ."""
+        """The column means of the caller's matrix A − 1 shiftᵀ, whereas `mean` is that of A; None until it is known."""
         return self.mean if self.mean is None or self.shift is None else self.mean - self.shift
 
     @property
@@ -205,7 +215,11 @@ class Adjustment:
 
     @property
     def signed(self) -> Array | None:
-        """T diag(signs), with `RowModel.signs`: signed · explainedᵀ is subtracted from products."""
+        """T diag(signs), which is `explained` with its column for the constant q, if there is one, times −1.
+
+        None if `explained` is None. Products XᵀD²Y of two matrices are corrected by subtracting T_X diag(signs) T_Yᵀ.
+        So the terms of the confounds are subtracted and the term of q is added.
+        """
         if self.explained is None or not self.model.keeps_constant:
             return self.explained
         return self.explained * Home.of(self.explained).place(self.model.signs)[None, :]
@@ -221,7 +235,11 @@ class Adjustment:
 
     @property
     def kept(self) -> Array | None:
-        """The row (AᵀDq)ᵀ, to be appended to triangular factors R, if the model keeps the constant q; else None."""
+        """The column of `explained` for the constant q, as a row of shape (1, p); None if the model keeps no constant.
+
+        It is appended to R of a QR factorisation of the rows with means and confounds subtracted. Then RᵀR is the Gram
+        matrix of the adjusted matrix, which also contains the part along q.
+        """
         return self.explained[:, -1:].T if self.model.keeps_constant and self.explained is not None else None
 
     # ---- what a solution keeps -----------------------------------------------------------------
@@ -274,14 +292,16 @@ class Adjustment:
         return made
 
     def given(self, weights: Array, axis: int = 0, *, inverse: bool = False) -> Array:
-        """Convert weights of the adjusted columns to weights of the columns before the factors; or the inverse.
+        """Convert coefficients of the scaled columns to coefficients of the columns of A: multiply by the factors.
 
         Parameters
         ----------
         weights : array
-            Its axis number `axis` has one entry for each column.
+            Coefficients of columns, such as canonical weights. Axis number `axis` has one entry for each column.
         axis : int, default 0
         inverse : bool, default False
+            Whether to divide by the factors instead: coefficients of the columns of A become coefficients of the scaled
+            columns. Entries of columns whose factor is 0 become 0.
         """
         factors = reciprocal(self.factors) if inverse else self.factors
         shape = [1] * weights.ndim
@@ -461,12 +481,13 @@ class Adjustment:
         return A if self.factors is None else A.scaled_columns(self.factors)
 
     def corrected(self, product: Array, V: Array, other: Adjustment) -> Array:
-        """The product XᵀY V of the adjusted matrices, from the weighted product of the centred rows.
+        """The product XᵀY V of the adjusted matrices X and Y; this is the adjustment of X.
 
         Parameters
         ----------
         product : array of shape (p, k)
-            The product of centred and weighted rows; it is overwritten.
+            XᵀD²Y V of the matrices before adjustment, except that each has its row `row` subtracted. The confounds are
+            not subtracted yet, and row j is not yet multiplied by the factor of column j of X. It is overwritten.
         V : array of shape (q, k)
             Already multiplied by the factors of Y.
         other : Adjustment
@@ -478,7 +499,10 @@ class Adjustment:
 
 
 def scaled(array: Any, factors: Array | None) -> Any:
-    """Multiply entry i of a vector, or row i of an array, by the factor of column i of the data; None for None."""
+    """Multiply entry i of a vector, or row i of an array, by the factor of column i of the data.
+
+    None if `array` is None; the array unchanged if `factors` is None.
+    """
     if array is None or factors is None:
         return array
     return array * (factors if array.ndim == 1 else factors[:, None])
@@ -487,6 +511,8 @@ def scaled(array: Any, factors: Array | None) -> Any:
 class AdjustedOperator(Wrapper):
     """(I − QQᵀ) D A diag(f), with all capabilities of A.
 
+    With centring, the span of Q contains D1. So the projection I − QQᵀ also subtracts the means.
+
     Parameters
     ----------
     operator : LinearOperator
@@ -494,7 +520,8 @@ class AdjustedOperator(Wrapper):
     model : RowModel
         D and Q.
     settle : callable
-        Called with this operator when a product needs parts that are not known yet: it reads the rows once.
+        Called with this operator when a product needs parts of `adjustment` that are not known yet, such as means. It
+        must read the rows of A once, and store these parts in `adjustment`.
     scale : bool, default False
         Whether the columns, centred and without the confounds, are divided by their root mean squares: the factors f.
     name : str, default "the data"
@@ -585,7 +612,11 @@ class AdjustedOperator(Wrapper):
         return made.with_names_of(self)
 
     def scaled_columns(self, scale: Array) -> LinearOperator:
-        """A copy with each column multiplied by a factor; sweeps can still multiply A and apply its adjustment."""
+        """A copy with each column multiplied by a factor.
+
+        The factors become part of the copy's `adjustment`, and its `operator` is A. So sweeps can multiply A and apply
+        the adjustment of the copy, as they do for this operator.
+        """
         self.settle()
         adjustment = self.adjustment.times(self.home.blocks.place(scale))
         return AdjustedOperator.with_adjustment(self.operator, adjustment, self._settle, self.name)
@@ -657,9 +688,10 @@ class AdjustedOperator(Wrapper):
 
 
 def about_a_row(A: SparseOperator) -> tuple[SparseOperator, HostArray | None]:
-    """Subtract a row of A where columns have large means and store every entry; return the matrix and the row.
+    """Subtract the first row of A from all rows, only in columns that have a large mean and store every entry.
 
-    A sparse matrix without such columns is returned unchanged, with None.
+    Return the matrix, and the subtracted row of shape (p,), which is 0 in all other columns. A matrix without such
+    columns is returned unchanged, with None.
     """
     n = A.shape[0]
     if n < 2 or A.matrix.nnz < n:

@@ -56,9 +56,9 @@ class LinearOperator(ABC):
     home : Home
         The library and device of n-row blocks; float64 p x k blocks are in `home.blocks`.
     access : {"products", "rows", "slices", "blocks"}
-        How rows are reached: by products alone; by `rows`, which selects some of them; slice by slice, in order from
-        `blocks`: the number of rows is then `math.inf` until it is known; or in blocks that stay on their workers
-        (`linspec.sweeps.blocks`).
+        How rows are reached. "products": not at all, only in products with the whole matrix. "rows": the method `rows`
+        selects some of them. "slices": the method `blocks` yields all of them in order, and the number of rows is
+        `math.inf` until it is known. "blocks": they are in blocks that stay on workers (`linspec.sweeps.blocks`).
     readable : bool
         Whether `dense` can return the entries.
     sparse : bool
@@ -447,7 +447,7 @@ class _Composite(LinearOperator):
             part.enter_in(ledger)
 
     def _homes(self) -> tuple[Home, ...]:
-        """The homes (library and device) that the operands after the first may have."""
+        """The homes (library and device) that every part after the first may have; another home is an error."""
         return (self.home,)
 
     @property
@@ -675,7 +675,11 @@ def less_outer(P: HostArray, x: HostArray, y: HostArray) -> HostArray:
 
 
 def _column_sums(U: Array, home: Home) -> Array:
-    """Column sums in float64; a device without float64 sums stretches of rows, and the host adds the results."""
+    """Column sums in float64.
+
+    If the device has no float64, it sums stretches of at most `LONGEST_STRETCH` rows in float32, and the host adds the
+    sums of the stretches in float64.
+    """
     if home.blocks == home:
         return home.column_sums(U)
     total = home.blocks.zeros((U.shape[1],))
@@ -756,7 +760,10 @@ class LowRankUpdate(_Composite):
         return self.parts[0].rmatmat(U) + self.V @ self._product_over_rows(self._cast(U))
 
     def _product_over_rows(self, U: Array) -> Array:
-        """(left factor)ᵀ U; float32 sums run over stretches of rows that are short enough to lose no digits."""
+        """`self.U`ᵀ U for another block U with n rows, in float64.
+
+        In float32 the device sums over at most `LONGEST_STRETCH` rows, which loses no digits.
+        """
         stretch = max(self.shape[0], 1) if self.dtype == np.float64 else LONGEST_STRETCH
         total = self.home.blocks.zeros((self.U.shape[1], U.shape[1]))
         for start in range(0, self.shape[0], stretch):

@@ -30,9 +30,12 @@ from linspec.operators import (
 from linspec.operators.row_blocks import RowBuffer, row_blocks
 
 CANCELLED, REPEATS = 1e-2, 3
-"""Fraction of a column's sum of squares that must remain after its mean is subtracted, and how often the sum is
-formed again about a better point if less remains. The second sum is accurate to rounding; the third reveals constant
-columns."""
+"""Bounds for sums of squares of sparse columns, which are formed about zero at first.
+
+If less than the fraction CANCELLED of the sum of squares is left when the mean is subtracted, digits have cancelled.
+Then the squares are summed again about the mean found so far, at most REPEATS times. The second sum is accurate to
+rounding; the third reveals constant columns.
+"""
 
 
 GATHERED = ("count", "spread", "_origin", "_mean", "_beside", "_sums")
@@ -79,7 +82,20 @@ class ColumnStatistics:
         return None if self._mean is None else self._origin + self._mean
 
     def beside(self, point: Array | None, *, center: bool) -> Array | None:
-        """(A − 1 pointᵀ)ᵀD²B, shape (p, r), for the basis B of the rows; `center`: with the mean as point."""
+        """The product (A − 1 pointᵀ)ᵀD²B of shape (p, r) for the basis B that was passed to `add`.
+
+        Parameters
+        ----------
+        point : array of shape (p,) or None
+            None: nothing is subtracted from A.
+        center : bool
+            Whether the column means are subtracted instead of `point`.
+
+        Returns
+        -------
+        array of shape (p, r), or None
+            None if no basis was passed to `add`.
+        """
         if self._beside is None or center:  # B is orthogonal to the constant then
             return self._beside
         step = self._origin if point is None else self._origin - point
@@ -93,7 +109,10 @@ class ColumnStatistics:
         block : LinearOperator
             n rows.
         weights : array of shape (n,), optional
+            How often each row counts; by default once.
         basis : array of shape (n, r), optional
+            The rows of B, the basis of the confounds (`RowModel.basis`), for the product that `beside` returns. By
+            default there are no confounds.
         """
         bare, offset = without_offset(block)
         if offset is not None:

@@ -129,7 +129,10 @@ class Ledger:
             self._add(0, count, 0.0, of)
 
     def of_rows(self, share: Fraction) -> Ledger:
-        """A ledger for some rows. Products with these rows also count in this ledger, in proportion; sweeps do not.
+        """A new ledger for some of the rows that this ledger counts.
+
+        Products that the new ledger records are counted in this ledger, too: their columns times `share`. Sweeps that
+        the new ledger records count in the new ledger only.
 
         Parameters
         ----------

@@ -39,8 +39,9 @@ class DenseOperator(LinearOperator):
     array : array of shape (n, p)
         Integers, bools and floats; it is never modified.
     mean : array of shape (p,), optional
-        Column means subtracted from every block as it is read: exact where a rank-one correction of the product
-        would cancel.
+        Column means, which are subtracted from the entries of every block as it is read. This loses no digits, even if
+        means are much larger than deviations. Products with A, corrected by the means afterwards, would be differences
+        of nearly equal numbers.
     dtype : float32 or float64, optional
         The working dtype; by default the data's (`linspec.arrays.working_dtype`).
 

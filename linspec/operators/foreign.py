@@ -168,11 +168,16 @@ class CupySparseOperator(LinearOperator):
     """A sparse matrix of `cupyx.scipy.sparse`, kept as CSR on its device.
 
     The sparse products of CuPy need column-major blocks, and sort the indices of the matrix in place first: unsorted
-    indices are sorted once here, in a copy. Products with Aᵀ use transposes stored as CSR, which take a third of the
-    time of Aᵀ as CSC. The transposes are made at the first such product and kept, so they double the memory; each
-    covers few enough rows of A to be summed in float32. Blocks of rows share the entries of A, and are kept with their
-    transposes, because every sweep needs the same ones. cuSPARSE does not fix the order of its sums: two products of
-    the same matrices differ by rounding.
+    indices are sorted once here, in a copy.
+
+    Products with Aᵀ use transposes stored as CSR, which take a third of the time of Aᵀ as CSC. Each transpose belongs
+    to a stretch of rows of A; with float32 entries a stretch is short enough to sum over its rows in float32. All
+    transposes are made at the first product with Aᵀ and kept as long as this operator, so they double the memory.
+
+    The operators of selected slices of rows are kept, too, each with its own transposes, because every sweep selects
+    the same slices. They share the entries of A. They are dropped when the rows are cut into other slices.
+
+    cuSPARSE does not fix the order of its sums: two products of the same matrices differ by rounding.
     """
 
     access = "rows"

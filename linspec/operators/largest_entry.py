@@ -61,15 +61,19 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
 
 
 def in_float64(name: str, A: LinearOperator, *sizes: Magnitude) -> LinearOperator:
-    """Return a float32 matrix with products in float64, converted block by block; A itself on a device without float64.
+    """Return A with products in float64: float32 entries are converted block by block.
+
+    On a device without float64, A itself is returned if its squares can be computed in float32.
 
     Parameters
     ----------
     name : str
         The name of the matrix in messages.
     A : LinearOperator
+        A matrix with products in float32.
     sizes : Magnitude
-        Magnitudes of its entries, or of quantities formed from them.
+        Magnitudes of the entries of A, or of numbers that are computed from the entries, such as values of a kernel.
+        They are checked on a device without float64 only.
 
     Raises
     ------

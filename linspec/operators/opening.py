@@ -50,15 +50,19 @@ def as_operator(
     Parameters
     ----------
     data : array, sparse matrix, frame, memory map, path of a file, operator, list, iterator or callable
-        NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse` matrices;
-        `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
-        `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools become
-        floats block by block. Frames and series of pandas, polars and pyarrow, and lists of rows, are copied into one
-        array, except pandas frames of one NumPy dtype; sparse columns of pandas stay sparse. An iterator of row
-        slices (dense arrays, SciPy sparse matrices or frames with equally many columns) is read once. A list of
-        slices, and a callable that takes no arguments and returns a new iterator, can be read several times. Their
-        first slice is read here. The number of rows is known after the first sweep; until then `shape[0]` is
-        `math.inf`. The indices of a sparse matrix are read once, to check that its arrays fit together.
+        One of these:
+
+        - NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse` matrices;
+          `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
+          `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools become
+          floats block by block. The indices of a sparse matrix are read once, to check that its arrays fit together.
+        - Frames and series of pandas, polars and pyarrow, and lists of rows. They are copied into one array, except
+          pandas frames of one NumPy dtype. Sparse columns of pandas stay sparse.
+        - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
+          is read once. A list of slices, and a callable that takes no arguments and returns a new iterator, can be
+          read several times. The first slice is read by this function, and kept for the first sweep. For an iterator
+          or a callable, the number of rows is known after the first sweep, unless `rows` states it; until then
+          `shape[0]` is `math.inf`.
     name : str, default "data"
         The name of the data in messages.
     rows : int, optional
@@ -131,16 +135,21 @@ def open_rows(
         be left out if the file has one array. For an svmlight file ``"labels"``, the labels as one column, or
         ``"classes"``, one column for each label with 1 in the rows that have it.
     missing : {"warn", "fill", "refuse", "nan"}, default "warn"
-        How to treat missing chunks of zarr or HDF5. Their formats read such chunks as a fill value, so a chunk that was
-        lost looks like one that was never written. Missing values of text and Parquet (an empty field, ``NA``, a null)
-        raise an error with their row and column; with ``"nan"`` they become NaN.
+        How to treat missing chunks of zarr or HDF5. These formats read a missing chunk as a fill value, so a chunk that
+        was lost looks like a chunk that was never written. ``"warn"``: the fill value is used, with an
+        `AccuracyWarning`; but a missing chunk of the entries of a sparse matrix is an error. ``"fill"``: the fill value
+        is used without a warning. ``"refuse"``: missing chunks are an error.
+
+        Missing values of text and Parquet (an empty field, ``NA``, a null) raise an error with their row and column;
+        with ``"nan"`` they become NaN. For chunks, ``"nan"`` means a warning.
 
     Returns
     -------
     LinearOperator of shape (n, p)
-        It has `column_names` if the files name their columns. Only the metadata of the files is read at first. Rows are
-        decoded some at a time and one slice ahead, again in every pass. Text, a matrix that is compressed by columns
-        (`csc_matrix`) and arrays in `.npz` files are read as a whole, and kept in memory.
+        It has `column_names` if the files name their columns. Only the metadata of the files is read at first. Every
+        pass reads and decodes the rows again, in slices, and decodes the next slice while the current one is in use.
+        Text, a matrix that is compressed by columns (`csc_matrix`) and arrays in `.npz` files are read as a whole, and
+        kept in memory.
 
     Raises
     ------

@@ -273,7 +273,11 @@ class _Reading:
             del block
 
     def _read(self) -> bool:
-        """Read the next blocks, or return False at the end; a half that has not used its last block is dropped."""
+        """Read the next pair of blocks; return False at the end of the source.
+
+        A half that has not taken its block of the previous pair is first removed from `halves`: it has fallen behind,
+        and continues in a reading of its own.
+        """
         pair = next(self._blocks, None)
         if self._count:
             self.halves -= {i for i, block in enumerate(self._waiting) if block is not None}

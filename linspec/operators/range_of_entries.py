@@ -22,7 +22,10 @@ SINGLE = 1e9
 """float32 entries are multiplied in float32 if the largest is between 1 / SINGLE and SINGLE."""
 
 MOST_DIGITS = 300
-"""10 to this power and to minus this power are normal floating-point numbers."""
+"""Largest power of ten, with either sign, that a message gives as one factor; 10^±300 are normal float64 numbers.
+
+A larger power is written as a product of several factors.
+"""
 
 ORDINARY = 1e40
 """If the root of the sum of squares is between 1 / ORDINARY and ORDINARY, the largest entry is in the range."""
@@ -30,16 +33,17 @@ ORDINARY = 1e40
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Size of the largest √w·|entry| of some rows.
-
-    A size far from 1 is exact; another may be the root of the sum of squares of the entries.
+    """Size of the largest √w·|entry| of some rows, where w is the weight of the row.
 
     Attributes
     ----------
     largest : float
-        NaN or infinity if an entry is not finite.
+        The largest √w·|entry|, or a number in its place where the largest entry is surely in the range. That number is
+        the root of the sum of squares Σ w·entry², if the root is between 1 / `ORDINARY` and `ORDINARY` (for float32
+        between 1 / `SINGLE` and `SINGLE`); for integers, bools and float16 without weights it is 1. NaN or infinity if
+        an entry is not finite; 0 if all entries are 0, or no entries can be read.
     column : int or None
-        The column of the largest entry, if the entry was searched for.
+        The column of the largest entry; None if the largest entry was not searched for.
     """
 
     largest: float = 0.0

@@ -47,8 +47,9 @@ class RowFiles:
     part : str
         The name of the array within a file that holds several, such as ``"layers/counts"``; "" for the default array.
     missing : {"warn", "fill", "refuse", "nan"}
-        How to treat missing chunks, which their formats read as a fill value. ``"nan"``: missing values of tables
-        become NaN; otherwise they are an error.
+        How to treat missing chunks of zarr or HDF5, which these formats read as a fill value. ``"warn"`` and ``"nan"``:
+        the fill value, with a warning. ``"fill"``: the fill value, without a warning. ``"refuse"``: an error. With
+        ``"nan"`` missing values of tables become NaN; with the other three they are an error.
 
     Examples
     --------
@@ -296,16 +297,19 @@ def names_of_columns(files: RowFiles) -> Sequence[str] | Sequence[int] | None:
 
 
 def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
-    """The texts of the only requested column, such as labels, which are no numbers of a matrix.
+    """The texts of a column of a table, such as class labels, if the column holds texts and not numbers.
 
     Parameters
     ----------
     files : RowFiles
+        Files with one column, or whose attribute `columns` has one element.
 
     Returns
     -------
     sequence of n str, or None
-        None if the column holds numbers, or the files are no table. With ``missing="nan"`` a missing text is None.
+        None if several columns are requested, if the column holds numbers, or if the files are no table. A column of
+        delimited text holds numbers if its first value looks like a number. With ``missing="nan"`` a missing text is
+        None.
 
     Raises
     ------

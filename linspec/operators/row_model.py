@@ -32,8 +32,11 @@ from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 
 DEPENDENT = 64
-"""A combination of the confounds counts as zero if its length is at most DEPENDENT · eps · (number of confounds)
-times that of the longest."""
+"""Factor in the bound by which confounds count as linearly dependent.
+
+The columns of D Z, centred if the model is, are scaled to length 1. A singular value of the result counts as zero if it
+is at most DEPENDENT · eps · (number of confounds) times the largest singular value.
+"""
 
 
 class OfRows(ABC):
@@ -76,13 +79,15 @@ class OfRows(ABC):
 class Constant:
     """The part of the constant column 1 that is kept if columns have confounds but are not centred.
 
+    D is diag(√w) for the weights w of the rows, and B (n x r) is `RowModel.basis`, the basis of the confounds.
+
     Attributes
     ----------
     kept : numpy.ndarray of shape (1 + r,), or None
-        Coefficients of q = D [1 B] kept, the unit vector along the part of D1 that the confounds do not explain; None
-        if they explain all of it.
+        The coefficients of the unit vector q along the part of D1 that the confounds do not explain: q is the product
+        of the n x (1 + r) matrix D [1 B] and these coefficients. None if the confounds explain all of D1.
     slopes : numpy.ndarray of shape (c,)
-        The coefficients of the regression of the constant on the confounds.
+        The coefficients of the weighted regression of the column 1 on the confounds.
     """
 
     kept: HostArray | None
@@ -106,13 +111,16 @@ class RowModel(OfRows):
     basis : numpy.ndarray of shape (n, r), or None
         Combinations B of the confounds with BᵀD²B = I; with `center` also 1ᵀD²B = 0.
     confound_mean : numpy.ndarray of shape (c,), or None
-        The weighted means of the confounds, 0 without centring.
+        The weighted means of the confounds, or zeros if `center` is False. None without confounds, and in a model of
+        some rows that `of_rows` returns.
     turn : numpy.ndarray of shape (c, r), or None
         B = (Z − confound_mean) turn.
     first : int, default 0
         The number of the first row of `weights` and `basis`, if they belong to some rows only.
     constant : Constant or None
-        The part q of the constant that is added again after the means were subtracted for accuracy alone.
+        None in most models. If columns have confounds and shall not be centred, `center` is True nevertheless, because
+        subtracting the means first is more accurate. The part of D1 that D Z does not explain must then be added to the
+        columns again: `constant` describes its direction q (see the head of this file).
     condition : float, default 1
         The condition number of the confounds with columns of length 1. Rounding errors of the explained part of a
         column grow by this factor.
@@ -137,7 +145,7 @@ class RowModel(OfRows):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all rows count once, and no confounds are subtracted from them."""
+        """Whether there are neither weights nor confounds; `center` may be True or False."""
         return self.weights is None and self.basis is None
 
     def total(self, n: float) -> float:

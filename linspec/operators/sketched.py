@@ -35,7 +35,11 @@ Tile = Any
 """A range of columns of a random matrix, float64: a NumPy array or a `scipy.sparse.csr_array`."""
 
 TILE_ENTRIES = 2**22
-"""Number of stored entries of a tile (32 MiB). Do not change it: the random numbers of a seed depend on it."""
+"""Number of stored entries of a tile (32 MiB) by which `tile_width` chooses the number of its columns.
+
+A tile has more entries if `NARROWEST_TILE` columns have more. Do not change the number: each tile has its own random
+generator, so the matrix that a seed gives depends on the widths of the tiles.
+"""
 
 NARROWEST_TILE = 16
 """Smallest number of columns in a tile, because each tile reads the data again."""
@@ -203,15 +207,20 @@ class Sketch(LinearOperator):
         return product
 
     def _tile_by_tile(self, A: DenseOperator) -> bool:
-        """Whether to multiply all rows by one tile before the next tile is drawn, so that one tile is in memory.
+        """Whether to multiply all rows by one tile before the next tile is drawn, with only one tile in memory.
 
-        False for a file, which should be read only once, and for sparse products, whose temporary memory must be
-        bounded.
+        If False, all tiles are held in memory, and each block of rows is multiplied by all tiles before the next block
+        is read. False for a file, which should be read only once, and for sparse tiles on the host, where the temporary
+        memory of products must be bounded.
         """
         return not isinstance(A, MappedOperator) and not (self.sparse and A.home.on_host)
 
     def _of_block(self, A: DenseOperator) -> Array:
-        """A Ω for dense rows in the working dtype, so that `A.array` needs no conversion."""
+        """A Ω for dense rows, in the working dtype of A.
+
+        On the host, a sparse tile is multiplied with `A.array` itself. Then the caller must pass rows that are stored
+        in the working dtype and have no mean to subtract, such as the blocks of `DenseOperator._blocks`.
+        """
         home, dtype = A.home, A.dtype
         product = home.zeros((A.shape[0], self.shape[1]), dtype)
         for columns, tile in self._pieces(densify=not home.on_host):
@@ -332,7 +341,9 @@ class SeededSketch(Sketch):
 
 
 def tile_width(rows: int, density: float = 1.0) -> int:
-    """The number of columns in a tile with a given number of rows.
+    """The number of columns of a tile with `rows` rows, of whose entries the fraction `density` is stored.
+
+    A tile of this width has at most `TILE_ENTRIES` stored entries, or `NARROWEST_TILE` columns.
 
     Examples
     --------

@@ -38,14 +38,16 @@ from linspec.process import machine
 SAMPLED_COLUMNS = 64
 """The number of columns of a Gram matrix from which the number of its entries is estimated.
 
-Measured by docs/evidence/measure_sparse_constants.py: the error is 4 % on "posts", 11 % on "titles", 10 % on "zipf".
-With a quarter of the columns the error is up to 23 %; with four times as many the estimate takes 1.4 to 1.6 times as
-long.
+docs/evidence/measure_sparse_constants.py measures the relative error of the estimated number: 4 % for the word counts
+of newsgroup posts ("posts" in that script), 11 % for those of product titles ("titles"), and 10 % for generated word
+counts ("zipf"). With 16 columns the error is up to 23 %; with 256 columns the estimate takes 1.4 to 1.6 times as long.
 """
 
 
 def pair_count(X: CSR, Y: CSR | None = None) -> int:
-    """Count the multiply-adds of XᵀY, or of XᵀX: over the rows, (X's entries) x (Y's entries).
+    """Count the multiply-adds of XᵀY, or of XᵀX.
+
+    The count is the sum, over the rows, of (number of stored entries of the row of X) x (number of those of Y).
 
     Parameters
     ----------
@@ -57,7 +59,7 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
     Returns
     -------
     int
-        The count is also an upper bound for the entries of the Gram matrix.
+        The count is also an upper bound for the number of stored entries of the Gram matrix.
 
     Raises
     ------
@@ -82,10 +84,10 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
 
 
 def gram_entries(X: CSR, Y: CSR) -> float:
-    """Estimate the entries of the sparse XᵀY from some of its columns.
+    """Estimate the number of stored entries of the sparse XᵀY from some of its columns.
 
-    The non-empty columns of Y are ordered by their number of entries and sampled at equal steps, because the size of
-    a column of XᵀY depends on that number.
+    A column of XᵀY has the more entries, the more entries the same column of Y has. So the columns of Y that are not
+    empty are ordered by their number of entries and sampled at equal steps.
 
     Parameters
     ----------
@@ -137,8 +139,9 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     Returns
     -------
     csr_array or csr_matrix
-        p x p or p x q, float64, of X's kind; each entry is stored once, those of a row in no order.
-        `pair_count` bounds its size and its cost beforehand.
+        p x p or p x q, float64; a csr_array if X is one, else a csr_matrix. Each entry is stored once; the column
+        indices within a row are not sorted. Before the product is formed, `pair_count` gives the number of its
+        multiply-adds, which is also an upper bound for the number of stored entries of the result.
 
     Raises
     ------

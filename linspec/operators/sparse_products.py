@@ -147,8 +147,10 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
 def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
     """Whether Aᵀ U is faster with a transposed copy of A, and memory has room for the copy.
 
-    A product with the copy reads rows of U, which is much smaller than the result here, and needs no sums over
-    threads. Its sums over the rows of A have the precision of the product, so the result is False for float32.
+    True if A has at least twice as many columns as rows, the product is in float64, and the copy takes at most an
+    eighth of the available memory or `NEGLIGIBLE_BYTES`. A product with the copy then reads U (n x k) at random places,
+    which is smaller than AᵀU (p x k), and threads need no accumulators. The product with the copy sums over all rows of
+    A in its own precision. In float32 such long sums would lose digits, so the answer is False for float32.
     """
     if dtype != np.float64 or 2 * A.shape[0] > A.shape[1]:
         return False

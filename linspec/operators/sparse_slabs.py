@@ -179,10 +179,11 @@ def stretch(A: CSR) -> int:
 
 
 def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[Any]) -> int:
-    """Choose the number of tiles of k columns so that the memory accessed at random stays in half of the cache.
+    """Choose into how many tiles the k columns are cut: the memory accessed at random shall fit in half of the cache.
 
-    This memory consists of `copies` blocks with a row for each column of the matrices; only rows that are used often
-    count. If the tiles would be narrow, the result is 1.
+    This memory consists of `copies` blocks, each with one row for each column of the matrices and the columns of one
+    tile. Of these rows, only those of the most frequent columns count (`_frequent_columns`). The result is 1 if no cut
+    is needed, and if tiles would have fewer than `WIDE_TILE` columns.
     """
     room = machine.cache_size() // 2
     if k * copies * _columns(matrices) * dtype.itemsize <= room:
@@ -211,12 +212,15 @@ def thread_count(work: int) -> int:
 def shares(
     matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any], *, fused: bool = False
 ) -> tuple[int, int]:
-    """Choose the numbers of parts of the rows and of tiles of columns for a sum over rows with k columns.
+    """Choose the pair (number of parts of the rows, number of tiles of the k columns) for a sum over rows.
 
-    Each part costs the zeroing, memory and addition of its accumulators. If accumulators are updated often enough
-    there are more parts than threads, and each thread takes the next free part: a core that is busy with other work
-    takes fewer. With two parts, a busy core would still have half of the work: if not even three parts justify their
-    accumulators, there is one part.
+    Each part has accumulators of its own, which must be zeroed, held in memory and added up. So a part must update each
+    number of its accumulators at least `MET` times on average. Within this limit there are `PARTS_PER_THREAD` parts for
+    each thread: each thread takes the next free part, so a core that is busy with other work takes fewer parts. There
+    is one part if one thread does all the work, or if the limit allows only two parts: a busy core would then still
+    have half of the work.
+
+    If the accumulators of all parts do not fit into memory together, there are more tiles, or fewer parts.
     """
     entries, columns = sum(int(matrix.nnz) for matrix in matrices), _columns(matrices)
     threads = thread_count(entries * k)

@@ -164,8 +164,10 @@ class StreamedOperator(LinearOperator):
         Parameters
         ----------
         learnt : mapping
+            As the method `learnt` returned it.
         statistics : ColumnStatistics or None
-            Restored from its entry "statistics".
+            The statistics, which the caller has made from ``learnt["statistics"]`` by `ColumnStatistics.again`; None if
+            that entry is None.
         """
         self._counted, self._entries, self.statistics = learnt["rows"], learnt["entries"], statistics
 

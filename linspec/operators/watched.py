@@ -30,7 +30,7 @@ ORDINARY_SHARE = 0.25
 
 
 class WatchedOperator(Wrapper):
-    """An operator whose products are checked.
+    """An operator whose products are checked: the first ones for the size of its entries, all for NaN and infinity.
 
     Parameters
     ----------
@@ -43,7 +43,8 @@ class WatchedOperator(Wrapper):
     Raises
     ------
     DataOutOfRange
-        From the first forward or the first adjoint product, if it shows that entries of the operator are out of range.
+        From the first forward or the first adjoint product, if it shows that the largest entry of the operator is not
+        between `SMALLEST` and `LARGEST` (`linspec.operators.range_of_entries`).
     NonFiniteData
         From a product that is not finite although its block has entries of ordinary size (see `ORDINARY_SHARE`).
     """
@@ -77,7 +78,11 @@ class WatchedOperator(Wrapper):
         return entries
 
     def shown(self, entries: Array) -> None:
-        """Check the range of all entries when the caller knows them; later products then need no probe."""
+        """Check the range of the entries, which the caller has computed by multiplying the identity.
+
+        Later products need no probe then, that is no additional column from whose product the size of the entries is
+        estimated.
+        """
         check_magnitude(self.name, magnitude_of(DenseOperator(entries), self._roots))
         self._seen |= {"matmat", "rmatmat"}
 

@@ -57,20 +57,23 @@ LEAST_HEIGHT = 2.9
 """Smallest height of a map in inches, so that the label of the colour scale fits."""
 
 FEW_ROWS = 40
-"""Largest number of data columns for which a map has text in cells and column names in full size."""
+"""Largest number of rows of a map (one for each drawn column of the data) for which its cells have text and the names
+of its rows have full size."""
 
 SHORT = (-2, 4)
 """Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
 axis."""
 
 FAINT = 0.1
-"""Cells of a map whose magnitude is below this fraction of the largest magnitude get no minus sign."""
+"""A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose magnitude
+is below this fraction of the largest magnitude have none, because they are nearly white."""
 
 NUMBERED = 6
 """Largest number of components for which a map shows numbers in its cells."""
 
 LABELS = ("row", "column", "feature")
-"""Headings that tables of a solution give to the column of labels, if the labels have no name."""
+"""Headings of the first column of a table that a solution makes. This column has the names or numbers of rows of data,
+of columns of data, or of features; it has one of these headings if the data have no heading for the names."""
 
 CLOUD_MARKERS = ("o", "^")
 """Markers of fitted rows and of held-out rows; they can be distinguished without colours."""

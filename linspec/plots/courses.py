@@ -159,7 +159,10 @@ def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) 
 def closed(
     way: Mapping[str, Sequence[float]], name: str, cost: str, end: float, last: float | None
 ) -> tuple[Sequence[float], Sequence[float]]:
-    """Costs and values of a history, followed by the total cost and the value of the solution, if it has one."""
+    """Return the costs and the values `name` of a history, followed by the total cost `end` and the final value `last`.
+
+    If `last` is None, neither `end` nor `last` is appended.
+    """
     xs = list(way.get("iteration" if cost == "iterations" else cost, ()))
     ys = list(way.get(name, ()))
     return (xs, ys) if last is None else ([*xs, max([end, *xs[-1:]])], [*ys, last])
@@ -168,7 +171,10 @@ def closed(
 def _curve_of(
     label: str, number: int, cost: str, solution: Any, way: Mapping[str, Sequence[float]], tol: float | None
 ) -> Curve:
-    """The residual curve of a solution; its last point is the residual of the certificate."""
+    """Return the residual curve of a solution. Its last point is `solution.residual`, that of the returned arrays.
+
+    The curve of a solver with the trait "approximate" has only this point.
+    """
     end = float(getattr(solution, cost))
     own = {} if _judges_itself(solution.solver) else way
     return Curve(
@@ -185,7 +191,11 @@ def _curve_of(
 
 
 def _judges_itself(solver: str) -> bool:
-    """Whether a solver has the trait "approximate": its own residuals may differ from those of the certificate."""
+    """Whether a solver has the trait "approximate", for some problem.
+
+    The residuals in the history of such a solver may be defined in another way than `solution.residual`, which belongs
+    to the returned arrays.
+    """
     for problem in registry.problems():
         try:
             if "approximate" in registry.get_spec("solver", solver, problem).traits:

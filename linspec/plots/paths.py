@@ -57,9 +57,11 @@ def ridge_path(
         marked. Without test rows, the values (correlations or eigenvalues) are drawn, which always fall as the ridge
         grows. For least squares with several ridges, the coefficients are drawn.
     ridges : sequence of float, optional
-        For least squares, the ridges in the order of the problem, because the solution does not store them.
+        For least squares, the ridges in the order of the problem. They are required, because the solution does not
+        store them.
     names : sequence of str, optional
-        For least squares, a name for each coefficient; by default the `column_names` of the solution, if it has names.
+        For least squares, a name for each coefficient of one ridge. By default the `column_names` of the solution, or
+        numbers if it has none.
     ax : matplotlib.axes.Axes, optional
         The axes to draw into; by default axes of a new figure.
 
@@ -70,7 +72,8 @@ def ridge_path(
     Raises
     ------
     InvalidProblem
-        If the path has a wrong type, or `ridges` or `names` are missing or do not fit.
+        If the path has a wrong type. For least squares also if `ridges` is missing or has another length than the
+        number of ridges of the problem, or if the number of `names` is not that of the coefficients of one ridge.
     MissingPackage
         If matplotlib is not installed.
 

@@ -55,12 +55,14 @@ def one_blas_thread(*, needed: bool) -> Iterator[None]:
 
 
 def usual_blas_threads() -> int:
-    """Number of threads that the BLAS would use for the calling thread if no other solve limited it.
+    """Number of threads that a BLAS call in the calling thread may use.
+
+    A limit of one thread that another thread has set by `one_blas_thread` is ignored.
 
     Returns
     -------
     int
-        1 if the calling thread is within `one_blas_thread`.
+        The largest number over the loaded BLAS libraries; 1 if the calling thread is within `one_blas_thread`.
     """
     return _HOLD.usual()
 
@@ -89,13 +91,16 @@ class _Hold:
                     _set_threads(library, 1)
 
     def leave(self, key: object) -> None:
-        """Remove a `with` block, and restore the limits if no other block needs them."""
+        """Remove a `with` block, and restore the earlier limits of libraries that no other block needs to limit."""
         with self.lock:
             self._inside.pop(key, None)
             self._restore()
 
     def usual(self) -> int:
-        """Largest number of threads of a BLAS library for the calling thread, if no other block limited it."""
+        """Number of BLAS threads for the calling thread, without the limits that blocks of other threads have set.
+
+        The number is 1 within a block of the calling thread, and else the largest number over the loaded libraries.
+        """
         with self.lock:
             if threading.get_ident() in self._inside.values():
                 return 1
@@ -116,7 +121,11 @@ class _Hold:
             self.lock.release()
 
     def _restore(self) -> None:
-        """Restore the limits that no active block needs any more."""
+        """Replace each limit of one thread that no active block needs any more by the limit before it.
+
+        A limit of the process is needed while any block is active, and the limit of a thread while a block of this
+        thread is active. A limit that is no longer one thread was changed by other code, and is kept.
+        """
         thread = threading.get_ident()
         needed: set[int | None] = {*self._inside.values(), *((None,) if self._inside else ())}
         for path, owner in list(self._before):

@@ -31,8 +31,9 @@ class Contained:
 
     Exceptions that derive only from BaseException are kept, too, because Rust extensions raise such classes.
     Exceptions that are no fault of the plugin are raised: KeyboardInterrupt, which comes from the user; SystemExit,
-    which a signal handler may raise; those of a limit of the process (see `is_at_limit`); and RecursionError if the
-    caller has used more than half of the depth.
+    which a signal handler may raise; exceptions for a limit that the process has reached, such as that of memory (see
+    `is_at_limit`); and RecursionError if the function with the `with` block and its callers are more than half of
+    Python's recursion limit.
 
     Parameters
     ----------
@@ -88,7 +89,9 @@ def is_at_limit(error: BaseException) -> bool:
     Parameters
     ----------
     error : BaseException
-        As for `is_out_of_memory`.
+        These count: the errors of `is_out_of_memory`; an OSError with an error number in `LIMITS`; the RuntimeError
+        "can't start new thread"; an ImportError whose message ends with the text of such an error number, or with
+        `NO_SPACE`; and an ImportError caused by one of these.
     """
     return any(_lacks_memory(one) or _limit_of(one) is not None for one in _origins(error))
 
@@ -126,7 +129,7 @@ def _limit_of(error: BaseException) -> int | None:
 
 
 def _is_deep(frame: FrameType | None) -> bool:
-    """Whether the call stack above a frame takes more than half of the recursion limit."""
+    """Whether a frame and all its callers are more than half of the recursion limit; False if the frame is None."""
     depth = 0
     while frame is not None:
         depth, frame = depth + 1, frame.f_back

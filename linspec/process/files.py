@@ -28,7 +28,7 @@ KINDS = (
 def looked_at(
     path: str | os.PathLike[str], *, folder: bool = False, most: int | None = None
 ) -> os.stat_result:
-    """Check that a path is a readable regular file, before it is opened, and return its status.
+    """Check that a path is a readable regular file, or a folder if `folder` is true, and return its status.
 
     Links are followed. No file is opened, so the check never waits for the other end of a pipe.
 
@@ -48,8 +48,8 @@ def looked_at(
     Raises
     ------
     InvalidProblem
-        The path does not exist, or is a pipe, a socket, a device or a folder; or the file is empty, not readable, or
-        too large.
+        The path does not exist; is a pipe, a socket or a device; or is a folder and `folder` is false. The file is
+        empty, not readable, or too large.
 
     Examples
     --------

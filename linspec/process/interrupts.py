@@ -28,7 +28,7 @@ from linspec.errors import calling_frame
 
 
 class _Interrupted:
-    """The last answer that an interrupt has ended, and the code that received it."""
+    """The last answer whose computation an interrupt has ended, and the code outside linspec that received it."""
 
     def __init__(self, answer: Any, *, read: bool) -> None:
         caller = calling_frame()

@@ -52,12 +52,14 @@ _threads: ContextVar[int] = ContextVar("linspec_threads", default=0)
 
 @contextmanager
 def counting(threads: int) -> Iterator[None]:
-    """Make `cpu_count` return `threads` in this thread, such as the number of the machine on which a run began.
+    """Make `cpu_count` return `threads` in this thread, within a `with` block.
+
+    A run that continues from a checkpoint sets the thread count of the machine on which the run began.
 
     Parameters
     ----------
     threads : int
-        The number; 0 changes nothing.
+        The number of threads; 0 changes nothing.
     """
     token = _threads.set(threads or _threads.get())
     try:
@@ -356,7 +358,7 @@ def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
 
 
 def _kilobytes(path: Path, name: str) -> int | None:
-    """The bytes in a line "name: 123 kB" of a file; None if there is no such line."""
+    """Value of the line that begins with `name`, such as "MemTotal: 123 kB", in bytes; None without such a line."""
     for line in _lines(path):
         key, _, rest = line.partition(":")
         if key == name:

@@ -41,7 +41,8 @@ class OutOfPasses(Ended):
     Attributes
     ----------
     least : float
-        The smallest number of passes that is enough for the sweep and the certificate.
+        The smallest number of passes, counted from the start of the run, that would permit the sweep: passes already
+        made, the sweep itself, reserved passes, and the passes of the certificate.
     """
 
     def __init__(self, least: float) -> None:
@@ -84,8 +85,8 @@ def admit(ledger: Any, sweeps: float) -> None:
     ledger : Ledger
         The ledger that will count the sweep.
     sweeps : float
-        Number of readings of all rows. Sweeps that compute the means, or matrices to be kept in memory, are not
-        included: until they have been made, they are counted with the certificate.
+        The number of times that the sweep reads all rows. Pass 0 for a sweep that computes column means, or matrices
+        to be kept in memory: until this sweep has been made, the run counts it with the certificate.
 
     Raises
     ------

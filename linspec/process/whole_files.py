@@ -203,7 +203,10 @@ def _remove_if_left(draft: Path) -> None:
 
 @contextmanager
 def _undone_if_killed(undo: Callable[[], Any]) -> Iterator[None]:
-    """Call a function before SIGTERM or SIGHUP ends the process; a signal with a handler of its own is left to it."""
+    """Within the `with` block, call `undo` before SIGTERM or SIGHUP ends the process.
+
+    For a signal that already has a handler, or is ignored, nothing is changed, and `undo` is not called.
+    """
     ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():
         ending = []

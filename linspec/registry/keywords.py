@@ -89,8 +89,10 @@ OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
 """Arguments of `linspec.solve` that are not parameters of a problem."""
 
 NEAR = 0.66
-"""Least similarity of an unknown name such as `k`, a parameter of the problem, to a parameter of the function, such
-as `ks`, for which the error suggests the function's parameter."""
+"""Least similarity of two names, as difflib measures it, for a suggestion. The first name, such as `k`, was passed to
+a function that has no such parameter, but is a parameter of the problem. If a parameter of the function, such as
+`ks`, is at least that similar, the error suggests this parameter; else the error advises to pass the name to the
+problem."""
 
 NOTES: Mapping[str, str] = MappingProxyType(
     {

@@ -115,7 +115,11 @@ class Registry:
         return self.index().listed.get(problem if kind == "solver" and problem else kind, ())
 
     def find(self, name: str, kinds: Collection[str], problem: Any = None) -> Entry:
-        """Return the record that a name of any form means; raise if no record or several records have the name."""
+        """Return the record that a name means; raise if no record or several records have the name.
+
+        The name may be bare (``gram``), or begin with the problem or kind (``cca/gram``), with the distribution
+        (``acme:gram``), or with both (``cca/acme:gram``).
+        """
         found = self.find_all(name, kinds, problem)
         if len(found) > 1:
             alike = len({entry.scope for entry in found}) == 1
@@ -124,7 +128,11 @@ class Registry:
         return found[0]
 
     def find_all(self, name: Any, kinds: Collection[str], problem: Any = None) -> list[Entry]:
-        """Return the records that a name of any form may mean; raise if no record has the name."""
+        """Return all records that a name may mean, in the forms of `find`; raise if no record has the name.
+
+        A bare name may mean solvers of several problems, or records of several kinds. `problem` restricts solvers to
+        those of one problem.
+        """
         for kind in kinds:
             if kind not in KINDS:
                 raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(KINDS)}")

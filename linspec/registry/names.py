@@ -51,16 +51,16 @@ class Entry:
 
 
 class SolverRecords(NamedTuple):
-    """The solvers of a problem, divided into the groups from which "auto" chooses.
+    """The solvers of a problem, in the groups from which "auto" chooses; a solver may be in several groups.
 
     Attributes
     ----------
     automatic : tuple of (str, SolverSpec)
-        Names and records of solvers that estimate time and memory.
+        Names and records of solvers that estimate time and memory (trait "automatic").
     rough : frozenset of str
-        Names of solvers with approximate answers.
+        Names of solvers with approximate answers (trait "approximate").
     iterative : tuple of str
-        Names of iterative solvers, except demonstrations of failure.
+        Names of iterative solvers, except those that are kept only to show a failure (trait "demonstration").
     """
 
     automatic: tuple[tuple[str, SolverSpec], ...]
@@ -132,7 +132,11 @@ def is_built_in(plugin: Plugin) -> bool:
 
 
 def _known_problem(spec: Spec, plugin: Plugin) -> list[str]:
-    """List of the problem whose existence a record proves (a `ProblemSpec` or a solver of linspec), else empty."""
+    """Return the name of the problem that a record makes known, in a list of one; else an empty list.
+
+    A `ProblemSpec` and the record of a solver of linspec itself make their problem known. Records of other solvers do
+    not, because their problem may be misspelt.
+    """
     if isinstance(spec, ProblemSpec):
         return [spec.name]
     return [spec.problem] if isinstance(spec, SolverSpec) and is_built_in(plugin) else []

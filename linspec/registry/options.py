@@ -203,7 +203,7 @@ class Option:
 
 
 def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
-    """Whether a value is a real number that a float holds, or an integer; NaN and infinity are numbers.
+    """Whether a value is a real number, or with ``kind=int`` an integer; NaN and infinity are real numbers here.
 
     NumPy's scalars are numbers, and are recognised without importing NumPy. Bools and timedeltas are not numbers
     here: a bool is probably a mistake, and a timedelta has a unit.
@@ -212,9 +212,10 @@ def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
     ----------
     value : object
     kind : type, default float
-        ``float`` or ``int``.
+        ``float``: integers and other real numbers count if a float can represent them, except for rounding.
+        ``int``: only integers count, of any size.
     large : bool, default False
-        Whether an integer that is too large for a float counts as a number as well.
+        With ``kind=float``: whether an integer that is too large for a float counts, too. By default it does not.
     """
     number = numbers.Integral if kind is int else numbers.Real
     if isinstance(value, bool) or not isinstance(value, number):
@@ -396,9 +397,10 @@ def form_option(default: str = "auto") -> Any:
 
 
 def sweeps_option() -> Any:
-    """Declare the option `sweeps`: whether an iteration multiplies a copy of the rows in float32.
+    """Declare the option `sweeps`: the precision in which an iteration multiplies float64 rows.
 
-    See `linspec.Moments.precision`, whose `single` makes the copy.
+    The default "float64" multiplies the rows themselves. "float32" multiplies a copy of the rows in float32, which
+    `linspec.Moments.precision.single` makes.
 
     Examples
     --------

@@ -251,12 +251,13 @@ def spec_of(cls: type, problem: Any = None) -> Any:
 
 
 def describe(name: str) -> Description:
-    """Describe a solver, normalizer or test matrix.
+    """Describe a solver, problem, normalizer, test matrix or adapter.
 
     Parameters
     ----------
     name : str
-        A name as for :func:`get_solver`, or one that begins with the kind, ``"normalizer/cholesky-qr"``.
+        A name as for :func:`get_solver`, or one that begins with the kind: ``"normalizer/cholesky-qr"``,
+        ``"test-matrix/gaussian"``, ``"problem/cca"``, or ``"operator/hdf5"`` for an adapter.
 
     Returns
     -------

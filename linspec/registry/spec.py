@@ -62,7 +62,8 @@ class Needs(_Record):
     adjoint : bool, default True
         Products with the transpose.
     diagonal : bool, default False
-        Entries that can be read, so that column norms are exact.
+        The exact diagonal of the Gram matrix, that is the squared norms of the columns. Matrices whose entries can be
+        read, and rows in blocks, have it; streams of slices and operators known only by products do not.
     dense : bool, default False
         The whole matrix as an array.
     entries : bool, default False
@@ -259,9 +260,10 @@ class OperatorSpec(_Spec):
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
     labels : callable, optional
-        ``labels(data) -> (engine, handles)`` for data in blocks (:mod:`linspec.sweeps.blocks`): the unchanged blocks,
-        in the order of the rows. The blocks may hold class labels, such as strings, which an operator cannot hold;
-        :func:`linspec.targets.lda` calls this function.
+        ``labels(data) -> (engine, handles)`` for class labels in blocks of rows. The :class:`linspec.sweeps.Engine`
+        holds the blocks, and ``handles`` has its handle of each block, in the order of the rows. The blocks stay as
+        they were passed: they may hold strings, which an operator cannot hold. :func:`linspec.targets.lda` calls this
+        function.
     suffixes : tuple of str, default ()
         The suffixes of the files that the adapter reads, such as ``(".csv", ".csv.gz")``: `matches` accepts
         :class:`linspec.operators.RowFiles` with these suffixes.

@@ -27,12 +27,15 @@ class Counts:
 
     @property
     def flops(self) -> float:
-        """Floating-point operations of those products."""
+        """Floating-point operations of all products that the run has made so far, over all matrices."""
         return sum(ledger.flops for ledger in self._run._ledgers.values())
 
     @property
     def seconds(self) -> float:
-        """Wall time since the run began, with that of the runs before its checkpoint."""
+        """Wall time in seconds since the run began.
+
+        If the run continues from a checkpoint, the time of the earlier runs up to this checkpoint is included.
+        """
         return self._run._budget.seconds + self._run._earlier_seconds
 
 
@@ -54,17 +57,18 @@ class Allowance:
         return affordable and not run._interrupted
 
     def affordable(self, items: Iterator[Item]) -> Iterator[Item]:
-        """The items of an iterator, up to the first one that the budget has no passes for.
+        """Yield the items of an iterator until the budget has no passes for the sweeps of the next item.
 
         Parameters
         ----------
         items : iterator
-            Each item may take sweeps. A generator is closed at the end.
+            The iterator may make sweeps to compute an item. Each sweep is compared with the budget just before it is
+            made. If it is refused, the items end; a generator is then closed.
 
         Yields
         ------
         object
-            The items. Where the first one is refused, there is none.
+            The items whose sweeps were made. There are none if a sweep of the first item is refused.
         """
         while True:
             try:
@@ -74,10 +78,11 @@ class Allowance:
             yield item
 
     def reserving(self, passes: float) -> AbstractContextManager[None]:
-        """Reserve passes, which parts inside the `with` block may not use.
+        """Reserve passes for code after the `with` block: no sweep inside the block, of a part or not, may use them.
 
         Parameters
         ----------
         passes : float
+            The number of passes, in addition to those of the certificate.
         """
         return self._run._budget.reserving(passes)

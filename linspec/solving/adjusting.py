@@ -29,9 +29,11 @@ tolerance."""
 
 
 def adjusted(problem: Any) -> Any:
-    """Return the problem that solvers receive: a copy on adjusted matrices, or itself if nothing is adjusted.
+    """Return the problem that solvers receive: a copy on adjusted matrices, or `problem` if nothing is adjusted.
 
-    Weights, centre, confounds and scale move into the matrices, as `AdjustedOperator`, and leave its own fields.
+    The matrices of the copy are `AdjustedOperator` objects that apply weights, centring, confounds and scale. The
+    fields `sample_weight` and `confounds` of the copy are None, and `center` and `scale` are False, so that nothing
+    is adjusted twice. The passed problem is not changed.
 
     Examples
     --------
@@ -97,15 +99,19 @@ def changes_columns(problem: Any) -> bool:
 def in_given_columns(
     problem: Any, arrays: Mapping[str, Any], *, back: bool = False, axis: int = 0
 ) -> dict[str, Any]:
-    """Convert arrays with a row for each column of a matrix from the scaled columns to those of the data.
+    """Convert the arrays of an answer that belong to scaled columns, so that they belong to the columns of the data.
+
+    Weights are divided by the scale of their columns, and coefficients in units of the columns are multiplied by it.
+    `Solution.layout` states which fields these are, and of which matrix. Other arrays are returned unchanged.
 
     Parameters
     ----------
     arrays : mapping from str to array
+        Arrays by the names of the fields of the answer; for several views a tuple of arrays.
     back : bool, default False
         Convert in the other direction.
     axis : int, default 0
-        The axis that counts the columns of the matrix.
+        The axis of the arrays whose length is the number of columns of the matrix.
     """
     found = dict(arrays)
     layout, adjustments = problem.solution.layout, adjustments_of(problem)
@@ -164,7 +170,12 @@ def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str], ...]:
-    """Return findings on digits lost by adjustment: tiny remainders or squares, cancellation of means."""
+    """Return the findings on digits that adjustments of the columns have lost; an empty tuple if there are none.
+
+    There is a finding if confounds explain a column up to a share of 1e-8 or less of its squares, and if squares of a
+    column underflow. If there is none of these, there is one if subtracting means or confounds from products causes a
+    relative error of more than CENTRING times the default tolerance.
+    """
     findings: list[tuple[Status, str]] = []
     for name, columns in moments.columns.explained.items():
         listed = ", ".join(map(str, columns[:5])) + (", …" if len(columns) > 5 else "")
@@ -186,7 +197,15 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
 
 
 def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
-    """Return the finding that squares of some columns of a matrix underflow, on which the solution rests."""
+    """Return the finding that squares of entries underflow in some columns, although the solution depends on them.
+
+    Parameters
+    ----------
+    name : str
+        The name of the matrix.
+    columns : tuple of int
+        The numbers of these columns.
+    """
     text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
     text += "their entries are no numbers: what they say may be missing. Multiply these columns."
     return Status.ILL_CONDITIONED, text

@@ -444,7 +444,10 @@ def _class_named(name: Any, allowed: Types) -> type:
 
 
 def with_derived(classes: Types) -> Iterator[type]:
-    """Yield classes and all that derive from them, the derived ones first, the latest before the earlier ones."""
+    """Yield each class and all classes that derive from it, derived classes before their base class.
+
+    Of two classes that derive directly from one class, the class that was defined later comes first.
+    """
     for cls in classes:
         yield from with_derived(cls.__subclasses__()[::-1])
         yield cls
@@ -476,7 +479,7 @@ def check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value may have this type, as far as a look at the outermost type shows."""
+    """Whether a value may be of a declared type. Of a container the elements are not compared."""
     origin = typing.get_origin(hint) or hint
     if origin in (typing.Union, types.UnionType):
         return any(_is_of(value, one) for one in typing.get_args(hint))

@@ -32,7 +32,7 @@ class Budget:
     max_passes, max_seconds : float
         Infinity: no limit.
     reserved : float
-        Passes that parts may not use.
+        Passes that no sweep may use at present; see `reserving`.
     closing : bool
         Whether the iteration is over, and only the certificate follows.
     """
@@ -49,7 +49,10 @@ class Budget:
 
     @property
     def seconds(self) -> float:
-        """Wall time since the call."""
+        """Wall time in seconds since the call of `linspec.solve`.
+
+        Without the argument `began`, it is the time since this object was made.
+        """
         return time.perf_counter() - self._began
 
     @property
@@ -67,12 +70,12 @@ class Budget:
         return made + passes + self.reserved + certificate <= self.max_passes and not self.timed_out
 
     def left(self, made: float, certificate: float) -> float:
-        """The passes that are neither made nor reserved."""
+        """The passes that are still free: `max_passes` less the passes `made`, reserved ones and the certificate."""
         return self.max_passes - made - self.reserved - certificate
 
     @contextmanager
     def reserving(self, passes: float) -> Iterator[None]:
-        """Reserve passes, which parts inside the `with` block may not use."""
+        """Reserve passes for code after the `with` block: no sweep inside the block, of a part or not, may use them."""
         self.reserved += passes
         try:
             yield
@@ -80,7 +83,7 @@ class Budget:
             self.reserved -= passes
 
     def close(self) -> None:
-        """End the iteration; the first call gives the certificate as much time as the run had."""
+        """End the iteration. The first call gives the certificate `max_seconds` seconds from now."""
         if not self.closing:
             self.closing, self._deadline = True, time.perf_counter() + self.max_seconds
 
@@ -90,7 +93,11 @@ class Budget:
 
 
 def certificate_passes(problem: Problem[Any], moments: Moments, *, after_setup: bool) -> float:
-    """The passes of a certificate with these moments, now or after the set-up that forms what they hold."""
+    """Return the number of passes that the certificate takes with these moments.
+
+    If `after_setup` is false, the passes that the moments still need for means or Gram matrices are added. If it is
+    true, the means are taken as known and, unless the form is "implicit", the Gram matrices as held in memory.
+    """
     if moments.held or (after_setup and moments.form != "implicit"):
         return 0.0
     products: float = problem.certificate_products * moments.cost.sweep

@@ -59,7 +59,8 @@ VERSION = 1
 """Version of the fields of a checkpoint; the format of the file has a version of its own."""
 
 PLACES = 16
-"""Number of rows in the checksum of a matrix: evenly spread in memory, from both ends of a file."""
+"""Number of rows in the checksum of a matrix. They are spread evenly over all rows. Where rows can only be decoded in
+groups, as in some files, one half are the first rows and the other half the last ones."""
 
 COLUMNS = {"mean?": "p", "squares?": "p"}
 
@@ -251,7 +252,10 @@ class Saved:
 
     @property
     def witnesses(self) -> dict[str, Witness]:
-        """Sums over the rows of each matrix that had been read, which identify its rows."""
+        """By matrix, the sums that identify its rows: they change if an entry or the order of the rows changes.
+
+        Matrices that no sweep had read completely when the checkpoint was written are missing.
+        """
         found = self.fields["witnesses"]
         return {one["matrix"]: Witness(one["sums"], one["rounding"]) for one in found}
 
@@ -264,6 +268,7 @@ class Saved:
         own : Witness
             Sums over the rows of the matrix of this run.
         rows : float
+            The number of rows of the matrix of this run. The tolerance for rounding errors grows with its root.
 
         Raises
         ------
@@ -352,7 +357,8 @@ def check_state(
         A kind for each name; a name that ends in "?" may be missing or None. A kind is one of these: a type; a text
         such as "p k" with the axes of an array of finite real numbers, where each letter stands for one length; "=k"
         for a number equal to such a length; a mapping of names to kinds; a list of one kind, for lists of any length.
-        Mappings and lists inside another one know its lengths.
+        In a nested mapping or list, a letter stands for the length that it has in the mapping around it. A letter
+        that only occurs inside may stand for another length elsewhere.
     known : mapping from str to int, default none
         Lengths that are known beforehand, by letter.
 

@@ -12,7 +12,9 @@ from linspec.solving.solution import Status
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The result of a law for a solver's arrays: the fields of the solution, and the verdict.
+    """The result of a problem's law for a solver's arrays: the fields of the solution, and the verdict.
+
+    The law of a problem is its method `conclude`, which judges the arrays that a solver returns.
 
     Parameters
     ----------
@@ -21,9 +23,11 @@ class Conclusion:
     findings : tuple of (Status or None, str), default ()
         A status of None leaves the status unchanged; its text goes into the message.
     kind : str, default ""
-        `Solution.residual_kind`, if it says more than the source of the products.
+        `Solution.residual_kind`, if the law states it. By default the run states from which products the residual was
+        computed, such as "recomputed" or "from-gram".
     lost : bool, default False
-        Whether directions of the data are missing. Then the run has not converged, whatever the residual.
+        Whether the law has found that vectors are missing in the answer, such as those of directions that rounding
+        has hidden. Then the run has not converged, whatever the residual.
 
     Examples
     --------
@@ -48,11 +52,13 @@ class Terms:
     tol : float, default 0.0
         The tolerance in force.
     passes_left : float, default infinity
-        The passes that the law may make in addition to its own.
+        The passes that the law may make in addition to those of the certificate, which are always reserved.
     underflowing : bool, default False
-        Whether squares of some columns underflow, so that nothing bounds their share of the answer.
+        Whether squares of some columns underflow. The law then has no bound for what these columns contribute to the
+        answer.
     complete : bool, default False
-        Whether to prove that nothing is missing, at a cost that may exceed that of the solve.
+        Whether to prove that no component larger than the last returned one is missing in the answer. The proof may
+        cost more than the solve.
 
     Examples
     --------
@@ -72,18 +78,25 @@ DEFAULT_TERMS = Terms()
 
 
 def without_answer(conclusion: Conclusion, what: str) -> Conclusion:
-    """Return the conclusion for an empty answer although the data have one: the run has not converged."""
+    """Change a conclusion because the answer has no vectors although the data have some: the run has not converged.
+
+    The returned conclusion has `lost` set, and a finding with `Status.INCOMPLETE` before the others. `what` is the
+    clause in its text that shows that there are vectors, such as "A is not zero".
+    """
     text = f"Nothing is returned, although {what}."
     return replace(conclusion, findings=((Status.INCOMPLETE, text), *conclusion.findings), lost=True)
 
 
 def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
-    """Return the finding that a larger part of the sum of correlations may be missing than the residual shows.
+    """Return the finding that correlations close to the last returned one were left out.
+
+    The returned correlations are then perhaps not the largest ones. So their sum may be too small by a larger
+    fraction than the residual shows.
 
     Parameters
     ----------
     estimate : float
-        The fraction of the sum that may be missing.
+        The fraction of the sum of correlations that may be missing.
     residual : float
         The residual in the same report.
 

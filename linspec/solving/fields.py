@@ -61,7 +61,10 @@ class Count:
 
 @dataclass(frozen=True)
 class Ridge:
-    """The ridge of a problem, or one for each of several matrices, or a path of them."""
+    """The ridge of a problem: one number, one for each of several matrices (`each`), or a sequence (`path`).
+
+    A problem with a sequence has an answer for each number of the sequence.
+    """
 
     of: tuple[str, ...] = ()
     each: bool = False
@@ -90,10 +93,11 @@ def matrix(
     default : object, optional
         The default of the argument; None means that a missing matrix is refused by a message of the problem.
     like : str, default ""
-        The name of another matrix, in whose dtype this one is multiplied if its own dtype is narrower. By default only
-        bools and integers are multiplied in the dtype of other matrices.
+        The name of another matrix of the problem. If the dtype of that matrix is wider, this matrix is multiplied in
+        the wider dtype. By default only a matrix of bools or integers is multiplied in the widest dtype of the other
+        matrices.
     vector : bool, default False
-        Whether a vector is one column; `Problem.vector` says that it was one.
+        Whether a vector of length n may be passed. It becomes a matrix with one column, and `Problem.vector` is True.
     once : bool, default True
         Whether the rows may be an iterator, which is read once.
 
@@ -339,33 +343,40 @@ def field(  # noqa: PLR0913  # one declaration for all that a field may mean
     shape: str = "",
     in_home: bool = False,
 ) -> Any:
-    """Declare a field of an answer: all that the library does with it follows.
+    """Declare a field of an answer: the library checks, converts and shows the field as the declaration says.
 
     Parameters
     ----------
     default : object, optional
+        The default of the field; without one the field is required.
     rows_of : str, optional
-        The matrix of the problem for each column of which the field has a row.
+        The name of a matrix of the problem. The field has one row for each column of this matrix.
     axis : int, default 0
-        The axis that counts these columns: 1 for vectors in rows.
+        The axis of the field that counts the columns of the matrix: 1 if the field has vectors in its rows.
     leading : bool, default False
-        Whether the field holds the vectors that the problem asks for, one for each component. They are in the library
-        and dtype of the data. With `rows_of` they are the weights of the columns: they multiply rows in `transform`,
-        and belong to the columns before `scale` divides them. Other fields with `rows_of` are in units of the columns.
+        Whether the field holds the vectors that the problem asks for, one for each component. The vectors are placed
+        in the array library and dtype of the data. With `rows_of` they are weights of the columns: `transform`
+        multiplies rows by them. The weights that a solver finds for scaled columns are divided by the scale, so that
+        they fit the columns of the data. A field with `rows_of` that is not leading is multiplied by the scale,
+        because it is in units of the columns.
     of_scaled : bool, default False
-        Whether leading vectors belong to the scaled columns, as unit vectors do; new rows are then scaled.
+        Whether leading vectors keep belonging to the scaled columns, as unit vectors do. They are then not divided by
+        the scale; instead `transform` divides the columns of new rows by the scale.
     mean_of : str, optional
-        The matrix whose column means the field holds; its name ends in "mean". Matrices with weights have such a field
-        unasked.
+        The matrix whose column means the field holds. The name of the field ends in "mean". If the class declares no
+        such field for a matrix with weights, the library adds one.
     value : str, optional
-        What each number of the field is called, if it holds the decreasing numbers that belong to the components.
+        The name of one number of the field, such as "correlation". Pass it if the field holds one number for each
+        component, in decreasing order.
     at_most : float, optional
-        Upper limit of these numbers.
+        Upper limit of the numbers of a field with `value`: a saved answer with larger numbers is refused.
     shape : str, optional
-        The axes by letters, "k k", as `rows_of` does not give them: axes of one letter have one length. Alternatives
-        are separated by "|"; "any" for a field whose axes the class checks itself.
+        The axes of the field by letters, such as "k k". Pass it if `rows_of` and `value` do not determine the axes.
+        Axes with the same letter must have the same length in all fields of an answer. Alternatives are separated by
+        "|"; "any" is for a field whose axes the class checks itself.
     in_home : bool, default False
-        Whether another array, as left singular vectors, is in the library and dtype of the data, too.
+        Whether the field is placed in the array library and dtype of the data although it has none of `leading`,
+        `rows_of` and `mean_of`, as left singular vectors are.
 
     Returns
     -------
@@ -439,7 +450,11 @@ class Layout:
 
     @cached_property
     def scaled(self) -> dict[str, str]:
-        """By matrix whose columns `scale` divides, the field with its weights; "" if it belongs to scaled columns."""
+        """By matrix that has weights: the field with the weights, which are divided by the scale of the columns.
+
+        The text is "" if the weights are declared with `of_scaled`: they belong to scaled columns and are not
+        divided.
+        """
         return {
             matrix: "" if self.entries[name].of_scaled else name for matrix, (name, _) in self.weights.items()
         }
@@ -460,12 +475,12 @@ class Layout:
 
     @cached_property
     def value_label(self) -> str:
-        """The name of one of these numbers."""
+        """The name of one number of the field `value`, such as "correlation"; "" if there is no such field."""
         return self.entries[self.value].value if self.value else ""
 
     @cached_property
     def at_most(self) -> float | None:
-        """Upper limit of these numbers."""
+        """Upper limit of the numbers in the field `value`; None if there is no limit or no such field."""
         return self.entries[self.value].at_most if self.value else None
 
     @cached_property

@@ -57,14 +57,16 @@ class Iterate:
     residual, judged, ending
         As given.
     after : float
-        Passes that computing the answer takes; the iteration leaves them.
+        Passes that computing the answer from this iterate will take. The run keeps them in reserve: no step of the
+        iteration may use them.
     copyable : bool
         Whether a checkpoint can have a copy. It cannot if rows stay on other machines, or if a part of the solver has
         state of its own. Then a run that is continued begins at the last arrays, if its solver has the trait
         "warm-start".
     shown : bool
-        Whether it counts as an iterate. Otherwise it is only what a run goes on from, and its answer where it is cut
-        within the next step: after a long set-up, for example.
+        Whether it counts as an iteration, which is recorded in the history and shown to callbacks. An iterate that is
+        not shown, such as one after a long set-up, serves for two purposes: a checkpoint stores it, and it is the
+        answer of a run that is cut short during the next step.
 
     Examples
     --------
@@ -103,7 +105,11 @@ class Iterate:
         return self.arrays
 
     def answer(self) -> Mapping[str, Any]:
-        """The arguments of the law: the arrays, and evidence if there is some."""
+        """Return the arguments of the law: by default only the arrays.
+
+        A derived class may add evidence: further results of the iteration, such as residuals, which the law uses to
+        bound the error of the arrays.
+        """
         return self.weights()
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
@@ -111,10 +117,11 @@ class Iterate:
         return ()
 
     def remnant(self) -> Iterate:
-        """The part of the iterate that gives `weights` and `notes` if the next step is cut short: by default all.
+        """Return the part of the iterate that is kept while the next step is made: by default the whole iterate.
 
-        While the step is made nobody else holds the iterate. A generator that holds it no longer, either, and whose
-        iterates leave out of this what weights do not need, has that memory for the next one.
+        If the step is cut short, this part gives the answer, so it must suffice for `weights`, `answer` and `notes`.
+        A derived class may leave out other arrays here. If its generator keeps no reference to these arrays either,
+        their memory is free for the next iterate.
         """
         return self
 
@@ -126,15 +133,16 @@ class IterativeSolver(Solver):
     Attributes
     ----------
     kept : sequence of type
-        The classes of the yielded objects and of objects in them that a checkpoint may have, besides `Iterate`.
+        The classes of objects that are restored from a checkpoint, besides `Iterate`: those of the yielded iterates,
+        if they are derived classes, and those of the objects in their arrays and state.
     resumes_after_law : bool
         Whether the iteration goes on if its own residual is within the tolerance and that of the law is not.
     most_above : float
         The iteration goes on only if the residual of the law is at most this multiple of the tolerance. Methods that
         converge to the answer of another problem do not get nearer by going on.
     repeats_setup : bool
-        Whether a continued run repeats passes of its set-up, for data that are not in the checkpoint, such as rows that
-        are held. They are counted.
+        Whether a run that continues from a checkpoint repeats passes of its set-up, to read data that the checkpoint
+        does not have, such as rows in memory. The repeated passes are counted in addition to the first ones.
 
     Examples
     --------

@@ -205,7 +205,11 @@ class LinearSolution(Solution):
         return given
 
     def _of_rows(self, given: dict[str, Any], confounds: Any, sample_weight: Any) -> dict[str, Any]:
-        """Check columns and confounds, and return the row options for correlations with columns."""
+        """Check columns and confounds of the passed rows, and return how these rows are adjusted.
+
+        The result has the keyword arguments `center`, `confounds` and `sample_weight` of functions that compute
+        correlations with the columns, such as `linspec.moments.loadings`.
+        """
         for name, data in given.items():
             check_columns(self, name, data)
             own = NewRows.of(self, name)

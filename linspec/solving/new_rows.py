@@ -59,7 +59,8 @@ class NewRows:
     def of(cls, solution: Any, matrix: str) -> NewRows:
         """Return the adjustment of new rows of one matrix of a solution.
 
-        Its scale is contained in weights of unscaled columns, and is then None.
+        `scale` is None if the weights of the solution belong to unscaled columns: these weights are divided by the
+        scale already.
         """
         layout, several = solution.layout, matrix not in solution.layout.means
         field = next(iter(layout.weights)) if several else matrix  # one field declares all views
@@ -89,19 +90,24 @@ class NewRows:
         offset: Array | None = None,
         slopes: Array | None = None,
     ) -> Any:
-        """Compute (A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for rows A with confounds Z, less their training means.
+        """Compute (A − 1 meanᵀ − Z self.slopes) diag(scale)⁻¹ V + 1 offsetᵀ + Z slopes for new rows A.
+
+        Z has the confounds of the new rows, minus the means of the confounds of the training rows. `self.slopes` are
+        the coefficients that were learned from the training rows; `slopes` is the argument.
 
         Parameters
         ----------
         data : data of shape (n, p)
+            The rows A.
         V : array of shape (p, k)
+            The vectors that the adjusted rows are multiplied by.
         name : str
             The name of the data in messages.
         confounds : array of shape (n, c), optional
         offset : array of shape (k,), optional
-            Added to every row.
+            Added to every row of the result; by default 0.
         slopes : array of shape (c, k), optional
-            Z times these slopes is added.
+            Z times these coefficients is added to the result; by default 0.
 
         Returns
         -------
@@ -231,7 +237,10 @@ def _products(A: LinearOperator, V: Array, adjustment: Adjustment) -> Array:
 
 
 def _check_confounds(Z: HostArray | None, rows: int, *, whole: bool) -> None:
-    """Refuse confounds that do not have one row for each data row; `whole`: all rows have been counted."""
+    """Refuse confounds Z with fewer rows than the `rows` data rows that have been counted so far.
+
+    If `whole` is true, all data rows have been counted, and confounds with more rows are refused as well.
+    """
     if Z is not None and (len(Z) < rows or (whole and len(Z) != rows)):
         raise InvalidProblem(f"confounds must have a row for each of {rows} rows; got {len(Z)}.")
 

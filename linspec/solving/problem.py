@@ -127,7 +127,16 @@ class Problem(ABC, Generic[S_co]):
         state(self)
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """Return the moments of this problem's matrices."""
+        """Return the moments of this problem's matrices; if moments were passed instead of data, those moments.
+
+        Parameters
+        ----------
+        form : str
+            As for `linspec.Moments`.
+        expect : (int, int)
+            The number of products that the solver expects to make, and the number of columns of each. The form "auto"
+            is chosen by these numbers.
+        """
         matrices = self.matrices
         return self.shared or Moments(
             *matrices.values(), center=self.center, form=form, expect=expect, names=tuple(matrices)
@@ -160,7 +169,11 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The least precise working dtype of the matrices, after the promotion of targets."""
+        """The least precise of the dtypes in which the matrices are multiplied.
+
+        These dtypes are set when the problem is made: matrices declared with `like` (see `linspec.matrix`), such as
+        right-hand sides, and matrices of bools or integers may have a wider dtype than their entries.
+        """
         return min((A.dtype for A in self.matrices.values()), key=lambda dtype: dtype.itemsize)
 
     @property
@@ -175,7 +188,11 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def sweeps(self) -> float:
-        """How often the data can be read: once for an iterator of slices, unless a Gram matrix is held."""
+        """How often the data can be read: 1 if a matrix is an iterator of slices, else infinity.
+
+        If the problem has moments that hold their Gram matrices, the number is infinity, because products read no
+        data.
+        """
         held = self.shared is not None and self.shared.held
         return math.inf if held else min(A.sweeps for A in self.matrices.values())
 
@@ -186,11 +203,15 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def certificate_products(self) -> float:
-        """The largest number of products with the moments that the law makes; a part of a product counts as a part."""
+        """The largest number of products with the moments that the law makes; each takes `moments.cost.sweep` passes.
+
+        A product with a fraction of the rows or entries counts as this fraction.
+        """
         return 1
 
     proves_completeness: ClassVar[bool] = False
-    """Whether the law can prove that nothing is missing, if `linspec.solve` is called with ``complete=True``."""
+    """Whether the law can prove that no component larger than the last returned one is missing. The law does so if
+    `linspec.solve` is called with ``complete=True``."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._facts())})"
@@ -217,7 +238,10 @@ class Problem(ABC, Generic[S_co]):
         check_sizes(self)
 
     def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Self:
-        """Return a copy of the problem with other operators, such as counted ones."""
+        """Return a copy of the problem in which the passed operators replace the matrices of these names.
+
+        The operators are, for example, ones that count their products (`CountedOperator`).
+        """
         twin = copy.copy(self)
         for name, A in matrices.items():
             set_matrix(twin, name, A)
@@ -236,7 +260,10 @@ class Problem(ABC, Generic[S_co]):
         return cost.sizes_of(list(self.matrices.values()), self.width)
 
     def noise(self, moments: Moments) -> float:
-        """Return the relative rounding of products with unit vectors, below which values are not distinguished from 0.
+        """Return the rounding error of products with unit vectors, relative to the norms of these products.
+
+        A value of the answer, such as a singular value, cannot be distinguished from 0 if it is smaller than this
+        number times the norm of its product, or for two matrices times the norms of both products.
 
         Parameters
         ----------
@@ -299,16 +326,32 @@ class Problem(ABC, Generic[S_co]):
     # ---- the data and the answer as they are given ----------------------------------------------
 
     def looked_at(self) -> dict[str, FirstLook]:
-        """Look at each matrix for the first time; refuse arrays in memory with entries that are not finite."""
+        """Read the entries of each matrix as far as this needs no sweep, and return what was found, by matrix.
+
+        Returns
+        -------
+        dict from str to FirstLook
+            For each matrix the size of its entries, as far as it is known, and the columns whose squares underflow.
+
+        Raises
+        ------
+        NonFiniteData
+            An array in memory has an entry that is not finite.
+        """
         return {name: look_at(name, A) for name, A in self.matrices.items()}
 
     def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
-        """Check the range of entries, and return the problem; where the first look is not enough, products are watched.
+        """Check that the largest entry of each matrix is in the range in which no product over- or underflows.
+
+        The range is that of `linspec.operators.range_of_entries`. The largest entry of some matrices is not known
+        before the first products, for example if an operator gives only products. The returned problem is then a copy
+        in which these matrices check their first products. In the copy, float32 matrices with entries far from 1 are
+        multiplied in float64. If no matrix has to be replaced, the problem itself is returned.
 
         Raises
         ------
         DataOutOfRange
-            The largest entry of a matrix is out of the range.
+            The largest entry of a matrix, or the square root of a ridge, is out of the range.
         """
         check_range_of_ridges(self)
         matrices = self.matrices
@@ -316,7 +359,16 @@ class Problem(ABC, Generic[S_co]):
         return self if all(found[name] is A for name, A in matrices.items()) else self.with_matrices(found)
 
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """Convert the arrays of an answer or an iterate to the columns of the data."""
+        """Convert the arrays of an answer or an iterate to the columns of the data.
+
+        Parameters
+        ----------
+        arrays : mapping from str to array
+            Arrays that belong to the scaled columns, by the names of the fields of the answer.
+        returned : bool, default True
+            Whether the arrays are those of a solution; False for those of an iterate. This class treats both alike;
+            derived classes whose solutions have arrays of other shapes than iterates need it.
+        """
         return in_given_columns(self, arrays)
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,11 @@ def along_ridges(
 
 
 def _on_shared_moments(problem: Any, ridges: int, form: str) -> Any:
-    """Return the problem on moments that all ridges share, if the problem takes moments."""
+    """Return the problem, with its rows adjusted, on moments that the solves for all ridges share.
+
+    A class of problems whose method `moments` ignores shared moments makes its own ones for each ridge. The returned
+    problem then has no shared moments.
+    """
     made = adjusted(problem)
     twin = made.with_numbers()
     moments = twin.moments(form, (cost.EXPECTED_PRODUCTS * ridges, twin.width))

@@ -219,7 +219,8 @@ class Run:
         form : {"auto", "dense", "sparse", "implicit"}
             See `linspec.Moments`.
         expect : (int, int), optional
-            Products to come and their columns.
+            The number of products that the solver expects to make, and the number of columns of each. "auto" chooses
+            the form by these numbers.
         """
         if self._moments is None:
             expect = expect or (cost.EXPECTED_PRODUCTS, self.problem.width)
@@ -232,16 +233,18 @@ class Run:
         return self._moments
 
     def part(self, value: Any) -> Any:
-        """The instance that a part option stands for.
+        """The part that a part option has as its value, ready to use.
 
-        Names were looked up before the run began; those among the parts of an instance made since are looked up here.
+        A part is a solver, a normalizer or a test matrix that another solver calls. `linspec.solve` has already
+        replaced names of parts by instances. If the value was made since, its own part options may still be names:
+        they are replaced here.
         """
         return with_parts(value)
 
     def within(
         self, problem: Problem[Any], solver: Any, label: str | Mapping[str, str] | None
     ) -> Mapping[str, Any]:
-        """Solve another problem on matrices of this run with a part, without a certificate.
+        """Solve another problem on matrices of this run with another solver, called a part, without a certificate.
 
         Sweeps, random numbers, budget and interrupts are those of this run.
 
@@ -250,9 +253,11 @@ class Run:
         problem : Problem[Any]
             Made from the moments of one view, for example: ``SVD(run.moments().view(0), 10)``.
         solver : Solver
+            The part.
         label : str or mapping from str to str
-            The matrix of this run whose ledger counts the sweeps, "X"; or one for each matrix of the part's problem,
-            ``{"A": "X", "B": "Y"}``. None if this run holds the matrices, so that products with them read no data.
+            A matrix of this run, such as "X": the sweeps of the part are counted as sweeps over this matrix. A
+            mapping such as ``{"A": "X", "B": "Y"}`` has such a matrix of this run for each matrix of `problem`. None
+            if this run holds the matrices of `problem` in memory, so that products with them read no data.
 
         Returns
         -------
@@ -308,9 +313,9 @@ class Run:
     def plan(self, *, setup: float) -> None:
         """Refuse a budget that is too small for a set-up of several sweeps, before the first of them.
 
-        The budget holds without it: a sweep that would leave too few passes for the certificate ends the run, or
-        refuses it if there is no iterate yet. A run that continues from a checkpoint has no set-up, unless its solver
-        repeats it.
+        Without this call, too, the run refuses each sweep that would leave too few passes for the certificate. But
+        the refusal may come in the middle of the set-up, after sweeps that were then made in vain. A run that
+        continues from a checkpoint has no set-up, unless its solver repeats the set-up.
 
         Parameters
         ----------
@@ -330,16 +335,21 @@ class Run:
 
     @property
     def settling(self) -> float:
-        """Passes before the first product with a matrix itself, for its means, for example.
+        """Passes that the first product with a matrix of the problem takes in addition, to adjust the rows.
 
-        Products of moments compute the means on the way.
+        The number is 1 if column means, effects of confounds or scales must be learned first. It is 0 if they are
+        known, or if the data can be read only once. A solver that multiplies the matrices themselves adds this number
+        to the set-up in `plan`. Products with moments need no such pass: they compute the means on the way.
         """
         if self._sweeps == 1:
             return 0.0
         return 0.0 if all(adjustment.known for adjustment in adjustments_of(self.problem).values()) else 1.0
 
     def _too_few(self, least: float) -> BudgetTooSmall | SweptOnce:
-        """Make the error for a budget, or for data that can be read once, below the least number of passes."""
+        """Make the error for a run that needs `least` passes in all.
+
+        It is SweptOnce if the data cannot be read that often, and else BudgetTooSmall.
+        """
         if least > self._sweeps:
             return too_often(self.name, self._solver, self.problem, least)
         return too_few(self.name, least, self._budget.max_passes)
@@ -415,15 +425,20 @@ class Run:
 
     @property
     def _identifies(self) -> bool:
-        """Whether the rows must be identified, and the moments can do it."""
+        """Whether fingerprints of the rows are needed, and the moments can compute them.
+
+        They are needed if the run writes checkpoints, and until every matrix has been compared with the checkpoint
+        that is continued.
+        """
         able = self._moments is None or hasattr(self._moments.bookkeeping, "ask_for_witnesses")
         return able and (self._writer is not None or bool(self._unseen))
 
     def _identify(self, *, last: bool = False) -> None:
         """Compute fingerprints of the rows, and compare them with those of the checkpoint that is continued.
 
-        The first sweep computes them on the way. A matrix that no sweep reads is read once: at the first top of the
-        loop if products come from held matrices, and otherwise at the second, or with the answer.
+        Sweeps compute the fingerprints on the way. A matrix of the checkpoint that no sweep has read is read once for
+        the comparison: at the first top of the loop if Gram matrices are held, and otherwise at the second top. With
+        `last`, when the law has judged the answer, such a matrix is read in any case.
         """
         if self._moments is None or not self._identifies:
             return
@@ -587,7 +602,11 @@ class Run:
         return None
 
     def _standstill(self, residual: float) -> Status | None:
-        """STAGNATED if an iteration that the law has sent back no longer improves: its progress is rounding."""
+        """Return STAGNATED if the residual no longer improves after `falls_short` has returned True; else None.
+
+        The residual no longer improves if more than PATIENCE iterations pass without a residual below PROGRESS times
+        the least one. Its changes are then rounding.
+        """
         if math.isinf(self._shortfall):
             return None
         falls = gets_on(residual, self._least)
@@ -595,13 +614,14 @@ class Run:
         return Status.STAGNATED if self._since > PATIENCE else None
 
     def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
-        """Whether the law contradicts an iteration whose own residual is within the tolerance, and it can go on.
+        """Whether to go on, because the residual of the law exceeds the tolerance although the solver's own does not.
 
         A loop reads ``while run.proceed(residual=r, current=c) or run.falls_short(**answer()):`` and ends with
-        ``return run.finish(**answer())``. The solver's own residual may be an estimate. If the residual
-        of the law, which costs the sweep of the certificate, is above the tolerance, later estimates are multiplied by
-        the ratio of the two, and the loop goes on while budget and limits allow and the law still falls. The law
-        judges the arrays passed to `finish` only once.
+        ``return run.finish(**answer())``. The solver's own residual may be an estimate. So this method computes the
+        residual of the law, which costs the sweep of the certificate. If the result is True, each later residual of
+        the solver is multiplied by a factor: the residual of the law divided by the solver's own. The result is False
+        if the budget or a limit forbids another iteration, or if the residual of the law is hardly smaller than at
+        the last call. If `finish` gets the same arrays, the law does not judge them again.
 
         Parameters
         ----------
@@ -660,14 +680,15 @@ class Run:
         return self._ending is not None
 
     def offer(self, current: Callable[[], Mapping[str, Any]]) -> None:
-        """Provide an answer before the first iterate, for libraries that call back; generators yield one not `shown`.
+        """Provide an answer for a run that time, an interrupt or memory ends before the next `proceed`.
 
-        It is used if time, an interrupt or memory ends the run within a sweep before the next `proceed`.
+        A solver whose loop runs in a library that calls back, such as ARPACK, calls this before its first iterate. An
+        iterative solver does not need it: it yields an `Iterate` that is not `shown`.
 
         Parameters
         ----------
         current : callable
-            As for `proceed`; called when it is needed. An answer without columns counts as none.
+            As for `proceed`; called when the answer is needed. An answer without columns counts as none.
         """
         self._latest = current
 
@@ -684,7 +705,15 @@ class Run:
         self._ending = status
 
     def note(self, status: Status | None, text: str) -> None:
-        """Add a finding to the message; unless its status is None, it becomes that of a converged run."""
+        """Add a finding to the message of the solution.
+
+        Parameters
+        ----------
+        status : Status or None
+            A status such as RANK_DEFICIENT becomes the status of the solution if the run would otherwise be
+            CONVERGED; see `linspec.solving.verdict.FINDINGS_FIRST`. None adds only the text.
+        text : str
+        """
         self._notes.append((status, text))
 
     # ---- the ending ---------------------------------------------------------------------------
@@ -841,7 +870,10 @@ class Run:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Do the same, and release answers and iterates at the end."""
+        """Enforce time, interrupts and the budget inside the block, as `watching` does.
+
+        At the end of the block, release the answers and iterates that the run holds.
+        """
         try:
             with watching(self):
                 yield

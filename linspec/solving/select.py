@@ -311,7 +311,7 @@ def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
 
 
 def read_once(problem: Problem[Any]) -> bool:
-    """Whether the data of a problem can be read once."""
+    """Whether the data of a problem can be read only once."""
     return problem.sweeps == 1
 
 

@@ -141,7 +141,8 @@ class Solution:
     solver : str
         The qualified name of the solver that ran.
     column_names : dict of str to tuple of str
-        The names of the columns, by the name of the matrix ("X", "A", "confounds"), of those that have names: frames.
+        The names of the columns, by the name of the matrix ("X", "A", "confounds"). Only matrices whose data have
+        names of columns, such as frames, are keys.
     frame_library : str
         The library of the first frame among the data, "" where there was none. Tables are made in it.
     row_names : numpy.ndarray of shape (n,) or None
@@ -160,16 +161,17 @@ class Solution:
     Notes
     -----
     Each class declares its fields by `linspec.field`; `layout` has the declarations. Words that belong to the whole
-    answer are keywords of the class: ``class CCASolution(Solution, vector="pair", score="total correlation")``, and
-    ``certified=False`` for answers whose residual does not judge all of them, which never converge.
+    answer are keywords of the class: ``class CCASolution(Solution, vector="pair", score="total correlation")``. With
+    ``certified=False`` the residual judges only a part of the answer, and `converged` is always False.
 
     A class may have a method `score` that takes rows of the problem's matrices, and confounds by name, and returns
     a number, or an object with `total`: the larger, the better. `linspec.compare` compares by it.
 
-    ``saved_types=(…)`` names further classes, beside arrays, numbers, texts, tuples and mappings, whose instances
-    fields may contain and `save` can write; derived classes are permitted, too. An object of such a class is written as
-    the arguments of its constructor, read from attributes of the same names, or as the result of its method
-    `saved_parts`, from which the class method `from_saved_parts` makes it again.
+    `save` can write fields that contain arrays, numbers, texts, tuples and mappings. ``saved_types=(…)`` names
+    further classes of objects in fields; objects of derived classes are permitted, too. By default an object is
+    written as the arguments of its constructor, which are read from its attributes of the same names, and a reader
+    calls the constructor. An object with a method `saved_parts` is written as the mapping that this method returns,
+    and the class method `from_saved_parts` makes the object again.
 
     Examples
     --------
@@ -293,7 +295,11 @@ class Solution:
                     self._check_array(name, to_host(each), may_be_empty=name in applied)
 
     def _check_array(self, name: str, array: HostArray, *, may_be_empty: bool) -> None:
-        """Refuse an array that is not finite, or is empty, or decreasing values that are not."""
+        """Refuse an array that has entries that are not finite or, unless `may_be_empty`, has no entries.
+
+        If the field `name` holds the values of the components, also refuse values that are negative, too large or
+        increasing.
+        """
         if not np.isfinite(array).all():
             raise InvalidFile(
                 f"{name} of an answer that converged must be finite; got {shown(array[~np.isfinite(array)][0])}"
@@ -445,7 +451,8 @@ class Solution:
         Returns
         -------
         float or None
-            By default the sum of the numbers of the components.
+            By default the sum of the values of the components, such as correlations: of the field that `layout.value`
+            names. None if there is no such field.
         """
         return float(np.sum(fields[cls.layout.value])) if cls.layout.value else None
 
@@ -503,7 +510,11 @@ def weights_by_matrix(solution: Any) -> dict[str, tuple[Array, int]]:
 
 
 def values_by_matrix(solution: Any, field: str, matrix: str) -> dict[str, Any]:
-    """Return the value of a field by matrix: one for the matrix, or one for each of several views."""
+    """Return the value of one field of an answer, such as its weights, by matrix.
+
+    If the value is a tuple, it has one array for each of several views: the keys are the names of the views, X1, X2
+    and so on. Otherwise the only key is `matrix`.
+    """
     value = getattr(solution, field)
     return (
         dict(zip(view_names(len(value)), value, strict=True)) if isinstance(value, tuple) else {matrix: value}

@@ -94,7 +94,7 @@ UNFINISHED = frozenset(
         Status.BREAKDOWN,
     }
 )
-"""Endings above the tolerance after which "auto" tries another solver, which may not share their cause."""
+"""Endings above the tolerance after which "auto" tries another solver: another method may reach the tolerance."""
 
 
 MORE = 2
@@ -102,7 +102,8 @@ MORE = 2
 
 
 AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
-"""Further solvers may take AFFORDABLE times as long as the first, or as LEAST_SECONDS if that is more."""
+"""A further solver is tried if its estimated time in seconds is at most AFFORDABLE * max(s, LEAST_SECONDS), where s is
+the time that the first solver took."""
 
 
 THIN, LARGE = 64, 2**12
@@ -138,9 +139,9 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     max_passes : float, optional
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
-        Wall time from the call on, set-up included, after which no further block of rows is read and no further product
-        made: the last iterate is returned. Its certificate may take the same time again. A single product with an
-        array in memory, or with an operator, is not cut short.
+        Wall time from the call on, set-up included, after which no further block of rows is read and no further
+        product made: the last iterate is returned. Its certificate may take the same time again. A single product
+        with an array in memory, or with an operator, is not cut short.
     callback : callable, optional
         Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
         `progress.current()` returns are copies.
@@ -148,19 +149,19 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Show how far the run is: a bar below the cell of a notebook, a bar on a terminal if rich is installed, or else
         one line on standard error.
     start : Solution, mapping or array, optional
-        An answer to a similar problem (with another ridge, other rows, fewer pairs) to begin at. A mapping with its
-        arrays is accepted, too, and x itself for least squares, Vh for an SVD. Solvers with the trait "warm-start" take
-        one. A path leads to a saved answer or to a checkpoint. A checkpoint continues the run that wrote it: the
-        problem and the options must be the same, except for `max_iterations`; `max_passes` and `max_iterations` count
-        both runs.
+        An answer to a similar problem (with another ridge, other rows, fewer pairs) to begin at, for solvers with the
+        trait "warm-start": a solution, a mapping with the arrays of a solution, the path of a saved solution, or the
+        array x for least squares and Vh for an SVD. The path of a checkpoint is accepted, too: it continues the run
+        that wrote the checkpoint. The problem and the options must be those of that run, except for `max_iterations`;
+        `max_passes` and `max_iterations` count both runs.
     checkpoint : Checkpoint, optional
         Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone. Solvers
         with the trait "resumable" continue from it with the same bits as an uninterrupted run; others with the trait
         "warm-start" begin at its iterate.
     complete : bool, default False
-        Prove that nothing is missing, if the problem can: for a CCA, count the correlations above a threshold just
-        below the last one returned, by the inertia of a matrix of order p + q, if it fits into memory.
-        `solution.loss_bounds` has the result.
+        Prove that no component larger than the last returned one is missing. Only problems with `proves_completeness`
+        can, such as a CCA: the inertia of a matrix of order p + q, if the matrix fits into memory, counts the
+        correlations above a threshold just below the last returned one. `solution.loss_bounds` has the result.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -189,10 +190,14 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     Notes
     -----
     The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
-    residual and `Status.INTERRUPTED`, even if the answer happens to be complete. Until the status of that answer is
-    read, a later Ctrl-C raises KeyboardInterrupt, also in another solve; after that it still does, as long as the
-    answer is kept and the same code calls again. So the second Ctrl-C ends a loop of solves. A handler of SIGINT other
-    than Python's is called as well. In threads other than the main one, nothing is changed.
+    residual and `Status.INTERRUPTED`, even if the answer happens to be complete.
+
+    A second Ctrl-C in the same solve raises KeyboardInterrupt. In a later solve of the same script or notebook cell,
+    Ctrl-C raises KeyboardInterrupt in two cases: no code has read the status of the interrupted answer yet; or the
+    answer still exists, and the function that received the answer calls again. So the second Ctrl-C ends a loop of
+    solves. In all other cases Ctrl-C in a later solve counts as the first.
+
+    A handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
 
     Examples
     --------
@@ -435,7 +440,11 @@ def _with_other_solvers(
 
 
 def _better(one: Any, other: Any) -> Any:
-    """Return the converged or more accurate of two answers; `other`, the later one, if `one` may have lost digits."""
+    """Return the better of two answers.
+
+    If only one has converged, return this answer. Else return `other`, the later one, if `one` is ILL_CONDITIONED,
+    because the residual of `one` does not show lost digits. Else return the answer with the smaller residual.
+    """
     if one.converged != other.converged:
         return one if one.converged else other
     squared = one.status is Status.ILL_CONDITIONED  # the residual does not show the lost digits

@@ -47,14 +47,15 @@ from linspec.solving.solution import Solution
 class Solver(ABC):
     """A method for one problem: a frozen, keyword-only dataclass whose fields are its options.
 
-    `solve` receives the problem, with counted operators in working precision, and the run. It returns the result of
-    `run.finish(...)` unchanged: nothing else is accepted. It never changes its input and draws random numbers from
-    `run.rng` alone.
+    `solve` receives the problem, whose matrices are operators that count their products, and the run. It returns the
+    result of `run.finish(...)` unchanged: nothing else is accepted. It never changes its input and draws random
+    numbers from `run.rng` alone.
 
     Attributes
     ----------
     preparation : float
-        Sweeps that `prepare` makes at once, for least-squares solvers that have this method.
+        The number of sweeps that one call of `prepare` makes, for least-squares solvers that have this method (see
+        `LeastSquaresState`).
     resumes : mapping
         Fields of the checkpoints of a solver with the trait "resumable", declared as for
         `linspec.solving.checkpoints.check_state`: a file with other fields is refused before the solver sees it.
@@ -230,16 +231,19 @@ class LeastSquaresState(ABC):
         x0: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """Solve as `solve` does, until the relative residual is a fraction of that of a given gradient.
+        """Solve as `solve` does, until the relative residual is `factor` times the relative residual of `gradient`.
+
+        The relative residual of a gradient is the largest ratio of the norm of one of its columns to the norm of the
+        same column of AᵀB.
 
         Parameters
         ----------
         B, AtB, x0, AtAx0
             As for `solve`.
         factor : float
-            The fraction.
+            The wanted ratio of the two relative residuals.
         gradient : array of shape (p, m)
-            AᵀB − (AᵀA + ridge I) x of the iterate x to compare with: `x0`, if that is given.
+            AᵀB − (AᵀA + ridge I) x for an earlier iterate x, which is `x0` if `x0` is passed.
 
         Returns
         -------

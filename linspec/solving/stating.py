@@ -50,7 +50,8 @@ ROW_FIELDS: dict[str, tuple[str, Any, Any]] = {
     "sample_weight": ("Any", None, None),
     "confounds": ("Any", None, None),
 }
-"""The fields that problems on adjusted rows have unasked: type, default, declaration."""
+"""Fields that are added to each class of problems whose rows can be adjusted, unless the class has them. An entry has
+the type, the default and the declaration of the field; a declaration of None means that the field is not declared."""
 
 
 def add_row_fields(cls: type) -> None:
@@ -209,14 +210,22 @@ def set_matrix(problem: Any, name: str, A: LinearOperator) -> None:
 
 
 def _as_columns(problem: Any, name: str, data: Any) -> Any:
-    """Return data whose vector is one column; `problem.vector` then says that it was a vector."""
+    """Return a one-dimensional array as a matrix with one column, and other data unchanged.
+
+    `problem.vector` is set: True if the data are a vector (an array, a list of numbers, or a series of a frame
+    library), else False. Only data of a matrix declared with ``vector=True`` are passed.
+    """
     data = vector_of_list(data, name)
     object.__setattr__(problem, "vector", getattr(data, "ndim", 2) == 1 or is_series(data))
     return data[:, None] if is_array(data) and data.ndim == 1 else data
 
 
 def _promote(problem: Any) -> None:
-    """Multiply matrices in a wider dtype, as they are declared; bools and integers in that of the other matrices."""
+    """Set the dtypes in which the matrices of a problem are multiplied.
+
+    A matrix declared with `like` gets the dtype of the matrix that `like` names. A matrix of bools or integers gets
+    the widest dtype of the other matrices, unless another matrix is declared `like` it. A dtype is only made wider.
+    """
     followed = {declared.like for declared in problem.stated.matrices.values()}
     for name in problem.matrices:
         declared = problem.stated.matrices[problem.stated.field_of(name)]
@@ -231,7 +240,10 @@ def _promote(problem: Any) -> None:
 
 
 def promote(problem: Any, name: str, dtype: np.dtype[Any]) -> None:
-    """Multiply a matrix in a wider dtype, which represents its entries exactly, if possible."""
+    """Set the dtype in which a matrix is multiplied to `dtype`, if `dtype` is wider; entries stay exact.
+
+    Nothing is changed if the operator cannot be multiplied in another dtype (`LinearOperator.in_dtype` returns None).
+    """
     A = problem.matrices[name]
     if A.dtype.itemsize < dtype.itemsize:
         wider = A.in_dtype(dtype)
@@ -340,7 +352,10 @@ def checked_ridge(problem: Any, ridge: Any) -> Any:
 
 
 def check_range_of_ridges(problem: Any) -> None:
-    """Refuse ridges whose roots are out of the range of entries.
+    """Refuse ridges whose square roots are out of the range that the largest entry of a matrix must be in.
+
+    A ridge is added to sums of squares of entries, so its square root has the unit of an entry. The range is that of
+    `linspec.operators.range_of_entries`.
 
     Raises
     ------
@@ -353,7 +368,11 @@ def check_range_of_ridges(problem: Any) -> None:
 
 
 def least_ridges(problem: Any) -> dict[str, float]:
-    """Return the matrices whose column weights are computed, with the least ridge of each; none without a ridge."""
+    """Return, by matrix, the smallest ridge that is added to the Gram matrix of this matrix.
+
+    The keys are the matrices to which the ridge of the problem belongs. Of a sequence of ridges the smallest one
+    counts. If the problem declares no ridge, the dict is empty.
+    """
     if not problem.stated.ridge:
         return {}
     ridge, names = getattr(problem, problem.stated.ridge), _penalised(problem)

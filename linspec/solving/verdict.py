@@ -51,7 +51,8 @@ FINDINGS_FIRST = (
 """Findings that become the status of an otherwise converged run, because its residual does not show them."""
 
 PATIENCE, PROGRESS = 25, 0.9
-"""After the law has contradicted an iteration, its residual must fall by PROGRESS within PATIENCE iterations."""
+"""After the law has contradicted the residual of an iteration, this residual must fall below PROGRESS times its least
+value so far, within PATIENCE iterations each time. Otherwise the run ends as STAGNATED."""
 
 Finding = tuple[Status | None, str]
 """A status, or None, and its text for the message."""
@@ -136,7 +137,11 @@ def _taken_by(law: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def contradicts(residual: float, claim: float, tol: float, most: float) -> bool:
-    """Whether the residual exceeds `tol` although a claim met it, by less than the factor `most`: worth going on."""
+    """Whether the law contradicts a solver's own residual, but not by so much that going on cannot help.
+
+    This holds if `residual`, that of the law, is above `tol` and below `most` times `tol`, and `claim`, the solver's
+    own residual, is not 0. The caller has checked that `claim` meets the tolerance.
+    """
     return tol < residual < most * tol and claim > 0
 
 
@@ -231,7 +236,11 @@ def _status(
 
 
 def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:
-    """Return the figures at the end of a message; `least`: the tolerance is the default for float32."""
+    """Return the figures at the end of a message: the residual and the tolerance.
+
+    If `least` is true, the tolerance is the default for float32, and the text says so. If `once` is true, the data
+    can be read only once; for a residual of NaN the text then says that a residual would take another pass.
+    """
     if math.isnan(residual) and once:
         return "no residual: it takes another pass, and the data can be read once"
     figures = f"residual {residual:.2g}, tolerance {tol:.2g}"

@@ -276,16 +276,16 @@ def compare(
         Names or instances; in the table they are named by the keys of a mapping. A solver runs on every problem that it
         can solve. By default all solvers of each problem, except demonstrations of failure.
     held_out : float, sequence of data, or mapping from str to data, optional
-        Rows that no solver sees, on which `solution.score` is computed. A number between 0 and 1 holds out that
-        fraction of the rows, drawn at random once for all problems. Otherwise pass new rows for each matrix of the
-        problems: a sequence in the order of the matrices, or a mapping by name, which may also have ``"confounds"``.
-        Then all rows of the problems are fitted.
+        Rows that are not fitted, on which `solution.score` is computed. A number between 0 and 1 is a fraction of the
+        rows of the problems: these rows are drawn at random once for all problems, and only the other rows are fitted.
+        Or pass new rows for each matrix of the problems: a sequence in the order of the matrices, or a mapping by name,
+        which may also have ``"confounds"``. With new rows, all rows of the problems are fitted.
     rng : None, int, sequence of int, or numpy.random.Generator
         The seed of every solve, and of the choice of held-out rows.
     max_passes, max_seconds, callback
         Budgets and callback of each solve; see `linspec.solve`.
     **options_
-        Options of solvers: each option is used for every solver that has it.
+        Options of solvers. Each option is passed to every solver that is given by name and has an option of this name.
 
     Returns
     -------
@@ -516,7 +516,8 @@ def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
 
 
 RunRequest = tuple[str, str, str | Solver, dict[str, Any]]
-"""The label of a problem, the label of a solver, the solver, and its options."""
+"""A run of `compare`: the name of the problem in the table, the name of the solver in the table, the solver, and the
+options of the solver."""
 
 
 def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[RunRequest]:
@@ -613,7 +614,11 @@ def _check_all_used(
 
 
 def _seed(rng: Any) -> Any:
-    """The seed passed to every solve: `rng` itself, or a number drawn from it if it is a generator or None."""
+    """Return the seed that every solve gets.
+
+    The seed is `rng` itself if `rng` is an integer or a sequence of integers, and an integer drawn from `rng` if `rng`
+    is a generator. If `rng` is None, the seed is a random integer, another one in each call.
+    """
     generator = random_generator(rng)
     drawn = rng is None or isinstance(rng, np.random.Generator | np.random.BitGenerator)
     return int(generator.integers(2**62)) if drawn else rng

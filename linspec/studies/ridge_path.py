@@ -41,12 +41,13 @@ class RidgePath(Generic[S]):
     ridges : tuple
         In the form in which the problem holds a ridge: numbers, for a CCA pairs (ridge of X, ridge of Y).
     solutions : tuple of Solution
-        One for each ridge. `solution.passes` counts the passes for this ridge. The passes that all ridges share are
-        counted for the largest ridge, which is solved first.
+        One solution for each ridge. `solution.passes` counts the passes over the data made for this ridge. Passes that
+        serve all ridges, such as those that compute Gram matrices, are counted for the largest ridge, which is solved
+        first.
     scores : tuple or None
-        `solution.score` of each solution on the test rows: a CCAScore, or a number. For answers without a method
-        `score`, the correlations of paired scores, summed over components and pairs of matrices. None without test
-        rows.
+        `solution.score` of each solution on the test rows: a CCAScore, or a number. For solutions without a method
+        `score`: for each component and each pair of matrices the correlation of the component scores of the test rows,
+        summed. None without test rows.
     passes : float
         All passes over the training data.
     solver : str
@@ -76,12 +77,15 @@ class RidgePath(Generic[S]):
 
     @property
     def best(self) -> int:
-        """The index of the ridge with the largest score on the test rows; of equal scores, that of the largest ridge.
+        """The index in `ridges` of the ridge with the largest score on the test rows.
+
+        If several ridges have this score, the index of the largest of them is returned.
 
         Raises
         ------
         InvalidProblem
-            Without test rows. The values on fitted rows always grow as the ridge falls, so they cannot choose it.
+            If there are no test rows. Values of components on the fitted rows, such as correlations, always grow as the
+            ridge falls, so a ridge cannot be chosen by these values.
         """
         if self.totals is None:
             raise InvalidProblem(
@@ -134,16 +138,16 @@ def ridge_path(
         Any problem with a ridge: CCA, Discriminant, problems of your own. Its other fields are used; its own ridge is
         not. `linspec.LeastSquares` takes several ridges itself.
     ridges : sequence
-        Ridges in any order: numbers, for a CCA also pairs (of X, of Y), or what else a ridge of the problem may be.
+        Ridges in any order. Each is a number, or a tuple of numbers if the problem has a ridge for each matrix: for a
+        CCA a pair (ridge of X, ridge of Y).
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once, for the largest ridge.
     test : sequence of data, optional
-        Rows of all matrices that are not among those of the problem, for scoring the solutions: (X_test, Y_test). They
-        are read once for each ridge. For a Discriminant they are (X_test, H_test), such as
-        ``(X_test, linspec.targets.lda(y_test))``.
+        New rows of each matrix, on which the solutions are scored: (X_test, Y_test). The test rows are read once for
+        each ridge. For a Discriminant pass (X_test, H_test), such as ``(X_test, linspec.targets.lda(y_test))``.
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
-        How the moments of the data are held: see `linspec.Moments`. It holds for all ridges, and replaces the option of
-        the solver.
+        How the moments of the data are held: see `linspec.Moments`. All ridges share these moments. This argument takes
+        the place of the option `form` that solvers have.
     **options
         The solver's options and the other arguments of `linspec.solve`: ``rng``, ``max_passes``, ``callback`` and so
         on, which are the same for each solve, and ``start`` for the first solve.

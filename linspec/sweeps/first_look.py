@@ -41,8 +41,8 @@ SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
 """Largest numbers of evenly spread rows, and of entries in them, that are read of a file to estimate its magnitude."""
 
 UNDERFLOW = {4: 100, 8: 480}
-"""For each itemsize of a dtype: a column whose largest entry is smaller than that of the matrix by more than this
-number of bits has squares that underflow."""
+"""For each itemsize of a dtype, a number b: squares of a column underflow if its largest entry is below about 2⁻ᵇ times
+the largest entry of the matrix."""
 
 COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
 
@@ -82,7 +82,11 @@ class FirstLook:
 def look_at(  # noqa: PLR0911  # one return a kind
     name: str, A: LinearOperator, roots: HostArray | None = None
 ) -> FirstLook:
-    """Check the entries of a matrix, as far as they can be read before the first sweep.
+    """Check those entries of a matrix that can be read before the first sweep, and return what is known of their size.
+
+    Arrays and sparse matrices in memory are read as a whole. Of a file some rows are read, and all rows only if the
+    entries of these rows are far from 1. For streams and blocks, the largest entry of some rows is known already.
+    Operators that give only products are not read.
 
     Parameters
     ----------
@@ -91,6 +95,10 @@ def look_at(  # noqa: PLR0911  # one return a kind
     A : LinearOperator
     roots : numpy.ndarray of shape (n,), optional
         The roots of the weights of its rows.
+
+    Returns
+    -------
+    FirstLook
 
     Raises
     ------
@@ -139,7 +147,11 @@ def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
 
 
 def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> FirstLook:
-    """For A = c B, look at B; any other operator is watched, and the first rows of float32 rows are measured."""
+    """The first look at an operator c B, which is a look at B, or at an operator of a kind not treated in `look_at`.
+
+    The latter is to be watched: its first products show the size of its entries. If its rows are float32 and can be
+    read, the first `SAMPLED_ROWS` rows are also measured, to decide whether products need float64.
+    """
     if isinstance(A, ScaledOperator):
         look = look_at(name, A.parts[0], roots)
         size = Magnitude(look.size.largest * abs(A.factor), look.size.column)
@@ -188,7 +200,7 @@ def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | Non
 
 @lru_cache(maxsize=8)
 def _least_square(dtype: np.dtype[Any]) -> float:
-    """Square root of the smallest normal number of a dtype."""
+    """The smallest positive number whose square is a normal number of a dtype, and has lost no digits to underflow."""
     return math.sqrt(np.finfo(dtype).tiny)
 
 
@@ -259,10 +271,9 @@ def _look_at_file(A: MappedOperator, roots: HostArray | None) -> FirstLook:
 
 
 def ranged(name: str, A: LinearOperator, look: FirstLook) -> LinearOperator:
-    """Check the range of the entries of a matrix, and prepare it for a solver.
+    """Check that the largest entry of a matrix is in the range, and return the matrix as solvers multiply it.
 
-    A float32 matrix with entries far from 1 is multiplied in float64, block by block. A matrix whose entries cannot be
-    read yet is watched.
+    The range is that of `linspec.operators.range_of_entries`.
 
     Parameters
     ----------
@@ -270,6 +281,13 @@ def ranged(name: str, A: LinearOperator, look: FirstLook) -> LinearOperator:
         The name of the matrix in messages.
     A : LinearOperator
     look : FirstLook
+        The result of `look_at` for A.
+
+    Returns
+    -------
+    LinearOperator
+        A; or A with products in float64, if A is float32 and has entries far from 1. If the entries cannot be read yet
+        (`FirstLook.watched`), the result is a `WatchedOperator`, which checks the entries by its first products.
 
     Raises
     ------

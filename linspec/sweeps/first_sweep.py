@@ -69,8 +69,8 @@ class Measured(Task[MeasuredPart[Part]]):
     unknown : tuple of bool
         For each view, whether its magnitude is not known yet.
     wide : tuple of bool
-        For each view, whether its float32 rows are multiplied in float64. If False, a block of rows still is if its
-        own magnitude requires it.
+        For each view, whether all its float32 rows are multiplied in float64. If False and the magnitude is unknown, a
+        single block is multiplied in float64 if its own magnitude is out of the range of float32 products.
     model : RowModel
         The weights of the rows.
     """

@@ -39,12 +39,13 @@ class GramPart:
     count : float
         The number of rows, or the sum of their weights.
     gram : DenseGram
+        The Gram and cross matrices. If the task subtracts the means of the rows, this is `running.gram`.
     running : RunningGram or None
-        The centred Gram matrices, if the means are subtracted.
+        The Gram matrices about the means, with the means, if the task subtracts the means; None otherwise.
     origins : list of array
         Per view, the row that was subtracted from all rows before `running` was formed.
     totals : list of array
-        Per view, column sums, if the means are gathered without being subtracted.
+        Per view, the column sums, if the task computes the means without subtracting them; otherwise zeros.
     statistics : list of ColumnStatistics
         Per view, the column statistics; empty if no products with a basis of confounds are needed.
     """

@@ -64,7 +64,8 @@ class HeldGram(ABC):
         Parameters
         ----------
         lost : float
-            Largest ratio of a column's length before its mean is subtracted from products to its length afterwards.
+            For means that are subtracted from products: the length of a column before its mean is subtracted, divided
+            by its length afterwards; the largest of these ratios.
         by_entries : bool
             Whether dense matrices were formed from centred entries.
         """
@@ -240,10 +241,11 @@ class SparseGram(HeldGram):
     n : float
         Rows of the data, or the sum of their weights.
     explained : list of array of shape (p, r) or None
-        For each view, the matrix T of products with the confounds, or None: T_A diag(signs) T_Bᵀ is subtracted from
-        AᵀB as well.
+        For each view, the matrix T of products of its p columns with the basis of the confounds, or None. From the
+        product AᵀB of two views with matrices T_A and T_B, T_A diag(signs) T_Bᵀ is subtracted in addition to the means.
     signs : numpy.ndarray of shape (r,), optional
-        Ones by default.
+        For each column of T, 1 if its products are subtracted, and -1 if they are added: see `RowModel.signs`. By
+        default all are subtracted.
 
     Notes
     -----

@@ -30,7 +30,11 @@ FEWEST_BLOCKS, MOST_RUNS = 4, 64
 
 
 def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
-    """Slices of rows in which operators are read side by side, for products with `columns` columns in all."""
+    """Cut the rows of some operators into slices; the same slice of all operators is read at a time.
+
+    A slice takes more bytes than the sum to which its product is added, where possible: this sum has `columns` columns,
+    and a row for each column of the operators. If the rows of an operator cannot be selected, one slice has all rows.
+    """
     n = operators[0].shape[0]
     size = max(n, 1)
     if all(A.access == "rows" for A in operators):

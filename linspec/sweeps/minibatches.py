@@ -147,8 +147,9 @@ class RandomRows:
     n : int
         The number of rows.
     place : (numpy.ndarray of int, int)
-        The current order, and the number of its rows already drawn. The next `draw` depends only on this and the
-        state of `rng`: set `place` to continue there.
+        The current order of the row numbers, or of the numbers of runs if rows are drawn in runs; and the number of
+        rows already drawn in this order. The next `draw` depends only on `place` and the state of `rng`: set `place` to
+        continue there.
 
     Examples
     --------
@@ -185,7 +186,10 @@ class RandomRows:
         self._order, self._next = place
 
     def draw(self, count: int) -> HostArray:
-        """Draw the numbers of the next rows. Every row comes once before any row comes twice.
+        """Draw the numbers of the next rows.
+
+        Every row comes once before any row comes twice. Rows with weights, if they are not drawn in runs, come in
+        proportion to their weights instead: among n draws a row may come several times or never.
 
         Parameters
         ----------
@@ -223,7 +227,7 @@ class RandomRows:
 
     @property
     def left(self) -> int:
-        """Number of rows that remain before the first row comes again."""
+        """Number of rows that remain in the current order; n if a new order begins with the next `draw`."""
         return (self.n - self._next if len(self._order) else 0) or self.n
 
     def _shuffled(self) -> HostArray:
@@ -261,7 +265,7 @@ class Minibatches:
     in_runs : bool, default True
         As for `RandomRows`.
     size : int, optional
-        Rows of a batch in a loop over the batches; by default those of a chunk.
+        Rows of a batch in a loop over the batches; by default as many as a chunk has.
 
     Attributes
     ----------
@@ -272,7 +276,8 @@ class Minibatches:
     size : int
         Rows of a batch in a loop over the batches, which has no end.
     read : int
-        Rows read so far, including the runs that this run continues.
+        Rows read so far. If `place` was set, as when a solver continues from a checkpoint, the rows read before that
+        place are included.
     epochs : float
         Rows read so far, over n.
     place : mapping

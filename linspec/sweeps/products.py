@@ -35,10 +35,10 @@ from linspec.sweeps.triangles import Triangle, TrianglePart
 
 @dataclass(frozen=True)
 class Identity:
-    """The identity matrix of a given order, as a block that is never formed: a product with it has the entries of the
-    matrix.
+    """The identity matrix of a given order, as a block that is never formed.
 
-    With many columns, a formed identity matrix and its product would take more memory and time than the rows.
+    The product of a matrix A with it consists of the entries of A, which are used in place of a product. With many
+    columns, a formed identity matrix and its product would take more memory and time than the rows.
     """
 
     order: int
@@ -73,12 +73,18 @@ class Products(tuple[Any, ...]):  # noqa: SLOT001 (it has attributes)
 
 
 class Request:
-    """The blocks and probes of one call, the columns of P that belong to each, and the views whose Xᵢᵀ P is requested.
+    """The blocks and probes of one call, and the views whose Xᵢᵀ P is requested.
+
+    P consists, for one view after the other, of the products with its block and with its probes. `edges` has, for each
+    view, the first column of P that belongs to the block, the first that belongs to the probes, and the column after
+    these.
 
     Parameters
     ----------
-    blocks, probes : list of array or None
-        One for each view.
+    blocks : list of array or None
+        The block of each view.
+    probes : list of array or None
+        For each view, random-sign columns, from whose products the column norms of the view are estimated; or None.
     home : Home
     onto : tuple of int, optional
         The views whose Xᵢᵀ P is requested; by default all.
@@ -123,9 +129,11 @@ class Sums:
         The number of rows, or the sum of their weights.
     products : list of array or None
         Per view XᵢᵀP, float64, if requested; with centring, about the means of these rows.
-    gaps, points : list of array, or None
-        Per view the column means of these rows, if gathered, as mean = point + gap, so that means that are large
-        compared with the spread lose no digits.
+    points : list of array, or None
+        Per view a row that is near the column means of these rows, or a row of zeros; None if means are not gathered.
+    gaps : list of array, or None
+        Per view the column means of these rows minus the point: mean = point + gap. The two are kept apart, so that
+        means that are large compared with the spread lose no digits. None if means are not gathered.
     statistics : dict
         Means and spreads of the columns, by the index of each view that needs them.
     image : TrianglePart or None
@@ -332,14 +340,22 @@ class FusedProducts(Task[Sums]):
         return both
 
     def merger(self) -> FusedProducts:
-        """The task without the blocks and `about`, which merging needs only with centring."""
+        """The task to be sent to workers that only merge.
+
+        With centring, merging needs the blocks, and this task itself is returned. Without centring, the returned task
+        has neither the blocks nor `about`.
+        """
         if self.center:
             return self
         none: list[Array | None] = [None for _ in self.request.blocks]
         return replace(self, request=Request(none, none, self.home, self.request.onto), about=())
 
     def _step(self, total: Sums, left: Sums, right: Sums) -> None:
-        """Merge the means of two parts into `total`; with centring, correct its products for their difference."""
+        """Store the means of `left` and `right` together in `total`.
+
+        With centring, also add the term Nn/(N + n) dᵢ (dⱼᵀVⱼ) to the products in `total`, for the differences d of the
+        means of `left` and `right`.
+        """
         if left.gaps is None or right.gaps is None or left.points is None or right.points is None:
             return
         weight, share = merged(left.count, right.count)

@@ -34,8 +34,9 @@ NONZEROS = 8
 """The number of rows of the sketch to which each row is added by default (Tropp, Yurtsever, Udell & Cevher 2019)."""
 
 Places = tuple[HostArray, HostArray]
-"""Two arrays with an entry for every round and every row of A. The first has places: a place modulo the number of rows
-of S is a row of S. The second has the values ±1/√ζ."""
+"""Two arrays with an entry for every round and every row of A. The first has places: the place of a row is its position
+in the random order of its group in this round. The row is added to that row of S A whose number is the place modulo the
+number of rows of S. The second array has the factors ±1/√ζ."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,11 @@ class SparseSigns:
         return self.size * -(-GROUP_ROWS // self.size)
 
     def group(self, number: int) -> Places:
-        """Places and signs of the rows of one group, each of shape (nonzeros, rows rounded up to whole layers)."""
+        """Places and signs of the rows of one group, each of shape (nonzeros, m).
+
+        m is the number of rows of the group, rounded up to a multiple of `size`. So the places form whole layers of
+        `size` places, one for each row of S.
+        """
         first = number * self.group_rows
         rows = min(self.group_rows, self.size * -(-(self.n - first) // self.size))
         rng = np.random.Generator(np.random.Philox(key=np.array([self.seed, first], dtype=np.uint64)))
@@ -85,7 +90,11 @@ class SparseSigns:
         return places, (2.0 * rng.integers(0, 2, places.shape) - 1.0) / np.sqrt(self.nonzeros)
 
     def pieces(self, first: int, n: int) -> Iterator[tuple[int, slice, slice]]:
-        """Yield the number of each group, the slice of its rows in the group, and their slice in the n rows."""
+        """Cut the n rows of A that begin with row `first` where a group ends, and yield a triple for each piece.
+
+        The triple has the number of the group, the slice of the piece in the rows of the group, and the slice of the
+        piece in the n rows.
+        """
         start = first
         while start < first + n:
             number, inside = divmod(start, self.group_rows)
@@ -118,7 +127,11 @@ class SparseSigns:
         return scipy.sparse.csc_array(columns, shape=(self.size, places.shape[1])).tocsr()
 
     def _gathered(self, places: HostArray, signs: HostArray, block: Array, home: Home) -> Array:
-        """S times a block by gathering: each round adds layers of signed rows, one (or zeros) for each row of S."""
+        """S times a block, computed by gathering the rows of the block.
+
+        In each round the rows are put into the order of their places and multiplied by their factors ±1/√ζ; a place
+        without a row gets zeros. Then every `size` places in turn are a layer, and the layers are added up.
+        """
         total, rows = home.zeros((self.size, block.shape[1])), np.arange(places.shape[1])
         for place, sign in zip(places, signs, strict=True):
             dealt, factors = np.zeros(self.group_rows, dtype=np.intp), np.zeros(self.group_rows)

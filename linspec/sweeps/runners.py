@@ -40,9 +40,11 @@ def swept(
     columns : int, default 0
         The number of columns of the products that a part holds.
     model : RowModel, optional
-        A row model; slices must have as many rows as it has.
+        The weights and confounds of the rows. Slices must together have as many rows as the model.
     check : callable, optional
-        Called with the task, a part, and whether the rows of the part will soon be gone, before further rows are read.
+        check(task, part, gone) raises an error if a part is wrong. For slices it is called after each slice, with the
+        part of the rows so far and gone = True: after the call, the rows of the slice may not be readable again. For
+        all other rows it is called once, with the part of all rows and gone = False.
     threads : bool, default True
         Whether rows of this process are shared among several threads. If False, all rows are added to one part, which
         suits tasks with large parts.

@@ -22,7 +22,7 @@ class Statistics(Task[list[ColumnStatistics]]):
     home : Home
         The home of the statistics.
     model : RowModel
-        The weights of the rows, and a basis whose products with the columns are gathered.
+        The weights of the rows, and the basis of the confounds, whose products with the columns are gathered.
     """
 
     home: Home

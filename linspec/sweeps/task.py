@@ -70,9 +70,10 @@ class Task(ABC, Generic[Part]):
         """Merge the parts of neighbouring rows, `left` before `right`; neither part is changed."""
 
     def with_models(self, change: Change) -> Task[Part]:
-        """The same task with its row models replaced: workers get only the models of their own rows.
+        """The same task with its row models replaced, so that workers get only the models of their own rows.
 
-        By default the attribute `model` is replaced, if the task has one.
+        A row model has the weights and confounds of the rows, and whether means are subtracted:
+        see `linspec.operators.row_model`. By default the attribute `model` is replaced, if the task has one.
 
         Parameters
         ----------

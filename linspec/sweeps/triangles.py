@@ -29,7 +29,7 @@ from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 
 FEWEST_ROWS = 512
-"""Rows of a block on the host; on a device a block has as many rows as keep it busy."""
+"""Number of rows of a block on the host. On a device, a block has as many rows as keep the device busy."""
 
 COLUMNS_AT_ONCE = 32
 """Block size of TPQRT: columns whose reflections are applied together; measured best for 60 to 2000 columns."""
@@ -37,7 +37,10 @@ COLUMNS_AT_ONCE = 32
 
 @dataclass
 class TrianglePart:
-    """R of [ones, confounds, rows − `origin`], with `taken` columns of ones and confounds, and the number of rows."""
+    """R of the QR factorisation of [ones, confounds, rows − `origin`] for some rows of the data.
+
+    The first `taken` columns are those of ones and confounds. `rows` is the number of rows of the data.
+    """
 
     R: Array
     origin: Array | None

@@ -26,8 +26,9 @@ from linspec.process.pauses import admit
 from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
-"""Usual number of rows of a block for a Gram matrix, with which adding its p x p product costs little, and the
-largest number of bytes of the block."""
+"""Usual number of rows, and largest number of bytes, of a block whose p x p product is added to a Gram matrix.
+
+With this number of rows, adding the product costs little compared with computing the product."""
 
 CONTRADICTS = 1e-4
 """Relative difference of ⟨Av, u⟩ and ⟨v, Aᵀu⟩ above which products with A and Aᵀ count as inconsistent."""
@@ -42,7 +43,8 @@ class View:
     Attributes
     ----------
     given : LinearOperator
-        The operator as passed, without a counter.
+        The operator as passed. If a `CountedOperator` was passed, it is the operator within, and `ledger` is that of
+        the `CountedOperator`.
     operator : LinearOperator
         The same operator without its adjustment.
     adjustment : Adjustment
@@ -50,7 +52,8 @@ class View:
     estimated : array or None
         Squared column norms, as estimated by probes.
     streamed : bool
-        Whether rows are reached only in a sweep: in slices or blocks.
+        Whether rows are reached only in a sweep, as slices or as blocks on workers. Rows in memory and in files can be
+        selected at any time.
     unresolved : bool
         Whether a column that is not constant was treated as constant, because its mean hides its spread in products.
     witness : Witness or None
@@ -61,7 +64,8 @@ class View:
         The error message if the first products are not those of a matrix and its transpose; "" if they are
         consistent, None until they are compared.
     measured : bool
-        Whether the size of the entries of all rows has been checked: for data in memory, before a solver begins.
+        Whether the size of the entries of all rows has been checked. It is True from the beginning for data in memory,
+        which are checked before a solver begins, and for operators whose products are checked.
     wide : bool
         Whether a sweep has found that float32 rows must be multiplied in float64.
     """
@@ -198,14 +202,23 @@ class View:
 
 
 def views_of(given: Sequence[tuple[str, LinearOperator]], *, center: bool) -> list[View]:
-    """Make the views of named matrices; sweeps over them read unadjusted rows if one row model adjusts all matrices."""
+    """Make the views of named matrices.
+
+    If all matrices have the same row model, or none has one, sweeps read the unadjusted rows and correct the products.
+    Otherwise sweeps read the adjusted rows. An exception are matrices from which only a known row is subtracted: their
+    rows are read unadjusted, too.
+    """
     bare = [uncounted(A)[0] for _, A in given]
     models = {id(A.model) if isinstance(A, AdjustedOperator) else None for A in bare}
     return [View(name, A, center=center, through=len(models) == 1) for name, A in given]
 
 
 def _is_measured(A: LinearOperator) -> bool:
-    """Whether entries are checked without a sweep: in memory before a solver begins, or by checking products."""
+    """Whether the size of the entries is checked without a sweep over the rows.
+
+    This holds for entries in memory, which are checked before a solver begins, and for operators that give only
+    products, which are checked by their first products. Files, slices and blocks are checked in the first sweep.
+    """
     return A.resident or (A.access == "products" and not A.readable)
 
 

@@ -26,7 +26,9 @@ from linspec.sweeps.task import Task
 Part = TypeVar("Part")
 
 ROUNDINGS = 8
-"""Two sums of the same n terms may differ by this many times √n roundings: forty times the measured difference."""
+"""Two witnesses of the same n rows may differ by this number times √n times the sum of their `rounding`.
+
+This is forty times the difference that was measured for sums of the same terms in different blocks."""
 
 ENTRIES = 1 << 22
 """Approximate number of stored entries of sparse rows that are copied and summed at once."""

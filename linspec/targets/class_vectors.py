@@ -123,7 +123,11 @@ def _is_nan(value: Any) -> bool:
 
 
 def _check_classes(entries: HostArray, present: HostArray) -> None:
-    """Raise an error for entries that cannot be the names of classes."""
+    """Raise an error for entries other than bools, integers, whole floats and strings.
+
+    Refused are other dtypes, such as complex numbers and dates, and floats that are infinite or not whole. `present` is
+    the mask of the entries in the whole vector, by which the error names the row.
+    """
     kind = entries.dtype.kind
     if kind not in "biufUS":
         raise UnsupportedData(

@@ -54,10 +54,14 @@ __all__ = ["cca", "hsl", "lda", "opls"]
 LAPLACIANS = ("zhou", "clique", "star")
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Smallest and largest magnitude of labels and weights for which float64 represents sums of their squares."""
+"""Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this range, and
+products of several such entries, may over- or underflow in float64."""
 
 WORST_CANCELLATION = 1e4
-"""If the ratio of mean square to variance of a sparse label is above this, entries are centred one by one."""
+"""Largest ratio of the mean square of a sparse label to the variance of the label at which the Gram matrix of centred
+labels is the Gram matrix of the labels minus the products of their means. If the ratio of some label is larger, this
+difference would lose too many digits: then the mean is subtracted from each entry, in dense blocks of rows.
+"""
 
 
 # ---- the four targets ------------------------------------------------------------------------------
@@ -281,12 +285,13 @@ def hsl(
 ) -> Any:
     """H for hypergraph spectral learning: each label is a hyperedge that joins the rows with this label.
 
-    I − HHᵀ is the normalised Laplacian L of the hypergraph. With w(e) the weight of edge e, h(v, e) the entry of Y,
-    δ(e) = Σ_v h(v, e), and W, Δ diagonal matrices of w and δ:
+    I − HHᵀ is the normalised Laplacian L of the hypergraph. Let w(e) be the weight of edge e, h(v, e) the entry of Y
+    for row v and edge e, δ(e) = Σ_v h(v, e), and d(v) the degree of row v. W, Δ and D are the diagonal matrices of w, δ
+    and d. The Laplacians differ in H and d:
 
-    - "zhou": H = D^(-1/2) Y W^(1/2) Δ^(-1/2), D the diagonal of Σ_e w(e) h(v, e);
-    - "clique": H = D^(-1/2) Y W^(1/2), D of Σ_e w(e) δ(e) h(v, e);
-    - "star": H = D^(-1/2) Y W^(1/2) Δ^(-1), D of Σ_e w(e) h(v, e) / δ(e).
+    - "zhou": H = D^(-1/2) Y W^(1/2) Δ^(-1/2), d(v) = Σ_e w(e) h(v, e);
+    - "clique": H = D^(-1/2) Y W^(1/2), d(v) = Σ_e w(e) δ(e) h(v, e);
+    - "star": H = D^(-1/2) Y W^(1/2) Δ^(-1), d(v) = Σ_e w(e) h(v, e) / δ(e).
 
     Parameters
     ----------
@@ -297,8 +302,8 @@ def hsl(
         w: one nonnegative number for each column of Y, or for each class in sorted order. By default all are 1. A
         common factor does not matter.
     self_loops : bool, default True
-        For "clique": whether the degree of a row includes the row's edge to itself. If False, D is the diagonal of
-        Σ_e w(e) h(v, e) (δ(e) − h(v, e)), that is of w(e) (δ(e) − 1) for 0/1 labels.
+        For "clique": whether the degree of a row includes the row's edge to itself. If False, d(v) is
+        Σ_e w(e) h(v, e) (δ(e) − h(v, e)). For 0/1 labels this is the sum of w(e) (δ(e) − 1) over the labels of the row.
     unlabelled : value or collection of values, default ()
         As for `lda`.
     sample_weight : array of shape (n,), optional
@@ -315,9 +320,11 @@ def hsl(
     Raises
     ------
     InvalidProblem
-        Negative labels or weights; a number of weights that differs from that of the labels; no label with a row and a
-        weight; labels or weights above 1e50, or not zero and below 1e-50; no rows or columns; a number of dimensions
-        other than one or two; a `sample_weight` between 0 and 1 without self-loops.
+        Negative labels or weights; a number of weights that differs from the number of labels; no label that has both
+        a row and a positive weight; a label whose largest entry is above 1e50, or positive and below 1e-50; a weight
+        above 1e50, or positive and below 1e-50; no rows or columns; a number of dimensions other than one or two.
+        Without self-loops also: no label with two rows, where a row of weight 2 counts as two; a `sample_weight`
+        between 0 and 1.
     InvalidOption
         An unknown Laplacian; `self_loops=False` with a Laplacian other than "clique"; `unlabelled` as for `lda`.
     NonFiniteData, UnsupportedData
@@ -431,7 +438,10 @@ def _check_range(what: str, sizes: HostArray) -> None:
 
 
 def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
-    """Select the labels that are not equal in all rows; raise if there are no such labels."""
+    """Return the labels without the constant ones: columns with the same entry in all rows are dropped.
+
+    Raises InvalidProblem if all columns are constant.
+    """
     low, high = labels.extremes()
     if not (low < high).any():
         raise InvalidProblem(
@@ -446,16 +456,18 @@ def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
 
 
 class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has no types
-    """The sparse H of `lda`, with the classes of its columns; slices and products of H lose the classes.
+    """The sparse H of `lda`, with the classes of its columns.
+
+    Slices and products of H lose the classes: their attributes are None.
 
     Attributes
     ----------
     names : numpy.ndarray of shape (c,) or None
         The classes as passed; column numbers if a label matrix was passed.
     sizes : numpy.ndarray of shape (c,) or None
-        The number of rows of each class, or the sum of their weights.
+        For each class, the number of its rows. With weights, the sum of the weights of the rows of the class.
     often : numpy.ndarray of shape (n,) or None
-        The weights of the rows.
+        The weight of each row: how often the row counts. None also if no weights were passed.
     """
 
     names: HostArray | None = None
@@ -473,7 +485,11 @@ class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has n
 
 
 def _in_order_of(labels: Any, H: Any) -> Any:
-    """Store the row index of the labels in the targets H, unless H is a plain array."""
+    """Store the labels of the rows of `labels`, such as a pandas index, in the targets H, and return H.
+
+    A problem with H compares these labels with the labels of the rows of X, and raises an error if their orders differ.
+    A plain array H is returned unchanged, as it cannot store them.
+    """
     index = index_of(labels)
     if index is not None and (is_scipy_sparse(H) or isinstance(H, LinearOperator)):
         H.row_index = index
@@ -585,7 +601,7 @@ class _Dense:
         return there.sums(weights)
 
     def neither_zero_nor_one(self) -> HostArray:
-        """The entries other than 0 and 1."""
+        """The values of the entries other than 0 and 1, as a vector; empty if there are none."""
         strange = (self.matrix != 0) & (self.matrix != 1)
         if not to_host(self.home.blocks.xp.any(strange)):
             return np.zeros(0)
@@ -597,7 +613,10 @@ class _Dense:
         return (self.matrix @ self.home.blocks.place(v)[:, None])[:, 0]
 
     def ties(self, size: HostArray, w: HostArray) -> Array:
-        """Σ_e w(e) h(v, e) (δ(e) − h(v, e)) for each row v, with δ in `size`: degrees without self-loops."""
+        """The degree of each row v without self-loops, as `hsl` defines it: Σ_e w(e) h(v, e) (δ(e) − h(v, e)).
+
+        `w` holds w(e), and `size` holds δ(e), the sum of column e.
+        """
         blocks = self.home.blocks
         return ((self.matrix * (blocks.place(size)[None, :] - self.matrix)) @ blocks.place(w)[:, None])[:, 0]
 
@@ -631,7 +650,10 @@ class _Dense:
         return rows - (total / count)[None, :]
 
     def whitened(self, weights: HostArray | None) -> Array:
-        """The centred labels times a factor that makes the columns orthonormal in the (weighted) inner product."""
+        """Yc T, for the centred labels Yc and a matrix T with TᵀYcᵀW Yc T = I.
+
+        W is the diagonal matrix of `weights`, or the identity if `weights` is None.
+        """
         blocks = self.home.blocks
         w = None if weights is None else blocks.place(weights)
 
@@ -651,7 +673,7 @@ class _Sparse:
     Attributes
     ----------
     matrix : scipy.sparse.csr_array of shape (n, t)
-        The labels in float64, without duplicates and stored zeros. The arrays may be the user's own.
+        The labels in float64. No entry is stored twice, and no stored entry is zero. The arrays may be the user's own.
     dtype : numpy.dtype
         The dtype of H.
     names : numpy.ndarray of shape (t,), optional
@@ -728,7 +750,10 @@ class _Sparse:
         return self._gram_by_rows(weights, sums / n) if lost.any() and not whole else gram
 
     def _gram_by_rows(self, weights: HostArray | None, mean: HostArray) -> HostArray:
-        """The Gram matrix from dense centred blocks of rows: a difference of two large sums would be only rounding."""
+        """The (weighted) Gram matrix of the labels minus `mean`, which is subtracted in dense blocks of rows.
+
+        If a label varies little about a large mean, its Gram matrix minus the product of the means loses most digits.
+        """
         n, t = self.shape
         gram = np.zeros((t, t))
         for rows in row_blocks(n, 8 * t, HOST, sum_bytes=8 * t * t):
@@ -742,7 +767,11 @@ class _Sparse:
 
 
 def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
-    """T with Tᵀ G T = I, over the directions that exceed the rounding errors of G and of labels in `dtype`."""
+    """T with Tᵀ G T = I, for the Gram matrix G of n rows of labels.
+
+    The diagonal of G is scaled to ones. The columns of T belong to the eigenvectors of the scaled G whose eigenvalues
+    are above the rounding errors of G, and above the rounding errors of labels in `dtype`.
+    """
     t = len(gram)
     T = whitening(gram, max(16 * EPS, rank_cut((n, t), dtype) ** 2 / t))
     return T @ whitening(T.T @ gram @ T)

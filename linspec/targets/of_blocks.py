@@ -53,7 +53,7 @@ def class_targets(
     unlabelled: Any,
     sample_weight: Any,
 ) -> BlockClassTargets:
-    """The targets of `linspec.targets.lda`, kept beside the blocks of labels.
+    """The targets of `linspec.targets.lda`; each block of rows of H is on the worker that holds its block of labels.
 
     Parameters
     ----------

@@ -77,12 +77,18 @@ __all__ = [
 
 
 def cases(problem: str) -> tuple[Case, ...]:
-    """Return the planted problems on which the kit tests every solver of a family.
+    """Return the test cases on which the kit tests every solver of a kind of problem.
 
     Parameters
     ----------
     problem : str
         A name from `linspec.problems`.
+
+    Returns
+    -------
+    tuple of Case
+        Small data, and the parameters of the problem. Most data are planted: made from chosen factors, so that the
+        exact answer is known beforehand (`Case.truth`).
 
     Examples
     --------

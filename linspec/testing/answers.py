@@ -29,12 +29,14 @@ from linspec.testing.solving import Trial
 __all__ = ["ANSWER_CHECKS"]
 
 OWN_LIMIT = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
-"""Statuses of runs that the solver itself ended above the tolerance; they come with a ConvergenceWarning."""
+"""Statuses of runs that ended with a residual above the tolerance because of the solver, such as its limit of
+iterations, and not because of `max_passes`, `max_seconds` or the callback. These runs give a ConvergenceWarning."""
 
 FINDINGS = frozenset({
     Status.INCOMPLETE, Status.CLUSTERED, Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED
 })  # fmt: skip
-"""Statuses, possible at any residual, that report a fact about the data, or a fact that a residual cannot show."""
+"""Statuses that a solution may have although its residual is at most the tolerance. They report a property of the data,
+such as a low rank, or that values are or may be missing; a residual judges only the returned values."""
 
 
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
@@ -42,7 +44,8 @@ LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
 residual."""
 
 TIE = 1e-6
-"""Entries within this share of the largest count as equally large when signs are fixed."""
+"""Entries whose magnitude is below the largest by at most this fraction of the largest count as equally large when
+signs are fixed."""
 
 
 def check_solves(trial: Trial) -> Iterator[str]:
@@ -60,7 +63,10 @@ def check_solves(trial: Trial) -> Iterator[str]:
 
 
 def _refused_anyway(trial: Trial) -> bool:
-    """Whether the problem is refused on NumPy arrays, too, such as a kernel that the method does not handle."""
+    """Whether the solver raises MissingCapability for the same case on NumPy arrays, too.
+
+    Then the reason is the problem, such as a kernel that the method does not handle, and not the data of the backend.
+    """
     return isinstance(replace(trial, backend=BACKENDS[0]).result.error, MissingCapability)
 
 
@@ -82,7 +88,12 @@ def lacking(trial: Trial) -> bool:
 
 
 def check_accuracy(trial: Trial) -> Iterator[str]:
-    """A converged answer is exact up to the error that its residual permits, and gentle cases converge."""
+    """A converged answer is exact, up to the error bound that the oracle computes from the residual.
+
+    An exact solver must converge on gentle cases (condition numbers of at most about ten), and on all cases if it is
+    direct, unless the precision of the data is too low for the tolerance. Means are exact up to rounding. The status is
+    RANK_DEFICIENT if fewer than k components exist.
+    """
     solution = trial.solution
     nothing = getattr(trial.oracle, "count", None) == 0 and without_vectors(solution)
     if trial.must_converge and not solution.converged and not nothing:
@@ -166,9 +177,11 @@ def check_converged(trial: Trial) -> Iterator[str]:
 
 
 def converges(solution: Any, tol: float) -> bool:
-    """Whether `converged` agrees with the residual, or is False because directions or pairs are missing.
+    """Whether the attribute `converged` of a solution has the right value.
 
-    It is always False if the residual of the problem judges a part of the answer only, or if there is nothing to judge.
+    It must be True if and only if the residual is at most `tol`. It may also be False if directions or pairs may be
+    missing (the statuses `LOST`). It must be False if the residual judges only a part of the solution
+    (`layout.certified` is False), or if the solution has no vectors.
     """
     if not solution.layout.certified or without_vectors(solution):
         return solution.converged is False
@@ -219,7 +232,7 @@ def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[st
 
 
 def _library(array: Any) -> str:
-    """Return the name of the library of an array, without the layer of array_api_compat."""
+    """Return the name of the library of an array: "torch" for the namespace "array_api_compat.torch"."""
     return str(namespace(array).__name__).removeprefix("array_api_compat.")
 
 
@@ -240,7 +253,10 @@ def check_order(trial: Trial) -> Iterator[str]:
 
 
 def check_signs(trial: Trial) -> Iterator[str]:
-    """The largest entry of each leading vector (the first of several within a millionth) is positive."""
+    """The entry of largest magnitude is positive in each vector of the first array of the solution.
+
+    If several entries have this magnitude, up to the fraction `TIE` and rounding, one of them must be positive.
+    """
     if not trial.solution.layout.value:
         return
     name = trial.solution.layout.leading[0]
@@ -262,7 +278,11 @@ def check_signs(trial: Trial) -> Iterator[str]:
 
 
 def check_accounts(trial: Trial) -> Iterator[str]:
-    """The solution has passes and a history; they are numbers and never decrease."""
+    """The solution has a finite, positive number of passes, and a history that agrees with the solution.
+
+    Within the history, the iteration, passes, columns, flops and seconds never decrease. Its passes do not exceed those
+    of the solution. The number of iterations, `residual_kind` and the name of the solver are right, too.
+    """
     solution = trial.solution
     history = solution.history
     if not isinstance(history, np.ndarray) or history.dtype.names != HISTORY_FIELDS:

@@ -63,14 +63,16 @@ class Backend:
     sparse : bool
         Whether the data are sparse matrices.
     beside : callable or None
-        For data that are not arrays: makes the arrays that go with them, such as right-hand sides. By default NumPy's.
+        For data that are not arrays: a function that makes the arrays that go with the data, such as right-hand sides,
+        from host arrays. None for copies of the host arrays.
     usual : collection of str or None
-        The checks that run on it if no backends are named; by default all. It is empty if another backend looks the
-        same to a solver.
+        The checks that run on this backend if no backends are named; None for all checks. Empty if a solver cannot
+        distinguish the data of this backend from those of another one.
     whole : int or None
-        The number of leading cases that are solved to convergence; None, or a request for everything, means all. Of
-        the other cases only every third runs, different ones for each solver, for a few iterations: their products are
-        slow, or differ from those of arrays in memory only in the reading.
+        The number of cases, from the first, that are solved to convergence; None for all cases. All cases are also
+        solved to convergence if the caller asks for the backends "all". Of the remaining cases only one in three runs,
+        for a few iterations; each solver gets other ones. The first case always runs. This saves time on backends whose
+        products are slow, and on those where only the reading of the data differs from arrays in memory.
 
     Examples
     --------

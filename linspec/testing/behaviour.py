@@ -44,14 +44,15 @@ __all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite", "check_units"]
 
 BUDGETS = (1, 2, 3, 4, 5, 6, 8, 12)
 ROOM = 1e-9
-"""Rounding allowed in sums of fractions of a sweep."""
+"""Absolute difference allowed between counts of passes or of columns. Slices of rows count as fractions, and sums of
+fractions have rounding errors."""
 
 NEARER = 0.1
 """A run that begins at the answer must have a first residual below this fraction of the one after a random start."""
 
 
 STOPS = (1, 2, 3, 5, 8, 13, 30)
-"""Numbers of the products during which a run is interrupted."""
+"""A run is interrupted during the product with this number, counted from 1; there is one run for each number."""
 
 ANSWERED, REFUSED = (1e50, 1e-50), (1e75, 1e-75)
 """Factors of data whose entries are about 1: the solver must solve the data times the first two as well as the data
@@ -65,7 +66,7 @@ UNNAMED = ("object", "fields", "mapping", "list", "tuple")
 """Keys in the stored copy of an iterate that are not names of its fields."""
 
 KEPT = "All that the next step reads must be in the iterate that is yielded, or in run.checkpoint"
-"""The remedy of a solver whose runs do not go on from a checkpoint."""
+"""Advice at the end of an issue about a run that differs from an uninterrupted run after a checkpoint."""
 
 FALLEN = 100.0
 """If the true residual falls by this factor, the residuals in the history must fall, too."""
@@ -203,7 +204,12 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
 
 
 def check_counts(subject: Subject) -> Iterator[str]:
-    """An independent count finds at most `passes` sweeps, and the number of columns that the history records."""
+    """The reported passes and columns agree with the counts of the operators.
+
+    The operators must count at most as many sweeps as `passes` of the solution, and as `passes` of the progress at each
+    callback. If the operators give only products, `passes` of the solution must equal the sweeps, and `columns` in the
+    history the multiplied columns.
+    """
     needs = _declared_level(subject)
     levels = [needs] if all(needs.values()) else [needs, dict.fromkeys(needs, True)]
     for case in testing_of(subject.spec.problem).cases()[:4]:
@@ -293,7 +299,11 @@ def check_interrupt(subject: Subject) -> Iterator[str]:
 
 
 def check_choices(subject: Subject) -> Iterator[str]:
-    """Each value of the options that list their values is taken, or refused with an error of linspec.errors."""
+    """Options that have a list of allowed values work with each of these values.
+
+    With each value, True and False for flags, the solver solves the first case, or refuses it with an error of
+    `linspec.errors`. A returned answer must be right.
+    """
     listed = [
         (declared.name, value)
         for declared in options_of(subject.cls)
@@ -369,7 +379,11 @@ def check_layouts(subject: Subject) -> Iterator[str]:
 
 
 def check_budget(subject: Subject) -> Iterator[str]:
-    """A run makes at most `max_passes` passes, and the least number that a refusal names is sufficient."""
+    """A run makes at most `max_passes` passes, or is refused with BudgetTooSmall.
+
+    The message of BudgetTooSmall names the least `max_passes` that is enough. A run with this number must not be
+    refused.
+    """
     case = _first_case(subject)
     needs = _declared_level(subject)
     kinds: list[tuple[str, Callable[[], Any]]] = [
@@ -535,7 +549,11 @@ def check_progress(subject: Subject) -> Iterator[str]:
 
 
 def check_symmetry(subject: Subject) -> Iterator[str]:
-    """x(aB) = a x(B); S(aA) = |a| S; invertible maps of the columns change no correlations and no eigenvalues."""
+    """The solver also finds the answer if the first case is stated in other coordinates and other units.
+
+    `ProblemTesting.moved` multiplies the data by a factor of either sign, between 1e-6 and 1e6 in magnitude, and
+    reorders rows or transforms columns. The oracle knows the exact answer to these data.
+    """
     try:
         import hypothesis
         from hypothesis import strategies
@@ -586,7 +604,9 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
 def check_units(subject: Subject) -> Iterator[str]:
     """Data times 1e±50 are solved as well as the data themselves; data times 1e±75 are refused.
 
-    Fourth powers of data times 1e±75 overflow or are 0.
+    The largest entry of a matrix must lie between 1e-60 and 1e60, because sums of fourth powers of other entries may
+    overflow or underflow. Families without `ProblemTesting.bounded_entries` may solve or refuse data in any of these
+    units.
     """
     case, testing = _case_of_one_unit(subject), testing_of(subject.spec.problem)
     plain = Trial.of(subject, BACKENDS[0], case)
@@ -610,7 +630,10 @@ def check_units(subject: Subject) -> Iterator[str]:
 
 
 def _case_of_one_unit(subject: Subject) -> Case:
-    """Return the first gentle case of float64, if possible without a ridge."""
+    """Return the case whose matrices are all multiplied by one factor: the first gentle float64 case without a ridge.
+
+    If all gentle float64 cases have a ridge, it is the first of them. A ridge would have to be multiplied, too.
+    """
     gentle = [
         case
         for case in testing_of(subject.spec.problem).cases()
@@ -635,7 +658,7 @@ def _unit_issues(trial: Trial, plain: Any) -> Iterator[str]:
 
 
 def check_warm_start(subject: Subject) -> Iterator[str]:
-    """With the trait, a run begun at its own answer ends sooner. Without it, a start is refused."""
+    """With the trait "warm-start", a run that begins at its own answer ends sooner; without it, a start is refused."""
     case = _start_case(subject)
     if not subject.trait("warm-start"):
         error = attempt(case.state(host_data(case)), subject.for_case(case), rng=0, start={}).error
@@ -718,8 +741,9 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
 def check_resumable(subject: Subject) -> Iterator[str]:
     """With the trait 'resumable', a run continued from a checkpoint gives the same bits as an uninterrupted run.
 
-    It makes as many passes, or those of a repeated set-up (at most about one) more. The run is stopped after each of
-    the first iterates, and once in the middle. A solver that is a generator of iterates must have the trait, and later
+    Both parts together make as many passes as the uninterrupted run. But a solver with `repeats_setup` may repeat the
+    passes before its first iterate, and one with Gram matrices in memory may make one pass more. The run is stopped
+    after each of the first iterates, and once in the middle. An `IterativeSolver` must have the trait, and its later
     steps must not write to iterates that it has yielded.
     """
     generator = issubclass(subject.cls, IterativeSolver)
@@ -824,7 +848,10 @@ def _writing_issues(case: Case, subject: Subject, solver: Any) -> Iterator[str]:
 
 
 def _changed(before: Any, after: Any, name: str = "") -> Iterator[str]:
-    """Yield the names of the leaves in which two copies of an iterate differ."""
+    """Yield the names of the leaves in which two stored copies of an iterate differ.
+
+    A leaf is an array or another single value in the nested fields, mappings and lists of the iterate.
+    """
     if isinstance(before, dict) and isinstance(after, dict) and "array" not in before:
         inner = len(before) == 1 or set(before) == {"object", "fields"}
         for key in dict.fromkeys([*before, *after]):

@@ -172,7 +172,10 @@ def _automatic_issue(spec: Any, cls: Any) -> str:
 
 
 def _table_of(provider: str) -> Any:
-    """Return the entry point of a plugin, or None if there is none."""
+    """Return the entry point of a plugin, which names the module of the plugin's table.
+
+    None if no installed distribution has this entry point.
+    """
     distribution, _, entry = provider.partition(":")
     found = (
         point
@@ -193,7 +196,10 @@ def table_file(provider: str) -> str:
 
 
 def _table_issue(provider: str) -> str:
-    """Import a plugin's table in a fresh interpreter; return the fault, array libraries or a slow import, or ""."""
+    """Describe the fault of the import of a plugin's table (see `import_issue`); "" if there is none.
+
+    The text begins with "skipped: " if the plugin has no table.
+    """
     if provider.partition(":")[0] == LOCAL:
         return "skipped: the record was registered by hand and has no table"
     table = _table_of(provider)
@@ -246,7 +252,10 @@ def left_in_fresh_process(modules: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def import_issue(module: str) -> str:
-    """Import a module in a fresh interpreter; return the fault, array libraries or a slow import, or ""."""
+    """Import a module in a fresh interpreter, and describe its fault; "" if there is none.
+
+    The import must succeed, load none of the `ARRAY_LIBRARIES`, and take at most `IMPORT_SECONDS` in one of the tries.
+    """
     # Other processes lengthen wall time. So the time is CPU time plus time slept, but at least a tenth of wall time.
     code = (
         "import importlib, linspec, sys, time\n"

@@ -47,7 +47,8 @@ from linspec.testing.solving import Attempt, Subject, attempt
 __all__ = ["EQUIVALENCE_CHECKS", "Solved"]
 
 AGREE = 1e-6
-"""Largest relative difference of the scores of two answers, in addition to the difference that residuals explain."""
+"""Largest difference of the inner products of two answers' scores, relative to the norm of the right inner products, if
+both residuals are 0. Otherwise 30 times the root of the larger residual is added."""
 
 NEW_ROWS = 9
 """Number of new rows whose scores are compared."""
@@ -152,7 +153,11 @@ class Solved:
 
     @cached_property
     def case(self) -> Case:
-        """The first gentle case of float64, without vectors for the training rows (`left`)."""
+        """The first gentle float64 case.
+
+        The parameter `left` of the case, if it has one, is set to False: vectors with an entry for each training row
+        cannot be compared if equivalent data have other rows.
+        """
         for case in self.testing.cases():
             if (
                 case.gentle
@@ -286,7 +291,10 @@ def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
 
 
 def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostArray]) -> Any:
-    """Convert an answer for unscaled columns to one for the scaled columns; set fields of training rows to None."""
+    """Convert an answer for the given columns to an answer for the plain columns, which are divided by `scales`.
+
+    The weights of each column are multiplied by its scale. Fields with an entry for each training row become None.
+    """
     twin = copy.copy(solution)
     for name, axes in solution.layout.shapes.items():
         if "n" in axes.split():
@@ -304,7 +312,11 @@ def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostAr
 
 
 def _transform_issues(solved: Solved, pair: Equivalent, found: Any, plain: Any) -> Iterator[str]:
-    """Yield differences between the scores of new rows and of plain rows."""
+    """Yield differences between the scores that two equivalent answers give to the same new rows.
+
+    The answer `found` gets the rows as they are (`pair.rows`). The answer `plain` gets the rows after means and
+    confounds are subtracted and the scale is applied (`pair.plain_rows`).
+    """
     if not callable(getattr(found, "transform", None)):
         return
     try:
@@ -464,7 +476,11 @@ def _same(before: Any, after: Any) -> bool:
 
 
 def check_held_out(solved: Solved) -> Iterator[str]:
-    """Each score of held-out rows exists, is finite, and is the same from solutions and from second moments."""
+    """Each score of held-out rows exists and is finite.
+
+    If the score is a function of second moments, `cross_validate` must give the same scores from the moments of the
+    rows (form "dense") as from solutions of a solver (form "solve").
+    """
     scores = solved.cls.held_out_scores
     if not scores:
         raise Skip("the problem has no score of held-out rows")
@@ -504,7 +520,11 @@ def _score_issues(solved: Solved, name: str, score: HeldOutScore) -> Iterator[st
 
 
 def check_paired(solved: Solved) -> Iterator[str]:
-    """A permutation test finds a strong common component and none in noise; drawn rows give values about the value."""
+    """A permutation test finds a component that all matrices share, and finds none in unrelated noise.
+
+    A bootstrap draws rows of the matrices with the shared component. The first values of the draws must lie on both
+    sides of the first value of the solution for all rows.
+    """
     names = list(solved.case.arrays)
     if len(names) < 2 or not solved.layout.value or not solved.has("sample_weight"):
         raise Skip("the problem has no values of several matrices with rows that may have weights")
@@ -705,7 +725,11 @@ def _wrong_answers(case: Case, solution: Any) -> Iterator[Any]:
 
 
 def _components(kept: slice, count: int, V: Any, *, last: bool) -> Any:
-    """Return some of the components of an array, along the first or last axis of this length; others unchanged."""
+    """Return the components `kept` of an array V, whose axis of components has the length `count`.
+
+    Of several axes with this length, the first is indexed, or the last if `last`. An array without such an axis, and
+    None, are returned unchanged.
+    """
     if V is None:
         return None
     host = as_host(V)

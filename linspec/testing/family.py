@@ -64,14 +64,15 @@ class ProblemTesting:
         Takes a case, a factor and a seed. Returns the same problem in other units or coordinates; the oracle knows its
         answer. By default the rows are in another order, and the first matrix is multiplied by the factor.
     bounded_entries : bool, default True
-        Whether data are refused for the size of their entries. If False, as for kernels, which refuse values instead,
-        answers in extreme units must be right, or refused.
+        Whether data are refused if their largest entry is out of range. False for kernels, where the range applies to
+        the values of the kernel matrix. Then data in extreme units must be solved rightly or be refused.
     companions : frozenset of str
         Matrices that are always dense arrays, such as right-hand sides.
     residual_kinds : frozenset of str
         The values that `residual_kind` may have.
     start_case : callable, optional
-        Makes a case that shows the effect of a warm start: iterations take more than a step or two.
+        Makes a case for the check of warm starts. Without a start, solvers must need more than one or two iterations
+        for this case, so that a start can save some.
     answer_checks : mapping
         Additional checks of an answer, by name. Each takes a `Trial` and yields the faults that it finds.
     behaviour_checks : mapping

@@ -82,9 +82,11 @@ class CountingOperator(LinearOperator):
     Attributes
     ----------
     forward, adjoint : float
-        Products of a block with A and Aᵀ. A product with some of the rows counts as a fraction.
+        The numbers of products of a block with A, and with Aᵀ. A product with some of the rows counts as their
+        fraction of all rows.
     columns : float
-        Products with one column, of both kinds.
+        The number of multiplied columns: a product of a block of k columns with A or Aᵀ adds k, and a product with
+        some of the rows adds their fraction of k.
     passes : float
         Readings of all rows: each product and each reading of the entries. A slice of rows counts as a
         fraction when it is taken; products with the slice cost no further pass.
@@ -135,7 +137,7 @@ class CountingOperator(LinearOperator):
     def count(
         self, *, forward: float = 0.0, adjoint: float = 0.0, columns: float = 0.0, sweeps: float = 0.0
     ) -> None:
-        """Add to the counts."""
+        """Add `forward`, `adjoint` and `columns` to the attributes of these names, and `sweeps` to `passes`."""
         self.forward += forward
         self.adjoint += adjoint
         self.columns += columns
@@ -230,7 +232,7 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
 
 
 SELECTED = "_rows must return the selected rows, for an array of numbers in its order and as often"
-"""The remedy of rows that were not selected."""
+"""Advice at the end of an issue about wrong rows from `_rows`."""
 
 
 DTYPES = np.dtype(np.float32), np.dtype(np.float64)
@@ -238,7 +240,11 @@ DTYPES = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class _Watch:
-    """An operator with its entries and the sizes of its rounding."""
+    """An operator under test, with its entries in float64.
+
+    `M` holds the known entries, or those that products with the identity give. `unit` is the spacing (eps) of the
+    operator's dtype, from which `differs` computes the error that rounding explains.
+    """
 
     def __init__(self, operator: LinearOperator, entries: HostArray | None, seed: int) -> None:
         self.A = operator

@@ -38,8 +38,8 @@ class Law:
     floor : float
         The residual that the exact answer may have because of rounding in the working precision.
     most : float
-        An upper limit of a claimed residual, if it is larger than `residual`. It applies if the claim counts the
-        defect of a whole span but the solver returns only a part of the span.
+        The largest residual that a solution may report, if this number is larger than `residual`. Some solvers report
+        the error of the whole subspace that they computed, but return only a part of it.
 
     Examples
     --------
@@ -68,7 +68,10 @@ class Law:
         return self._within(self.residual, low, high)
 
     def _within(self, value: float, low: float, high: float) -> bool:
-        """Whether a value lies between two numbers, up to rounding of the square roots, which are norms."""
+        """Whether √value lies between √low and √high, up to 0.5 per cent and up to √floor.
+
+        Rounding adds to norms, and some residuals are squares of norms, so the roots are compared.
+        """
         root, blur = math.sqrt(value), 1.005 * math.sqrt(self.floor)
         return 0.995 * math.sqrt(low) - blur <= root <= 1.005 * math.sqrt(high) + blur
 

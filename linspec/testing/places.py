@@ -36,7 +36,10 @@ def said_of(error: BaseException, package: str) -> str:
 
 
 def line_in(error: BaseException, package: str) -> str:
-    """Return the innermost line of a package that an exception has left, "folder/file.py:31", or ""."""
+    """Return the line of a package at which an exception was raised, as "folder/file.py:31".
+
+    It belongs to the deepest frame of the traceback that runs code of the package; "" if there is no such frame.
+    """
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)

@@ -43,7 +43,7 @@ class Case:
     arrays : mapping of str to numpy.ndarray
         The data, by the names of the problem's fields: ``{"A": ..., "B": ...}``.
     parameters : mapping
-        The problem's numbers: ridge, k, center, left.
+        The other arguments of the problem: ridge, k, center, and for an SVD left (compute left singular vectors).
     truth : mapping of str to numpy.ndarray
         The planted answer: ``x``, ``S``, ``correlations`` or ``eigenvalues``. Empty if rounding to another
         dtype has changed it.
@@ -91,7 +91,9 @@ class Case:
 
 
 def in_units(case: Case, units: Mapping[str, float]) -> Case:
-    """Return a case with matrices multiplied by factors, and the ridges of adjusted rows by their squares.
+    """Return a case with each matrix multiplied by a factor, and its ridge by the square of the factor.
+
+    The ridge of a problem that does not adjust rows, such as that of a kernel, stays unchanged.
 
     Parameters
     ----------
@@ -217,7 +219,11 @@ def unrelated(case: Case) -> Case:
 
 
 def in_other_coordinates(case: Case, factor: float, seed: int, rotated: Sequence[str] = ()) -> Case:
-    """Return the case with its columns rotated and scaled, and stretched except in the matrices of `rotated`."""
+    """Return the case with each matrix X replaced by `factor` X Q D: rotated, then stretched in some directions.
+
+    Q is a random orthogonal matrix, and D a diagonal matrix with numbers from 0.7 to 1.4. For the matrices named in
+    `rotated`, D is the identity.
+    """
     rng = np.random.default_rng(seed)
     arrays = {}
     for name, X in case.arrays.items():

@@ -41,7 +41,8 @@ OF_LINSPEC = (AccuracyWarning, ConvergenceWarning, PerformanceWarning, PluginWar
 """The warnings that a user of linspec expects."""
 
 OF_ITS_OWN = ("the error state of NumPy (numpy.seterr)", "the print options of NumPy", "the working folder")
-"""Settings that no library changes when it is imported; array libraries do change filters, variables and handlers."""
+"""Settings that an import must leave unchanged. Warning filters, environment variables and signal handlers are left
+out, because array libraries change them when they are imported."""
 
 SEEDS = (1789460123, 1203987654)
 """Seeds of the states into which the global generators are put."""

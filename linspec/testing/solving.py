@@ -28,7 +28,8 @@ ROUGH_ITERATIONS = 30
 """Limit of iterations on cases that check the claims of a solver and not its accuracy."""
 
 FEW_ITERATIONS = 3
-"""Number of iterations after which a brief trial, whose products are slow, is stopped: enough to reach every line."""
+"""Number of iterations after which a brief trial, whose products are slow, is stopped. This number suffices to
+run all code of an iteration."""
 
 
 def after_few_iterations(progress: Any) -> bool:
@@ -62,7 +63,10 @@ class Subject:
 
     @property
     def exact(self) -> bool:
-        """Whether the solver must solve the stated problem."""
+        """Whether converged answers must be those of the problem.
+
+        False for solvers with the trait "approximate" or "demonstration".
+        """
         return not (self.trait("approximate") or self.trait("demonstration"))
 
     @property
@@ -212,7 +216,10 @@ class Trial:
 
     @property
     def tol(self) -> float:
-        """The tolerance in force."""
+        """The tolerance of the solve: the solver's option `tol` if it is set, otherwise the default of the problem.
+
+        For data in float32 the default is raised to at least 100 units of roundoff; an option is not raised.
+        """
         given = getattr(self.subject.for_case(self.case), "tol", None)
         if given is not None:
             return float(given)

@@ -108,7 +108,10 @@ def common_views(
 
 
 def _cases(problem: str, count: int, parameters: Mapping[str, Any]) -> tuple[Case, ...]:
-    """Make the cases on which solvers are tested, of this number of views."""
+    """Make the cases on which solvers of a problem of `count` views are tested.
+
+    Each case has `count` views with common variables, and `parameters` as further arguments of the problem.
+    """
     statement = registry.get_problem(problem).stated
     names = statement.matrix_names
     centring = "center" in statement.flags

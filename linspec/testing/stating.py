@@ -111,7 +111,11 @@ def check_oracle(stated: Stated) -> Iterator[str]:
 
 
 def check_command(stated: Stated) -> Iterator[str]:
-    """The command has the problem's name and number of matrices, and its other declarations are true."""
+    """The command has the problem's name and number of matrices.
+
+    Names in its `varied` are parameters of the command. If it sets `scored` or `variates`, the class of solutions has
+    the method `score` or `transform`.
+    """
     if not stated.spec.command:
         raise Skip("the problem has no command")
     command = resolve(stated.spec.command)

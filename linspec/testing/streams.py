@@ -34,8 +34,9 @@ WORSE = 3.0
 """Factor by which the residual of an approximate answer may exceed that for data in memory."""
 
 SQUARED = 1000.0
-"""Additional error allowed, in units of rounding: one sweep loses the square of the condition number of a sketch,
-which is some tens for a sketch with few columns, a square Gaussian matrix."""
+"""Additional residual allowed to an answer from one sweep, in units of roundoff. One sweep multiplies rounding errors
+by the squared condition number of a small sketch. With few columns the sketch is a square Gaussian matrix, whose
+condition number is some tens."""
 
 
 class Slices:
@@ -73,9 +74,9 @@ class Slices:
 
 
 def check_one_pass(subject: Subject) -> Iterator[str]:
-    """With the trait, a solver reads an iterator once; without the trait, it refuses the iterator.
+    """With the trait "one-pass", a solver reads an iterator of row slices once; without it, the iterator is refused.
 
-    If it reads the iterator, its answer is the same as for data in memory.
+    An exact solver finds the exact answer, and an approximate one an answer about as good as for data in memory.
     """
     table = testing_of(subject.spec.problem).cases()
     if len(table[0].arrays) > 1:

@@ -52,7 +52,8 @@ SHOWN, NAMED = 8, 3
 
 
 SENTENCE = re.compile(r"\b(must|raised)\b")
-"""A word that only a sentence has: the text before the first colon of an issue is a place if it has none."""
+"""Words by which a sentence is recognised. Some issues begin with a place, such as the name of a case, and a colon.
+Text before the first colon is such a place if it has none of these words."""
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
@@ -370,7 +371,7 @@ class Suite:
 
     @property
     def solves(self) -> int:
-        """The number of trials that have a solution."""
+        """The number of solutions found in the trials made so far; a trial is one case on one backend."""
         return sum(trial.solution is not None for trial in self._trials.values())
 
     @cached_property

@@ -109,7 +109,11 @@ class AlternatingLeastSquares(IterativeSolver):
             return solvers[i].solve(target, start, None, CV, AtA_start)
 
         def judged(pairs: Pairs, gain: Any, made: int) -> PairsIterate:
-            """Return the iterate with these pairs and an estimate of the gain that further iterations bring."""
+            """Return the iterate with these pairs after `made` iterations.
+
+            The iterate also has an estimate of how much further iterations will add to the sum of the correlations,
+            relative to this sum.
+            """
             leading = pairs.leading(k)
             gain = gain.after(leading.residual, leading.total, whole=pairs.exact)
             ending = Status.CONVERGED if made == rounds else None
@@ -136,7 +140,11 @@ class AlternatingLeastSquares(IterativeSolver):
 
 @contextmanager
 def drawing_from(run: Run, state: Any) -> Iterator[None]:
-    """Context in which the run's generator starts from `state`; then its former state is restored, if that differed."""
+    """Context in which the run's generator of random numbers starts from `state`.
+
+    At the end the earlier state of the generator is restored if it differs from `state`. If it equals `state`, the
+    generator goes on after the random numbers drawn in the context.
+    """
     generator = run.rng.bit_generator
     before = generator.state
     generator.state = state

@@ -37,11 +37,12 @@ POWER_SWEEPS = 4
 """Sweeps of the block power iteration that estimates λmax (to a few per cent, from below)."""
 
 APART, SLOWEST = 50, 0.9999
-"""`apart` and `slowest` of `ExpectedGain`: gains over 50 steps are compared, since a single step gains little."""
+"""`apart` and `slowest` of `ExpectedGain`: a gain of the sum of correlations is compared with the gain APART steps
+before, since a single step gains little. The ratio of successive gains is taken to be at most SLOWEST."""
 
 GROWTH = 4.0
-"""A step is rejected, and its length halved, if the mean square of the auxiliary variables then exceeds this value; at
-the answer it is at most 1."""
+"""A step of a view is rejected, and its η halved, if the mean square of the auxiliary variates XΦ̃ (or YΨ̃) over rows
+and pairs exceeds this value after the step, and also its value before. At the answer the mean square is at most 1."""
 
 Steps = tuple[float, float]
 """The step η of each view."""
@@ -85,7 +86,11 @@ class AppGrad(IterativeSolver):
             return judged(tilde, normalized, steps, ExpectedGain(run.tol, apart=APART, slowest=SLOWEST))
 
         def judged(tilde: Pairs, normalized: Pairs, steps: Steps, gain: Any) -> PairsIterate:
-            """The canonical pairs of the spans of Φ and Ψ, with what the next step reads."""
+            """Return the iterate: the canonical pairs of the spans of Φ and Ψ.
+
+            For the next step the iterate also has the auxiliary blocks Φ̃ and Ψ̃ (`tilde`), Φ and Ψ themselves
+            (`normalized`), the steps of both views, and the gain still expected.
+            """
             pairs = normalized.canonical()
             gain = gain.after(pairs.residual, pairs.total, whole=pairs.exact)
             return PairsIterate(pairs, k, gain=gain, tilde=tilde, normalized=normalized, steps=steps)
@@ -121,7 +126,11 @@ def normalizing(tilde: Pairs, normalizer: Any) -> Array:
 
 
 def checked(steps: Steps, new: Pairs, old: Pairs, n: float) -> tuple[Steps, bool]:
-    """Return both steps, halved for a view whose block is larger than the answer can be, and whether one was halved."""
+    """Return the steps of both views, halved for a view whose auxiliary block has grown, and whether one was halved.
+
+    `old` and `new` have the auxiliary blocks before and after a step on `n` rows. A block has grown if its mean square,
+    tr(Φ̃ᵀSΦ̃)/(nk) for k columns, exceeds `GROWTH` and its value in `old`, or is not finite.
+    """
     xp, k = new.metrics.home.xp, new[0].V.shape[1]
     sums = [xp.sum(pairs[i].V * pairs[i].SV) for pairs in (new, old) for i in (0, 1)]
     found = to_host(xp.stack(sums)) / (n * k)
@@ -170,7 +179,7 @@ def steps_from_data(
 
 
 def _growth(pairs: Pairs, i: int, d: Array | None) -> Array:
-    """‖S v‖² / ‖v‖² of each column v; with a diagonal d, squares are weighted by 1/d above and by d below."""
+    """‖Sv‖² / ‖v‖² of each column v. With a diagonal d it is Σ (Sv)²/d, divided by Σ d v²."""
     xp, V, S = pairs.metrics.home.xp, pairs[i].V, pairs[i].SV
     if d is None:
         return xp.sum(S * S, axis=0) * reciprocal(xp.sum(V * V, axis=0))
@@ -178,6 +187,10 @@ def _growth(pairs: Pairs, i: int, d: Array | None) -> Array:
 
 
 def fitted(pairs: Pairs, n: float) -> Pairs:
-    """The multiples Φ M √n, Ψ Mᵀ √n of orthonormal blocks that fit the other view best (M = ΦᵀCΨ); zero for n = 0."""
+    """Auxiliary blocks Φ M √n and Ψ Mᵀ √n with M = ΦᵀCΨ, for blocks Φ and Ψ that are orthonormal in Sx and Sy.
+
+    Among all blocks in the span of Φ, Φ M √n minimises ‖XΦ̃ − √n YΨ‖² plus the ridge term. With n = 0 in place of the
+    number of rows, both auxiliary blocks are zero.
+    """
     M = to_host(pairs[0].V.T @ pairs.image(0)) * float(np.sqrt(n))
     return pairs.turned((M, M.T))

@@ -50,8 +50,9 @@ OWN = 0.5
 """Fraction of a new direction's square that must be outside the basis; a smaller part outside is amplified rounding."""
 
 NEARLY = 10.0
-"""If the residual of the answer, as CCA, exceeds the tolerance by more than this factor, more iterations do not help:
-the limit of the iteration does not solve CCA."""
+"""When the SVD has converged, the certificate computes the residual of the pairs as a solution of CCA. The iteration
+goes on only if this residual is at most NEARLY times the tolerance. A larger residual shows that the singular vectors
+do not solve CCA."""
 
 ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs only where {where}. "
 ENDED += 'Choose "als", which whitens, for others.'
@@ -144,7 +145,10 @@ class CrossSpace:
         return [gap * w * mask for gap, w, mask in zip(self.gaps, self.inverses, masks, strict=True)]
 
     def residual(self, k: int) -> float:
-        """Σ‖gap‖² / σ₁Σσ over the leading triplets, which estimates the missing fraction of Σσ."""
+        """Σ‖gap‖² / (σ₁ Σσ) over the k leading triplets, which estimates the missing fraction of Σσ.
+
+        Σ‖gap‖² is the sum over both views, with squared lengths in the norms of Dx⁻¹ and Dy⁻¹.
+        """
         missing, found = float(self._squares()[:, :k].sum()), self._largest * float(self.values[:k].sum())
         return ratio(missing, found)
 
@@ -196,7 +200,11 @@ class CrossTriplets(Iterate):
         return {"x_weights": phi, "y_weights": psi}
 
     def answer(self) -> dict[str, Any]:
-        """Leading singular vectors with evidence: residuals, and the least singular value carried beyond the k-th."""
+        """The k leading singular vectors with evidence for the certificate.
+
+        The evidence has the residuals, and the smallest singular value that was computed, if more than k were computed.
+        The certificate takes it as a bound of the correlations that are left out.
+        """
         space, k = self.space, self.k
         pairs = zip(space.metrics, self.ridges, strict=True)
         x, y = (diagonal_norm(d[:, 0], r, space.home) for d, r in pairs)
@@ -283,7 +291,10 @@ class DiagonalWhitening(CrossSVD):
 
 
 def _beside(V: Array, block: Array, d: Array, normalizer: Normalizer, home: Home) -> Array:
-    """Orthonormal basis of the part of a block outside a basis, without directions of rounding."""
+    """Basis of the part of a block outside the span of V, orthonormal in the metric diag(d).
+
+    Directions that lie in the span of V up to rounding are omitted: see `OWN`.
+    """
     block = block - V @ (V.T @ (block * d))
     block = normalizer.orthonormalize(block, block * d)[0]
     block = block - V @ (V.T @ (block * d))

@@ -22,7 +22,8 @@ from linspec.families.cca import Evidence
 from linspec.moments import column_basis, reduce_rows_of, sum_with_short
 
 BLOCK_ROWS = 4096
-"""Total number of rows in the copies of a block while it is reduced, for the estimate of memory."""
+"""For the estimate of memory: number of rows that the reduction holds at its peak, besides triangles. It is the number
+of rows of a block of data, times the number of its copies."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -195,7 +195,11 @@ class LOBPCG(IterativeSolver):
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dtype[Any]) -> SubspaceView:
-    """Empty subspace of a view. With fewer rows than columns, the ridge alone gives some vectors their length in S."""
+    """Empty subspace of a view.
+
+    With fewer rows than columns and a ridge r, Xv = 0 for some v, so vᵀSv = r vᵀv. Then `longest` is at least about
+    the mean of the diagonal divided by r, and begins with this value.
+    """
     cut = max(metric_rounding(A.shape[1], dtype), LEAST_CUT)
     view = SubspaceView(moments.home, dtype, diagonal + ridge, cut)
     if A.shape[0] >= A.shape[1] or ridge == 0:

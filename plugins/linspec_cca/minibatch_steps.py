@@ -130,7 +130,10 @@ class FirstRows:
         return float(to_host(xp.max(xp.sqrt(xp.sum(V * V, axis=0)))))
 
     def _variance(self, i: int, scale: Array, weight: float) -> float:
-        """V = (n/b) E‖x̃‖⁴/E‖x̃‖² for the rows x̃ = D^(1/2) x, whose lengths are estimated by the probes."""
+        """V = (n/b) E‖x̃‖⁴/E‖x̃‖² for the rows x̃ = D^(1/2) x with D = diag(scale), whose lengths the probes estimate.
+
+        `weight` is n/b, for n rows of data and b rows of a batch.
+        """
         xp = self.home.xp
         P = self.home.place(self.chunk[i].matmat(xp.sqrt(scale)[:, None] * self.probes[i]))
         squares: HostArray = to_host(xp.mean(P * P, axis=1))

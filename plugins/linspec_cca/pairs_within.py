@@ -21,10 +21,14 @@ from linspec.families.cca import OPTIMISTIC, Evidence, ExpectedGain
 from linspec_cca.search_space import SearchSpace, SubspaceView
 
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
-"""The solution reports an error by squaring above this value; the keys are the bytes of a number."""
+"""Limits of the error of the correlations that comes from products with XᵀX instead of X: `SubspaceView.longest` times
+the rounding of the panels. The solution reports a larger error. The keys are the bytes of a number in the panels:
+8 for float64, 4 for float32."""
 
 HIDDEN = 300.0
-"""The solution reports a loss that may exceed the tolerance by more than this factor."""
+"""The residual is known in the norm of a preconditioner. If columns nearly depend on each other, the missing part of
+the sum of the correlations may be larger than the residual, by a factor of the order of `SubspaceView.longest`. The
+solution reports this if the residual times `longest` exceeds the tolerance by more than HIDDEN."""
 
 SINGLE_LEAST = (30 * float(np.finfo(np.float32).eps)) ** 2
 """Least residual, quadratic in residual vectors, that products in float32 can reach."""
@@ -37,7 +41,7 @@ class Wanted:
     Attributes
     ----------
     k, width : int
-        Number of pairs to return, and of pairs that are carried.
+        Number of pairs to return, and number of pairs that the iteration computes: k and some additional ones.
     ridges : pair of float
     """
 
@@ -57,11 +61,12 @@ class PairsWithin(Iterate):
     norms : pair of SketchNorm
         Norms of the residuals, with their preconditioners.
     gain : ExpectedGain
-        Expected gain after the step that led here.
+        Estimate of the further gain of the sum of the correlations, after the step that led here.
     squares : numpy.ndarray
-        Squared lengths of the residuals of each pair, both views together.
+        Squared lengths of the residuals of each pair in `norms`, both views together.
     law : float
-        Residual of the first k pairs in these norms, relative to the sum of their correlations.
+        Residual of the first k pairs, as the certificate of CCA defines it: the sum of their `squares`, divided by the
+        sum of their correlations.
     single : bool
         Whether products are made with a copy of the data in float32.
     """
@@ -95,14 +100,17 @@ class PairsWithin(Iterate):
         keeps: bool,
         ending: Status | None = None,
     ) -> PairsWithin:
-        """Canonical pairs within a space; the residual is the larger of the law's residual and the gain still expected.
+        """Canonical pairs within a space, with their residual.
+
+        The residual is the larger of two numbers, each relative to the sum of the correlations: `law`, and a third of
+        the gain of this sum that is still expected (see `ExpectedGain.residual`).
 
         Parameters
         ----------
         wanted, norms, space, single
-            As the attributes.
+            See the attributes of the class.
         gain : ExpectedGain
-            Expected gain before the step.
+            The estimate of the further gain, before the step.
         keeps : bool
             Whether a checkpoint of the iterate may be requested after the answer.
         ending : Status, optional
@@ -207,7 +215,12 @@ class PairsWithin(Iterate):
         return self.space.residuals(self.wanted.width) if R is None else R
 
     def _doubts(self) -> list[tuple[Status, str]]:
-        """Findings about losses that a small residual does not show."""
+        """Findings about errors of the correlations that a small residual does not show.
+
+        There is a finding if the sum of the correlations was still growing; if combinations of columns are zero up to
+        rounding and there is no ridge; or if columns depend on each other so nearly that products lose too many digits
+        (`DIGITS_LOST`), or that the residual may be far smaller than the loss (`HIDDEN`).
+        """
         space, gain, law, tol = self.space, self.gain, self.law, self.gain.tol
         found = list[tuple[Status, str]]()
         if not space.whole and law <= tol < gain.expected / OPTIMISTIC < np.inf:
@@ -238,7 +251,10 @@ class PairsWithin(Iterate):
 def residuals_of(
     space: SearchSpace, norms: tuple[SketchNorm, SketchNorm], wanted: Wanted
 ) -> tuple[tuple[Array, Array], HostArray, float]:
-    """Return the residuals of pairs within a space, their squared lengths, and the residual ratio of the first k."""
+    """Return the residuals of the pairs within a space, their squared lengths, and the residual of the first k pairs.
+
+    The residual of the first k pairs is the sum of their squared lengths, divided by the sum of their correlations.
+    """
     R, k = space.residuals(wanted.width), wanted.k
     squares: HostArray = np.add(*squares_together(norms, R))
     return R, squares, ratio(float(squares[:k].sum()), float(space.correlations[:k].sum()))

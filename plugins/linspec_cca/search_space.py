@@ -31,8 +31,10 @@ CACHED_NUMBERS = 2**18
 """Numbers that the host processes at a time: two megabytes."""
 
 DEPENDENT = {8: 1e-12, 4: 1e-7}
-"""A combination of a block's columns is rounding if its squared length is below this fraction of theirs; the keys are
-the bytes of a number."""
+"""Limit below which a combination of the columns of a block is only rounding. The columns are scaled to length 1 in the
+norm of diag(S), and combined with coefficients of norm 1. The squared length of a combination is compared with this
+fraction, times the number of columns, of the largest squared length of a combination. The keys are the bytes of a
+number in the panels: 8 for float64, 4 for float32."""
 
 SAME = {8: 1e-10, 4: 1e-5}
 """A vector counts as within a space if less than this fraction of its length is outside; keys as in `DEPENDENT`."""
@@ -60,8 +62,8 @@ class SubspaceView:
     diagonal : array of shape (p,)
         diag(S), ridge included: lengths are compared in its norm.
     cut : float
-        A vector's length in S is rounding if it is below this fraction of the longest vector's length in the norm of
-        the diagonal.
+        A direction v of a new block counts as rounding if vᵀSv / vᵀ diag(S) v is at most this fraction of the largest
+        such quotient in the block, or of 1 if the largest quotient is below 1.
     panels : three lists of arrays
         Blocks V, SV (ridge included) and KV, the cross product times the other view's V.
     coordinates : numpy.ndarray of shape (d, r)
@@ -192,7 +194,10 @@ class SubspaceView:
         return Z
 
     def without_dead(self, V: Array) -> Array:
-        """V with zeros in the rows that belong to zero columns of the data; products would not reduce these entries."""
+        """V with zeros in the rows where the diagonal of S is zero, because the column of the data is zero.
+
+        S and C have only zeros in these rows, so residuals do, too, and no later step would change the entries of V.
+        """
         live, xp = self.diagonal > 0, self.home.xp
         return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
@@ -201,7 +206,11 @@ class SubspaceView:
         return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
 
     def append(self, blocks: list[Array], inside: HostArray, G: HostArray, H: HostArray) -> None:
-        """Add Z, SZ and KZ to the panels and empty `blocks`; only directions outside the space get coordinates."""
+        """Add the blocks Z, SZ and KZ to the panels and empty the list `blocks`, which has them in this order.
+
+        `inside`, `G` and `H` are the inner products (SV)ᵀZ, ZᵀSZ and Zᵀ diag(S) Z from `measured`. Only directions of
+        Z outside the space get coordinates.
+        """
         E = self.coordinates.T @ inside
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
@@ -258,8 +267,10 @@ class SearchSpace:
         VxᵀC Vy of all panels.
     turns : pair of numpy.ndarray
         Singular vectors of `cross` in the coordinates of both views.
-    before, last : pair of numpy.ndarray, numpy.ndarray
-        Turns and correlations before the last block.
+    before : pair of numpy.ndarray
+        The `turns` before the last block was added.
+    last : numpy.ndarray
+        The `correlations` before the last block was added.
     folded : int
         Number of pairs that are columns of the panels.
     """
@@ -291,7 +302,8 @@ class SearchSpace:
     def append(self, blocks: list[Array], products: list[Array]) -> None:
         """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew.
 
-        Both lists are emptied: the panels have the precision of the data, and the wider arrays are freed.
+        The lists `blocks` and `products` are emptied, so that their float64 arrays are freed. The panels keep copies in
+        the precision of the data.
         """
         x, y = self.views
         self.folded = 0
@@ -356,7 +368,10 @@ class SearchSpace:
         return Wx @ P[:, :k], Wy @ Q[:, :k]
 
     def weights(self, k: int) -> dict[str, Array]:
-        """First k pairs, as the certificate of CCA takes them."""
+        """Weights of the first k pairs: `x_weights` of shape (p, k), and `y_weights` of shape (q, k).
+
+        They are orthonormal in Sx and Sy. There are fewer columns if the space has fewer pairs.
+        """
         x, y = self.coefficients(min(k, len(self.correlations)))
         return {"x_weights": self.views[0].combined([(0, x)]), "y_weights": self.views[1].combined([(0, y)])}
 

@@ -53,7 +53,8 @@ WARM_UP = 10
 """Number of iterations before the threshold applies."""
 
 LEAST = 0.9
-"""Largest threshold of a column, as a fraction of its largest entry."""
+"""Upper limit of the threshold of a column, as a fraction of its largest entry. So the largest entry never becomes
+zero."""
 
 
 DENSE = "The run ended before a threshold applied: these weights are not sparse."
@@ -181,7 +182,7 @@ class _Shrinkage:
     Attributes
     ----------
     inverses : list of array of shape (p, 1)
-        n/D of each view.
+        n/D of each view, where D is the diagonal of its Gram matrix, ridge included, and n the number of rows.
     """
 
     def __init__(self, solver: SparseAppGrad, problem: Any, pairs: Pairs, n: float) -> None:
@@ -238,12 +239,19 @@ class _Shrinkage:
 
 
 def _of_chance(n: float, p: int, width: int) -> float:
-    """Threshold that chance just reaches in n rows: the largest of p correlations, or of p rows of `width` each."""
+    """Largest correlation that p columns are expected to have by chance with an unrelated variate, for n rows of data.
+
+    With a positive `width` there are that many variates, and a column's correlations with all of them form a vector.
+    Then the largest norm of these p vectors is returned. The result is at most `LEAST`.
+    """
     return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LEAST))
 
 
 def _turned(pairs: Pairs, n: float) -> tuple[Pairs, Pairs]:
-    """Auxiliary blocks that belong to normalised blocks, and these blocks; both are turned to canonical pairs."""
+    """Turn normalised blocks Φ, Ψ to the canonical pairs of their spans; return their auxiliary blocks, and the pairs.
+
+    The auxiliary blocks are √n Φ diag(ρ) and √n Ψ diag(ρ): a fixed point, if the pairs are canonical for the data.
+    """
     pairs = pairs.canonical()
     factor = np.diag(pairs.rho * np.sqrt(n))
     return pairs.turned((factor, factor)), pairs

@@ -110,9 +110,12 @@ class MeanGradient:
     sums: Sequence[tuple[Any, int, float]] = ((0.0, 0, 0.0), (0.0, 0, 0.0))
 
     def after(self, moves: Sequence[tuple[Array, float] | None]) -> MeanGradient:
-        """Add the gradient and size of each view that has moved.
+        """Return the means after another step.
 
-        A new estimate takes twice as many steps as the last one.
+        `moves` has, for each view, the gradient of the step and the trace of (Φ̃ᵀSΦ̃)^(1/2) after the step. It has None
+        if the step was rejected, so that the block did not change; then the sums of this view do not change. When the
+        blocks of both views have changed `length` times, the sums give a new estimate of the residual and begin again.
+        The next estimate takes twice as many steps, up to `LONGEST_WINDOW`.
         """
         sums = tuple(
             before if move is None else (before[0] + move[0], before[1] + 1, move[1])
@@ -146,7 +149,8 @@ class Averaged(Iterate):
     too_long : float or None
         Given step that has been shortened.
     rows, others : mapping
-        Positions of the rows of gradients and of metrics in their orders: see `Minibatches.place`.
+        A random order of the rows, and the place in it from which the next rows are read: `rows` for the gradients,
+        `others` for the metrics. See `Minibatches.place`.
     """
 
     residual: float = 1.0

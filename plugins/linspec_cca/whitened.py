@@ -38,8 +38,9 @@ BASIS = 5, 60
 """The expected number of columns that are multiplied is BASIS[0] for each pair, plus BASIS[1]."""
 
 SHARP = 1e-6
-"""Largest tolerance of the SVD, which is also at most that of CCA. The tolerance of the SVD is linear in residual
-vectors; the loss of CCA is linear, too, if the next correlation equals the last."""
+"""Upper limit of the tolerance of the SVD, which is also at most the tolerance of CCA. The tolerance of the SVD limits
+the lengths of residual vectors. If the (k + 1)-th correlation equals the k-th, the loss of CCA is of the order of these
+lengths, otherwise of their squares."""
 
 
 @dataclass(frozen=True, kw_only=True)

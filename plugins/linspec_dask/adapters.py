@@ -21,7 +21,7 @@ from linspec_dask.engine import DaskEngine, current_client, engine_of
 from linspec_dask.here import Recomputed, computed, taken
 
 HELD_SHARE = 1 / 4
-"""Largest share of the free memory of this process that blocks may take without a client."""
+"""If there is no client: largest share of the free memory of this process that blocks may take to be held in it."""
 
 
 def of_array(data: Any) -> BlockOperator:
@@ -35,7 +35,7 @@ def of_array(data: Any) -> BlockOperator:
     Raises
     ------
     InvalidProblem
-        It has more dimensions, or several chunks of columns of unknown sizes.
+        The array does not have one or two dimensions, or its columns are in several chunks whose sizes are unknown.
     """
     return _operator(*blocks_of_array(data))
 

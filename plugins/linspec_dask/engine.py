@@ -37,16 +37,24 @@ ANSWER_SECONDS = 60.0
 """Time limit for answers of the scheduler that do not wait for work."""
 
 SMALL_TRIM = 1 << 24
-"""If MALLOC_TRIM_THRESHOLD_ is below this, each task returns memory of the size of a block to the system."""
+"""Bytes. If MALLOC_TRIM_THRESHOLD_ of a worker is smaller, a warning is given: malloc then returns the freed memory of
+a block to the system after each task, and the next task must request it again."""
 
 
 ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002
-"""Overhead of a reduction, and of each of its calls, as `git show 44a5d4f:asv_bench/measure_round.py` measures it."""
+"""Overhead in seconds of one reduction over all blocks, and of each task that the reduction sends to a worker.
+
+The program `git show 44a5d4f:asv_bench/measure_round.py` measures both.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A future that the user has made, which linspec cannot make again."""
+    """The future of block `number`, which the user has made.
+
+    linspec does not know how it was computed. If its value is lost, and dask cannot repeat its task, DataLost is
+    raised.
+    """
 
     number: int
     future: Any
@@ -54,12 +62,13 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A future, its worker, and the future of the user from which it was computed, if any.
+    """A future, the address of its worker, and the future of the user from which it was computed, if any.
 
     Attributes
     ----------
     number : int or None
-        The number of the block that the future holds, or of the only block from which it was computed.
+        The number of the block, if the future holds a block or was computed from a single block. None if the future was
+        computed from several blocks, or from none.
     """
 
     future: Any
@@ -126,7 +135,10 @@ class DaskEngine(Engine):
 
     @property
     def workers(self) -> int:
-        """The number of threads of all workers when blocks were last placed: each runs one call at a time."""
+        """The number of calls that can run at the same time: the number of threads of all workers together.
+
+        It is counted when the engine is made, and again each time that blocks are placed.
+        """
         return self._parallel
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
@@ -161,7 +173,11 @@ class DaskEngine(Engine):
             return list(awaited(self.client, lambda: self.client.gather(futures)))
 
     def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
-        """Return handles of the second values on the workers of the first; a value on another worker is copied once."""
+        """Return handles of the values `second`, the i-th on the worker of the i-th value of `first`.
+
+        A value of `second` on another worker is copied. Its handle is returned unchanged if both values are on one
+        worker already, or if the worker of the value of `first` is not known.
+        """
         found = []
         with self._reached():
             for stays, comes in zip(first, second, strict=True):
@@ -179,9 +195,10 @@ class DaskEngine(Engine):
     def placed(self, blocks: Sequence[Any]) -> list[Held]:
         """Return handles of delayed blocks or futures.
 
-        Blocks that a worker has stay there. The other blocks are divided into one run of neighbours for each worker, so
-        that the same rows of two matrices are on one worker. A cluster that starts workers for its tasks may have none
-        yet: then dask chooses the workers of the blocks.
+        The blocks are divided, in their order, into as many contiguous ranges of about equal length as there are
+        workers. Worker i computes and holds the blocks of range i, so that the same rows of two matrices are on one
+        worker. Blocks that a worker has already stay on that worker. If there are no workers yet, because the cluster
+        starts workers only for tasks, dask chooses the workers of the blocks.
 
         Parameters
         ----------
@@ -224,7 +241,10 @@ class DaskEngine(Engine):
         return {key: next(iter(addresses)) for key, addresses in found.items() if addresses}
 
     def _known(self, blocks: Sequence[Any]) -> dict[Any, Held]:
-        """Return handles of the blocks that are on a worker, or on their way to one."""
+        """Return handles of the blocks whose computation has already been requested, by the keys of the blocks.
+
+        These are futures, and delayed blocks for which the client has a future. Wait until their values are computed.
+        """
         futures = {}
         with self._reached():
             for number, block in enumerate(blocks):
@@ -270,8 +290,8 @@ class DaskEngine(Engine):
     def _reached(self) -> Iterator[None]:
         """Turn errors that occur inside this context into errors of linspec.
 
-        Work without a waiting caller ends when its futures are released. It is not cancelled: a scheduler that must
-        cancel tasks on which others depend drops the connection.
+        An interrupt (KeyboardInterrupt) passes unchanged. Tasks are never cancelled, as a scheduler that must cancel
+        tasks on which other tasks depend drops the connection. Tasks end when their futures are released.
         """
         try:
             check(self.client)
@@ -303,7 +323,10 @@ class DaskEngine(Engine):
         )
 
     def _failed(self, error: BaseException) -> str:
-        """Name the blocks from which an error comes; "" if none are known."""
+        """Return the numbers of the blocks whose tasks raised `error`, as text: "block 2, 5 of the data".
+
+        "" if no such block is known.
+        """
         if self.client.status != "running":
             return ""
         numbers = set()

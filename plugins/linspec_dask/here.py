@@ -37,16 +37,20 @@ def taken(handle: Any) -> Any:
 
 
 class Recomputed(InProcess):
-    """The engine of blocks that do not fit into the memory of this process: only small results are held.
+    """The engine of blocks that do not fit into the memory of this process.
 
-    Handles are delayed blocks, calls that are made when their results are needed, and values.
+    Blocks are computed anew each time that they are needed, and so are the results of `map`. Only the results of `keep`
+    and the values of `hold` are held. A handle is a delayed block, a deferred call, or a value that is held.
     """
 
     def map(self, work: Any, calls: Sequence[Call]) -> list[Any]:
         return [_Deferred(work, call) for call in calls]
 
     def keep(self, work: Any, calls: Sequence[Call]) -> list[Any]:
-        """Make the calls now: deferred ones would repeat all earlier steps in each step of an iteration."""
+        """Make the calls now and hold their results, while `map` defers calls until their results are needed.
+
+        An iteration uses the results of each step in the next one. Deferred calls would repeat all earlier steps.
+        """
         return super().map(work, calls)
 
     def fetch(self, handles: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from linspec import OperatorSpec, hookimpl
 
 
 def _is_a(data: Any, package: str, name: str) -> bool:
-    """Whether the class of an object, or one above it, has a name in a package."""
+    """Whether the class of an object, or one of its base classes, is called `name` and defined in `package`."""
     return any(kind.__name__ == name and kind.__module__.startswith(package) for kind in type(data).__mro__)
 
 

@@ -30,7 +30,7 @@ SECONDS = 0.5
 """Interval at which a wait checks whether the run should end."""
 
 UNTIL_FREED = 6
-"""Number of looks between two calls of `freed` on the scheduler."""
+"""Every UNTIL_FREED-th call of `Watch.look` calls `freed` on the scheduler, if the last call has been answered."""
 
 PATIENCE = 5.0
 """Seconds without workers after which a warning is given."""
@@ -46,12 +46,13 @@ def started(client: Any, begin: Callable[[], Any]) -> Any:
     ----------
     client : distributed.Client
     begin : callable
-        Called on the thread of the client's loop, where calls of a client return coroutines.
+        Takes no arguments, makes the request by a call of the client, and returns the awaitable that this call returns.
+        It is called on the thread of the client's event loop, as the client's methods return awaitables only there.
 
     Returns
     -------
     concurrent.futures.Future
-        Its value is the result and None, or None and the error.
+        Its result is a pair: (the result of the request, None), or (None, the error of the request).
     """
 
     async def outcome() -> tuple[Any, BaseException | None]:
@@ -71,12 +72,13 @@ def awaited(client: Any, begin: Callable[[], Any], limit: float = math.inf) -> A
     client, begin
         As for `started`.
     limit : float
-        Time limit in seconds, for requests that do not wait for work.
+        Time limit in seconds; by default there is none. It is for requests that the scheduler answers at once. A
+        request whose result the workers must compute needs no limit.
 
     Raises
     ------
     ClusterLost
-        The client has lost its scheduler, or the limit is over.
+        The client has lost its scheduler, or there was no answer within the limit.
     """
     check(client)
     request, watch, began = started(client, begin), Watch(client), time.monotonic()
@@ -149,7 +151,11 @@ class Watch:
         self._said: set[str] = set()
 
     def look(self) -> None:
-        """Warn if there is a reason; at some looks start `freed` on the scheduler, without waiting for the answer."""
+        """Warn if there have been no workers for PATIENCE seconds, or if the scheduler is silent for SILENCE seconds.
+
+        The number of workers is the answer of `freed`. Some calls of `look` start `freed` on the scheduler, and do not
+        wait for its answer; a later call of `look` reads the answer.
+        """
         self._looks += 1
         now = time.monotonic()
         if self._probe is not None and self._probe.done():

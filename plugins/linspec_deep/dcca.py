@@ -207,7 +207,11 @@ class DCCA(IterativeSolver):
                 it = replace(it, ending=Status.APPROXIMATE)
 
     def shared(self, torch: Any, F: Any, G: Any) -> Any:
-        """‖T‖²_F for the features of some rows; NaN if they are too large for covariances."""
+        """Compute ‖T‖²_F for the features F and G of the same rows of X and Y.
+
+        NaN is returned if a covariance matrix, with its ridge, has no Cholesky factor. Features are then so large that
+        their squares overflow, or that the ridge is below the rounding of the covariance matrix.
+        """
         linalg, free = torch.linalg, max(len(F) - 1, 1)
         F, G = F - F.mean(dim=0), G - G.mean(dim=0)
         ridge = torch.eye(F.shape[1], dtype=F.dtype, device=F.device) * self.ridge
@@ -235,7 +239,7 @@ class DCCA(IterativeSolver):
         )
 
     def _check_rows(self, n: int, k: int, aside: int) -> None:
-        """Raise if batches or held-out rows are too few for covariances of k features."""
+        """Raise if a batch, or the set of held-out rows, has too few rows for the covariances of k features."""
         if min(self.batch, n) < 2 * k:
             short = "Raise batch" if self.batch < n else "There are too few rows: lower k"
             raise InvalidOption(
@@ -296,7 +300,10 @@ class Rows:
             yield found
 
     def held_out(self, chosen: HostArray) -> Iterator[HostArray]:
-        """Rows of each view that stay in memory."""
+        """Read the held-out rows `chosen` of each view, once for the whole run.
+
+        They stay in memory, and the nets are judged on them after each epoch. No training step is counted for them.
+        """
         for A, units in zip(self.views, self.units, strict=True):
             yield _in_units(A.rows(chosen), units)
             A.release()

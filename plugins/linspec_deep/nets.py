@@ -131,7 +131,9 @@ def entries(rows: LinearOperator, net: Net | None = None) -> HostArray:
 
 
 def count(rows: LinearOperator, sizes: Sequence[int], *, times: int = 1) -> None:
-    """Record the cost of evaluating a net on rows in the ledger of the operator of these rows.
+    """Count evaluations of a net on rows as products with the operator of these rows.
+
+    The products and their flops are added to the counter of the operator, its `linspec.operators.Ledger`.
 
     Parameters
     ----------
@@ -139,7 +141,8 @@ def count(rows: LinearOperator, sizes: Sequence[int], *, times: int = 1) -> None
     sizes : sequence of int
         As `Net.sizes`.
     times : int, default 1
-        Evaluations of the net; a gradient takes about two in addition.
+        The number of evaluations to count: 1 for features alone. Features and the gradient of a loss together cost
+        about 3 evaluations.
     """
     bare, ledger = uncounted(rows)
     pairs = sum(a * b for a, b in pairwise(sizes))

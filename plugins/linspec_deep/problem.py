@@ -31,7 +31,11 @@ from linspec_deep.nets import Net, side_by_side
 from linspec_deep.solution import DeepCCASolution
 
 DEPENDENT = 1e-10
-"""Combinations of features are left out if their variance is below this fraction of the squares of the features."""
+"""Relative variance up to which a combination of features is left out, because it is only rounding.
+
+For features fⱼ on the training rows and coefficients vⱼ, the sum of squares of Σ vⱼfⱼ about its mean is compared with
+Σ vⱼ²‖fⱼ‖², where ‖fⱼ‖² is the sum of the squares of feature j about zero. If the largest of these ratios exceeds 1,
+the limit is this fraction of the largest ratio."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,9 +53,10 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
 
     Notes
     -----
-    Residual: Σ‖ϱᵢ‖² / Σρᵢ as for `linspec.CCA`, of the exact CCA of the k + k learnt features on the training rows,
-    without a ridge and about their means. It does not measure the quality of the nets. No answer is marked as
-    converged.
+    Residual: Σ‖ϱᵢ‖² / Σρᵢ, computed for the exact CCA of the learnt features of the training rows. The k + k features
+    are centred, and there is no ridge. ρᵢ is the canonical correlation of pair i. ϱᵢ is the error of pair i in the
+    equations of CCA, in the norm that `linspec.CCA` defines. The residual does not measure the quality of the nets, and
+    no answer is marked as converged.
 
     Examples
     --------
@@ -73,7 +78,10 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
     name: ClassVar[str] = "deep-cca"
 
     def moments(self, form: str, expect: tuple[int, int]) -> ls.Moments:
-        """Moments of the rows, which are swept: their Gram matrices are not used."""
+        """Return moments of X and Y that multiply by the rows, whatever `form` is.
+
+        `conclude` reads the rows themselves to compute features, so Gram matrices of X and Y would be of no use.
+        """
         return ls.Moments(self.X, self.Y, form="implicit", expect=expect)
 
     def conclude(  # type: ignore[override]

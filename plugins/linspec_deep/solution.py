@@ -79,7 +79,7 @@ class DeepCCASolution(TwoViewSolution, certified=False, saved_types=(Net,)):
         Raises
         ------
         InvalidProblem
-            Neither view is given, or it has other columns than the training rows.
+            Neither view is given, a view has no rows, or its number of columns differs from that of the training rows.
         MissingCapability
             The entries cannot be read.
         """

@@ -21,7 +21,10 @@ DEPENDENT = 1e-5
 """Directions of features are left out if their singular value is below this fraction of the largest."""
 
 SUMS = 1000.0
-"""Allowed rounding in multiples of eps: features are sums over some hundreds of columns, covariances over rows."""
+"""Allowed error of the correlations of features, in units of eps times the squared condition number of the features.
+
+A feature is a sum over up to some hundreds of columns, and a covariance is a sum over as many rows. The rounding errors
+of such sums may reach this multiple of eps."""
 
 
 def planted_deep_cca(
@@ -100,7 +103,11 @@ def cases() -> tuple[Case, ...]:
 
 
 def features(net: Net, rows: HostArray) -> HostArray:
-    """Features of rows by the definition: each row is a column of H, with a one appended for the biases."""
+    """Compute the features of rows from the definition of a net, independently of `Net`.
+
+    The columns of H are the shifted and scaled rows. Each layer replaces H by Wᵀ H + b 1ᵀ, computed as one product
+    [Wᵀ b] [H; 1ᵀ]. ReLU follows each layer except the last one.
+    """
     H = ((rows.astype(np.float64) - net.shift) / net.scale).T
     for layer, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
         H = np.hstack([W.T, b[:, None]]).astype(np.float64) @ np.vstack([H, np.ones(H.shape[1])])
@@ -130,7 +137,11 @@ class DeepCCAOracle:
         return centred, bases, condition
 
     def law(self, solution: Any) -> Law:
-        """Residual Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹."""
+        """Compute the residual Σ‖ϱᵢ‖² / Σρᵢ of the returned pairs.
+
+        ρᵢ is the returned correlation of pair i. ϱᵢ is the error of pair i in the equations of the CCA of the features,
+        in the norm of S⁻¹. S is the block diagonal matrix of the Gram matrices of the centred features of both views.
+        """
         (F, G), (U, V), condition = self._decomposed(solution)
         P, Q = F @ as_host(solution.x_weights), G @ as_host(solution.y_weights)
         rho = as_host(solution.correlations)

@@ -48,10 +48,15 @@ from linspec.solving import adjustments_of
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
-"""Results from squares are not used above this condition number of a scaled Gram matrix."""
+"""Condition number above which a Gram matrix has lost too many digits, and the data are factorised instead.
+
+The condition number is the one of the Gram matrix with its rows and columns scaled to unit diagonal."""
 
 MANY = 1000
-"""From this number of targets on, Lanczos vectors for a tenth of the targets are cheaper than all singular vectors."""
+"""Smaller dimension of F⁻¹XᵀH, usually the number of targets, above which Lanczos vectors may be cheaper.
+
+If the dimension is larger than this and more than 10 k, computing k Lanczos vectors takes less time than a dense
+singular value decomposition."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +180,11 @@ class DirectDiscriminant(Solver):
     def _leading(
         self, T: Array, problem: Any, run: Run, home: Home, *, magnified: float = 1.0, least: float = 0.0
     ) -> tuple[Array, HostArray]:
-        """Requested left singular vectors and squared singular values of T, if these are above rounding.
+        """Return at most k leading left singular vectors of T, and the squares of their singular values.
 
-        The rounding is the resolution of the problem times `magnified`, and at least `least`.
+        Singular values up to a threshold are rounding errors, and they are dropped with their vectors. The threshold is
+        the largest singular value times `problem.resolution` (the relative rounding) times `magnified`, but at least
+        `least`.
         """
         k = min(problem.k, *T.shape)
         if k == 0:
@@ -192,10 +199,11 @@ class DirectDiscriminant(Solver):
         return U[:, :keep], s[:keep] ** 2
 
     def _are_there(self, A: LinearOperator, cut: Array | None, problem: Any, run: Run) -> bool:
-        """Whether one product shows more than rounding along directions that the rank cut has dropped.
+        """Whether A maps a direction that the rank cut has dropped to more than rounding, so that the rank is too low.
 
-        The directions `cut` are divided by ‖A‖. False if the user has set the rank cut; True if the budget allows no
-        product.
+        The columns of `cut` are the dropped directions v/‖A‖. The product of A and `cut` is computed, and its longest
+        column is compared with the rounding of a product. The result is False without dropped directions, or if the
+        user has set the rank cut. The result is True if the budget does not allow the product.
         """
         if cut is None or self.rank_tol is not None:
             return False
@@ -235,10 +243,11 @@ def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, A
 
 
 def _left_vectors(X: LinearOperator, V: Array, sizes: HostArray, home: Home) -> Array:
-    """Orthonormal singular vectors XᵀVΣ⁻¹ of Xᵀ for the right ones V, from the longest direction to the shortest.
+    """Compute orthonormal left singular vectors XᵀVΣ⁻¹ of Xᵀ from the right ones V, in the order of decreasing Σ.
 
-    The product has rounding of ‖X‖ in all directions, which is divided by the singular value. If a short direction
-    has a part in a long one, X multiplies this part by ‖X‖ once more. So each vector is made orthogonal to the longer
+    The product XᵀV has rounding errors of about eps ‖X‖ in all directions. The division by a small singular value
+    magnifies them, so the vectors of small singular values have errors along those of large ones. A product with X
+    would multiply these errors by ‖X‖ once more. So a QR factorisation makes each vector orthogonal to all earlier
     ones.
     """
     product = X.rmatmat(V @ home.place(np.diag(1 / sizes)))
@@ -251,7 +260,11 @@ def _left_vectors(X: LinearOperator, V: Array, sizes: HostArray, home: Home) -> 
 
 
 def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, HostArray]:
-    """Requested columns of U_D Σ_D^(-1/2), and Σ_D, above the rounding of a matrix D of this size."""
+    """Return the leading columns of U_D Σ_D^(-1/2), and the leading eigenvalues Σ_D, at most k of each.
+
+    `size` is a bound on the norm of D, and the rounding of D is 10 eps times `size`. Eigenvalues up to this rounding
+    are left out, and also eigenvalues whose root is at most `problem.resolution` times the root of the largest one.
+    """
     values, vectors = scipy.linalg.eigh((D + D.T) / 2, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
     least = max(problem.resolution**2 * values[0], 10 * EPS * size)

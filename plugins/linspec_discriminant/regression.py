@@ -24,7 +24,9 @@ from linspec.operators import CountedOperator, DenseOperator, LinearOperator, Pr
 from linspec_discriminant.row_basis import RowBasis
 
 SPREAD = 1e8
-"""Ratio of squared column norms from which stage 1 scales columns to equal length, if the problem allows it."""
+"""Ratio of the largest to the smallest squared column norm of X above which stage 1 scales columns to equal length.
+
+Columns are scaled only if this does not change the solution: without a ridge, and if the columns are independent."""
 
 LOOSEST = 0.1
 """Largest relative residual that is requested of stage 1."""
@@ -91,7 +93,8 @@ class Judged(Iterate):
     product : array of shape (p, r), optional
         XᵀX W.
     basis : RowBasis, optional
-        Norm of the residual.
+        Reduced rows of X, by which the residual is measured in the norm of M⁻¹. None if the rows were not reduced: the
+        residual is then measured in a norm that needs only column lengths, or in the Frobenius norm.
     found : mapping
         The weights of stage 2, for callbacks.
     """
@@ -257,7 +260,11 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
 
 
 def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
-    """Least number of passes until the next answer has a residual; without setup if stage 1 has `begun`."""
+    """Return the least number of passes over the data until the residual of the next answer is known.
+
+    It includes the preparation of `lstsq` and the sweep for the residual. If stage 1 has not `begun`, it also includes
+    the passes before the first sweep and the sweep for XᵀH.
+    """
     first = 0.0 if begun else moments.cost.setup + moments.cost.sweep
     return first + (1.0 + lstsq.preparation) * moments.cost.sweep
 

@@ -27,7 +27,10 @@ from linspec.moments import reduce_rows
 from linspec.operators import DenseOperator, LinearOperator
 
 ALWAYS, SQUARED = 0.1, 1.0
-"""Time limits of the reduction in seconds: ALWAYS in any case, SQUARED if squares have lost the decisive digits."""
+"""Estimated seconds of the reduction of rows that can be read.
+
+A reduction of up to ALWAYS seconds is made whatever the conditioning of X is. A reduction of up to SQUARED seconds is
+made only if M = XᵀX + γI is, or may be, too ill-conditioned (see `SQUARED_LIMIT`)."""
 
 TOO_DEAR = (
     "X is so ill-conditioned that eigenvalues may be lost without effect on the residual, and it would take "
@@ -58,20 +61,21 @@ class RowBasis:
     Attributes
     ----------
     basis : array of shape (p, r)
-        W with WᵀMW = I over the numerical range of X.
+        W with WᵀMW = I, whose columns span the numerical row space of X.
     image : array of shape (m, r)
         RW, from the decomposition and not by a product.
     rank : int
         The numerical rank of X, determined as in the solver "direct".
     outside : array of shape (p, r), or None
-        An orthonormal basis of the span of W, if M has eigenvalues outside it.
+        V with VᵀV = I and the span of W, if W has fewer than p columns and there is a ridge. It serves for vectors
+        outside the span of W: r − VVᵀr is the part of r where M is the ridge times I. Otherwise None.
     rows : array of shape (min(n, p), p)
         R, whose inner products of columns are those of X.
     ridge : float
     home : Home
     short : array of shape (p, s), or None
-        Directions v/‖X‖ beyond the rank whose images are more than rounding: ‖Xv‖/‖X‖ is above
-        `block_algebra.LEAST_LENGTH` times eps.
+        Directions v/‖X‖ outside the numerical rank for which Xv is longer than rounding: ‖Xv‖/‖X‖ is above
+        `LEAST_LENGTH` times eps. None if there are none, or if there is a ridge.
     """
 
     basis: Array
@@ -88,7 +92,7 @@ class RowBasis:
         return replace(self, basis=self.basis[:, : self.rank], image=self.image[:, : self.rank])
 
     def product(self, W: Array) -> Array:
-        """XᵀX W from the reduced rows; no square is held."""
+        """Compute XᵀX W as Rᵀ(R W) from the reduced rows R; the Gram matrix XᵀX is not formed."""
         return self.rows.T @ (self.rows @ W)
 
     def within(self, C: Array) -> Array:
@@ -117,7 +121,8 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     run : Run
         Its products and passes limit the cost.
     moments : Moments
-        If they hold a Gram matrix with too large a squared condition number, the cost is not limited.
+        If they hold the Gram matrix and its condition number is above `SQUARED_LIMIT`, the estimated time of the
+        reduction is not limited. If they do not hold it, the limit for such a Gram matrix is `SQUARED` seconds.
     """
     X = problem.X
     n, p = X.shape
@@ -152,10 +157,12 @@ def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAY
 
 
 def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> bool:
-    """Whether the Gram matrix is too ill-conditioned for results from squares.
+    """Whether the rows should be reduced because the Gram matrix is, or may be, too ill-conditioned.
 
-    If moments do not hold it, it is formed for tall data, provided that is cheap. For wide data it counts as too
-    ill-conditioned, unless the ridge bounds the condition number or the reduction takes longer than `SQUARED`.
+    A Gram matrix that the moments hold is tested for tall data; for wide data the result is False. Without a held Gram
+    matrix the result is False if the ridge bounds the condition number, or if the budget does not allow two passes.
+    Otherwise, for wide data, the result is True if the reduction takes at most `SQUARED` seconds. For tall data
+    the Gram matrix is formed and tested if that is cheap, and if it is not, the result is False.
     """
     X, home = problem.X, moments.home
     n, p = X.shape

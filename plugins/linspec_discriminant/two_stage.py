@@ -79,14 +79,20 @@ class Subspace(Judged):
     values : numpy.ndarray, optional
         Eigenvalues, if stage 2 is the one of the paper.
     measured : bool
-        Whether the rows of X were reduced, or found too expensive to reduce.
+        False if the run ended before `row_basis` was called for the residual of stage 1. True if `row_basis` has
+        reduced the rows of X, or has found the reduction too expensive.
     """
 
     values: HostArray | None = None
     measured: bool = True
 
     def answer(self) -> Mapping[str, Any]:
-        """Weights of stage 2, or the span of stage 1, in which the certificate computes them again."""
+        """Return the answer for the certificate.
+
+        Before stage 1 it is a block without columns. If stage 2 is the one of the paper ("printed"), it is the weights
+        of stage 2 with their eigenvalues. Otherwise it is W₁, and the certificate computes the eigenvectors in the span
+        of W₁.
+        """
         rank = None if self.basis is None else self.basis.rank
         if self.stage_1 is None:
             return {**self.found, "rank": rank}
@@ -95,7 +101,11 @@ class Subspace(Judged):
         return {"weights": self.stage_1.W, "rank": rank, "inverse": self.basis, "complete": True}
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
-        """Note that the residual shows little about short directions, unless the rows were reduced."""
+        """Return a warning with `Status.INCOMPLETE` if `measured` is False, otherwise nothing.
+
+        The warning is that the residual is in the plain norm, so that eigenvalues of directions v with short Xv may be
+        missing.
+        """
         return [] if self.measured else [(Status.INCOMPLETE, UNJUDGED)]
 
 
@@ -218,5 +228,9 @@ def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArra
 
 
 def _unknown_norms(moments: Moments) -> Array | None:
-    """Block without columns: a sweep with it computes column norms that only products yield."""
+    """Return a p x 0 block to multiply in the first sweep, or None if the column norms of X are exact without products.
+
+    If the entries of X cannot be read, a sweep estimates the column norms from products with columns of random signs,
+    which it appends to the block that it multiplies. Without a block it makes no such products.
+    """
     return None if moments.columns.exact else moments.home.zeros((moments.shape[1], 0))

@@ -43,7 +43,11 @@ def is_svmlight(data: Any) -> bool:
 
 
 def is_numpy_file(data: Any) -> bool:
-    """Whether data are files of NumPy. A single file must also begin like one; if not, linspec reports the error."""
+    """Whether data are files of NumPy, by their suffix, .npy or .npz.
+
+    A single file must also begin with the bytes of its format; otherwise the result is False. Then no adapter takes the
+    file, and linspec raises an error for it.
+    """
     if not _is_file(data, (NPY, NPZ)):
         return False
     from linspec_files.numpy_files import begins_as
@@ -74,7 +78,12 @@ def _is_file(data: Any, suffixes: tuple[str, ...], *, folder: bool = False) -> b
 
 
 def _format(files: RowFiles) -> str:
-    """Return the suffix of the files; for a folder without a known suffix, the suffix of the format of its files."""
+    """Return the suffix that stands for the format of the files, such as ".csv" or ".zarr".
+
+    The first path decides, since `row_files` refuses files of several suffixes. If it is a folder with another suffix
+    than .zarr, .parquet and .pq, its format follows from its files: .zarr if it holds a file of `ZARR_MARKS`, .parquet
+    if there is a .parquet file in it or below it. Otherwise the own suffix of the folder is returned.
+    """
     folder = Path(files.paths[0])
     if files.suffix in (ZARR, *PARQUET) or not folder.is_dir():
         return files.suffix
@@ -161,9 +170,9 @@ def of_hdf5(data: Any) -> LinearOperator:
 def of_data_set(data: Any) -> LinearOperator:
     """Make the operator of a `pyarrow.dataset.Dataset`.
 
-    A data set of all rows and columns of local Parquet files is read as files. Only Arrow knows what another data set
-    leaves out, casts or adds (a filter, a schema, the keys of partitions): its rows are a stream of Arrow's batches,
-    which are made anew in every pass.
+    The Parquet files of a data set are read directly if they are local, and if the data set has all their rows and
+    columns, with the same types. Any other data set may leave out rows, convert types or add columns (by a filter, a
+    schema or the keys of partitions). Its rows are read as a stream of batches, which Arrow makes anew in every pass.
     """
     from linspec.operators import RowFiles, as_operator, columns_but_index
     from linspec_files.parquet_files import ParquetRows, columns_of
@@ -252,7 +261,10 @@ def _picked(source: RowSource, files: RowFiles) -> RowSource:
 
 
 def _one_matrix(files: RowFiles) -> None:
-    """Raise if a part is requested of a file that holds a single matrix."""
+    """Raise an error if a part is named, for a format whose files hold one matrix without names of columns.
+
+    The part is `files.part`: the argument `part` of `open_rows`, or NAME in FILE:NAME on the command line.
+    """
     if files.part:
         raise InvalidProblem(
             f"{files.name} is one array, whose columns have no names, and has no part {files.part!r}. Leave it out."
@@ -260,7 +272,10 @@ def _one_matrix(files: RowFiles) -> None:
 
 
 def _one_table(files: RowFiles) -> None:
-    """Raise if a part is requested of a file that holds a single table."""
+    """Raise an error if a part is named (`files.part`), for a format whose files hold one table.
+
+    Unlike the error of `_one_matrix`, this error advises to choose columns by name.
+    """
     if files.part:
         raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
 

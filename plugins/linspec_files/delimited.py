@@ -66,11 +66,11 @@ def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | 
     Raises
     ------
     InvalidProblem
-        It is not text, or its lines differ in length; or it does not fit into memory.
+        The file is not text, its lines differ in their numbers of fields, or the matrix does not fit into memory.
     UnsupportedData
-        A field is no number.
+        A field is neither a number nor stands for a missing value.
     NonFiniteData
-        A field is empty, or stands for a missing value.
+        A field is empty or stands for a missing value, and `files` does not permit missing values.
     """
     with text_errors(path):
         survey, layout = surveyed(path), _layout(path, files)
@@ -91,9 +91,9 @@ def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
     Raises
     ------
     InvalidProblem
-        It is not text, or its lines differ in length; or it does not fit into memory.
+        The file is not text, its lines differ in their numbers of fields, or the column does not fit into memory.
     NonFiniteData
-        A text is missing.
+        A text is missing, and `files` does not permit missing values.
     """
     with text_errors(path):
         layout = _layout(path, files)
@@ -200,10 +200,11 @@ def _numbers(layout: _Layout) -> Any:
 
 
 def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
-    """Read the numbers with pyarrow; None if it is not installed, fails, or does not suit the file.
+    """Read the numbers with pyarrow. Return None if pyarrow is not installed, fails, or cannot be used for the file.
 
-    pyarrow is faster, as strict, and rounds as well, but its errors say less: after an error the file is read again,
-    line by line. Files with comments or quotes do not suit it.
+    pyarrow is faster than Python's `float`, as strict, and rounds as exactly. Its errors say less, so after an error
+    the caller reads the file again, line by line. pyarrow is not used for files that are small (below `LARGE`) or
+    compressed, that have comments or quotes, whose fields are separated by blanks, or whose values may be missing.
     """
     plain = layout.separator is not None and not survey.quotes and not survey.hashes and not layout.gaps
     if not plain or survey.size < LARGE or layout.path.suffix.lower() == ".gz":
@@ -270,9 +271,10 @@ def _texts(layout: _Layout) -> list[str | None]:
 
 
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
-    """Yield the number and the fields of each line of data, and whether the line is ASCII without underscores.
+    """Yield three values for each line of data: its number in the file from 1, its fields, and whether it is plain.
 
-    From such a line `float` accepts only numbers in the forms that files use.
+    A plain line is ASCII and has no underscore. In such a line `float` accepts the usual forms of numbers only; in
+    other lines it would also accept forms of Python alone, such as 1_000.
     """
     with opened(layout.path) as stream:
         for number, line in _spoken(stream):
@@ -308,7 +310,10 @@ def _got(field: str) -> str:
 
 
 def _spoken(stream: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are neither blank nor comments, with their numbers from 1."""
+    """Yield the number, from 1, and the text of each line that is neither blank nor only a comment.
+
+    The text has no comment at its end, and no blanks around it.
+    """
     for number, line in enumerate(stream, 1):
         text = _without_comment(line).strip(" \r\n") if "#" in line else line.strip(" \r\n")
         if text and not text.isspace():
@@ -331,7 +336,10 @@ def _is_name(text: str) -> bool:
 
 
 def _has_letters(text: str) -> bool:
-    """Whether a field contains letters and does not stand for a missing value, as a name such as `1007_s_at`."""
+    """Whether a field contains letters and does not stand for a missing value.
+
+    The field may begin like a number: the name `1007_s_at` has letters.
+    """
     return any(map(str.isalpha, text)) and text.lower() not in MISSING
 
 

@@ -54,14 +54,16 @@ def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "wa
         The name of the file in messages.
     part : str
         The matrix in a group.
-    missing : {"warn", "fill", "refuse"}
+    missing : {"warn", "fill", "refuse", "nan"}
+        How to treat missing chunks, which the format reads as a fill value: warn of them, take the fill value without
+        a warning, or raise an error. "nan" is meant for tables; missing chunks then lead to a warning.
 
     Raises
     ------
     InvalidProblem
-        There is no such matrix, or there are several and none was named.
+        There is no such matrix, or there are several and none was named; or missing chunks are refused.
     UnsupportedData
-        Its rows cannot be read some at a time.
+        The part is no matrix of real numbers, or reading its rows takes too many chunks or too much memory.
     """
     if _is_array(node):
         if part:

@@ -70,7 +70,10 @@ class HeldRows(RowSource):
 
 
 class VectorOperator(DenseOperator):
-    """A column that is a vector in its file; its `stored_array` is the vector."""
+    """Operator of a column (n x 1) that is stored in its file as a vector.
+
+    `stored_array` is that vector, of shape (n,), as long as no mean is subtracted.
+    """
 
     @property
     def stored_array(self) -> Any:
@@ -94,7 +97,7 @@ def check_room(name: str, needed: int, what: str, remedy: str) -> None:
 def rows_of_columns(
     name: str, parts: Mapping[str, Stored], shape: tuple[int, int], missing: str = "warn"
 ) -> HeldRows:
-    """Read the rows of a matrix that a file holds by columns.
+    """Read a matrix that a file holds in compressed sparse columns, and return it in compressed rows, in memory.
 
     Parameters
     ----------
@@ -103,13 +106,14 @@ def rows_of_columns(
         data, indices and indptr.
     shape : tuple of int
     missing : {"warn", "fill", "refuse"}
+        How to treat missing chunks of the three arrays: see `stored.checked_starts`.
 
     Raises
     ------
     UnsupportedData
-        Its rows would take more than half of the free memory.
+        The rows would take more than the share `MOST` of the free memory.
     InvalidProblem
-        The arrays do not fit together, or the file has changed during the reading.
+        The arrays do not fit together, chunks are missing and refused, or the file has changed during the reading.
     """
     starts = checked_starts(name, parts, shape, shape[1], missing)
     count, n = int(starts[-1]), shape[0]

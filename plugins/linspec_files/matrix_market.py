@@ -76,9 +76,9 @@ def read_matrix_market(path: Path) -> Any:
 class _Unseekable:
     """A stream without `seek`, whose last line always has an end.
 
-    SciPy's C++ reader does not accept file names that are not UTF-8, so it is given a stream. When it fails, or if the
-    last line has no end and a trailing blank, it seeks in the stream, to a place that may not exist, and ends the
-    process.
+    SciPy's C++ reader does not accept file names that are not UTF-8, so it is given a stream. The reader calls `seek`
+    in two cases: after an error, and if the last line has a blank at its end but no line end. The position
+    may not exist, and then the process ends. So this stream has no `seek`, and adds a line end to the last line.
     """
 
     def __init__(self, stream: BinaryIO) -> None:

@@ -50,7 +50,11 @@ class NpyArray(Stored):
         self.array = None
 
     def read(self, start: int, stop: int) -> HostArray:
-        """Copy entries from the map, so that the thread that reads ahead reads them from the disk."""
+        """Return a copy of the entries `start` to `stop` - 1 along the first axis.
+
+        The copy reads the entries from the disk at once, in the thread that reads ahead. A view of the memory map would
+        read them only when they are multiplied, and would keep the file open.
+        """
         if 0 in self.shape:  # nothing can be mapped
             return np.empty((stop - start, *self.shape[1:]), self.dtype)
         whole: HostArray = np.memmap(Path(self._path), self.dtype, "r", *self._placed)

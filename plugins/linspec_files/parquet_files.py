@@ -46,8 +46,9 @@ class ParquetRows(RowSource):
     Parameters
     ----------
     files : RowFiles
-        By default all columns except the index of a pandas frame; places of columns count without it, too. If it
-        permits missing values, they become NaN, and integers become floats.
+        The paths and the columns to read. By default all columns are read except the index of a pandas frame. Numbers
+        of columns count from 0, without that index. If `files` permits missing values, these become NaN, and columns
+        of integers become floats.
 
     Raises
     ------
@@ -126,7 +127,7 @@ class ParquetRows(RowSource):
         return out
 
     def _row_group_continues(self, number: int) -> bool:
-        """Whether the next piece is a later part of the same row group."""
+        """Whether piece `number` + 1 holds further rows of the row group to which piece `number` belongs."""
         return number + 1 < len(self._pieces) and self._pieces[number + 1].skip > 0
 
     def _groups(self, piece: _Piece) -> Any:
@@ -135,7 +136,12 @@ class ParquetRows(RowSource):
             return file.read_row_groups(list(piece.groups), columns=list(self._columns), use_threads=False)
 
     def _group_in_parts(self, number: int) -> Any:
-        """Decode a part of a row group; go on from the previous part if that was read last."""
+        """Decode piece `number`, which is a part of a row group.
+
+        The open file and its iterator over the parts are kept for the next part. They are used again if the last part
+        that this process decoded is the previous one. Otherwise the file is opened anew, and the earlier parts of the
+        row group are decoded once more and dropped.
+        """
         import pyarrow as pa
 
         piece = self._pieces[number]
@@ -174,7 +180,8 @@ def in_folders(paths: Sequence[str]) -> list[str]:
     Raises
     ------
     InvalidProblem
-        A folder has none, or its folders are named by the values of a column.
+        A folder has no such files, or is partitioned: the names of folders in it are values of a column
+        (``year=2024``).
     """
     found: list[str] = []
     for path in paths:
@@ -355,7 +362,11 @@ def _numbers(column: Any, *, floats: bool) -> HostArray:
 
 
 def _cut(file: int, metadata: Any, row_bytes: int) -> Iterator[_Piece]:
-    """Yield the pieces of a file: neighbouring row groups of about a slab, or parts of one that is much larger."""
+    """Yield the pieces of a file, which are decoded one at a time, each about as large as a slab (`SLAB_BYTES`).
+
+    Neighbouring row groups make one piece while they fit into a slab together. A row group that is larger than two
+    slabs is cut into parts of one slab each. Any other row group that exceeds a slab is a piece of its own.
+    """
     most = max(1, SLAB_BYTES // max(row_bytes, 1))
     groups: list[int] = []
     rows = 0

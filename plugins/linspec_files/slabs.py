@@ -56,11 +56,11 @@ class RowSource(ABC):
     stored_dtype : numpy.dtype
         The dtype of the entries.
     edges : numpy.ndarray of int, shape (slabs + 1,)
-        The first row of each slab, and n.
+        The number of the first row of each slab; the last entry is n.
     sparse : bool
         Whether `read` gives sparse matrices.
     stored : int
-        Stored entries.
+        The number of entries that the file holds: n·p for dense rows.
     column_names : tuple of str or None
     row_names : sequence or None
     """
@@ -75,7 +75,7 @@ class RowSource(ABC):
 
     @property
     def stored(self) -> int:
-        """Stored entries."""
+        """The number of entries that the file holds: n·p, unless the rows are sparse."""
         return self.shape[0] * self.shape[1]
 
     def whole(self) -> Any:
@@ -122,7 +122,12 @@ class SlabRows(RowOperator):
         return self.source.stored_dtype
 
     def in_memory(self, most: float) -> LinearOperator:
-        """Return rows held in memory if they take at most `most` bytes and are read faster as a whole; else self."""
+        """Return all rows in memory, as a `DenseOperator`, if `source.whole` reads them; otherwise this operator
+        itself.
+
+        `source.whole` returns None if reading all rows at once is not faster than reading slabs. It is not called if
+        the rows take more than `most` bytes.
+        """
         if self.shape[0] * self.shape[1] * self.stored_dtype.itemsize > most:
             return self
         with reading(self.source.name, "it"):
@@ -179,7 +184,7 @@ class SlabRows(RowOperator):
 
 
 class Slabs:
-    """The slab of a source that was taken last, and the one that is decoded ahead.
+    """The decoded slabs of a source: the slab that was taken last, and the next slab, which a thread decodes ahead.
 
     Attributes
     ----------
@@ -304,7 +309,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def slab_edges(n: int, stripe: int, row_bytes: int, pieces: int = 0) -> HostArray:
-    """Return the edges of slabs of about `SLAB_BYTES` for rows that are decoded `stripe` at a time.
+    """Return the edges of slabs of about `SLAB_BYTES` bytes: the first row of each slab, and n at the end.
+
+    Rows are decoded `stripe` at a time, so a slab has one stripe or several whole ones: as many as fit into
+    `SLAB_BYTES`, and with `pieces` above 0 at most as many as have `PIECES` chunks.
 
     Parameters
     ----------
@@ -315,7 +323,7 @@ def slab_edges(n: int, stripe: int, row_bytes: int, pieces: int = 0) -> HostArra
     row_bytes : int
         The size of a decoded row.
     pieces : int, default 0
-        The number of chunks side by side in a stripe; 0 if it does not affect the time of reading.
+        The number of chunks side by side in a stripe; 0 if the number of chunks does not limit a slab.
 
     Raises
     ------

@@ -128,7 +128,11 @@ class ChosenColumns(RowSource):
 
     @property
     def stored(self) -> int:
-        """Stored entries; for sparse rows an estimate, as if all columns had equally many."""
+        """The number of stored entries in the chosen columns.
+
+        It is exact for dense rows. For sparse rows it is an estimate that assumes equally many entries in each column
+        of the source.
+        """
         return round(self._source.stored * self.shape[1] / max(self._source.shape[1], 1))
 
     def read(self, rows: slice) -> Any:

@@ -34,10 +34,11 @@ SHARE = 0.25
 """Largest share of the free memory that a stripe of chunks may take."""
 
 MOST_PIECES = 2**16
-"""Largest number of chunks that are read at once; reading more, one by one, would take many minutes."""
+"""Largest number of chunks that are decoded for one reading: a whole array such as labels, or one row of a dense array.
+An array with more chunks is refused, because decoding them one by one would take many minutes."""
 
 MOST_LABELS = 2**20
-"""Largest number of rows whose labels are read; larger matrices have no labels."""
+"""Largest number of rows for which the names of rows are read; for more rows `row_names` is None."""
 
 
 class Stored(ABC):
@@ -105,18 +106,25 @@ class Stored(ABC):
 
     @abstractmethod
     def stamp(self, start: int, stop: int) -> Any:
-        """Return a value that stays equal as long as these entries of the file do not change."""
+        """Return a value that stays equal while the entries `start` to `stop` - 1 of the first axis do not change."""
 
     @abstractmethod
     def absent(self) -> tuple[int, int]:
         """Return the number of missing chunks, and of all chunks."""
 
     def check_absent(self, missing: str) -> None:
-        """Warn of missing chunks, or refuse them.
+        """Warn of missing chunks, which the format reads as a fill value, or refuse them.
+
+        Parameters
+        ----------
+        missing : {"warn", "fill", "refuse", "nan"}
+            "fill": nothing is checked. "refuse": missing chunks are an error. "warn" and "nan": they lead to an
+            `AccuracyWarning`.
 
         Raises
         ------
         InvalidProblem
+            Chunks are missing, and `missing` is "refuse".
         """
         if missing == "fill":
             return
@@ -141,11 +149,14 @@ class DenseRows(RowSource):
     ----------
     stored : Stored
     missing : {"warn", "fill", "refuse"}
+        How to treat missing chunks: see `Stored.check_absent`.
 
     Raises
     ------
-    InvalidProblem, UnsupportedData
-        It has other dimensions, no numbers, or chunks too large to be decoded.
+    InvalidProblem
+        The array has another number of dimensions than two, or too many rows; or chunks are missing and refused.
+    UnsupportedData
+        The array holds no real numbers, or decoding one row takes too many chunks or too much memory.
     """
 
     def __init__(self, stored: Stored, missing: str = "warn") -> None:
@@ -200,11 +211,14 @@ class SparseRows(RowSource):
         data, indices and indptr.
     shape : tuple of int
     missing : {"warn", "fill", "refuse"}
+        How to treat missing chunks of the three arrays: see `checked_starts`.
 
     Raises
     ------
     InvalidProblem
-        The arrays do not fit together.
+        The arrays do not fit together, or chunks are missing and refused.
+    UnsupportedData
+        The entries are no real numbers.
     """
 
     sparse = True
@@ -286,10 +300,20 @@ def checked_starts(
     lines : int
         The number of compressed rows, or of compressed columns.
     missing : {"warn", "fill", "refuse"}
+        How to treat missing chunks: see `Stored.check_absent`. "warn" holds for indptr only: missing chunks of data
+        and indices are refused then, because zeros there are not plausible.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (lines + 1,)
+        The place in data and indices of the first entry of each row or column; the last number is the number of
+        entries.
 
     Raises
     ------
     InvalidProblem
+        indptr does not hold `lines` + 1 whole numbers that begin with 0 and never decrease, data or indices have
+        another number of entries than its last number, or chunks are missing and refused.
     """
     for key, part in parts.items():  # zeros are plausible at the start of indptr only
         if key == "indptr" and not math.prod(parts["data"].shape):

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["read_svmlight"]
 
 PER_ENTRY, PER_ROW = 32, 80
-"""Largest number of bytes that reading takes for an entry, and for a row with its label as a text."""
+"""Largest numbers of bytes of memory that reading takes: for each entry (index:value), and for each row, with its label
+held as a text."""
 
 LINE = (
     rb"(?:[^\s:#]++(?=[\s#]))?+(?:[ \t]*+qid:[^\s#]*+)?+"  # labels, a query

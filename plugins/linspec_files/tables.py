@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["DROPPED", "without_column"]
 
 DROPPED = "Fill such values, or leave their rows out of all files: on the command line --drop-missing."
-"""The remedy for a missing value."""
+"""The sentence that ends messages about a missing value: fill it, or leave its row out by --drop-missing."""
 
 LONGEST = 200
 """Largest number of characters of an example in a message."""

@@ -39,8 +39,9 @@ __all__ = [
 
 PIECE = 2**20
 PER_CHARACTER, LONG = 16, 2**20
-"""Largest number of bytes that a character takes while the fields of its line are read, as text and as numbers. If a
-line is longer than LONG, or there are more lines than LONG, the bytes are compared with the free memory."""
+"""PER_CHARACTER: largest number of bytes of memory that a character takes while the fields of its line are held as
+texts and as numbers. LONG: the number of characters of a line, and of lines of a file, up to which the memory is not
+checked. Longer lines, and files of more lines, are refused if they need more than the free memory."""
 
 # Possessive: a match is never given back, so that there is no backtracking and the time is linear.
 INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower
@@ -79,7 +80,7 @@ def opened(path: Path) -> io.TextIOWrapper:
 
 
 def said(error: BaseException) -> str:
-    """Return the text of an error in one line."""
+    """Return the message of an error in one line; "" for an error without a message."""
     return " ".join(str(error).split())
 
 
@@ -154,18 +155,24 @@ def _beginning(text: bytes) -> str:
 
 
 def check_lines(path: Path, pattern: bytes, what: str, begin: int = 0) -> None:
-    """Refuse a text file with a line, after the first `begin` ones, that is neither blank nor matches a pattern.
+    """Check that each line of a text file, after the first `begin` lines, is blank or matches a pattern.
 
     Parameters
     ----------
     path : Path
         The file.
     pattern : bytes
-        The pattern of a line without the blanks around it, possessive.
+        The regular expression of a line without the blanks around it. Its quantifiers must be possessive (``++``, not
+        ``+``): without backtracking the time is linear in the length of the file.
     what : str
         The pattern in words.
     begin : int
-        The number of lines that are skipped.
+        The number of lines at the beginning that are not checked.
+
+    Raises
+    ------
+    InvalidProblem
+        A line is neither blank nor matches the pattern; the message has its number.
     """
     line = rb"[ \t]*+(?:" + pattern + rb")?+[ \t]*+"
     lines = re.compile(rb"(?:" + line + rb"(?:\r?+\n|\r))*+")

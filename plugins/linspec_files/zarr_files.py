@@ -163,7 +163,12 @@ class ZarrArray(Stored):
         return found
 
     def _compare(self, found: HostArray, start: int, stop: int) -> None:
-        """Look up chunks whose entries are all the fill value; raise if one is gone that an earlier pass has read."""
+        """Compare the chunks of some rows with those of earlier passes, in a store that is no folder of this machine.
+
+        `found` are the entries of rows `start` to `stop` - 1. A chunk whose entries are all the fill value may be
+        missing, so the store is asked for it. Raise an error if such a chunk is missing now and was there in an earlier
+        pass.
+        """
         assert self.chunks is not None  # noqa: S101
         fill = np.asarray(self.array.fill_value, dtype=self.dtype) if self.array.fill_value is not None else 0
         for index, key in zip(self._indices(start, stop), self._keys(start, stop), strict=True):
@@ -187,7 +192,10 @@ class ZarrArray(Stored):
         return bool(sync(place.store.exists(f"{place.path}/{key}".lstrip("/"))))
 
     def _indices(self, start: int, stop: int) -> Iterator[tuple[int, ...]]:
-        """Return the numbers of the chunks of some rows."""
+        """Yield the number of each chunk that has entries of rows `start` to `stop` - 1.
+
+        The number of a chunk is a tuple with its place along each axis, from 0.
+        """
         assert self.chunks is not None  # noqa: S101
         first, last = start // self.chunks[0], -(-stop // self.chunks[0])
         rest = [
@@ -210,7 +218,12 @@ def _folder_of(array: Any) -> Path | None:
 
 
 def _below(folder: Path, steps: list[str], before: str = "") -> Iterator[str]:
-    """Yield the paths with as many parts as `steps`; a folder has the name in `steps`, or any decimal number."""
+    """Yield the paths, relative to `folder`, that lie as many levels below it as `steps` has names.
+
+    `steps` are the parts of the path of the first chunk, such as ["c", "0", "0"]. Only folders are entered whose name
+    is the name in `steps` at their level, or a decimal number. The last part of a path is any name. `before` is put
+    before each path.
+    """
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as members:
         for member in members:
             if len(steps) == 1:
@@ -237,14 +250,20 @@ def _stat(path: Path) -> tuple[int, int] | None:
 
 
 def _look_at_descriptions(folder: Path) -> None:
-    """Check the files that describe an array or a group, before zarr opens them."""
+    """Check the files that describe an array or a group, without reading them, before zarr opens them.
+
+    Each must be a regular file that is not empty, is readable, and has at most `LONGEST_DESCRIPTION` bytes.
+    """
     for name in DESCRIPTIONS:
         if os.path.lexists(folder / name):
             looked_at(folder / name, most=LONGEST_DESCRIPTION)
 
 
 def _check_description(folder: Path) -> None:
-    """Check the files that describe an array or a group, and the array's codecs, before zarr loads a codec."""
+    """Check the description of an array or a group as `_look_at_descriptions` does, then read it and check the codecs.
+
+    The codecs are checked before zarr loads any of them.
+    """
     _look_at_descriptions(folder)
     for name in (place for place in (folder / "zarr.json", folder / ".zarray") if place.exists()):
         with _reading(printable(str(folder))):
@@ -291,7 +310,10 @@ def check_codecs(name: str, description: Mapping[str, Any]) -> None:
 
 
 def _each(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the name and the settings of each codec, and of the codecs within it."""
+    """Yield the name and the settings of each codec, and of the codecs inside it.
+
+    In format 3 the codec of sharded arrays, sharding_indexed, lists the codecs of its chunks and of its index.
+    """
     waiting = list(codecs)
     while waiting:
         one = waiting.pop()

@@ -87,7 +87,11 @@ class RowTerms:
         return X - rest, mean + rest
 
     def _without_constant(self, U: Extended) -> Extended:
-        """Make a basis orthogonal to the constant; rounding adds parts of the constant if confounds nearly depend."""
+        """Make a basis of confounds orthogonal to the constant; return it unchanged without centring.
+
+        If confounds nearly depend on each other, rounding adds parts of the constant to the basis. So these parts are
+        subtracted twice.
+        """
         if not self.center:
             return U
         for _ in range(2):

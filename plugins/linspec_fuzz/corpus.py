@@ -118,7 +118,7 @@ def one_by_one() -> Entry:
 
 
 def narrow_labels(dtype: str = "bool") -> Entry:
-    """Targets in a narrow dtype, for a float64 matrix whose columns fall from 1e3 to 1."""
+    """Targets in a narrow dtype, for a float64 matrix whose columns have standard deviations from 1e3 down to 1."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((600, 20)) * np.geomspace(1e3, 1, 20)
     b = A @ (rng.standard_normal(20) / np.geomspace(1e3, 1, 20)) + rng.standard_normal(600) > 0
@@ -163,7 +163,10 @@ def dependent_columns(dtype: str = "float32") -> Entry:
 
 
 def rank_one_in_float32(kind: str = "ndarray", rows: int = 60, columns: int = 140) -> Entry:
-    """One singular value, and means: products with AᵀA in float32 leave rounding for the other values."""
+    """A float32 matrix that has rank one after its means are subtracted.
+
+    In float32, products with AᵀA give only rounding errors for the second and third singular values.
+    """
     rng = np.random.default_rng(0)
     A = np.outer(rng.standard_normal(rows), rng.standard_normal(columns)) + rng.standard_normal(columns)
     return _case("svd", {"A": Matrix(A.astype(np.float32), kind)}, k=3, center=True)

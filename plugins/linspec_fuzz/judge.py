@@ -53,7 +53,7 @@ FACTS = frozenset({Status.RANK_DEFICIENT, Status.DEGENERATE})
 """Statuses that report a fact about the data and do not question the answer."""
 
 UNFAIR = (NonFiniteData, BrokenPlugin, InvalidDeclaration)
-"""Errors of linspec that do not fit finite data and a registered solver."""
+"""Errors of linspec that must never be raised here, where data are finite and solvers registered."""
 
 SILENT = 10.0
 """An answer is wrong if its error exceeds this multiple of the tolerance, or of the error that the answer claims."""
@@ -71,8 +71,9 @@ CROOKED = 1e-4
 """Largest distance from orthonormality that is allowed to vectors, if the answer claims the tolerance."""
 
 NOTICED = 1e-3
-"""A loss is never right above ten times this value, even if the law explains it. For a very large condition number the
-law explains any loss; a solver that then reports a problem is right to do so."""
+"""Largest loss that the law can excuse in an answer that is right whatever the solver claims (`_Judged.good`). Its loss
+is at most ten times this value, or ten times the tolerance if that is larger. For a very large condition number the law
+would excuse any loss, and a solver that then reports a problem is right to do so."""
 
 MAX_SECONDS = 20.0
 
@@ -91,10 +92,15 @@ class Verdict:
         The fault without figures, for counting.
     status : str
         The status of the solution, or the name of the error.
-    law, loss, residual : float
-        nan if there is no solution.
+    law : float
+        The residual of the solution, computed in extended precision by the law of the problem.
+    loss : float
+        The loss in the value of the problem, relative to the best value (`linspec_fuzz.truth.Findings`).
+    residual : float
+        The residual that the solution reports. `law`, `loss` and `residual` are nan if they are not known, for example
+        without a solution.
     values : tuple of float
-        The true values, if the answer fails.
+        The exact singular values, correlations or eigenvalues, if the verdict is a failure; otherwise empty.
     sharpness : dict
         The ratio of each bound to the truth, by name: at least 1 if the bound holds.
     """
@@ -299,12 +305,20 @@ class _Judged:
 
     @property
     def harmless(self) -> bool:
-        """Whether law and loss are at most ten times the tolerance or the claim."""
+        """Whether the law is at most ten times the tolerance, and the loss at most ten times the tolerance or claim.
+
+        The claim is the larger of the solution's residual and its `loss_estimate`. The larger of the tolerance and the
+        claim limits the loss.
+        """
         return self.law_over <= SILENT and _over(self.loss, max(self.tol, self.claim)) <= SILENT
 
     @property
     def undecided(self) -> bool:
-        """Whether the answer is off by more than is allowed, but rounding explains it."""
+        """Whether the law or the loss exceeds ten times its limit, but rounding of the data explains the excess.
+
+        The limit of the law is the tolerance. That of the loss is the largest of the claim, the loss that the law
+        explains, and the smallest loss that counts. A `harmless` answer is not undecided.
+        """
         return not self.wrong and not self.harmless and not max(self.law_over, self.loss_over) <= SILENT
 
     @property
@@ -315,12 +329,16 @@ class _Judged:
 
     @property
     def rank(self) -> int:
-        """Rank of the reading among those that the answer may fit: 0 is the best fit, 3 the worst."""
+        """How badly the answer fits this reading: 0 right, 1 within ten times its claims, 2 undecided, 3 wrong."""
         return 3 if self.wrong else 2 if self.undecided else 0 if self.right else 1
 
     @property
     def badness(self) -> float:
-        """The larger of law and loss, as multiples of what is allowed beyond rounding of the data."""
+        """The larger of law and loss, as multiples of their limits, and inf for nan.
+
+        If law or loss exceeds its limit, the effect of rounding of the data is subtracted from both before the
+        division.
+        """
         worst = max(self.law_after, self.loss_after)
         return worst if math.isfinite(worst) else math.inf
 

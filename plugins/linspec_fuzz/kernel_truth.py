@@ -108,7 +108,10 @@ class KernelCCATruth(CCATruth):
         return {}
 
     def lies_in_the_spaces(self, solution: Any) -> bool:
-        """Whether the functions are combinations of kernel functions; there is no law for random features."""
+        """Whether the functions of a solution are combinations of kernel functions at rows.
+
+        False for functions of random features. The law is not defined for these functions, and is not computed.
+        """
         return isinstance(solution.x_map.map, KernelMap)
 
     def answer(self, solution: Any) -> dict[str, Any]:

@@ -35,7 +35,7 @@ TARGETS = frozenset({"B", "H"})
 """Matrices that do not determine the precision of the answer."""
 
 UNITS = {"all": "all matrices", "matrix": "a matrix", "column": "a column", "row": "a row"}
-"""Words for the part of the data that is in other units."""
+"""Words for the part of the data that is multiplied by a power of ten, by the value of `Case.units`."""
 
 SLICE_ROWS = 7
 """Number of rows of a slice, for data in slices."""
@@ -237,7 +237,7 @@ def _factored(entries: HostArray) -> Any:
 
 
 def _blocks(entries: HostArray) -> Any:
-    """Return blocks of rows of several heights, in an engine."""
+    """Return a `linspec.sweeps.BlockOperator` that holds blocks of rows, of several heights, in this process."""
     edges = [0, *range(4, len(entries), 2 * SLICE_ROWS), len(entries)]
     return BlockOperator(
         [entries[start:stop].copy() for start, stop in itertools.pairwise(edges) if stop > start]

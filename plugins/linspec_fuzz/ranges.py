@@ -49,7 +49,12 @@ def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
 
 
 def _sizes(case: Case) -> Iterator[tuple[str, float]]:
-    """Yield the decimal exponents of the largest numbers, by name."""
+    """Yield (name, log10 of the largest magnitude) for each matrix, the confounds and each ridge of a case.
+
+    The rows of matrices and confounds are multiplied by the roots of their weights. The root of each ridge is taken.
+    A matrix with a kernel has a further number, twice the logarithm for its entries without weights. A linear or
+    polynomial kernel adds the logarithm for the kernel matrix.
+    """
     roots = None if case.weights is None else np.sqrt(extended(case.weights))
     for name, matrix in case.matrices.items():
         yield name, _exponent(_rows(matrix.entries, roots))

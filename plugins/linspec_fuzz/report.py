@@ -32,7 +32,10 @@ def table(rows: Sequence[Sequence[object]]) -> str:
 
 
 def counts(outcomes: Iterable[Outcome]) -> str:
-    """Return a table of counts by solver and class, sorted by family."""
+    """Return a table with the number of verdicts of each kind (`CLASSES`) for each solver, sorted by family.
+
+    Further columns have the number of solves and their seconds.
+    """
     tally: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     seconds: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:

@@ -58,7 +58,8 @@ GRAIN = 100.0
 """Allowed error, in multiples of eps, of correlations, and of roots of eigenvalues over the norm of the targets."""
 
 CERTAIN = 1e-7
-"""Scales of columns are compared only if the relative rounding of the centred columns is below this."""
+"""The scales that a solution reports are compared with the exact scales only if the relative rounding of the centred
+columns is below this. Large means make this rounding large, and then the solver cannot know the scales."""
 
 FLOAT64 = float(np.finfo(np.float64).eps)
 
@@ -77,7 +78,8 @@ class Findings:
     loss : float
         The relative loss in the value of the problem.
     explained : float
-        The largest loss that the residual explains, if that is not the residual itself.
+        The largest loss that the residual explains, for least squares and SVD. 0 for other problems, where it is the
+        residual itself.
     excess : float
         The relative excess of the returned value over the best one.
     misfit : float
@@ -86,12 +88,13 @@ class Findings:
         The relative loss, or excess, that absolute rounding of the values explains. Small correlations have
         the same absolute accuracy as correlations near 1.
     squared : float
-        The rounding of values that are computed from Gram matrices: eps times the squared condition number,
-        and times the squared size of the means if the columns are centred.
+        The relative rounding of values that are computed from Gram matrices: `GRAIN` eps times the squared condition
+        number, times the squared factor by which subtracting means and confounds shortens a column.
     values : array
         All true values that bounds may refer to.
     notes : mapping
-        The errors of other facts, by name.
+        Other errors, by description: of column means, scales and the total of squares, and the fraction of
+        coefficients outside the span of the rows.
     """
 
     law: float
@@ -243,7 +246,11 @@ class Truth(ABC):
 
     @abstractmethod
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        """Return the readings of the data; if the views of a reading are given, only the reading with their cuts."""
+        """Return the readings of the data: factorisations that cut off small singular values at different ranks.
+
+        If `views` is None, there is a reading for each rank that may be right. Otherwise `views` are the `_views` of an
+        earlier reading, and the only reading has their ranks, unless there is a ridge.
+        """
 
     @abstractmethod
     def _best(self, reading: Any) -> dict[str, Extended]:
@@ -255,7 +262,7 @@ class Truth(ABC):
 
     @abstractmethod
     def _views(self, reading: Any) -> Any:
-        """Return the views of a reading, which determine its cuts."""
+        """Return the factorised matrices (`TrueView`) of a reading, whose numerical ranks `_read` can use again."""
 
     def findings(self, solution: Any) -> list[Findings]:
         """Return the errors of a solution by each reading."""
@@ -434,7 +441,11 @@ class LeastSquaresTruth(Truth):
 
     @staticmethod
     def _outside(x: Extended, view: TrueView) -> float:
-        """Return the fraction of x outside the span of the rows; 0 if that is the whole space, or uncertain."""
+        """Return the length of the part of x outside the span of the rows, relative to x, for the worst column of x.
+
+        0 if the rows span the whole space. Also 0 if the columns were divided by different scales before the
+        factorisation, because the view then has the span of the scaled rows only.
+        """
         if view.rank == len(x) or not np.all(view.d == view.d[0]):
             return 0.0
         inside = view.V @ (view.V.T @ x)

@@ -45,10 +45,17 @@ CUT = 1e-13
 
 
 LEAST_SHARE = 1e-16
-"""Least ratio of a residual's bound to its estimate; solvers multiply later estimates by this ratio."""
+"""Lower limit of the factor by which solvers multiply their estimates of a residual.
+
+The factor is the ratio of the bound of the last residual, which `Nystrom.norms` or `norms_alone` computes, to its
+estimate. A factor of 0 would make all later estimates 0."""
 
 TOLERATED = 10.0
-"""Multiple of the residual, or of the tolerance, above which a loss is reported."""
+"""Factor by which a loss must exceed the residual, or the tolerance, to be reported.
+
+The estimated relative loss in the sum of the correlations is reported if it exceeds the tolerance and this multiple of
+the residual. Functions below the rounding of the kernel are reported if their correlations may exceed this multiple of
+the tolerance, relative to the sum of the correlations."""
 
 ROUNDING = 4.0
 """Rounding of the values of a function: this multiple of unit roundoff times the trace of the kernel matrix."""
@@ -63,7 +70,8 @@ class JudgedFunctions:
     weights : array of shape (m, b)
         Coefficients that are returned, one for each feature, landmark or row.
     dual : array of shape (n, b) or None
-        Coefficients of all rows, centred.
+        Coefficients of the kernel functions of all n rows, centred; 0 before centring except at the landmarks. None for
+        functions made of the features of a feature map, which have no such coefficients.
     values : array of shape (n, b)
         Values at the rows, centred: K a.
     mean : numpy.ndarray of shape (b,)
@@ -167,13 +175,14 @@ class Carried:
     overlaps: HostArray
 
     def rise(self, squares: HostArray) -> float:
-        """Estimate how much the sum of the first k correlations rises when the spans grow by the residuals.
+        """Estimate how much the sum of the first k correlations rises when the solver's spans grow by the residuals.
 
-        Let Θ be the diagonal matrix of the m correlations, and E an orthonormal basis of the residuals: R = E G^(1/2)
-        with G = RᵀR/2. In the basis of the pairs and of E the correlations are the eigenvalues of
-        [[Θ, G^(1/2)], [G^(1/2), M]], since the residuals of Ritz pairs are orthogonal to the carried spans. M is taken
-        to be the least carried correlation times I. `squares` are the exact squared lengths of the residuals of the
-        first k pairs.
+        Let Θ be the diagonal matrix of the m correlations, and G half the Gram matrix of the residuals of the m pairs.
+        In a basis of the pairs and of their residuals, the correlations are the eigenvalues of
+        [[Θ, G^(1/2)], [G^(1/2), M]], since the residuals of Ritz pairs are orthogonal to the spans. M is taken to be
+        the least of the m correlations times I. The diagonal of G has the argument `squares`, the recomputed squared
+        lengths of the residuals of the first k pairs, and for later pairs the attribute `squares`. Other entries of G
+        follow from these lengths and from the cosines of the residuals, which `overlaps` yields.
         """
         k, m = len(squares), len(self.correlations)
         lengths = np.sqrt(np.concatenate([squares, self.squares[k:]]) / 2)
@@ -187,7 +196,13 @@ class Carried:
 
 
 def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusion:
-    """Add an estimate of the loss to a conclusion, computed from residuals and from the pairs that are not returned."""
+    """Return a conclusion with an estimate of the loss: the missing part of the sum of the exact correlations.
+
+    The estimate is `Carried.rise` over the sum of the returned correlations. If it exceeds the tolerance and
+    `TOLERATED` times the residual, although the residual meets the tolerance, a finding is added. The conclusion is
+    returned unchanged if the sum of the correlations is 0, if residuals are not finite, or if `carried` has fewer pairs
+    than the conclusion.
+    """
     rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
     total = float(rho.sum())
     if not total > 0 or not np.isfinite(squares).all() or len(rho) > len(carried.correlations):
@@ -252,7 +267,11 @@ def functions(
 
 
 def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
-    """Mask of functions above rounding: |K a| exceeds the rounding of K a, the squared length the one of r aᵀK a."""
+    """Mask of the functions that are above rounding; True for all functions of features.
+
+    With the rounding w |a| of K a (w is `least_value`), both conditions must hold: |K a| exceeds w |a|, and the squared
+    length |K a|² + r aᵀK a is at least r w |a|², the rounding of r aᵀK a.
+    """
     if f.dual is None:
         return np.ones(len(f.squares), dtype=bool)
     dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)
@@ -262,7 +281,10 @@ def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> Ho
 
 
 def _largest(w: float, ridge: float) -> float:
-    """The largest correlation of a function with eigenvalues up to w."""
+    """Upper bound √(w/(w + r)) of a correlation, for functions of one view in a subspace of its space.
+
+    The subspace is spanned by the eigenvectors of the kernel matrix with eigenvalues up to w; r is the ridge.
+    """
     return math.sqrt(w / (w + ridge))
 
 

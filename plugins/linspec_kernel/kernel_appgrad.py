@@ -159,8 +159,9 @@ class DualView:
     def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
         """Take a gradient step towards `target`, the values of the other view's functions.
 
-        The same product multiplies `beside`, a block of residuals. The second result is the sum of `norms_alone` over
-        the columns of `beside`.
+        `beside` is a block of residuals a, which the product of the kernel matrix with the new coefficients multiplies
+        too. The second result is an upper bound of Σ aᵀK(K + r)⁻¹a over the columns of `beside`, the sum of
+        `linspec_kernel.nystrom.norms_alone`.
         """
         home, width = self.op.home, int(now.tilde.shape[1])
         gradient = now.tilde_values + self.ridge * now.tilde - target

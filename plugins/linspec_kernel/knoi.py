@@ -228,7 +228,11 @@ class FeatureView:
         return found
 
     def share(self, gap: Array) -> float:
-        """Contribution of one view to the misfit: half of ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² for each row and function."""
+        """Return the contribution of one view to the misfit, ‖gap‖²_F / 2bk, for the b x k matrix `gap`.
+
+        `gap` is the transpose of Uᵀφ − Cv^(-1/2) Vᵀψ for b rows and k functions. The misfit of a minibatch, which the
+        run reports, is the mean over both views of ‖gap‖²_F / bk.
+        """
         return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
 
     def moved(self, side: Side, batch: Batch, gap: Array, C: HostArray) -> Side:

@@ -17,7 +17,15 @@ from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
 
 
 class Costs(NamedTuple):
-    """The passes of a product, and those before the first one."""
+    """Numbers of passes over the data.
+
+    Attributes
+    ----------
+    sweep : float
+        Passes of each product.
+    setup : float
+        Passes that are needed once, before the first product.
+    """
 
     sweep: float
     setup: float
@@ -59,12 +67,15 @@ class KernelMoments:
 
     @property
     def cost(self) -> Costs:
-        """Passes of a product, and before the first one: 1 that reads the rows of both views, 0 once they are held."""
+        """Passes of each product (`sweep`, 1), and passes needed before the first product (`setup`).
+
+        `setup` is 1, for reading the rows, until the rows of both views are in memory; then it is 0.
+        """
         return Costs(sweep=1.0, setup=0.0 if all(op.is_read for op in self.views) else 1.0)
 
     @property
     def bookkeeping(self) -> KernelBooks:
-        """The books that a run keeps."""
+        """Object by which a run saves the kernels in a checkpoint, restores them, and identifies the rows."""
         return KernelBooks(self._problem, self)
 
     @property
@@ -73,7 +84,10 @@ class KernelMoments:
         return self.x, self.y
 
     def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
-        """Read the rows of both views and return kernels with scales, from `kernels` or else from the rows."""
+        """Read the rows of both views, complete the kernels, and return them with all parameters as numbers.
+
+        A scale that the problem does not give is taken from `kernels`. By default it is computed from the rows.
+        """
         for op, kernel in zip(self.views, kernels or (), strict=False):
             if not op.kernel.is_resolved:
                 op.kernel = kernel
@@ -117,7 +131,7 @@ class KernelMoments:
 
 
 class KernelBooks:
-    """The books of kernel moments, which a run keeps.
+    """Interface between a run and its kernel moments, for checkpoints and for the identity of the data.
 
     Parameters
     ----------
@@ -196,5 +210,5 @@ def _numbers(kernel: Kernel) -> dict[str, Any]:
 
 
 def rounded_up(passes: float) -> float:
-    """Round passes up to three digits, enough for a message that names them."""
+    """Round a number of passes upwards to three decimal places, which are enough for messages."""
     return math.ceil(passes * 1000) / 1000

@@ -42,7 +42,11 @@ CLEAR = 100.0
 factor."""
 
 DEPENDENT = 1e-13
-"""A direction is dropped if its eigenvalue is below this fraction of the largest eigenvalue of the scaled matrix."""
+"""Relative eigenvalue up to which a direction is not used for the bound of a norm.
+
+The matrix is Wᵀ(K + r)W for columns of W of length 1. Eigenvectors with eigenvalues up to this fraction of the largest
+are dropped. A column of W is dropped if elimination of the landmarks' unit vectors leaves no more than this fraction
+of its diagonal entry."""
 
 
 def default_landmarks(n: int) -> int:
@@ -110,11 +114,13 @@ class Nystrom:
         self.shift = self._beside(rng, probed) if shift is None else shift
 
     def _beside(self, rng: np.random.Generator | None, probed: int) -> float:
-        """Estimate of |K − LLᵀ| from a block of it.
+        """Estimate |K − LLᵀ| from the block of K − LLᵀ in q rows and columns that are drawn.
 
-        The largest eigenvalue of a block of q rows is q/n times that of all n rows, if it is far above the mean of the
-        diagonal. Otherwise it is biased upwards, as the largest eigenvalue of a sample covariance is (Marchenko &
-        Pastur 1967).
+        For the largest eigenvalue λ of the block and the mean d of its diagonal, the estimate is
+        (√λ − √d)² n/q + d. If λ is far above d, this is about λ n/q, because λ is then about q/n times the largest
+        eigenvalue of the whole matrix. Otherwise λ is biased upwards, as the largest eigenvalue of a sample covariance
+        is (Marchenko & Pastur 1967), and the estimate corrects this. The result is λ if all rows are drawn, and 0 if
+        all rows are landmarks.
         """
         n = self.op.shape[0]
         if len(self.numbers) == n:
@@ -143,7 +149,11 @@ class Nystrom:
         return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
 
     def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
-        """Upper bound of rᵀK(K + r)⁻¹r for each column of R, from the span of R, Z and the landmarks' unit vectors."""
+        """Return an upper bound of aᵀK(K + r I)⁻¹a, a squared norm, for each column a of R, with the ridge r.
+
+        The bound is that of the span of R, Z and the landmarks' unit vectors (see the module). Z is any block, usually
+        the preconditioned residuals; KR and KZ are the products of K with R and Z.
+        """
         W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
         lengths = self.home.column_norms(W)
         scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -179,7 +189,10 @@ class Nystrom:
         return np.asarray((G + G.T) / 2 + self.ridge * np.eye(len(G)))
 
     def squares(self, R: Array) -> HostArray:
-        """Estimate of rᵀK(K + r)⁻¹r for each column of R by LLᵀ and the shift, without a product with K."""
+        """Estimate aᵀK(K + r I)⁻¹a for each column a of R, with the ridge r, by LLᵀ + d I in place of K.
+
+        No product with K is made.
+        """
         t = self.home.column_norms(R) ** 2
         return quotients(t, np.sum(self._adjoint(R) ** 2, axis=0) + self.shift * t, self.ridge)
 

@@ -44,13 +44,19 @@ CUT = {"float64": 1e-8, "float32": 1e-5}
 """A direction is dropped if orthogonalization leaves less than this share of its squared length, by dtype of tiles."""
 
 CLEAR = 100.0
-"""Factor by which a direction must exceed the rounding of its values, taken to be eps · trace(K)/√n."""
+"""Multiple of rounding up to which a new direction is dropped.
+
+The length of a direction z in the metric K(K + r) is compared with this multiple of the rounding of K z, which is
+taken to be eps · trace(K) |z|/√n. (The larger estimate of `ROUNDING` decides whether K z is only rounding.)"""
 
 ROUNDING = 30.0
 """Rounding of the values of a function: this multiple of unit roundoff times the trace of K."""
 
 ACTIVE = 1e-3
-"""A pair adds no directions once its residual is below this share of what the tolerance allows each pair."""
+"""Share of the tolerated residual below which a pair adds no new directions.
+
+The squared residual that is tolerated for each of k pairs is the tolerance times the sum of the k correlations, over
+k."""
 
 PATIENCE = 25
 """The run ends as stagnated after this many iterations without a lower residual; a restart needs fewer to recover."""
@@ -221,7 +227,12 @@ def grown(
     blocks: Sequence[Array],
     gaps: Sequence[Array],
 ) -> tuple[list[Basis], float]:
-    """Extend both bases by new blocks; also return the sum of the squared norms of the residuals `gaps`."""
+    """Extend the bases of both views by new blocks, and compute squared norms of the residuals `gaps`.
+
+    The second result is the sum over both views of `Nystrom.norms`, the upper bounds by which the certificate judges
+    residuals. They are computed here because the products of K with `blocks` and `gaps` are one pass. These products
+    also correct the shifts of the preconditioners `near`.
+    """
     found, squares = [], 0.0
     for space, one, basis, Z, gap in zip(spaces, near, bases, blocks, gaps, strict=True):
         larger, Z, KZ, KR = space.add(basis, Z, gap)
@@ -260,7 +271,11 @@ def smoothed(
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
-    """First blocks of both views: pairs of a CCA of the features L, once by landmarks and once by all rows."""
+    """Return the first blocks of both views: dual coefficients of the pairs of a CCA of the features L.
+
+    Each pair is in a block twice. In one column its coefficients are nonzero at the landmarks only. In another one they
+    are (z_y/ρ − z_x)/r in the block of X, at all rows, with the values z of the pair's functions.
+    """
     x, y = near
     C = np.zeros((len(x.w), len(y.w)))
     n = x.op.shape[0]
@@ -338,7 +353,11 @@ class Space:
         return G
 
     def _lengths(self, Z: Array, KZ: Array) -> HostArray:
-        """Squared lengths of columns, infinite for columns whose values are rounding of a product."""
+        """Squared lengths of the columns z of a block in the metric K(K + r), or infinity if K z is only rounding.
+
+        `_whitened` divides by the lengths, so it drops columns of infinite length. K z counts as rounding if |K z| is
+        at most the rounding of a product with K: `ROUNDING` times eps times trace(K) |z|.
+        """
         squares = np.maximum(np.diagonal(self._gram(Z, KZ)), 0.0)
         noise = ROUNDING * float(np.finfo(self.op.tile_dtype).eps) * self.trace * self.home.column_norms(Z)
         found: HostArray = np.where(self.home.column_norms(KZ) > noise, squares, np.inf)

@@ -23,9 +23,10 @@ from linspec_kernel.solution import KernelCCASolution
 class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
     """The k leading canonical pairs of functions of two views, in the spaces of two kernels.
 
-    This is `linspec.CCA` of the features of the kernels, with a ridge: with linear kernels, or with features written
-    down, the answers are the same. With K the kernel matrix of a view, centred, and f = Σ aᵢ k(·, xᵢ): maximise
-    aᵀKx Ky b for aᵀKx (Kx + ridge) a = 1 and bᵀKy (Ky + ridge) b = 1.
+    This is `linspec.CCA` of the features of the kernels. `linspec.CCA` with the same ridge has the same answer if the
+    kernels are linear, or if the features of the kernels are computed and passed to it in place of X and Y. With K the
+    kernel matrix of a view, centred, and f = Σ aᵢ k(·, xᵢ): maximise aᵀKx Ky b for aᵀKx (Kx + ridge) a = 1 and
+    bᵀKy (Ky + ridge) b = 1.
 
     Parameters
     ----------
@@ -47,9 +48,10 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
 
     Notes
     -----
-    Residual: an upper bound of Σ‖ϱᵢ‖² / Σρᵢ, where ϱᵢ is the residual of the equations of pair i in the space of
-    features, measured in the norm of the inverse of the metric. `linspec_kernel.certificate` explains the bound. At
-    ridge 0, functions of kernels of full rank take any values at the rows, and every correlation is 1.
+    Residual: an upper bound of Σ‖ϱᵢ‖² / Σρᵢ. ρᵢ is the canonical correlation of pair i. ϱᵢ is the error of pair i in
+    the equations of CCA in the space of features, measured in the norm of the inverse of the metric.
+    `linspec_kernel.certificate` explains the bound. A ridge is needed: if a kernel matrix has full rank, there is a
+    function for any values at the rows, so without a ridge every correlation is 1.
 
     Examples
     --------
@@ -101,7 +103,10 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
 
     @property
     def limits(self) -> dict[str, int]:
-        """The largest k by its reason: n − 1 pairs of centred functions, otherwise n."""
+        """Largest k as the value of a dict with one entry, whose key names the reason of the limit.
+
+        It is n − 1 for centred functions of n rows, otherwise n.
+        """
         n = min(self.X.shape[0], self.Y.shape[0])
         return {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
 
@@ -142,8 +147,9 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
     ) -> Conclusion:
         """Scale the functions to unit length, rotate them to canonical pairs, and compute their residual.
 
-        `kernels` are those of `moments.settle`, for moments that were not settled by the run. `carried` are all
-        pairs within the spans of the solver, with which the loss is estimated.
+        `kernels` are the kernels that `moments.settle` returned to the solver. They are needed if a kernel in `moments`
+        still has a scale that is to be computed from the rows. `carried` are all pairs within the spans of the solver:
+        if they are given, the missing part of the sum of the exact correlations is estimated (`with_loss`).
         """
         if kernels is not None:
             moments.settle(None, kernels)

@@ -51,13 +51,15 @@ class KernelCCASolution(TwoViewSolution, saved_types=(Fitted, FeatureMap, Points
     x_map, y_map : Fitted
         Maps from rows to the features that the weights multiply; `kernel_x` and `kernel_y` are their kernels.
     residuals : numpy.ndarray of shape (k,)
-        The contribution of each pair to the residual, times the sum of the correlations; nan if there is no law.
+        The contribution of each pair to the residual, times the sum of the correlations. They are nan for
+        functions made of random features, which do not lie in the spaces of the kernels and so have no residual.
     bounds : numpy.ndarray of shape (k,) or None
         For each correlation, a distance within which there is an exact correlation. None for functions that are not
         made of kernel functions.
     loss_estimate : float or None
-        Estimate of the missing part of the sum of the exact correlations, relative to this sum: the rise of the sum if
-        the pairs that the iteration carries were extended by their residuals. None if a solver carries no pairs.
+        Estimate of the missing part of the sum of the exact correlations, relative to the sum of the returned ones. An
+        iteration works on more functions than it returns. The estimate is the rise of the sum if the residuals of all
+        pairs of these functions were added to the functions. None if the solver passes no such pairs to the problem.
     """
 
     x_weights: Array = field(leading=True, shape="m k")

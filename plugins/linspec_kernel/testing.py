@@ -148,7 +148,12 @@ class KernelOracle:
         return a, b, as_host(solution.correlations)
 
     def law(self, solution: Any) -> Law:
-        """Residual ΣRᵀK(K + r)⁻¹R / Σρ; a claimed one is valid up to Σ ts/(s + rt) / Σρ, or Σt / Σρ with landmarks."""
+        """Compute the least and the largest residual that a solution may report.
+
+        R is the residual vector of a pair in one view at the rows, ρ the correlation of the pair and r the ridge. The
+        least residual is the exact one, ΣRᵀK(K + r)⁻¹R / Σρ, over pairs and views. The largest is Σ ts/(s + rt) / Σρ
+        with t = RᵀR and s = RᵀKR, or Σt / Σρ for functions of landmarks.
+        """
         if not isinstance(solution.x_map.map, KernelMap):
             return KernelLaw(math.nan, 0.0, available=False)
         a, b, rho = self._pairs(solution)
@@ -245,7 +250,8 @@ def planted_kernels(
 ) -> Case:
     """Precomputed kernel matrices U diag(w) Uᵀ whose eigenvectors have known inner products.
 
-    With P = diag(w/(w + r)) in these bases, the canonical correlations are ρᵢ w/(w + r), equal w for both views.
+    ``correlations[i]`` is the inner product ρᵢ of eigenvector i of X and eigenvector i of Y. Both kernel matrices have
+    the same eigenvalues wᵢ. With the ridge r, the canonical correlations are ρᵢ wᵢ/(wᵢ + r).
     """
     rng = np.random.default_rng([7, n])
     m = len(correlations)

@@ -145,7 +145,12 @@ def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostA
 def above_rounding(
     turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray
 ) -> tuple[list[HostArray], HostArray]:
-    """Remove directions in which all residuals τ · `carried` are rounding from τ and from `turns`, the factors of Q."""
+    """Remove directions of Q in which no residual is above rounding; Q is given by its factors `turns`.
+
+    `carried` has G D⁻¹z of each ridge, so the new residuals are Q τ · `carried`. `weights` has, for each right-hand
+    side, the reciprocal of the largest norm of a residual that is only rounding. The remaining factors and τ are
+    returned.
+    """
     weighted = tau @ np.hstack(carried) * np.tile(weights, len(carried))
     left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
     if (sizes > 1).all():

@@ -38,11 +38,11 @@ class RowIterate(Iterate):
     system : System
         The system for z.
     residual : float
-        The residual of x = Aᵀz; 1 before the first step, unless B = 0.
+        The residual of Aᵀz for the attribute `z`. Before the first step it is 1, or 0 if B = 0.
     point : Blocks
-        The point of the iteration for z.
+        The point of the iteration for z after the last step; its `x` is the newest z.
     z : array of shape (n, all columns)
-        z before the last step.
+        The z before the last step.
     KP : array of shape (n, k), optional
         K P, the product of the last step.
     AtB : array of shape (p, m), optional
@@ -52,7 +52,7 @@ class RowIterate(Iterate):
     norm : float
         A lower bound of the norm of AᵀA.
     x : array of shape (p, all columns), optional
-        Aᵀz, if its residual is within the tolerance.
+        Aᵀz for the attribute `z`; None as long as `residual` exceeds the tolerance.
     """
 
     A: InitVar[LinearOperator]
@@ -72,7 +72,7 @@ class RowIterate(Iterate):
         self._A = A
 
     def weights(self) -> Mapping[str, Any]:
-        """x = Aᵀz of the last step, by a product that is not counted."""
+        """x = Aᵀz for the newest z, that of `point`; the product does not count as a sweep of the run."""
         return {"x": uncounted(self._A)[0].rmatmat(self.point.x)}
 
     def answer(self) -> Mapping[str, Any]:

@@ -357,7 +357,11 @@ class Stacked:
         return Long(self.data.chosen(u.W, columns), below, roots, lengths)
 
     def units(self, V: Array, u: Long) -> Array:
-        """Map V to the variables of the gradient of x: z in the span of N⁻ᵀ with Nᵀ z = V."""
+        """Map V from the variables of the preconditioner to those of gradients with respect to x.
+
+        The result is z with Nᵀ z = V, by `RightPreconditioner.undone`; V itself if there is no preconditioner. The
+        columns of V belong to the long vectors `u`.
+        """
         N = self._of(u)
         return V if N is None else N.undone(V)
 
@@ -371,7 +375,10 @@ class Stacked:
 
 
 def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
-    """The matrix of the moments of one view, counted on their ledger; an operator is returned unchanged."""
+    """The matrix of the first view of `Moments`, or A itself if A is an operator.
+
+    Products with the matrix of moments count as sweeps of these moments.
+    """
     return A.matrix(0) if isinstance(A, Moments) else A
 
 

@@ -32,9 +32,11 @@ class LSQRIterate(Iterate):
     x, w : array of shape (k, live pairs)
         The correction of the start and its direction, in the variables of the preconditioner if there is one.
     v : array of shape (k, columns)
+        The last right vector of the bidiagonalisation.
     u : Long
-        βu of each column.
+        βu of each column, for the last left vector u.
     alpha, beta : numpy.ndarray of shape (columns,)
+        The last entries α and β of the bidiagonal matrix.
     shift : array of shape (columns,)
         α/β.
     live : numpy.ndarray of int, shape (live pairs,)
@@ -52,8 +54,9 @@ class LSQRIterate(Iterate):
     sizes : numpy.ndarray of shape (pairs,)
         ‖[b − A x; −√r x]‖ at the start.
     inverse_squares : numpy.ndarray of shape (pairs,)
-        ‖R⁻¹‖² of the triangles so far (Frobenius norm), without a preconditioner. The reciprocals of the eigenvalues
-        seen so far do not exceed it.
+        ‖R⁻¹‖² (Frobenius norm), without a preconditioner; 0 with one. R is the upper bidiagonal matrix with the ρ of
+        all steps so far on the diagonal and the θ above the diagonal. RᵀR is AᵀA + rI projected on the space of these
+        steps, and no eigenvalue of RᵀR is below 1/‖R⁻¹‖².
     inverse_squares_before : numpy.ndarray of shape (pairs,)
         The largest value of `inverse_squares` before the iteration last began again.
     norm : float
@@ -105,7 +108,7 @@ class LSQRIterate(Iterate):
         return Y if self.x0 is None else self.x0 + Y
 
     def weights(self) -> dict[str, Any]:
-        """The iterates."""
+        """All iterates, as the field "x" of a solution."""
         return {"x": self.solution()}
 
     @property
@@ -115,7 +118,11 @@ class LSQRIterate(Iterate):
         return found
 
     def answer(self) -> dict[str, Any]:
-        """The iterates, and 1/‖R⁻¹‖², a lower bound of the eigenvalues of AᵀA + rI seen so far."""
+        """All iterates "x", and "least" = 1/‖R⁻¹‖² for each pair; see `inverse_squares`.
+
+        It is a lower bound of the eigenvalues of the projected matrix RᵀR, and not of all eigenvalues of AᵀA + rI. It
+        is infinite before the first step and with a preconditioner.
+        """
         most = self.most_inverse_squares
         return {
             "x": self.solution(),
@@ -144,7 +151,7 @@ class LSQRIterate(Iterate):
 
 
 def owned(V: Array, owner: HostArray, home: Home) -> Array:
-    """Return the columns of V in the order of `owner`, which has a column number for each pair; V itself if equal."""
+    """Return the columns of V with the indices `owner`, one for each pair; V itself if `owner` has all in order."""
     return V if np.array_equal(owner, np.arange(V.shape[1])) else taken([V], owner, home)[0]
 
 

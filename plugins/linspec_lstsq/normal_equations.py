@@ -308,7 +308,10 @@ class NormalIterate(Iterate):
         return {"x": self.point.x}
 
     def answer(self) -> Mapping[str, Any]:
-        """The iterates and, if there is a spectrum, for each column a bound of the least eigenvalue of AᵀA + rI."""
+        """The iterates "x" and, if there is a spectrum, "least" for each column.
+
+        It is an upper bound of the least eigenvalue of AᵀA + rI: the least Rayleigh quotient of AᵀA so far, plus r.
+        """
         if self.spectrum is None:
             return self.weights()
         ridges = np.repeat(self.system.ridges, self.system.AtB.shape[1])
@@ -347,8 +350,11 @@ def iterates(
 ) -> Iterator[NormalIterate]:
     """Yield the iterates of kernels that solve a system or its parts, or that continue from a state.
 
-    Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a product
-    checks whether the tolerance is met. If it is not, the kernels begin anew at their iterate, as long as that helps.
+    Kernels update their gradients, and rounding makes these drift from the gradients of the iterates. If an updated
+    gradient meets the tolerance, but the drift may exceed a tenth of the tolerance, a product computes the gradient,
+    and the kernels begin anew at their iterate. If products cost no sweep, the first gradient that meets the tolerance
+    is computed in any case. If the computed residual is above the tolerance and above half of the
+    residual computed last, the run ends as STAGNATED.
     """
     cost, new = moments.view(0).cost.sweep, state is None
     if state is None:

@@ -66,9 +66,10 @@ class Outlook:
     """The expected number of iterations with and without a preconditioner.
 
     The estimate is √κ times `digits` = ln(2/tol)/2. κ is the ratio of the largest eigenvalue that the preconditioner
-    leaves to a typical small one. The latter is the mean of the eigenvalues outside the sketch; or, if less, the last
-    one in the sketch, reduced twice by the factor of the last doubling. A single large eigenvalue costs at most a few
-    iterations, shared among the right-hand sides.
+    leaves to a typical small one. The typical small eigenvalue is the lesser of two numbers. The first is the mean of
+    the eigenvalues outside the sketch. The second is λ q²: λ is the smallest eigenvalue in the sketch, and q is the
+    ratio of λ to the eigenvalue in the middle of the sketch, by which another doubling is expected to reduce λ.
+    A single large eigenvalue costs at most a few iterations, shared among the right-hand sides.
     """
 
     size: int

@@ -131,7 +131,19 @@ def _eigenvectors(F: Array, home: Home) -> tuple[Array, HostArray]:
 
 @dataclass(frozen=True)
 class NystromPreconditioner:
-    """H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH."""
+    """H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH, where M = AᵀA + rI.
+
+    If the sketch scales columns, D is the diagonal of M, and P preconditions D^(-1/2) M D^(-1/2); otherwise D = I.
+
+    Parameters
+    ----------
+    U : array of shape (p, l)
+        Eigenvectors in P; no columns if the iteration is cheaper without P.
+    shrink : array of shape (l, 1)
+        The factors by which P^(-1/2) multiplies components along U.
+    roots : array of shape (p, 1), or None
+        The diagonal of D^(1/2); None if D = I.
+    """
 
     U: Array
     shrink: Array

@@ -52,8 +52,8 @@ LONGEST = 200
 """Largest number of iterations after the tolerance is met; the limit holds before and again after the refinement."""
 
 EXPECTED_SWEEPS, THIN = 60, 4
-"""For the estimate of costs: sweeps of a typical solve, and the number of columns below which a product, limited by
-memory bandwidth, is not faster."""
+"""For the estimate of costs: the number of sweeps of a typical solve; and the number of columns up to which products
+take the same time, because memory bandwidth limits them."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,11 +103,19 @@ class StepLengths:
         return reach
 
     def adapted(self, grew: HostArray, lengths: HostArray) -> StepLengths:
-        """Return the step lengths of the next epoch, from the best point of each column along its displacement.
+        """Return a copy with the steps of the next epoch.
 
-        If this point comes before the end of the displacement, variance limited the column; if it comes after, the
-        steps were short. A step that the user gave changes only if the objective grew: to at most the step from the
-        data.
+        Steps from the data, with the snapshot "best", are multiplied by `lengths`, limited to factors from 1/2 to 2,
+        and become at most the safe step. If the user has given the step, or with the snapshot "last", the steps of
+        columns in `grew` are halved and become at most the safe step, and all other steps stay.
+
+        Parameters
+        ----------
+        grew : numpy.ndarray of bool, shape (k,)
+            Whether the objective of a column would have grown over the epoch.
+        lengths : numpy.ndarray of shape (k,)
+            The point of least objective on the line of a column's displacement, as a multiple of the displacement.
+            Below 1, variance has limited the column; above 1, its steps were short.
         """
         steps, diverged = self.steps, self.diverged or bool(grew.any())
         if self.given is None and self.snapshot == "best":

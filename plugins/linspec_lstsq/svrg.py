@@ -295,6 +295,10 @@ class PreparedSVRG(LeastSquaresState):
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:
-    """Matrix behind the moments of one view, as the run counts it."""
+    """Return the matrix of the moments of one view, such that products with it count as sweeps of the run.
+
+    It is the matrix of the run's problem that has the same data. If the problem has none, for example because the
+    moments are centred, the matrix from `Moments.matrix` is returned.
+    """
     A = moments.matrix(0)
     return next((M for M in run.problem.matrices.values() if uncounted(M)[0] is uncounted(A)[0]), A)

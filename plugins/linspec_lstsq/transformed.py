@@ -68,7 +68,7 @@ class Transformed(Point):
 
     @property
     def growth(self) -> float:
-        """Growth of the transform."""
+        """Factor by which rounding of a gradient may grow on the way to the old variables: see `Transform.growth`."""
         return float(self._transform.growth)
 
 

@@ -73,7 +73,8 @@ class CholeskyQR(Normalizer):
         Returns
         -------
         Q : array, shape (p, r)
-            Q = V T with QᵀMQ = I.
+            Q = V T with QᵀMQ = I. r is the numerical rank of V: combinations of columns that are only rounding are
+            dropped (see step 3 and the rank cut at the top of this module).
         T : ndarray, shape (k, r)
             On the host, float64; upper triangular with positive diagonal if Cholesky steps sufficed.
 
@@ -153,10 +154,12 @@ def _shifted_step(C: HostArray) -> _Step:
 
 
 def _finish(root: HostArray, *, cut: bool) -> tuple[HostArray, HostArray]:
-    """Return W and T with (basis) W = V T, given V = (basis) root, where W rotates the basis.
+    """Return W and T with B W = V T, for a block V = B root with unit columns and its orthonormal basis B.
 
-    V is in the units of its columns. T is upper triangular, unless there are directions that may be only rounding of
-    V's entries. Such directions are dropped, and the columns are in the order of decreasing singular values of V.
+    B W is the final basis; W has orthonormal columns. T is upper triangular if no direction is dropped. If `cut` is
+    set, directions are dropped that may be only rounding of V's entries: those with singular values of `root` up to
+    2√k eps for k columns. If directions are dropped, the columns of B W and T are in the order of decreasing singular
+    values.
     """
     wide = root.shape[0] < root.shape[1]  # columns that became exactly zero are already dropped
     if cut or wide:

@@ -47,7 +47,9 @@ class QR(Normalizer):
         Returns
         -------
         Q : array, shape (p, r)
-            Q = V T with QᵀMQ = I.
+            Q = V T with QᵀMQ = I. r is the numerical rank of V: with columns scaled to unit length, directions with
+            singular values up to 3√k ε are dropped, for the ε of the dtype of V. With a metric, directions in which
+            QᵀMQ is only rounding are dropped too.
         T : ndarray, shape (k, r)
             On the host, float64; upper triangular if r = k and M = I.
 

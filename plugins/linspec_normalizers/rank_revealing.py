@@ -131,7 +131,11 @@ class Block:
 
     @classmethod
     def of(cls, V: Array, MV: Array | None = None) -> Block:
-        """Make the block of V, after a check."""
+        """Make the block with Q = V, MQ = MV and T = I.
+
+        InvalidProblem is raised if V or MV is not two-dimensional or if their shapes differ. UnsupportedData is raised
+        if a dtype is neither float32 nor float64. The entries are not checked.
+        """
         _check("V", V)
         if MV is not None:
             _check("MV", MV)
@@ -164,7 +168,7 @@ class Block:
     def times(self, step: HostArray, T: HostArray | None = None) -> Block:
         """Multiply the block by `step` from the right. If this block is owned, its memory may be overwritten.
 
-        `T`, if given, replaces the product of T and `step`.
+        The new block has the argument `T` as its T, or by default the T of this block times `step`.
         """
         there = Home.of(self.Q).blocks.place(step)
         MQ = None if self.MQ is None else product(self.MQ, there, reuse=self.owned)

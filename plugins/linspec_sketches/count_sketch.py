@@ -41,8 +41,8 @@ class CountSketch(TestMatrix):
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse, drawn again at every use. Unless there are many more rows than columns, some columns have no
-            entry.
+            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
+            Unless there are many more rows than columns, some columns have no entry.
         """
         share = 1.0 / max(columns, 1)
         return SeededSketch(rows, columns, rng, _tile, width=columns, density=share)

@@ -39,7 +39,8 @@ class Gaussian(TestMatrix):
         Returns
         -------
         Sketch, shape (rows, columns)
-            Drawn again at every use. The mean square of a column's norm is the number of rows.
+            The entries are not stored: every use draws them again from the seed, so they are always the same. The mean
+            square of a column's norm is the number of rows.
         """
         return SeededSketch(rows, columns, rng, _normal)
 

@@ -45,7 +45,7 @@ class SparseSign(TestMatrix):
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse, drawn again at every use.
+            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
         """
         count = min(self.nonzeros, columns)
         share = count / max(columns, 1)

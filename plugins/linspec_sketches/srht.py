@@ -48,9 +48,11 @@ class SRHT(TestMatrix):
         Returns
         -------
         Sketch, shape (rows, columns)
-            It holds a sign for each row and a number for each column. Rows are padded with zeros, in effect, to a
-            power of two that is not below the number of columns. If no padding is needed, the columns are exactly
-            orthogonal, with squared norm `rows`.
+            It holds a sign for each row, and for each column the index of a column of the Walsh-Hadamard matrix H. The
+            order of H is the least power of two that is at least `rows` and at least `columns`, because `columns`
+            different columns of H are chosen. A vector with `rows` entries is multiplied as if zeros were appended up
+            to the order of H. If the order of H is `rows`, the columns are exactly orthogonal, with squared norm
+            `rows`.
         """
         order = 1 << (max(rows, columns, 1) - 1).bit_length()
         signs = rng.integers(0, 2, rows) * 2.0 - 1.0

@@ -56,7 +56,8 @@ class VerySparse(TestMatrix):
         Returns
         -------
         Sketch, shape (rows, columns)
-            Sparse, drawn again at every use. Few rows may leave columns without an entry.
+            Sparse. The entries are not stored: every use draws them again from the seed, so they are always the same.
+            If there are few rows, columns may have no entry.
         """
         density = self.share(rows)
         return SeededSketch(rows, columns, rng, partial(_tile, density), density=density)

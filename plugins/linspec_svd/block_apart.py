@@ -35,16 +35,19 @@ APART = 4
 """Number of random vectors in the first search for missing pairs; each further search has twice as many."""
 
 OPEN = 0.1
-"""Least relative distance above the k-th found eigenvalue at which a search detects a missed eigenvalue."""
+"""Least relative distance at which a search must detect a missed eigenvalue of AᵀA (or AAᵀ), with a probability of at
+least 1 - RISK. It is the distance of the missed eigenvalue above the k-th eigenvalue found, divided by the latter."""
 
 RISK = 1e-3
 """Largest probability with which a search overlooks an eigenvalue at the distance `OPEN`."""
 
 BLUR = 1e3
-"""Error of a computed eigenvalue, relative to the largest eigenvalue, in units of the roundoff of products."""
+"""A computed eigenvalue is assumed to have an error of at most BLUR times the machine epsilon of products times the
+largest eigenvalue."""
 
 STEPS = 20
-"""Number of random blocks for which a basis has room beside the requested Ritz vectors; a search needs fewer."""
+"""Number of random blocks for which a basis has room beside the requested Ritz vectors. A search normally ends after
+fewer blocks; it also ends when the basis is full."""
 
 UNSEEN = (
     "The budget left no room to complete the search for missing copies of repeated singular values, which a "
@@ -79,7 +82,10 @@ class BlockApart:
 
     @property
     def residual(self) -> float:
-        """Residual as the problem defines it, plus the residual that a restart has dropped."""
+        """Residual as the problem defines it, plus `left`.
+
+        `left` is the residual of the block that a restart discarded when a random block took its place; 0 before that.
+        """
         theta = self.basis.ritz[0]
         if not len(theta) or theta[0] <= 0:
             return 0.0
@@ -99,10 +105,12 @@ class BlockApart:
         return self.AtA.current(self.AtA.home.place(basis.vectors(self.k)), basis.ritz[0][: self.k])
 
     def pairs_after_search(self) -> tuple[Array, HostArray]:
-        """Requested Ritz pairs, including missed ones, as far as the budget allows.
+        """Return the k leading Ritz pairs, after searches for missed pairs as far as the budget allows.
 
-        The budget may end before added pairs have converged. Then the pairs before the addition are returned, unless
-        the values of the new ones are accurate already: errors of values are the squares of residuals.
+        If a search finds a missed pair, the iteration continues until the residual is within the tolerance. If the run
+        ends before that, the pairs from before this search are returned, unless the residual of the new pairs is at
+        most the square root of the tolerance. Then the new pairs are returned: their values are accurate, because the
+        error of a Ritz value is about the square of its residual.
         """
         width, found, before = APART, False, self.pairs()
         while self.basis.count < self.AtA.length and (lacks := self._lacks(width)) is not False:
@@ -117,14 +125,18 @@ class BlockApart:
         return self.pairs()
 
     def iterate_to_tolerance(self) -> bool:
-        """Continue until the residual is small; return whether the run allowed it."""
+        """Continue until the residual is at most the tolerance; return True then, and False if the run ends before."""
         while self.residual > self.run.tol:
             if not (self.proceed() and self.step()):
                 return False
         return True
 
     def resume(self) -> None:
-        """Continue after a rejected answer; if a restart dropped residuals, first multiply the Ritz vectors again."""
+        """Continue after the problem's own test has rejected the answer.
+
+        If a restart has discarded residuals, the Ritz vectors are first multiplied by AᵀA again, if the budget allows.
+        Then the residual is exact, without the bound `left`.
+        """
         basis = self.basis
         if self.left and self.run.budget.affords(self.AtA.sweep):
             anew = basis.begin_again(self.k, unit=self.AtA.rounding, bearable=basis.bearable)

@@ -60,13 +60,16 @@ NARROW, NARROW_DENSE = 8, 24
 """The number of columns in a narrow block, for sparse and for dense data in memory: fewer columns are not cheaper."""
 
 COLUMNS = 16
-"""A narrow block has one column for this number of requested triplets, if that is more than `NARROW`."""
+"""Number of requested triplets for each column of a narrow block: the block has max(NARROW, k // COLUMNS) columns, with
+NARROW_DENSE for dense data."""
 
 SWEEPS = 60
-"""The sweeps that narrow blocks may need. With a smaller budget the blocks are wide."""
+"""Number of sweeps that an iteration with narrow blocks may need. If the budget allows fewer sweeps, the blocks are
+wide."""
 
 FRESH = 20
-"""Least number of random columns beside a start; fewer would take more sweeps to show that the start lacks nothing."""
+"""Least number of random columns in the first block beside the vectors of an earlier answer (the start). The iteration
+ends only when these columns have shown that no leading vector is missing; with fewer columns that takes more sweeps."""
 
 BASIS = 5, 60
 """The expected number of columns in the final basis is BASIS[0] for each triplet, plus BASIS[1]."""
@@ -78,8 +81,8 @@ NEGLIGIBLE_BYTES = 2**26
 """The size of a basis that fits into any memory."""
 
 AIM_SINGLE, LEAST_SINGLE = 0.75, 5e-7
-"""Products are made in float32 until the residual is AIM_SINGLE times the tolerance, or LEAST_SINGLE if that is larger.
-A factor below 1 leaves room for the rounding of float32."""
+"""With ``sweeps="float32"`` products are made with a copy of the data in float32 until the residual is at most
+max(AIM_SINGLE times the tolerance, LEAST_SINGLE). AIM_SINGLE is below 1 to leave room for the rounding of float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,10 +202,12 @@ class BlockKrylov(IterativeSolver):
         )
 
     def _width(self, problem: Any, run: Run, sweeps: float, side: int, known: int) -> int:
-        """Number of random columns in a block: few if reading is cheap, and the budget allows many sweeps.
+        """Number of random columns in a block: that of the option `block` if it is given, otherwise as follows.
 
-        Reading is cheap if the data are in the memory of the host: then a sweep costs no more than its products. A
-        start gets at least `FRESH` random columns, and enough to make the block as wide as a wide block.
+        Without a start the block is narrow (`NARROW`, `NARROW_DENSE`, `COLUMNS`) if the data are in the memory of the
+        host, where a sweep costs no more than its products, and if the budget allows `sweeps` passes. Otherwise it is
+        wide: k plus `OVERSAMPLING` columns. With a start of `known` vectors, the random columns fill a wide block, but
+        are at least `FRESH`.
         """
         n, p = problem.A.shape
         full = min(problem.k + OVERSAMPLING, n, p)

@@ -54,7 +54,10 @@ def passes(problem: Any) -> float:
 
 
 def factorised(problem: Any, run: Run) -> dict[str, Any]:
-    """The leading triplets in the form for `Run.finish`, as many as the numerical rank allows."""
+    """Return a dict of the leading singular triplets: Vh, S and U, the arguments of `Run.finish`.
+
+    It has k triplets, or fewer if the numerical rank is below k. U is None if left vectors are not requested.
+    """
     if _wide(problem):
         return _of_entries(problem, run)
     home = problem.A.home.blocks

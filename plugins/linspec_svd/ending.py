@@ -31,10 +31,11 @@ HIDDEN += "Pass float64, or dense data."
 
 
 def log_chance(side: int, share: float, steps: int) -> float:
-    """Logarithm of a bound on the probability that the largest eigenvalue has a relative error ε = `share` or more.
+    """Logarithm of a bound on the probability that one random start misses the largest eigenvalue.
 
-    After q steps from a random start in N dimensions this probability is at most 1.648 √N exp(-√ε (2q - 1))
-    (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066, Theorem 4.2). The probabilities of several starts multiply.
+    The start misses it if, after `steps` = q steps of Lanczos in `side` = N dimensions, the largest Ritz value still
+    has a relative error of `share` = ε or more. The bound is 1.648 √N exp(-√ε (2q - 1)) (Kuczyński & Woźniakowski 1992,
+    doi:10.1137/0613066, Theorem 4.2). For a block of several starts, multiply the logarithm by their number.
     """
     return float(np.log(1.648) + np.log(max(side, 1)) / 2 - np.sqrt(share) * (2 * steps - 1))
 
@@ -47,7 +48,10 @@ def answer(
     *,
     of_rows: bool = False,
 ) -> dict[str, Any]:
-    """The final result of the run, after the law accepts it or the iteration cannot continue.
+    """Compute the singular triplets from the Ritz pairs, and continue the iteration while the problem rejects them.
+
+    The problem's own residual of the triplets may be above the tolerance although that of the iteration is not. Then
+    `resume` is called, and the triplets are computed anew, until the problem accepts them or the run cannot continue.
 
     Parameters
     ----------
@@ -57,9 +61,14 @@ def answer(
     pairs : callable
         Returns Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order.
     resume : callable
-        Continues the iteration until the run ends it again.
+        Continues the iteration until `run.proceed` returns False again.
     of_rows : bool, default False
         Whether the vectors are those of AAᵀ.
+
+    Returns
+    -------
+    dict of str to arrays
+        Vh, S and U, the arguments of `Run.finish`; U is None if left vectors are not requested.
     """
     after = float(of_rows or problem.left)
     while True:
@@ -78,7 +87,12 @@ def answer(
 def arrays_of(
     problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool
 ) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
-    """Return the triplets that the Ritz pairs determine, and findings about the others."""
+    """Return the singular triplets of the Ritz pairs above rounding, and findings about the pairs below it.
+
+    The triplets are a dict with Vh, S and U, the arguments of `Run.finish`. A pair gives no triplet if its value θ is
+    below the rounding of squaring, of the entries or of the column means. Each finding is a status and a text for
+    `Run.note`.
+    """
     findings: list[tuple[Status, str]] = []
     squaring, entries = squared_cuts(problem.A, by_products=of_rows or not run.moments("implicit").held)
     largest = max(float(theta[0]), 0.0) if len(theta) else 0.0

@@ -31,7 +31,8 @@ BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
 
 DIGITS_LOST = 1e-8
-"""The solution reports a relative error by squaring above this value."""
+"""The solution reports the loss of digits by squaring if the relative error of the smallest requested eigenvalue of AᵀA
+exceeds this value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,11 @@ class GramSVD(Solver):
         return run.finish(Vh=V.T, S=S, U=U if problem.left else None)
 
     def _known(self, problem: Any, run: Run, values: HostArray, vectors: Array) -> int | None:
-        """The number of triplets that the eigenvalues determine; None if the rows are reduced instead."""
+        """Return the number of triplets that the eigenvalues determine; None if solver "direct" must find them.
+
+        That is the case if some eigenvalues are only rounding, a sweep finds data in the directions of their
+        eigenvectors, the entries can be reduced by orthogonal transformations, and the budget allows it.
+        """
         known_by_products = not (problem.A.readable or problem.A.streamed)
         squaring, entries = squared_cuts(problem.A, by_products=known_by_products)
         largest = max(float(values[0]), 0.0)
@@ -101,7 +106,10 @@ class GramSVD(Solver):
         return known
 
     def _settled(self, problem: Any, run: Run, vectors: Array, largest: float) -> bool:
-        """Whether a sweep finds no data in the directions whose eigenvalues are rounding."""
+        """Whether the data vanish, up to rounding, along `vectors`, whose eigenvalues are only rounding.
+
+        The check takes a sweep. If the budget does not allow the sweep, the result is False.
+        """
         wide = _wide(problem)
         reserve = 1.0 if wide else float(problem.left)
         if not run.budget.affords(1.0 + reserve):
@@ -128,7 +136,10 @@ def _wide(problem: Any) -> bool:
 
 
 def _can_be_reduced(A: LinearOperator) -> bool:
-    """Whether "direct" can solve: entries can be read, and wide data, which it holds as an array, are not sparse."""
+    """Whether solver "direct" can solve for A: its entries must be readable, and wide data must not be sparse.
+
+    "direct" holds wide data (more columns than rows) as a dense array.
+    """
     n, p = A.shape
     return A.readable and (p <= n or A.nnz >= n * p)
 

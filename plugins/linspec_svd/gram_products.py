@@ -28,9 +28,9 @@ class GramProducts:
     problem : SVD
     run : Run
     form : str
-        As for `run.moments`.
+        "auto", "dense", "sparse" or "implicit": how `run.moments` computes products.
     expect : (int, int)
-        The number of products to come, and of their columns.
+        The expected number of products, and the number of columns of each block that is multiplied.
     scale : float, default 0
         The power of two by which products are multiplied, if it is known.
 
@@ -43,7 +43,7 @@ class GramProducts:
     sweep : float
         The passes of a product.
     after : float
-        The passes of the vectors of the other side at the end.
+        The passes over the data that computing the singular vectors of the other side takes at the end, 1 or 0.
     rounding : float
         The machine epsilon of products.
     scale : float
@@ -78,7 +78,11 @@ class GramProducts:
         return single
 
     def current(self, V: Array, theta: HostArray) -> dict[str, Any]:
-        """The triplets of Ritz pairs for callbacks; for AAᵀ by a product that is not counted."""
+        """Return right singular vectors Vh and singular values S of Ritz pairs, for callbacks.
+
+        If the Ritz vectors are those of AAᵀ, the right vectors are their products with Aᵀ, divided by S. This product
+        is not counted as a pass of the run.
+        """
         S = np.sqrt(np.maximum(theta / (self.scale or 1.0), 0.0))
         if self.of_rows:
             bare, _ = uncounted(self.problem.A)
@@ -86,5 +90,8 @@ class GramProducts:
         return {"Vh": V.T, "S": S}
 
     def answer(self, V: Array, theta: HostArray) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
-        """The triplets of Ritz pairs for the law, and findings about missing ones; it takes `after` passes."""
+        """Return the singular triplets of Ritz pairs, and findings about pairs below rounding, as `arrays_of` does.
+
+        The triplets are those that the problem's own test receives. They take `after` passes.
+        """
         return arrays_of(self.problem, self.run, V, theta / (self.scale or 1.0), of_rows=self.of_rows)

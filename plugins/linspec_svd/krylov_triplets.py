@@ -15,8 +15,8 @@ from linspec_svd.repeated_values import Copies
 from linspec_svd.start_proof import StartProof
 
 BEARABLE = 1e-2, 1e-13, 1e-8
-"""Tolerated loss of orthogonality in a basis: a fraction of the tolerance, and limits of the result from below and
-above."""
+"""Three numbers that give the tolerated loss of orthogonality in a basis: it is BEARABLE[0] times the tolerance, but at
+least BEARABLE[1] and at most BEARABLE[2]."""
 
 USED = "Blocks of {columns}, a basis of {most} at most, begun again {times}."
 
@@ -38,7 +38,11 @@ def bearable_loss(tol: float) -> float:
 def second_start(
     basis: GrowingBasis, copies: Copies, AtA: GramProducts, *, spare: int
 ) -> tuple[GrowingBasis, Copies]:
-    """Begin the basis again from the requested Ritz vectors and `spare` more, for products in the data's precision."""
+    """Return an empty basis that begins with the leading Ritz vectors, and the state of the search for copies for it.
+
+    The next products are made in the precision of the data. The first block has the k requested Ritz vectors and up to
+    `spare` further ones.
+    """
     tol = AtA.run.tol
     keep = max(copies.k, min(copies.k + spare, basis.most // 2))
     anew = basis.begin_again(keep, unit=AtA.rounding, bearable=bearable_loss(tol))
@@ -47,12 +51,20 @@ def second_start(
 
 @dataclass(kw_only=True, eq=False)
 class Triplets(Iterate):
-    """The singular triplets of k Ritz pairs, computed on request, and all that the next step reads.
+    """An iterate: the singular triplets of k Ritz pairs, computed on request, and the state that the next step needs.
 
     Attributes
     ----------
-    basis, looks, copies, proof
-        The space, the schedule of looks at its Ritz pairs, the search for copies, and the proof about a start.
+    residual : float
+        The last computed residual of the Ritz pairs; 1 before the first.
+    basis : GrowingBasis
+        The basis of the Krylov space, with its Ritz pairs.
+    looks : Looks
+        When the Ritz pairs are computed next; each time is called a look.
+    copies : Copies
+        The search for further copies of repeated values.
+    proof : StartProof
+        The evidence that the vectors of an earlier answer lack no leading vector.
     single : bool
         Whether products are made with a copy of the data in float32.
     columns : (int, int)
@@ -79,7 +91,7 @@ class Triplets(Iterate):
 
     @property
     def parts(self) -> tuple[GrowingBasis, Looks, Copies, StartProof, float]:
-        """The fields that a step changes."""
+        """The five fields that a step replaces, in this order: basis, looks, copies, proof and residual."""
         return self.basis, self.looks, self.copies, self.proof, self.residual
 
     def weights(self) -> Mapping[str, Any]:
@@ -87,7 +99,11 @@ class Triplets(Iterate):
         return self._AtA.current(*self._pairs(self.basis))
 
     def answer(self) -> Mapping[str, Any]:
-        """The triplets for the law; after products in float32, by a Rayleigh-Ritz step in the data's precision."""
+        """Return the singular triplets that the problem's own test receives.
+
+        If products were made in float32, the Ritz vectors are first multiplied once more in the precision of the data
+        (a Rayleigh-Ritz step).
+        """
         basis = self.basis
         if self.single:
             basis, _ = second_start(basis, self.copies, self._AtA, spare=self.copies.width)
@@ -101,7 +117,10 @@ class Triplets(Iterate):
         return basis.vectors(self.copies.k), basis.ritz[0][: self.copies.k]
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
-        """Notes on the widths of blocks and basis, and on proofs that the run could not complete."""
+        """Return notes on the widths of blocks and basis, and on searches that the run could not complete.
+
+        Such a search was to show that no copy of a repeated value is missing, or that a start lacks no leading vector.
+        """
         b, known = self.columns
         times = count_of(self._restarts, "time")
         used = USED.format(columns=count_of(b, "column"), most=self.basis.most, times=times)

@@ -93,7 +93,12 @@ class Lanczos(Solver):
         return run.finish(**answer(problem, run, last, resume, of_rows=AtA.of_rows))
 
     def _iterate(self, problem: Any, run: Run, recorder: Recorder) -> None:
-        """Run PROPACK if it was chosen; run ARPACK if not, or if PROPACK failed to end the iteration."""
+        """Run PROPACK if it was chosen. Run ARPACK if PROPACK was not chosen, or has failed.
+
+        PROPACK has failed if it returns before the residual is within the tolerance and before the run has ended:
+        because it did not converge, found no further direction, or violated its recurrence. ARPACK then starts from the
+        beginning, if the budget allows k + 1 products.
+        """
         k = problem.k
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1]) if self.basis is None else recorder.width

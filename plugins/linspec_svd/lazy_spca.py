@@ -43,10 +43,12 @@ from linspec_svd.triplets import (
 REMEDY = 'Choose "spca", or "block-krylov".'
 
 CROOKED = 1e-14
-"""Departure of V from orthonormal columns (mean length of a row of VᵀV − I) up to which it counts as rounding."""
+"""Largest departure of V from orthonormal columns that counts as rounding; beyond it V is made orthonormal again. The
+departure is the root mean square length of the rows of VᵀV − I."""
 
 BESIDE_TAIL = 1e-8
-"""Departure of V allowed for a truncated sketch, as a multiple of σ²/σ₁² for its last σ: a ratio near the residual."""
+"""For a truncated sketch the departure of V may also be this multiple of (σ/σ₁)², where σ is the smallest singular
+value of the sketch. The residual is near (σ/σ₁)², so this departure does not affect it."""
 
 SMALLEST = 1e-60
 """Lengths of columns of AΩ between this and its reciprocal have representable fourth powers."""
@@ -101,7 +103,11 @@ class LazySPCA(Solver):
         return self._finished(problem, run, V, S)
 
     def _in_the_dark(self, problem: Any, run: Run, V: Array) -> Solution:
-        """Solve for rows that are read once: one sweep yields all results, also singular values for `whiten=False`."""
+        """Solve for rows that can be read only once: one sweep must give all results.
+
+        So singular values are computed for `whiten=False`, too. For data that can be read again, the problem's own test
+        computes these in its sweep.
+        """
         moments, columns = run.moments(), V.shape[1]
         probes = Probes(run, V.shape[0], moments.home)
         product = moments.gram(probes.beside(V))
@@ -124,7 +130,11 @@ class LazySPCA(Solver):
         return run.finish(Vh=V.T, S=S, U=U)
 
     def _unsorted(self, problem: Any, run: Run, Bt: Array, home: Home) -> Array:
-        """An orthonormal basis of the rows of B; the singular values of B are about the squares of those of A."""
+        """Return an orthonormal basis of the rows of B, for `whiten=False`; `Bt` is Bᵀ = AᵀAΩ, and is overwritten.
+
+        Its vectors are in no order of the singular values of A. The singular values of B are about the squares of those
+        of A, and are used only to report the digits that squaring loses.
+        """
         G = to_host(Bt.T @ Bt)
         V = multiplied_in_place(
             Bt, whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)), home
@@ -137,9 +147,10 @@ class LazySPCA(Solver):
 
 
 def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray, Array]:
-    """The k largest singular values (above rounding) of the tall block BᵀR⁻¹, where M = RᵀR, and its left vectors.
+    """Return the k largest singular values of BᵀR⁻¹, where M = RᵀR, and its left singular vectors, of shape (p, k).
 
-    The block is overwritten.
+    `Bt` is Bᵀ = AᵀAΩ, of shape (p, columns), and is overwritten; M is ΩᵀAᵀAΩ. There are fewer than k values if only
+    fewer are above rounding.
     """
     k, unit, home = problem.k, float(np.finfo(problem.A.dtype).eps), run.moments().home
     T = _inverse_root(M) if unit == EPS else None
@@ -165,7 +176,11 @@ def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray
 
 
 def _inverse_root(M: HostArray) -> HostArray | None:
-    """T with TᵀMT = I; None if the square of M would lose too many digits."""
+    """Return T = R⁻¹ for the Cholesky factor R of M = RᵀR, so that TᵀMT = I. Return None if T would be too inaccurate.
+
+    That is the case if M is not positive definite, if the squared condition number of M (scaled to a unit diagonal)
+    times the machine epsilon is above `LOST`, or if a diagonal entry of M is extremely small or large (`SMALLEST`).
+    """
     d = np.sqrt(np.maximum(np.diag(M), 0.0))
     if not (len(d) and np.all((d > SMALLEST) & (d < 1 / SMALLEST))):
         return None

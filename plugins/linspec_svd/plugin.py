@@ -5,7 +5,7 @@ from linspec import Needs, SolverSpec, hookimpl
 
 @hookimpl
 def linspec_solvers() -> tuple[SolverSpec, ...]:
-    """SVD solvers."""
+    """Return the `SolverSpec` of each SVD solver of this package."""
     return (
         SolverSpec(
             name="direct",

@@ -20,8 +20,9 @@ from linspec.arrays import HostArray, to_host
 from linspec_svd.ritz_pairs import SLACK, Recorder, Ritz
 
 ASTRAY = 1e-6
-"""A vector violates the recurrence if it deviates by more than this fraction of the largest coefficient. Partial
-reorthogonalisation alone causes deviations of the order √eps."""
+"""A vector of PROPACK violates the recurrence if the remainder of the last product differs from its multiple of the
+vector by more than ASTRAY times the largest coefficient α or β so far. Partial reorthogonalisation alone causes
+differences of the order √eps."""
 
 FAR = 10.0
 """If the tolerance is at least this multiple of √eps, errors of products from PROPACK's recurrence do not matter."""
@@ -34,11 +35,15 @@ class Bidiagonal:
 
         Aᵀuⱼ = βⱼ vⱼ₋₁ + αⱼ vⱼ,    A vⱼ = αⱼ uⱼ + βⱼ₊₁ uⱼ₊₁,
 
-    so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
-    of the shorter side are held, and their Gram matrix is not formed. Partial reorthogonalisation keeps B accurate
-    to rounding (Simon 1984; Larsen 1998). The products themselves are accurate to √eps. If the tolerance is not far
-    above √eps, the final vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended,
-    all products are zero.
+    where α and β are the entries of a bidiagonal matrix B. So AᵀA V and AAᵀ U follow from B and the last product
+    without another product (see `_look`). The Ritz pairs of AᵀA follow from an SVD of B: its squared singular values
+    are the Ritz values, and its singular vectors combine the held vectors into Ritz vectors. Only the vectors of
+    the shorter side are held, and their Gram matrix is not formed.
+
+    Partial reorthogonalisation keeps B accurate to rounding (Simon 1984; Larsen 1998). The products that follow from B
+    are accurate to √eps only. If the tolerance is not far above √eps, the final vectors are multiplied once more.
+
+    PROPACK does not stop at an exception in a product. To end it, all products are zero after the run has ended.
     """
 
     def __init__(self, problem: Any, run: Run, recorder: Recorder, longest: int) -> None:
@@ -136,16 +141,22 @@ class Bidiagonal:
         return product
 
     def _astray(self, x: HostArray, factor: float) -> bool:
-        """Whether the next vector violates the recurrence, so that B is not the matrix of these vectors.
+        """Whether the next vector x violates the recurrence (`ASTRAY`): B is then not the matrix of these vectors.
 
-        In an invariant subspace PROPACK continues with rounding, or with a vector of its own. ARPACK then starts over.
+        `factor` is the coefficient of x. In an invariant subspace PROPACK continues with a vector of rounding errors,
+        or with one that it chooses itself. After True all further products are zero, so that PROPACK returns, and
+        ARPACK starts from the beginning.
         """
         self.largest = max(self.largest, abs(factor))
         self.halted |= bool(np.linalg.norm(self.expected - factor * x) > ASTRAY * self.largest)
         return self.halted
 
     def _checked(self, make: Any) -> HostArray | None:
-        """Scaled product, or None if it failed: PROPACK continues after any exception."""
+        """Return the scaled product that `make` computes, or None if it fails or is not finite.
+
+        PROPACK continues after an exception in a product. So the exception is kept in `failure`, and `run` raises it
+        when PROPACK has returned.
+        """
         try:
             with np.errstate(all="ignore"):
                 product = to_host(make()).astype(np.float64, copy=False)[:, 0]
@@ -175,17 +186,22 @@ class Bidiagonal:
             recorder.ritz = Ritz.of(V, recorder.multiplied(V), recorder.k)
 
     def _learn(self, rest: HostArray) -> None:
-        """Record that all held vectors are multiplied; `rest` is the part of the last product outside their span."""
+        """Record that the products of all held vectors are known, and compute the Ritz pairs if a look is due.
+
+        `rest` is the part of the last product outside the span of the held vectors. `known` keeps it for `_look`.
+        """
         self.known = len(self.diagonal), rest
         if len(self.held) >= self.due:
             self.due = len(self.held) + max(self.recorder.width - self.recorder.k, 1)
             self._look()
 
     def _look(self) -> None:
-        """Compute the Ritz pairs of m held vectors.
+        """Compute the Ritz pairs of the m vectors whose products are known, and record them in the recorder.
 
-        For held vectors U, AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, where B has m rows. For held vectors V,
-        AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, where B has m + 1 rows.
+        The products follow from B and `rest`, the part of the last product outside the span of the held vectors; eₘ is
+        the last unit vector. If the held vectors are U (Ritz vectors of AAᵀ), AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, where B has m
+        rows. If they are V (Ritz vectors of AᵀA), AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, where B has m + 1 rows. With at least
+        k pairs, the recorder also reports them to the run.
         """
         (m, rest), k, rows = self.known, self.recorder.k, self.of_rows
         B = np.zeros((m + 1, m))

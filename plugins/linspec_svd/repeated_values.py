@@ -25,9 +25,10 @@ SHARP, SINGLE_SHARP = 1e-8, 1e-6
 """The residual at which repeated values are distinguished from close ones, for float64 and float32 data."""
 
 SPREAD, POWER = 10.0, 1.4
-"""Ritz values count as equal if they differ, relative to the largest, by less than SPREAD times SHARP, by less than the
-residual to the power POWER, or by less than the tolerance. (By theory Ritz values of equal eigenvalues differ by the
-squared residual over the unknown distance to the next eigenvalue.)"""
+"""Two Ritz values count as equal if their difference, relative to the largest Ritz value, is at most the largest of
+three bounds: the tolerance, SPREAD times SHARP (SINGLE_SHARP for float32), and the residual to the power POWER. By
+theory Ritz values of equal eigenvalues differ by the squared residual over the distance to the next eigenvalue, which
+is unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +46,13 @@ class Copies:
     most : int
         The largest number of copies of a value that the random blocks so far can find.
     may_be_missing : bool
-        Whether `most` copies of a value above the k-th were found.
+        Whether a Ritz value above the k-th was found `most` times, so that the blocks may have missed a further copy.
     repeated : float
-        The least such value; 0 before there is one.
+        The smallest Ritz value that was found `most` times; 0 before there is one.
     steps : int
         The number of steps since the last random block began.
     left : float
-        The residual of the discarded blocks.
+        The residual of the blocks that random blocks have replaced; it is added to all later residuals.
     """
 
     k: int
@@ -66,7 +67,11 @@ class Copies:
 
     @property
     def near_enough(self) -> float:
-        """Residual at which the newest block may be discarded; the residual is then added to all later ones."""
+        """The residual at or below which a random block may replace the newest block of the basis.
+
+        The residual of the replaced block is then added to all later residuals, so it must be small against the
+        tolerance.
+        """
         return max(0.1 * self.tol, 100 * self.rounding)
 
     @property
@@ -79,9 +84,10 @@ class Copies:
         return replace(self, steps=self.steps + 1)
 
     def aiming_at(self, tol: float, rounding: float) -> Copies:
-        """Return the state for another precision, for a basis that is begun again from the vectors found.
+        """Return the state for a basis that begins again from the Ritz vectors, with products of another precision.
 
-        No blocks have been discarded then: their residual is 0.
+        This is needed when the iteration changes from float32 to the precision of the data, or when its space is
+        invariant. The new basis has lost no block to a random one, so `left` is 0.
         """
         return replace(self, tol=tol, rounding=rounding, left=0.0)
 
@@ -98,7 +104,12 @@ class Copies:
         return bool(self.width * log_chance(basis.length, share, self.steps) > np.log(RISK))
 
     def counted(self, basis: GrowingBasis, residual: float) -> Copies:
-        """Return the state after counting: copies may be missing if a converged Ritz value occurs `most` times."""
+        """Return the state after counting how often each of the k leading Ritz values occurs.
+
+        Copies may be missing if a value occurs `most` times and is above the k-th: `may_be_missing` is then True, and
+        `repeated` is the smallest such value. `residual` is that of the Ritz pairs; it limits which values count as
+        equal.
+        """
         theta, most = basis.ritz[0][: self.k], self.most
         if len(theta) < most or theta[0] <= 0 or basis.count == basis.length:
             return replace(self, may_be_missing=False)

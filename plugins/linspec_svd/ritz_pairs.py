@@ -79,13 +79,15 @@ class Recorder:
     ritz : Ritz
         Best k pairs of all looks so far.
     ended : bool
-        Whether the library gets no more products.
+        Whether the iteration of the library is over: the residual is within the tolerance, or the run has ended.
     converged : bool
-        Whether it ended because the residual is at most the tolerance; the run does not know this yet.
+        Whether the residual is at most the tolerance. `run.proceed` was not called for this residual.
     whole : bool
-        Whether the pairs belong to a basis of all directions, so that none is missing.
+        Whether the vectors span the whole space (there are as many pairs as entries in a vector), so that no pair is
+        missing.
     due : int
-        Number of vectors at the next look, besides the Ritz vectors.
+        Number of recorded vectors, besides the Ritz vectors of the last look, at which the next look is made. A look
+        computes the Ritz pairs of all known vectors.
     """
 
     def __init__(self, run: Run, AtA: GramProducts, k: int, width: int) -> None:
@@ -127,7 +129,11 @@ class Recorder:
         return np.array(to_host(self.AtA(self.AtA.home.place(X))))
 
     def so_far(self) -> dict[str, Any]:
-        """Triplets of all vectors multiplied so far, or of the last look if there are fewer than k."""
+        """Return the triplets of the k leading Ritz pairs of all vectors multiplied so far.
+
+        If fewer than k vectors are known, the triplets are those of the Ritz pairs of the last look: fewer than k, or
+        none.
+        """
         return self.triplets((self._all() if self.count >= self.k else self.wide).leading(self.k))
 
     def triplets(self, ritz: Ritz) -> dict[str, Any]:
@@ -142,9 +148,11 @@ class Recorder:
         self.judge(self.wide.leading(self.k))
 
     def _align(self, x: HostArray) -> None:
-        """Drop the Ritz vectors that ARPACK has dropped, so that the basis is the same as ARPACK's.
+        """Drop the Ritz vectors that ARPACK dropped at its last restart, so that both have the same basis.
 
-        The first vector of a cycle is orthogonal to all Ritz vectors, the second only to those that ARPACK kept.
+        ARPACK keeps at least the k leading Ritz vectors. `x` is the second vector after the restart: ARPACK has made it
+        orthogonal only to the Ritz vectors that it kept, and the first vector to all of them. So the first Ritz vector
+        after the k-th that is not orthogonal to `x` is dropped, with all Ritz vectors after it.
         """
         dropped = np.flatnonzero(np.abs(self.wide.V[:, self.k :].T @ x) > self.AtA.rounding**0.5)
         count = self.k + int(dropped[0]) if len(dropped) else len(self.wide.theta)

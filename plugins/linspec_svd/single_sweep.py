@@ -27,9 +27,11 @@ PROBES = 10
 """The number of random columns from which residuals are estimated."""
 
 LOST = 1e-10
-"""The solution reports errors of the subspace by squaring above this value, which belongs to σ₁/σ_k = 1000 in float64.
+"""Largest relative error eps (σ₁/σ_k)² of the subspace, lost by squaring, that the solution does not report. In float64
+the value belongs to σ₁/σ_k of about 1000; for float32 data it is 100 times their eps.
 
-The same value limits the loss by squaring twice. For float32 data the limit is a hundred times eps.
+In solver "lazy-spca" the same value limits the error of squaring twice: above it the eigenvectors of R⁻ᵀGR⁻¹ are not
+used.
 """
 
 ANEW = "Pass a callable that returns the slices anew."
@@ -68,7 +70,10 @@ class Probes:
         return float(np.sqrt(np.sum(gaps**2, axis=0).max() / PROBES) / S[0] ** 2)
 
     def note(self, run: Run, columns: int, AtAZ: Array, V: Array, S: HostArray) -> None:
-        """Report the estimates for an answer that cannot be judged."""
+        """Report the estimated residual in the message of the run, with the status APPROXIMATE.
+
+        This is for rows that were read once: there are no data left from which the problem could compute the residual.
+        """
         text = ENDED.format(
             columns=count_of(columns, "column"), residual=self.residual(AtAZ, V, S), probes=PROBES
         )
@@ -91,7 +96,11 @@ def solved_in_one_sweep(problem: Any, run: Run, Omega: HostArray) -> Solution:
 
 
 def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
-    """Report that squaring loses digits, if this affects the requested triplets."""
+    """Report in the message of the run that squaring loses digits, if the error eps (σ₁/σ)² is above `LOST`.
+
+    σ is the smallest singular value in `S`, and eps is that of the data; for float32 data the limit is 100 eps. `how`
+    and `remedy` are parts of the message.
+    """
     unit = float(np.finfo(run.problem.A.dtype).eps)
     lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
     if lost > max(LOST, 100 * unit):
@@ -103,7 +112,11 @@ def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
 
 
 def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
-    """T with (R T)ᵀ(R T) = I; directions that are rounding in RᵀR, for equally long columns, are dropped."""
+    """Return T with (R T)ᵀ(R T) = I, of shape (columns of R, rank).
+
+    The columns of R are first scaled to length 1. Directions in which the squared singular values of the scaled R are
+    only rounding (relative to the largest, in units of `unit`) are dropped.
+    """
     lengths = np.linalg.norm(R, axis=0)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)

@@ -32,7 +32,8 @@ RISK = 1e-6
 """Largest probability with which the proof overlooks a leading value that a start lacks."""
 
 SETTLED = 1e-6
-"""Largest residual at which other eigenvectors count as orthogonal to the Ritz vectors."""
+"""Largest residual of the k Ritz pairs at which the proof is attempted, unless the tolerance is larger. Below it, the
+eigenvectors that may be missing count as orthogonal to the Ritz vectors."""
 
 INSIDE = 0.5
 """If ‖X‖ is at most this, a missing eigenvector lies mostly outside the vectors known before the random block."""
@@ -57,11 +58,12 @@ class StartProof:
     Attributes
     ----------
     needed : bool
-        Whether a start may still lack a leading vector; False without a start.
+        Whether the start, the vectors of an earlier answer, may still lack a leading vector; False without a start.
     known, fresh : int
-        The number of vectors before the last random block, and the number of its columns.
+        The number of vectors in the basis before the last random block, and the number of columns of that block.
     restarts : int
-        The number of restarts of the basis when that block was added; later restarts lose its coordinates.
+        The number of restarts of the basis when the last random block was added. After a further restart the
+        coordinates of the block in the basis are lost, and the proof needs another random block.
     """
 
     needed: bool
@@ -84,7 +86,12 @@ class StartProof:
         return replace(self, needed=not (basis.is_invariant or self._shown(basis, k, resolution)))
 
     def _shown(self, basis: GrowingBasis, k: int, resolution: float) -> bool:
-        """Whether the last random block would have shown a missing eigenvalue, except with the risk `RISK`."""
+        """Whether the last random block proves that no eigenvalue above the k-th is missing.
+
+        The proof is wrong with a probability of at most `RISK`. The result is also False if the proof cannot be made
+        yet: after a restart that followed the random block, with no more than k Ritz pairs, or if ‖X‖ is above
+        `INSIDE`.
+        """
         theta, Y = basis.ritz
         if basis.restarts != self.restarts or len(theta) <= k or theta[0] <= 0:
             return False

@@ -28,10 +28,12 @@ from linspec.moments import reduce_rows
 from linspec.sweeps import KeptRows, Step, row_images
 
 NULL = 8
-"""A V vanishes if no column of it is longer than this multiple of the rank cut."""
+"""The product A V counts as zero if none of its columns is longer than NULL times the rounding of the entries of A: the
+fraction `share_below_rounding` of the largest singular value."""
 
 ROUNDED_PRODUCT = 4
-"""The error of eigenvalues of AᵀA from float32 products, in roundings of the largest; measured: up to 0.7."""
+"""Bound on the error of the eigenvalues of AᵀA from float32 products, in multiples of the machine epsilon of float32
+times the largest eigenvalue. The largest measured error was 0.7 of these units."""
 
 CONDITION = 1e-10
 """Cholesky QR made twice is exact to rounding if the reciprocal condition number of the scaled Gram matrix is at least
@@ -48,28 +50,36 @@ SMALLEST_SQUARE = 1e-250
 
 
 def share_below_rounding(A: LinearOperator) -> float:
-    """Singular values of A below this fraction of the largest are only rounding of the entries."""
+    """Return the fraction of the largest singular value of A below which singular values are only rounding errors.
+
+    The rounding is that of the entries: of float32 if they are stored so, otherwise of the dtype of products.
+    """
     n, p = A.shape
     return rank_cut((max(n, p), min(n, p)), A.rounded_dtype)
 
 
 def size_of_means(run: Run) -> float:
-    """Bound on the norm that centring and confounds subtract from products; 0 if they are subtracted from entries.
+    """Return a bound on the norm of the matrix that products subtract from A for means and confounds.
 
-    Singular values below the rounding of this norm may be rounding errors of columns that are constant or explained.
+    It is 0 if nothing is subtracted, or if only means are subtracted, from the entries themselves. A column that is
+    constant, or explained by confounds, becomes zero by the subtraction, up to the rounding of this norm. So singular
+    values below that rounding may be only rounding errors.
     """
     return math.sqrt(run.moments("implicit").columns.subtracted_from_products(0))
 
 
 def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float, float]:
-    """Two fractions of the largest eigenvalue of AᵀA: the rounding of squaring, and that of the entries.
+    """Return two fractions of the largest eigenvalue of AᵀA. Eigenvalues below either fraction are only rounding.
+
+    The first fraction is the rounding of squaring, that is of AᵀA or of products with it. The second is the rounding of
+    the entries of A, as the square of `share_below_rounding`.
 
     Parameters
     ----------
     A : LinearOperator
     by_products : bool, default False
-        Whether only products with AᵀA were known, which are rounded to the dtype of A; otherwise AᵀA was summed in
-        float64.
+        Whether only products with AᵀA were computed, which are rounded to the dtype of A. Otherwise the matrix AᵀA was
+        summed in float64.
     """
     narrow = by_products and A.dtype != np.float64
     squaring = ROUNDED_PRODUCT * float(np.finfo(A.dtype).eps) if narrow else min(A.shape) * EPS
@@ -77,10 +87,11 @@ def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float
 
 
 def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, Array]:
-    """(U, S, V): orthonormal U with A V = U diag(S), V turned within its span; one sweep.
+    """Return (U, S, V) such that U is orthonormal and A V = U diag(S), in one sweep.
 
-    For float32 data S is None: their products are rounded, and sums in float64 give better singular values. If rows
-    are in blocks elsewhere, U is an operator whose rows stay there.
+    The columns of the returned V are combinations of those of the given V. For float32 data S is None, because the
+    products with A are rounded to float32; the caller then keeps the singular values that it has from sums in float64.
+    If the rows are in blocks on other machines, U is an operator whose rows stay there.
     """
     if KeptRows.possible(A) and V.shape[1]:
         return _left_elsewhere(A, V)
@@ -127,9 +138,11 @@ def _left_elsewhere(A: LinearOperator, V: Array) -> tuple[Any, HostArray | None,
 def right_vectors(
     A: LinearOperator, U: Array, k: int | None = None, *, spare: bool = False
 ) -> tuple[Array, HostArray, Array]:
-    """(U, S, V): orthonormal V with Aᵀ U = V diag(S), U turned within its span; one sweep.
+    """Return (U, S, V) such that V is orthonormal and Aᵀ U = V diag(S), in one sweep.
 
-    With k: the vectors of the k largest values only, and all values. A U that is `spare` may be overwritten.
+    The columns of the returned U are combinations of those of the given U. If k is given, U and V are the vectors of
+    the k largest values only, and S still has all values. If `spare` is True, the memory of the given U may be
+    overwritten.
     """
     home = A.home.blocks
     V, s, Y = _other_side(A.rmatmat(A.home.place(U, A.dtype)), home, k, spare=A.readable)
@@ -137,7 +150,10 @@ def right_vectors(
 
 
 def vectors_of_product(product: Array, home: Home, k: int) -> tuple[Array, HostArray]:
-    """Orthonormal left vectors for the k largest singular values of a tall block (overwritten), and all values."""
+    """Return the left singular vectors of the k largest singular values of a tall block, and all its singular values.
+
+    The block `product` is overwritten.
+    """
     U, s, _ = _other_side(product, home, k, spare=True)
     return U, s
 
@@ -145,10 +161,11 @@ def vectors_of_product(product: Array, home: Home, k: int) -> tuple[Array, HostA
 def _other_side(
     product: Array, home: Home, k: int | None = None, *, spare: bool
 ) -> tuple[Array, HostArray, HostArray]:
-    """Orthonormal left vectors of a tall block, its singular values, and its right vectors on the host.
+    """Return left singular vectors of a tall block, all its singular values, and right singular vectors on the host.
 
-    With k: the first k vectors of both sides, and all values. A `spare` block may be overwritten. Products of operators
-    that define only products are not spare, because others may own their memory.
+    If k is given, only the first k vectors of each side are returned. The left vectors are orthonormal. If `spare` is
+    True, the memory of the block may be overwritten. It must be False for the product of an operator that defines only
+    products, because such an operator may use the memory again.
     """
     Q, turn, R = _cholesky(product, home) or _householder(product, home)
     X, s, Yt = np.linalg.svd(R)
@@ -205,7 +222,10 @@ def _cholesky(P: Array, home: Home) -> tuple[Array, HostArray, HostArray] | None
 
 
 def _factor(C: HostArray) -> tuple[HostArray, float]:
-    """The upper factor of a matrix with unit diagonal, and its reciprocal condition: 0 if not positive definite."""
+    """Return the upper Cholesky factor of a matrix C with unit diagonal, and the reciprocal condition number of C.
+
+    The reciprocal condition number is 0 if C is not positive definite.
+    """
     R, failed = lapack.dpotrf(C, clean=1)
     return R, 0.0 if failed else float(lapack.dpocon(R, np.linalg.norm(C, 1))[0])
 

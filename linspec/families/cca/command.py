@@ -42,7 +42,11 @@ def _sum_of_correlations(fields: Mapping[str, Any]) -> float:
 
 
 def _explained(solution: Any, matrices: Sequence[Any], confounds: Any) -> tuple[list[str], list[list[str]]]:
-    """Table of the mean share of each view's standardized columns explained by its own and the other's variates."""
+    """Return head and rows of a table of the variance that each pair of variates explains in each view.
+
+    For each view there are two shares of the variance of its columns, both averaged over the columns: the share that
+    the variate of this view explains, and the share that the variate of the other view explains.
+    """
     import numpy as np
 
     from linspec.arrays import to_host

@@ -16,10 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 USUAL = 0.5
-"""The ratio q of successive gains, as long as two gains are not known."""
+"""The ratio q of successive gains that is assumed until two gains are known, or if the earlier one is zero."""
 
 OPTIMISTIC = 3.0
-"""Permitted ratio of the expected gain to the residual, which CCA with nearly independent columns may reach."""
+"""Number by which the expected gain is divided before it is compared with the residual of the pairs.
+
+In CCA with nearly independent columns, where this residual is reliable, the expected gain may be three times as large
+as the residual. The division keeps the expected gain from delaying the end of such an iteration.
+"""
 
 PROGRESS = 0.9
 """Within `patience` steps the residual must fall below this fraction of its value."""
@@ -34,20 +38,25 @@ class ExpectedGain:
     tol : float
         The tolerance of the run.
     apart : int, default 5
-        Steps between the gains that determine q; more if a step gains little.
+        The number of steps between the two gains that determine q; fewer while fewer gains are known. Pass a larger
+        number for a method with small gains in each step.
     slowest : float, default 0.98
         The upper limit of q.
     patience : int, default 25
-        Steps within which the residual must fall by a tenth.
+        The number of steps within which `residual` or `law` must fall by a tenth below its least value. Otherwise
+        `fell_behind` becomes True.
 
     Attributes
     ----------
     residual : float
-        The larger of the law and the expected gain (divided by 3) after the last step.
+        The residual after the last step that is compared with the tolerance: the larger of `law`, the argument of
+        `after`, and the expected gain divided by 3 (`OPTIMISTIC`).
     expected : float
-        Relative gain in the sum of the correlations that is still expected; infinity before there are two sums.
+        The gain in the sum of the correlations that is still expected, relative to this sum; infinity before there are
+        two sums.
     turned : bool
-        Whether the subspaces were the whole spaces in the last two steps, and the law has not fallen.
+        Whether `whole` was True in the last two steps, and `law` has not fallen from one to the next. Then further
+        steps add only rounding errors.
 
     Examples
     --------
@@ -73,16 +82,21 @@ class ExpectedGain:
     since: int = 0
 
     def after(self, law: float, total: float, *, whole: bool) -> ExpectedGain:
-        """Return the state after another step; without a gain yet, its residual is at least 2 tol unless `whole`.
+        """Return the state after another step.
+
+        The first gain is known after the second call. Unless `whole`, the residual after the first call is at least
+        2 tol, so that the iteration does not end before a gain is known.
 
         Parameters
         ----------
         law : float
-            The residual of the law in the known norm.
+            The residual Σ‖ϱᵢ‖² / Σρᵢ of the pairs after this step (see `CCA`), measured in the norm that the solver
+            has: that of S⁻¹, or that of the inverse of a preconditioner of S.
         total : float
-            The sum of the correlations.
+            The sum of the correlations after this step.
         whole : bool
-            Whether the residual needs no expected gain: its norm is exact, or the subspaces are the whole spaces.
+            Whether `law` alone is the residual, without the expected gain: the norm is exact, or the subspaces are
+            the whole spaces.
         """
         gains, expected = self.gains, self.expected
         if self.total is not None:
@@ -116,5 +130,5 @@ class ExpectedGain:
 
     @property
     def fell_behind(self) -> bool:
-        """Whether both the residual and the expected gain have stopped falling."""
+        """Whether neither `residual` nor `law` has fallen by a tenth for more than `patience` steps."""
         return self.since > self.patience

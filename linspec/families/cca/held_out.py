@@ -28,7 +28,9 @@ from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, still
 class TotalCaptured(HeldOutScore):
     """Total correlation captured by k pairs of variates: `total` of `CCASolution.score`.
 
-    It is the sum after the best rotation, so every further pair adds something by chance.
+    The score is the sum of the canonical correlations between the k variates of X and the k variates of Y on the
+    held-out rows. The variates are rotated so that this sum is largest on these rows, so the sum cannot decrease with
+    k: every further pair adds something, even if only by chance.
     """
 
     label = "total correlation captured"

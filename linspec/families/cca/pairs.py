@@ -34,10 +34,8 @@ class PairsIterate(Iterate):
     k : int
         The number of requested pairs; the blocks may have more.
     gain : ExpectedGain, optional
-        The expected gain after this step. Its residual is compared with the tolerance; by default the residual of the
-        pairs in their norms is.
-    complete : bool, default False
-        Whether the law should prove that no pair is missed.
+        The expected gain after this step. `gain.residual` is compared with the tolerance. Without `gain`, the residual
+        Σ‖ϱᵢ‖² / Σρᵢ of the first k pairs is compared (`Pairs.residual`), measured in the norms `pairs.metrics.norms`.
     ending : Status, optional
         The status with which the run ends at this iterate; by default the run decides.
     **state
@@ -92,7 +90,11 @@ class PairsIterate(Iterate):
         return {"x_weights": self.pairs[0].V[:, : self.k], "y_weights": self.pairs[1].V[:, : self.k]}
 
     def answer(self) -> dict[str, Any]:
-        """All columns of both blocks, with the evidence from which the law computes the certificate."""
+        """Return the keyword arguments for `run.finish`.
+
+        `x_weights` and `y_weights` are all columns of both blocks, also those beyond k. `evidence` holds the norms,
+        residuals and correlations from which the certificate is computed.
+        """
         pairs, k = self.pairs, self.k
         leading = pairs.leading(k)
         known = Evidence(
@@ -120,11 +122,13 @@ def first_pairs(
     moments : Moments
         The moments of both views.
     test_matrix : TestMatrix
-        Draws the blocks, the same numbers on every backend. Weights of an earlier solution come first.
+        Draws the blocks, with the same numbers on every backend. If the run starts from an earlier solution, the
+        weights of this solution replace the first columns.
     columns : int
         The number of columns of each block.
     diagonal : bool, default False
-        Whether residuals are measured in the norms of the diagonals.
+        Whether residuals are measured in the norms of diag(Sx)⁻¹ and diag(Sy)⁻¹. By default `inverse_norms` computes
+        the norms of Sx⁻¹ and Sy⁻¹, or approximations of them.
 
     Returns
     -------
@@ -172,15 +176,24 @@ def first_pairs(
 
 
 def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Array], int]:
-    """Replace the first columns of drawn blocks by the run's starting weights, if any; also return their number.
+    """Replace the first columns of drawn blocks by the weights of an earlier solution, if the run starts from one.
 
-    The other columns are scaled to the size of these weights, which depends on the units of the data.
+    In each block the other columns are multiplied by the smallest power of two above the largest absolute value of
+    these weights, because the size of weights depends on the units of the data.
 
     Parameters
     ----------
     run : Run
+        `run.start` holds the earlier `x_weights` and `y_weights`, or is None.
     drawn : list of array of shape (p, k) and (q, k)
     home : Home
+
+    Returns
+    -------
+    blocks : list of array of shape (p, k) and (q, k)
+        `drawn` itself if there are no earlier weights.
+    known : int
+        The number of columns that were replaced in each block.
 
     Examples
     --------

@@ -28,7 +28,10 @@ from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
 
 LONGEST = 250
-"""Binary exponent (of either sign) beyond which weights cannot belong to data in the permitted range."""
+"""Largest binary exponent, with either sign, of the largest entry of weights for data in the permitted range.
+
+Starting weights with an exponent beyond it are multiplied by a power of two that makes their largest entry about 1.
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,8 +46,9 @@ class CCA(Problem[CCASolution]):
     X : data of shape (n, p), or Moments
         Anything that `linspec.as_operator` accepts. Moments of two views replace both X and Y.
     Y : data of shape (n, q)
-        The second view. Each view is multiplied in the dtype of its own data, and the narrower dtype determines the
-        precision. If one view is float64, bools and integers in the other are multiplied in float64.
+        The second view. Each view is multiplied in the dtype of its own data. If one view is float32 and the other
+        float64, the solution has the precision of float32. Bools and integers are multiplied in float64 if the other
+        view is float64.
     k : int, optional
         The number of pairs, at most min(n, p, q). The default is min(n, p, q) if that is at most 4096. If the
         numerical ranks of the views are lower, fewer pairs are returned.
@@ -64,10 +68,13 @@ class CCA(Problem[CCASolution]):
 
     Notes
     -----
-    Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as
-    block matrices. With a gap gᵢ between ρᵢ and the left-out correlations, the relative loss in the sum of
-    the correlations is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law.judging` explains the computation of
-    the norm and the certificate.
+    Residual: Σ‖ϱᵢ‖² / Σρᵢ. The vector ϱᵢ has the two parts Cψᵢ − ρᵢ Sx φᵢ and Cᵀφᵢ − ρᵢ Sy ψᵢ. ‖ϱᵢ‖² is the squared
+    length of the first part in the norm of Sx⁻¹ plus that of the second part in the norm of Sy⁻¹. This is the norm of
+    S⁻¹ for the block diagonal matrix S = diag(Sx, Sy).
+
+    Loss: let gᵢ be the gap, the difference between ρᵢ and the largest correlation that was left out. The sum of the
+    returned correlations is then smaller than the exact sum by about Σ‖ϱᵢ‖²/(2gᵢ). `linspec.families.cca.law.judging`
+    explains how the norm and the certificate are computed.
 
     Examples
     --------
@@ -107,7 +114,11 @@ class CCA(Problem[CCASolution]):
 
     @property
     def certificate_products(self) -> int:
-        """1; for float32 weights 2: one product for the rotation, and one for the residual after rounding."""
+        """The number of products with both views that the certificate takes.
+
+        It is 1 for weights in float64. For weights in float32 it is 2: one product to rotate the weights, and one to
+        compute the residual after the rotated weights are rounded to float32.
+        """
         return 2 if self.single else 1
 
     def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +141,11 @@ class CCA(Problem[CCASolution]):
         ranks: tuple[int, int] | None = None,
         evidence: Evidence = NO_EVIDENCE,
     ) -> Conclusion:
-        """Scale to unit length, rotate to canonical pairs unless correlations are passed, and apply the law."""
+        """Make the fields of the solution from the weights of a solver, with residual, bounds and findings.
+
+        The weights are rotated to the canonical pairs within their spans, unless `correlations` are passed. They are
+        scaled to unit length in the metrics Sx and Sy. `judged` describes the arguments and the returned conclusion.
+        """
         weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
         found = judged(self, moments, terms, weights, correlations, ranks, evidence)
         found = dataclasses.replace(found, findings=(*found.findings, *lost_to_centring(self, moments)))

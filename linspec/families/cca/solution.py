@@ -43,10 +43,11 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     x_from_y, y_from_y : array of shape (p, k), (q, k), or None
         The coefficients on the variates of Y.
     residuals : numpy.ndarray of shape (k,)
-        For each pair ‖ϱ‖² in the norm of S⁻¹, with the residual ϱ of its equations. `residual` is their sum
-        over the sum of the correlations. `residual_kind` names how the norm was computed. "exact": by a
-        factor of S. "quadrature": by conjugate gradients on a held sparse S, to the first digit and from
-        below. "preconditioned": by a preconditioner of S, within a factor of about two.
+        For each pair the squared length ‖ϱᵢ‖² of the residual ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of
+        S⁻¹. S is the block diagonal matrix of Sx = XᵀX + ridge·I and Sy = YᵀY + ridge·I. `residual` is Σ‖ϱᵢ‖² / Σρᵢ.
+        `residual_kind` names how the norm was computed. "exact": by a factor of S. "quadrature": by conjugate
+        gradients with a sparse S, which give a number slightly below ‖ϱᵢ‖², correct to about one digit.
+        "preconditioned": by a preconditioner of S, within a factor of about two.
     bounds : numpy.ndarray of shape (k,) or None
         For each correlation a distance within which there is an exact correlation; None if there is no bound
         (ridge 0 with a norm that is not exact).
@@ -54,14 +55,15 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         Lower and upper bound of the residual in the exact norm. The upper bound is infinite if none is known.
         The bounds are for information, and do not change the status.
     loss_estimate : float or None
-        The estimated missing fraction of the exact sum of the leading correlations: the sum of ‖ϱᵢ‖²/2gᵢ
-        over the sum of the correlations, with the gap gᵢ to the left-out correlations. None if these are not
-        known.
+        The estimated fraction of the exact sum of the k largest correlations that is missing: about Σ‖ϱᵢ‖²/(2gᵢ) over
+        Σρᵢ, where gᵢ is the difference between ρᵢ and the left-out correlations. None if the left-out correlations
+        are not known.
     loss_bounds : (float, float or None)
-        Bounds on that fraction. The lower bound is the gain from a second block in addition to the weights; it
-        may be negative by the rounding of the correlations. There is an upper bound only if it is proved
-        that no pair was missed: by "gram" and "direct", for views with few columns, and with the option
-        complete=True.
+        A lower and an upper bound of this missing fraction. The lower bound is the relative gain in the sum if further
+        columns are added to the weights; rounding of the correlations may make it negative. The upper bound is None
+        unless it is proved that no pair is missing. The solvers "gram" and "direct" prove this, because they compute
+        all correlations. It is also proved for views with few columns, and if ``linspec.solve`` is called with
+        ``complete=True`` and the proof succeeds.
     ranks : tuple of int or None
         Numerical ranks of the two views, if the solver determines them.
 
@@ -344,8 +346,9 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         Notes
         -----
         Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. Their index is the variance
-        extracted times the squared correlation. On the training rows with ridge 0 both agree. On other rows, and
-        with a ridge, only the mean of the squared cross-loadings is a share of variance, so this mean is returned.
+        extracted times the squared correlation. On the training rows with ridge 0, this product equals the mean of the
+        squared cross-loadings. On other rows, and with a ridge, the two numbers differ, and only the mean of the
+        squared cross-loadings is a share of variance. So this mean is returned.
 
         Examples
         --------
@@ -397,10 +400,10 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
 
         Notes
         -----
-        The count is the number of pairs computed accurately enough to be above the level, and not of pairs that
-        would be found in other rows: use `score` and `linspec.permutation_test` for that. All solvers of linspec
-        rotate their weights within their spans, so the i-th returned correlation is at most the i-th exact one.
-        Hence at least this many exact correlations are above the level, too.
+        The exact correlations are those of the same rows. The i-th returned correlation is at most the i-th exact one
+        (up to rounding), because all solvers of linspec return the canonical pairs within the spans of their weights.
+        So at least as many exact correlations as counted here are above the level. The count says nothing about
+        other rows: use `score` and `linspec.permutation_test` to find how many pairs other rows would have.
         """
         if isinstance(level, bool) or not isinstance(level, int | float | np.number) or np.isnan(level):
             raise InvalidProblem(f"level must be a number; got {level!r}.")

@@ -58,17 +58,19 @@ def planted_cca(  # noqa: PLR0913
     n, p, q : int
         Rows, columns of X, columns of Y.
     correlations : sequence of float
-        The correlations of the planted directions, without the ridge; the others are uncorrelated.
+        The correlations of the planted pairs of directions, without the ridge. All other directions of the two views
+        are uncorrelated.
     k : int
         The number of pairs to compute.
     values_x, values_y : sequence of float, optional
         The nonzero singular values of the (centred) views; by default p (q) ones.
     ridge : float or pair of floats, default 0.0
     center : bool, default True
-        Whether the problem centres. If so, the views get column means.
+        Whether the problem centres. If so, random column means are added to both views.
     seed : int, default 0
     name : str, default "planted"
     gentle : bool, default True
+        `Case.gentle`: whether an iterative solver must reach its tolerance on this case.
 
     Returns
     -------
@@ -219,7 +221,7 @@ class CCAOracle:
         return ratio(exact - float(as_host(solution.correlations).sum()), exact)
 
     def nearest(self, rho: HostArray) -> HostArray:
-        """The distance of each number to the exact correlation that is nearest to it."""
+        """The distance of each returned correlation in `rho` to the nearest exact correlation or zero."""
         every = np.append(self.all, 0.0)
         found: HostArray = np.abs(every[:, None] - rho[None, :]).min(axis=0)
         return found
@@ -275,7 +277,7 @@ NORM_KINDS = frozenset({"exact", "quadrature", "preconditioned"})
 """The values of `residual_kind` if the residual is measured in the norm of an inverse."""
 
 SILENT = 10.0
-"""Factor by which the loss may exceed the loss that the solution reports."""
+"""Largest permitted ratio of the missing fraction of the sum to the larger of `residual` and `loss_estimate`."""
 
 
 def check_bounds(trial: Trial) -> Iterator[str]:

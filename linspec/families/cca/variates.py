@@ -89,13 +89,19 @@ class CCAScore(_Score):
 
 
 def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
-    """Compute the correlations of two blocks of variates.
+    """Compute the correlations of two blocks of variates, column by column and in total.
 
     Parameters
     ----------
     P, Q : array of shape (n, k)
     centered : bool
         Whether means were subtracted. A variate that does not vary then has correlation 0.
+
+    Returns
+    -------
+    CCAScore
+        The correlation of column i of P with column i of Q for each i, the total correlation captured, and the number
+        of rows n.
 
     Raises
     ------
@@ -131,9 +137,14 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
         A solution whose method `transform` accepts both views.
     X, Y : data of shape (n, p), (n, q)
     centered : bool
-        As for `score_variates`.
+        Whether the problem of the solution centres: see `score_variates`.
     **beside
         Further arguments of `transform`, such as confounds.
+
+    Returns
+    -------
+    CCAScore
+        The correlation of each pair of variates on these rows, the total correlation captured, and the number of rows.
 
     Raises
     ------
@@ -200,7 +211,11 @@ def single_or_pair(found: list[Any], needs: str) -> Any:
 
 @dataclass(frozen=True)
 class _Joint:
-    """Gram matrix and column sums of [P, Q] on the host, the number of rows, and the rounding of products."""
+    """Sums of two blocks of variates P and Q over their rows, on the host.
+
+    `gram` is [P, Q]ᵀ[P, Q], and `sums` holds the column sums of [P, Q]. `rows` is the number of rows. `eps` is the
+    relative rounding error of one number in the less precise of the two dtypes.
+    """
 
     gram: HostArray
     sums: HostArray

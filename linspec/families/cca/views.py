@@ -52,7 +52,8 @@ class TwoViewSolution(Solution, vector="pair", score="total correlation captured
     Attributes
     ----------
     center_of : mapping of str to str
-        For "X" and "Y" the field that is None if the problem does not centre: by default "x_mean" and "y_mean".
+        For "X" and for "Y" the name of a field of the solution that is None if the problem does not centre. `score` and
+        `loadings` read it to determine whether means are subtracted. By default "x_mean" and "y_mean".
 
     Examples
     --------

@@ -27,10 +27,15 @@ from linspec.sweeps.blocks import brought_here
 __all__ = ["LinearClassifier", "pooled"]
 
 DISTINCT = 1e3
-"""Scatter within classes is treated as zero below this multiple of the rounding of the scatter of all rows."""
+"""Number of machine epsilons. Along a direction, the scatter within classes counts as zero if it is at most this
+fraction of the scatter of all rows. The number applies if the solution holds the scatter within classes."""
 
 OF_ROWS = 1e4
-"""The same multiple for the rounding of variates; for the scatter it is squared."""
+"""Number of machine epsilons, used in place of `DISTINCT` if the scatter is computed from the variates of rows.
+
+The square of this number of epsilons is the limit for the scatter, because lengths of variates have a relative rounding
+error of epsilon and the scatter is their square.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +213,13 @@ def covariance_of(within: HostArray, means: HostArray, sizes: HostArray, least: 
     means : numpy.ndarray of shape (c, k)
     sizes : numpy.ndarray of shape (c,)
     least : float
-        The share of the scatter of all rows up to which the scatter within classes is rounding.
+        Limit for the ratio of the scatter within classes to the scatter of all rows. If the ratio is at most this along
+        some direction, the scatter within classes is only rounding there, and the covariance counts as singular.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k, k)
+        `within` divided by the number of rows.
 
     Raises
     ------

@@ -65,14 +65,24 @@ class PillaiTrace(HeldOutScore):
 
 
 def _turn(problem: Any, squares: HostArray) -> HostArray:
-    """The matrix K for which labels times K are the targets of the training rows."""
+    """The matrix K for which the labels `problem.H` times K are the targets, scaled for the training rows.
+
+    If the problem has a `factor`, K is this factor. If the targets come from classes, K is diagonal and divides each
+    column of the labels by its length over the training rows; `squares` holds the squares of these lengths. Otherwise
+    K is the identity.
+    """
     if problem.factor is not None:
         return np.asarray(to_host(problem.factor))
     return np.diag(np.ones(len(squares)) if problem.classes is None else reciprocal(np.sqrt(squares)))
 
 
 def _traces(S: HostArray, C: HostArray, ks: Sequence[int | None]) -> HostArray:
-    """‖TᵀC‖² for each k, where T whitens the leading k variates."""
+    """Pillai's trace of the leading k variates and the targets, for each k.
+
+    S is the Gram matrix of the variates over the held-out rows. C holds the inner products of the variates with the
+    targets, which are whitened over the same rows. Let S₁ be the first k rows and columns of S, C₁ the first k rows of
+    C, and TᵀS₁T = I. The trace is ‖TᵀC₁‖² in the Frobenius norm.
+    """
     found = np.zeros(len(ks))
     for j, k in enumerate(ks):
         T = whitening(S[:k, :k])

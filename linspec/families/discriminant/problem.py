@@ -87,15 +87,22 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     Notes
     -----
-    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖. It is linear in the error of W, while that of CCA is quadratic; the
-    default tolerance is 1e-6. The norm is that of M⁻¹ if the solver passes an object that measures it: ‖R‖² = tr RᵀM⁻¹R
-    (`residual_kind` "exact"). Then some eigenvalue lies within `residual` ‖Λ‖ of each returned one. "two-stage" also
-    counts ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span. The square of this ratio is the missing fraction of the sum of
-    all eigenvalues. For other solvers the Frobenius norm is used, which is insensitive to short directions of X. If a
-    direction v of X was cut as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖. It is linear in the error of W, while the residual of CCA is quadratic; the
+    default tolerance is 1e-6.
 
-    For a solver, `H` holds the labels. `factor` is the block that multiplies the labels, or None; `gram_and_targets`
-    multiplies by it.
+    If the solver can measure lengths by M⁻¹, the norm is ‖R‖² = tr RᵀM⁻¹R, and `residual_kind` is "exact". Then an
+    exact eigenvalue lies within `residual` ‖Λ‖ of each returned one. Otherwise the norm is the Frobenius norm, which is
+    insensitive to short directions of X.
+
+    Stage 1 of the solver "two-stage" computes a block whose span should contain all eigenvectors. For this span
+    (except with ``second_stage="printed"``) a second ratio is computed: ‖XᵀH − MQQᵀXᵀH‖ / ‖XᵀH‖, where the columns of Q
+    span the same space and QᵀMQ = I. The residual is the larger of the two ratios. In the norm of M⁻¹, the square of
+    the second ratio is the fraction of the sum of all eigenvalues that the span misses.
+
+    `converged` is False if a direction v of X was cut as null although ‖Xv‖ > 10 eps ‖X‖ ‖v‖.
+
+    For authors of solvers: in the problem that a solver receives, `H` holds the labels, and `factor` is the matrix that
+    multiplies the labels, or None. `gram_and_targets` multiplies by both.
 
     Examples
     --------
@@ -186,7 +193,11 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     @property
     def certificate_products(self) -> int:
-        """1; for float32 weights 2: one product for Rayleigh-Ritz, and one for the residual after rounding."""
+        """The number of products with X that the certificate takes.
+
+        It is 1 for weights in float64. For weights in float32 it is 2: one product for Rayleigh-Ritz, and one to
+        compute the residual after the weights are rounded to float32.
+        """
         return 2 if self.single else 1
 
     def on_rows(self, numbers: HostArray) -> Self:
@@ -200,14 +211,21 @@ class Discriminant(Problem[DiscriminantSolution]):
         return twin
 
     def looked_at(self) -> dict[str, FirstLook]:
-        """The first look at X, at the labels, and at the block that multiplies the labels."""
+        """Return the known size of the entries of X, of the labels and of `factor`, by the names "X", "H" and "factor".
+
+        Arrays in memory with entries that are not finite are refused.
+        """
         looks = super().looked_at()
         if self.factor is not None:
             looks["factor"] = FirstLook(Magnitude(largest_magnitude(self.factor)))
         return looks
 
     def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
-        """Check the range of the block that multiplies the labels, and return the problem on matrices in range."""
+        """Check that the largest entries of X, of the labels and of `factor` are in the permitted range.
+
+        The range is that of `linspec.operators.range_of_entries`. The returned problem has the matrices as solvers
+        multiply them: see `Problem.in_range`.
+        """
         if self.factor is not None:
             check_magnitude("H", looks["factor"].size)
         return super().in_range(looks)
@@ -246,7 +264,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         complete: bool = False,
         lost: bool = False,
     ) -> Conclusion:
-        """Compute the eigenvectors within the span of the weights, at unit length, and their residual.
+        """Compute the eigenvectors within the span of the weights, scaled to unit length in M, and their residual.
 
         Parameters
         ----------
@@ -256,13 +274,19 @@ class Discriminant(Problem[DiscriminantSolution]):
         rank : int, optional
             The numerical rank of X.
         inverse : object with squares(R), optional
-            Computes squared lengths in the norm of M⁻¹, used in place of the Frobenius norm. It may also have
-            product(W), which returns XᵀXW and is used in place of the moments, and within(C), which removes from XᵀH
-            the rounding outside the span of the rows.
+            squares(R) returns the squared lengths of the columns of R in the norm of M⁻¹. Without the object, residuals
+            are measured in the Frobenius norm. The object may have two further methods, and has either both or none.
+            product(W) returns XᵀXW, and is used in place of a product with the moments. within(C) is applied to
+            C = XᵀH, and removes rounding errors outside the span of the rows of X.
         complete : bool
-            Whether the span of the weights should contain every eigenvector: then the residual also counts `lacking`.
+            Whether the span of the weights should contain all eigenvectors. Then the residual is at least `lacking`.
         lost : bool
-            Whether directions were cut as null although their images are longer than rounding.
+            Whether directions v of X were cut as null although Xv is longer than rounding.
+
+        Returns
+        -------
+        Conclusion
+            The fields of a `DiscriminantSolution` with at most k directions, its residual, and findings.
         """
         home, multiply = moments.home, getattr(inverse, "product", None)
         W = self._rounded(home.place(weights), home)
@@ -309,9 +333,10 @@ class Discriminant(Problem[DiscriminantSolution]):
         return conclusion
 
     def _of_classes(self, W: Array, MW: Array, C: Array, n: float) -> dict[str, Any]:
-        """Class sizes, class means and scatter for a classifier, if the targets give every row a class.
+        """Class sizes, class means and scatter within classes for a classifier; empty if not every row has a class.
 
-        Column j of XᵀH is √nⱼ times the mean of class j, and such an H has orthonormal columns. So
+        Column j of H is 1/√nⱼ for the nⱼ rows of class j and 0 for all other rows, as `linspec.targets.lda` makes it.
+        So the columns of H are orthonormal, and column j of XᵀH is √nⱼ times the mean of class j. Hence
         WᵀMW − WᵀXᵀHHᵀXW is the scatter within the classes plus the ridge.
         """
         if self.classes is None or not math.isclose(self.classes[1].sum(), n, rel_tol=1e-12):
@@ -350,9 +375,11 @@ class Discriminant(Problem[DiscriminantSolution]):
         return ratio(*(_length(V, home, inverse) for V in (gap, image)))
 
     def lacking(self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None) -> float:
-        """‖C − MQQᵀC‖ / ‖C‖, the part of C = XᵀH outside the span of W, for Q that spans it with QᵀMQ = I.
+        """Compute the ratio ‖C − MQQᵀC‖ / ‖C‖ for C = XᵀH: the fraction of C that the span of W misses.
 
-        In the norm of M⁻¹ its square is the fraction of the sum of all eigenvalues that the span misses.
+        The columns of Q span the same space as those of W, and QᵀMQ = I. With `inverse` the norm is that of M⁻¹. Then
+        the square of the ratio is the missing fraction of the sum of all eigenvalues. Without `inverse` the norm is the
+        Frobenius norm.
         """
         home = moments.home
         T = home.place(self._orthonormal(W, MW, moments, inverse))
@@ -362,7 +389,7 @@ class Discriminant(Problem[DiscriminantSolution]):
     def within_span(
         self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None
     ) -> tuple[HostArray, HostArray]:
-        """Rayleigh-Ritz: the matrix T for which W T are the leading eigenvectors within span W, and their eigenvalues.
+        """Compute the leading eigenvectors within the span of W, and their eigenvalues (Rayleigh-Ritz).
 
         Parameters
         ----------
@@ -376,8 +403,10 @@ class Discriminant(Problem[DiscriminantSolution]):
 
         Returns
         -------
-        numpy.ndarray of shape (m, k), numpy.ndarray of shape (k,)
-            At most k; fewer if eigenvalues are zero to rounding.
+        T : numpy.ndarray of shape (m, j)
+            The columns of W T are the eigenvectors, of length 1 in M. j is k, or fewer if fewer eigenvalues within the
+            span are larger than rounding.
+        eigenvalues : numpy.ndarray of shape (j,)
         """
         T = self._orthonormal(W, MW, moments, inverse)
         if not T.shape[1]:
@@ -407,12 +436,19 @@ class Discriminant(Problem[DiscriminantSolution]):
         return whitening_of_products(G, D, entries)
 
     def rounding(self, moments: Moments) -> float:
-        """The Frobenius norm up to which XᵀH is only rounding, so that the columns of X do not explain the targets.
+        """The largest Frobenius norm of XᵀH that may be caused by rounding alone.
+
+        If the norm of XᵀH is at most this, the columns of X do not explain the targets, and an answer without
+        directions is correct.
 
         Parameters
         ----------
         moments : Moments
             A sweep is made if the column norms of X and the labels are unknown.
+
+        Returns
+        -------
+        float
         """
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
@@ -423,7 +459,7 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     @property
     def resolution(self) -> float:
-        """An eigenvalue counts as zero if its root is below this fraction of the root of the largest one."""
+        """An eigenvalue λ counts as zero if √λ is at most this fraction of √λ₁, where λ₁ is the largest eigenvalue."""
         eps = float(np.finfo(self.dtype).eps)
         return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
 
@@ -443,7 +479,11 @@ class Discriminant(Problem[DiscriminantSolution]):
 
 
 def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
-    """Split H into labels and the block that multiplies them; undo centring of the labels if X is centred."""
+    """Return labels L and factor K with H = L K; K is None, and L is H, if H is not a product with a dense matrix K.
+
+    If X is centred, labels that are centred are replaced by labels without centring: the means of the labels do not
+    change the product of the centred X with the labels.
+    """
     factor = None
     if isinstance(H, ProductOperator) and isinstance(H.parts[1], DenseOperator):
         H, block = H.parts

@@ -29,8 +29,10 @@ from linspec.sweeps.blocks import brought_here
 from linspec.targets.class_vectors import class_codes
 
 DEPENDENT = 1e-12
-"""Combinations of targets or variates with a smaller share of the squares are treated as null; centred classes, for
-example, are linearly dependent."""
+"""Limit below which an eigenvalue of the k x k Gram matrix of targets, scaled to unit diagonal, counts as zero.
+
+The limit is relative to k times the largest eigenvalue. `DiscriminantSolution.score` also applies it to the Gram matrix
+of the variates. Centred columns of classes, for example, are linearly dependent, so one eigenvalue is zero."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -42,9 +44,10 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
     weights : array of shape (p, k)
         Discriminant weights W, orthonormal in the metric M = XᵀX + ridge·I: WᵀMW = I.
     eigenvalues : numpy.ndarray of shape (k,)
-        Eigenvalues in decreasing order, float64. Their sum is the part of the targets that the directions explain. If
-        the targets have orthonormal columns (CCA, and LDA if every row has a class), each eigenvalue is between 0 and
-        1. It is then a squared canonical correlation of data and labels, with the ridge on the side of the data.
+        Eigenvalues in decreasing order, float64. The eigenvalue of the weights w is ‖HᵀXw‖². At ridge 0 the sum of the
+        eigenvalues is the part of ‖H‖²_F that the variates XW explain. If the targets have orthonormal columns (CCA,
+        and LDA if every row has a class), each eigenvalue is between 0 and 1. It is then a squared canonical
+        correlation of X and the labels, with the ridge added to XᵀX.
     mean : array of shape (p,) or None
         Column means of X, if the problem centres.
     scale : array of shape (p,) or None
@@ -59,8 +62,8 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
     penalty : numpy.ndarray of shape (k, k)
         ridge·WᵀW, float64.
     classes : numpy.ndarray of shape (c,) or None
-        The classes, if the targets come from `linspec.targets.lda` and every row has a class; its argument must be a
-        vector or a sparse matrix on the host. `predict` needs them.
+        The classes, if every row has a class and the targets come from `linspec.targets.lda`. The labels passed to
+        `lda` must be a class vector in host memory, labels in blocks, or a sparse matrix. `predict` needs the classes.
     class_sizes : numpy.ndarray of shape (c,) or None
         The number of training rows of each class, or the sum of their weights.
     class_means : numpy.ndarray of shape (c, k) or None
@@ -174,8 +177,8 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
         y : class vector of length n, optional
             The class of each of these rows, as for `linspec.targets.lda`. Rows without a class are left out.
         priors : None, "uniform" or sequence of c positive numbers, default None
-            The probability of each class, in sorted order of the classes. Only the ratios matter. None: the frequencies
-            of the classes in the training rows.
+            The probability of each class, in sorted order of the classes. The numbers are divided by their sum. None:
+            the frequencies of the classes in the training rows.
         unlabelled : value or collection of values, default ()
             Entries of y that mean "no class". None and NaN always mean this.
         confounds : array of shape (n, c), optional
@@ -195,12 +198,12 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
         InvalidOption
             If `priors` or `unlabelled` is invalid.
         MissingCapability
-            Without X and y, if the solution has no classes.
+            If X and y are not passed, and the solution has no `classes`.
 
         Notes
         -----
-        With X and y an array of n x k variates is held. This works for any targets: classes on a GPU, hypergraphs of
-        classes, rows without a class.
+        If X and y are passed, the variates of their rows are held in memory, an n x k array. X and y may be passed
+        for a solution with any targets: from classes on a GPU, hypergraphs of classes, or rows without a class.
 
         Examples
         --------
@@ -291,7 +294,11 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
         return self.classifier(priors=priors).probabilities(X, confounds=confounds)
 
     def _known(self) -> tuple[HostArray, HostArray, HostArray, HostArray, float]:
-        """Classes, sizes, means and scatter stored in the solution, and the share of scatter that is rounding."""
+        """Return the stored classes, their sizes and means, the scatter within classes, and a limit of this scatter.
+
+        The limit is a fraction of the scatter of all rows along a direction. If the scatter within the classes along
+        this direction is a smaller fraction, it may be only rounding error.
+        """
         if (
             self.classes is None
             or self.class_sizes is None

@@ -73,13 +73,16 @@ def planted_discriminant(  # noqa: PLR0913
     center : bool, default True
         Whether the problem centres. If so, X and H get column means.
     seed : int, default 0
+        The seed of the random matrices.
     name : str, default "planted"
+        The name of the case.
     gentle : bool, default True
+        Whether an iterative solver must reach its tolerance on the case: see `Case`.
 
     Returns
     -------
     Case
-        ``truth["eigenvalues"]``: the k largest, or fewer if there are fewer.
+        ``truth["eigenvalues"]`` holds the k largest of `eigenvalues`; all of them if k is None or above their number.
 
     Examples
     --------
@@ -188,9 +191,11 @@ def _classes(k: int | None, name: str) -> Case:
 
 
 class DiscriminantOracle:
-    """The exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge for a case, and its law.
+    """The exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge·I for a case, and the residuals of solutions.
 
-    With X = U S Vᵀ, D = S (S² + ridge)^(-1/2) and D UᵀH = P diag(t) Qᵀ: λ = t² and W = V (S² + ridge)^(-1/2) P.
+    The eigenpairs come from two singular value decompositions: X = U S Vᵀ, and S (S² + ridge)^(-1/2) UᵀH = P diag(t) Qᵀ
+    with the vector t of singular values. Then λ = t², and W = V (S² + ridge)^(-1/2) P. The method `law` recomputes the
+    residual of a solution.
     """
 
     def __init__(self, case: Case, reading: Reading) -> None:
@@ -231,7 +236,10 @@ class DiscriminantOracle:
 
     @property
     def attainable(self) -> float:
-        """The residual that rounding alone may leave: a third of `_floor`, which adds up worst cases."""
+        """The residual that rounding alone may leave, estimated as a third of its upper bound from `_floor`.
+
+        The bound adds the largest possible rounding errors of all steps; usually these errors partly cancel.
+        """
         return self._floor(self.weights, self.eigenvalues) / 3
 
     def _image(self, W: HostArray) -> HostArray:
@@ -250,9 +258,11 @@ class DiscriminantOracle:
         return ROUNDING * self.unit * ratio(spread, float(np.linalg.norm(self._image(W))))
 
     def law(self, solution: Any) -> Law:
-        """The residual ‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the norm of M⁻¹ for kind "exact", else Frobenius.
+        """Recompute the residual ‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ of a solution, for C = XᵀH.
 
-        It is at most ‖C − MWWᵀC‖ / ‖C‖, the defect of the whole span.
+        The norm is ‖R‖² = tr RᵀM⁻¹R if the `residual_kind` of the solution is "exact", otherwise the Frobenius norm.
+        `Law.most` is ‖C − MWWᵀC‖ / ‖C‖ in the chosen norm, the error of the span of W. If `Law.most` is larger than the
+        residual, the solution may report any number up to `Law.most`.
         """
         W, values = as_host(solution.weights), as_host(solution.eigenvalues)
         exact, floor = solution.residual_kind == "exact", self._floor(W, values)
@@ -380,7 +390,11 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _moved(case: Case, factor: float, seed: int) -> Case:
-    """Transform the coordinates of the case; targets are only rotated, as stretching changes the eigenvalues."""
+    """Return the case in other coordinates: X becomes `factor` X Q D, and H becomes `factor` H Q'.
+
+    Q and Q' are random orthogonal matrices, and the diagonal matrix D stretches the columns. H has no such D, because
+    stretching its columns would change the ratios of the eigenvalues.
+    """
     return in_other_coordinates(case, factor, seed, rotated=("H",))
 
 

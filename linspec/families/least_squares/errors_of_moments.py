@@ -29,7 +29,11 @@ def metric(problem: Any, training: Grams) -> Metric:
 
 
 def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tuple[HostArray, float]]:
-    """Yield for each ridge the coefficients and a bound of the rounding in the fitted value of a training row."""
+    """Yield for each ridge the coefficients x, and a bound of the rounding error of the fitted values A x.
+
+    The error of a training row is the norm of its errors over all right-hand sides. The bound is for the root mean
+    square of this norm over the training rows.
+    """
     AtB, turned = training["A", "B"], None
     length = float(np.sqrt(np.trace(training["B", "B"])))
     for ridge in ridges:
@@ -66,13 +70,19 @@ def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]
 
 
 def moved_by(off: float, error: float, count: float) -> float:
-    """The largest change of a squared error if fitted values change by `off` per row, for total weight `count`."""
+    """Return the largest change of `error`, a sum of squared errors over rows, if the fitted values change.
+
+    `off` is the root mean square of the change over the rows, and `count` the total weight of the rows.
+    """
     moved = off * float(np.sqrt(count))
     return moved * (2 * float(np.sqrt(error)) + moved)
 
 
 def rounded_fits(squares: HostArray, x: HostArray, of_b: HostArray, rows: float) -> float:
-    """Rounding in b − aᵀx of an average row, computed from the row itself: the rounding of the products aⱼxⱼ.
+    """Return a bound of the rounding error of b − xᵀa for a row a of A and b of B, if these rows are multiplied by x.
+
+    The rows have average size: each entry is the root mean square of its column. The bound is for the norm over all
+    right-hand sides. (The error of a b − xᵀa that comes from moments can be much larger.)
 
     Parameters
     ----------

@@ -92,7 +92,11 @@ def generalized(
 
 
 def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
-    """Estimated time and memory of each way that the data permit: "dense", "rows" and "solve"."""
+    """Estimate the time and memory of each way that the data permit.
+
+    The keys of the result: "dense" for the eigendecomposition of AᵀA, "rows" for the eigendecomposition of AAᵀ, and
+    "solve" for a run that estimates the trace by random signs.
+    """
     sizes = cost.sizes_of([problem.A, problem.B], 1)
     n, p, q = sizes.n, sizes.p, sizes.q
     found: dict[str, cost.Estimate] = {}
@@ -119,7 +123,11 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
 
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
-    """Return the chosen way and the reason. Sums over rows need memory with the data, decompositions on the host."""
+    """Return the key of the chosen way in `estimates`, and the reason as text.
+
+    A way may use half of the free memory of the host or of the device of the data, whichever is less: sums over rows
+    are made on the device, decompositions on the host.
+    """
     memory = min(machine.available_memory(), home.free_memory()) / 2
     exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
     costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
@@ -151,7 +159,12 @@ def _everything(rows: int) -> Folds:
 
 
 def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bool) -> Generalized:
-    """Score the ridges by AᵀA = UΛUᵀ in one pass; a second pass recomputes errors that are mostly rounding."""
+    """Score the ridges by an eigendecomposition of AᵀA, which is computed in one pass.
+
+    If `again` is True and the estimated rounding error of some squared error ‖B − A x‖² is above the fraction LOST, a
+    second pass computes the squared errors of all ridges from the rows. They replace the squared errors whose rounding
+    error is above LOST.
+    """
     total = union(gathered(problem, _everything(int(min(A.shape[0] for A in problem.matrices.values())))))
     split = split_of(problem, total, total)
     training = split.training
@@ -243,7 +256,11 @@ def _scores(
     count: float,
     freedom: float,
 ) -> HostArray:
-    """The scores from eigenvalues and squared components of B: along the eigenvectors (rank, m), and outside them."""
+    """Return the score of each ridge, from the nonzero eigenvalues of AAᵀ and the components of B.
+
+    `squares` holds the squared components of the m right-hand sides along the eigenvectors, shape (rank, m). `beyond`
+    is the sum of squares of the part of B that is orthogonal to all these eigenvectors.
+    """
     found = np.empty(len(ridges))
     for i, ridge in enumerate(ridges):
         error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * squares))
@@ -255,9 +272,11 @@ def _scores(
 def _lost_of_rows(
     values: HostArray, along: HostArray, beyond: float, length: float, ridges: Sequence[float]
 ) -> HostArray:
-    """The share of each squared error that rounding in K = AAᵀ may cause in bᵀ f(K) b, f(λ) = (r/(λ + r))².
+    """Return for each ridge r the fraction of the squared error that rounding in K = AAᵀ may cause.
 
-    The derivative of f(K) has the entries f[λ, μ] = −(g h² + g² h)/r with g = r/(λ + r), h = r/(μ + r).
+    The squared error is the sum of bᵀ f(K) b over the right-hand sides b, with f(λ) = (r/(λ + r))². For eigenvalues λ
+    and μ of K the derivative of f(K) has the divided differences f[λ, μ] = (f(λ) − f(μ)) / (λ − μ) as factors. They are
+    −(g h² + g² h)/r with g = r/(λ + r) and h = r/(μ + r).
     """
     found = np.zeros(len(ridges))
     for i, ridge in enumerate(ridges):
@@ -286,7 +305,10 @@ def _of_signs(
     reason: str,
     generator: np.random.Generator,
 ) -> Generalized:
-    """Score the ridges by one run for all ridges, right-hand sides and random signs."""
+    """Score the ridges by one run that solves for all ridges.
+
+    Vectors of random signs are further right-hand sides of this run; they estimate the trace of the hat matrix.
+    """
     count, freedom = _freedom(problem)
     B = _right_hand_sides(problem)
     n, m = B.shape

@@ -94,7 +94,10 @@ def _errors_of_rows(problem: Any, solution: Any) -> tuple[HostArray, HostArray, 
 
 
 class Explained(SquaredErrors):
-    """R²: 1 minus the squared errors over the squares of the held-out right-hand sides about their means."""
+    """R²: 1 minus the ratio of two sums of squares, of the prediction errors and of the held-out right-hand sides.
+
+    The right-hand sides are centred by their means over the held-out rows.
+    """
 
     label = "R²"
     higher = True

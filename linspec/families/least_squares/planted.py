@@ -50,13 +50,16 @@ def planted_least_squares(
         The number of right-hand sides; 0 makes B one-dimensional.
     ridge : float, default 0.0
     seed : int, default 0
+        The seed of the random matrices.
     name : str, default "planted"
+        The name of the case.
     gentle : bool, default True
+        Whether an iterative solver must reach its tolerance on the case: see `Case`.
 
     Returns
     -------
     Case
-        ``truth["x"]`` is the solution of least norm.
+        ``truth["x"]`` is the solution; if several x are optimal (ridge 0), the one of least norm.
 
     Examples
     --------

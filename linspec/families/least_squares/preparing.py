@@ -52,12 +52,19 @@ AGREES = 0.01
 
 
 def _planted() -> Case:
-    """A case with more columns than a default sketch of leading directions, so that iterations are needed."""
+    """Return a case with 40 columns, so that iterations are needed.
+
+    Some solvers compute leading directions of A by a random sketch, by default only 20 of them ("ling"), and iterate on
+    all other directions.
+    """
     return planted_least_squares(240, 40, np.geomspace(3, 1, 40))
 
 
 class _Prepared:
-    """A run for a matrix with singular values between 1 and 3, from which states are made, and NumPy's solutions.
+    """A least-squares solver, and a run for a matrix A with singular values between 1 and 3.
+
+    `begin` prepares the solver for A, and returns the `LeastSquaresState` that `prepare` makes. `exact` computes
+    NumPy's solution for some right-hand sides.
 
     Parameters
     ----------
@@ -66,6 +73,10 @@ class _Prepared:
         One of `FORMS`.
     ridge : float
     max_passes : float, optional
+    tight : bool, default False
+        Whether the data have only the capabilities that the record of the solver declares.
+    wrap : callable
+        Turns a NumPy array into an array of the library to test.
     """
 
     def __init__(
@@ -262,7 +273,10 @@ def check_prepare_start(subject: Subject) -> Iterator[str]:
 def _reduction_issues(
     ready: _Prepared, state: LeastSquaresState, B: HostArray, operator: LinearOperator
 ) -> Iterator[str]:
-    """`reduce` ends at the given fraction of another iterate's residual, with a start and without."""
+    """Check that `reduce` ends at FRACTION times the residual of the iterate whose gradient it receives.
+
+    `reduce` is called with this iterate as start, and without a start.
+    """
     AtB = ready.AtB(B)
     other = ready.exact(B) + np.random.default_rng(3).standard_normal((len(AtB), B.shape[1]))
     AtAx = ready.AtB(ready.entries @ other)

@@ -24,7 +24,10 @@ from linspec.solving.problem import Problem
 from linspec.solving.solution import Status
 
 NEGLECTED = 1e-2
-"""A small column is reported if a step along it lowers the sum of squares by more than (NEGLECTED ‖b‖)²."""
+"""A column of A is reported if changing its coefficient alone would lower ‖A x − b‖² + ridge ‖x‖² by more than
+NEGLECTED² ‖b‖².
+
+Such a column is much shorter than other columns: the residual does not show the error of its coefficient."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,10 +41,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     B : data of shape (n, m), or an array, a series or a list of shape (n,)
         Right-hand sides. If their dtype is narrower, they are multiplied in the dtype of A.
     ridge : float or sequence of floats, default 0.0
-        The ridge, which is added to the unnormalised AᵀA. With 0 the solution is the one of least norm. A
-        sequence gives a path: one solution for each ridge, in one run.
+        The ridge, which is added to the unnormalised AᵀA. If several x are optimal (ridge 0), the x of least norm
+        is returned. A sequence gives a path: one solution for each ridge, in one run.
     center : bool, default False
-        Whether to fit an intercept, which no ridge shrinks: A and B are centred, and sparse data stay sparse.
+        Whether to fit an intercept, which the ridge does not penalise. A and B are centred; sparse data stay sparse.
     scale : bool, default False
         Whether to divide each column of A by its root mean square after means and confounds are subtracted; with
         `center` this is its standard deviation.
@@ -55,8 +58,9 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     -----
     Residual: max over right-hand sides and ridges of ‖Aᵀ(b − Ax) − ridge x‖ / ‖Aᵀb‖.
 
-    For a solver, a path only adds columns: all right-hand sides for the first ridge, then for the second, and
-    so on. `column_ridges` holds the ridge of each column, and `run.finish` expects an x with all these columns.
+    For a solver, a path of r ridges only gives x more columns, r m for m right-hand sides. The first m columns are the
+    coefficients for the first ridge, the next m columns those for the second ridge, and so on. `column_ridges` holds
+    the ridge of each column, and `run.finish` expects an x with all these columns.
 
     Examples
     --------
@@ -153,11 +157,17 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         terms : Terms
         x : array of shape (p, w)
         rank : int, optional
-            The numerical rank of A, from a solver that has decomposed A itself and not its Gram matrix. A gradient of
-            the size of its rounding is then not checked further.
+            The numerical rank of A, from a solver that has decomposed A itself and not its Gram matrix. A gradient
+            AᵀB − (AᵀA + ridge) x is then accepted if it is no larger than rounding leaves in the gradient of a backward
+            stable solution.
         least : array of shape (w,) or float, optional
-            The smallest eigenvalue of AᵀA + ridge that an iteration has found, such as its smallest Ritz value. Without
-            it, a few more products may be made to bound the error of the coefficients.
+            The smallest eigenvalue of AᵀA + ridge that the solver has found, such as its smallest Ritz value. Without
+            `least`, a few more products may be made to bound the error of the coefficients.
+
+        Returns
+        -------
+        Conclusion
+            The fields of the solution, its residual, and messages about coefficients that may be wrong.
         """
         if x.shape[1] != self.width:
             raise BrokenPlugin(
@@ -187,10 +197,11 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return replace(made, fields={**made.fields, "x": self._shaped(returned)})
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        """A finding if a step along a small column of A could still lower the sum of squares noticeably.
+        """Return a finding if changing the coefficient of one column of A would lower the sum of squares noticeably.
 
-        A step along column j lowers the sum of squares by gⱼ²/(‖aⱼ‖² + ridge), for the gap g of the normal
-        equations. If ‖aⱼ‖ is small, the norm of g does not show it.
+        `gap` holds the residuals g = Aᵀb − (AᵀA + ridge) x of the normal equations. The best change of xⱼ alone lowers
+        the sum of squares by gⱼ²/(‖aⱼ‖² + ridge). If ‖aⱼ‖ is small, this may be much although gⱼ is small beside ‖g‖.
+        `small` marks the columns of x whose ‖g‖ is small, and only these columns are checked.
         """
         diagonals = moments.columns.known_diagonals()
         if diagonals is None:
@@ -210,7 +221,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return ((Status.ILL_CONDITIONED, text + 'choose "direct".'),)
 
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """Transform the arrays of a solution or iterate to the columns before scaling."""
+        """Convert the arrays of a solution or of an iterate from the scaled columns of A to the columns of the data.
+
+        `returned` states whether x has the shape of a returned solution, with one axis for the ridges of a path.
+        """
         found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
         return found | in_given_columns(self, {"x": arrays["x"]}, axis=1 if self.path and returned else 0)
 

@@ -97,9 +97,10 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
     @property
     @at_home
     def intercept(self) -> Array | None:
-        """The intercept b̄ − āᵀx, added to A x; shaped as x without the axis of A's columns; None without centring.
+        """The intercept b̄ − āᵀx, of shape (m,), or () for one-dimensional B; None without centring.
 
-        With confounds it is added to A x + (Z − z̄)γ, for the means z̄ of the confounds and γ, `confound_coefficients`.
+        For r ridges the shape is (r, m) or (r,). Predictions are A x plus the intercept. With confounds Z they are
+        A x + (Z − z̄)γ plus the intercept, for the means z̄ of the confounds and γ = `confound_coefficients`.
         """
         return self._rest(self.b_mean, self.a_mean)
 
@@ -117,7 +118,10 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
         return xp.stack([self._rest(b, a) for b, a in rows], axis=1 if self.path else 0)
 
     def _rest(self, b: Array | None, a: Array | None) -> Array | None:
-        """Compute b − aᵀx, for a with one number for each column of A, and b with one for each column of B."""
+        """Compute b − aᵀx for every right-hand side, and for every ridge of a path; None if a or b is None.
+
+        The vector a has a number for each column of A, and the vector b has a number for each column of B.
+        """
         if a is None or b is None:
             return None
         home, xp = Home.of(self.x), namespace(self.x)
@@ -158,8 +162,9 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
         -------
         array of shape (n, m), or (n,) for one-dimensional B
             In the library, on the device and in the working dtype of the rows. For r ridges the shape is (r, n, m)
-            or (r, n). For rows in blocks: a dask array if the data are one, otherwise an operator of shape (n, m); for
-            r ridges an array of this process.
+            or (r, n). If the rows are blocks that other processes may hold (`linspec.sweeps.blocks`), the predictions
+            stay where the blocks are: they are a dask array for dask data, otherwise an operator of shape (n, m). For
+            r ridges the predictions are always an array of this process.
 
         Raises
         ------

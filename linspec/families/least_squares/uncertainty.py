@@ -34,17 +34,22 @@ UNCERTAIN = 0.01
 """Relative errors of coefficients above this are reported."""
 
 ROUNDING = 20
-"""A relative gradient below this, in units of the data's rounding, is noise."""
+"""A gradient up to this multiple of eps ‖Aᵀb‖ counts as rounding error, with the machine epsilon eps of the data.
+
+If a solver passes the rank of A, the multiple is of eps ‖A‖ (‖A‖‖x‖ + ‖b‖) instead."""
 
 HELD, SWEPT = 1024, 256
-"""Largest number of columns for which the Gram matrix is factored: if it is held, and if it takes a sweep."""
+"""Largest numbers of columns for which the Gram matrix is factored. HELD applies if the Gram matrix is in memory, and
+SWEPT if a sweep must compute it."""
 
 SKETCHED, OVERSAMPLED = 1536, 4
-"""Largest number of columns of which a sketch is decomposed, in a second or two, and its rows in units of the columns.
-"""
+"""SKETCHED is the largest number p of columns for which a sketch is decomposed; this takes a second or two. OVERSAMPLED
+is the number of rows of the sketch divided by p."""
 
 MOST_ENTRIES = 2**28
-"""Entries of sparse data, zeros included, that are sketched in about a second."""
+"""Largest number n·p of entries, zeros included, for which very sparse data are sketched; it takes about a second.
+
+Data with at least half of their entries stored are sketched whatever their size."""
 
 SEED = 20080909
 """Seed of the sketch: the same answer gives the same verdict."""
@@ -74,15 +79,15 @@ def uncertain(
     moments : Moments
         The moments of A and B.
     gap, x : arrays of shape (p, w)
-        Gradients and coefficients.
+        The gradients AᵀB − (AᵀA + ridge) x, and the coefficients x.
     ridges, ratios : numpy.ndarray of shape (w,)
         The ridge and the relative gradient of each column.
     terms : Terms
     least : array of shape (w,), float or None
         The smallest eigenvalue of AᵀA + ridge that the solver has found.
     rank : int or None
-        The rank of A from a solver that has decomposed A itself. Its gradient is checked if it is above the rounding of
-        a backward stable answer.
+        The rank of A, from a solver that has decomposed A itself. Then a gradient is checked only if it is larger than
+        rounding leaves in the gradient of a backward stable solution (`_above_rounding`).
     """
     cost = moments.view(0).cost.sweep
     home, p = moments.home, gap.shape[0]
@@ -170,9 +175,10 @@ def _by_sketch(
 def _solved(
     view: Moments, ridge: float, N: Array, g: Array, large: HostArray, steps: int
 ) -> tuple[HostArray, HostArray]:
-    """Lengths of e and of its remaining error, for (AᵀA + ridge) e = g, by conjugate gradients with N Nᵀ ≈ (AᵀA + r)⁻¹.
+    """Solve (AᵀA + ridge) e = g by conjugate gradients, and return for each column ‖e‖ and the length of its error.
 
-    They end where it is clear for each column whether e is `large`.
+    The preconditioner is N Nᵀ ≈ (AᵀA + ridge)⁻¹. The error of e is estimated as N Nᵀ times the remaining g. The
+    iteration ends after `steps` steps, or when it is clear for each column whether ‖e‖ is above its limit in `large`.
     """
     home, xp = view.home, view.home.xp
     e, z = 0.0 * g, N @ (N.T @ g)
@@ -192,7 +198,11 @@ def _solved(
 
 
 def _above_rounding(moments: Moments, gap: Array, sizes: HostArray, squares: list[float]) -> HostArray:
-    """Mask of gradients above those of a backward stable answer, for the sums of squares of A and of B."""
+    """Mask of the gradients that are larger than rounding leaves in the gradient of a backward stable solution.
+
+    Rounding leaves up to ROUNDING eps ‖A‖ (‖A‖‖x‖ + ‖B‖). `sizes` holds ‖x‖ for each column x, and `squares` holds
+    ‖A‖² and ‖B‖².
+    """
     a, b = np.sqrt(squares)
     floor: HostArray = ROUNDING * _eps(moments) * a * (a * sizes + b)
     above: HostArray = moments.home.column_norms(gap) > floor

@@ -23,7 +23,10 @@ from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
 
 
 class Reconstruction(HeldOutScore):
-    """The share of the squares of the held-out rows, about the training means, that k vectors reconstruct."""
+    """The sum of squares of the held-out rows along the first k right singular vectors, over their sum of squares.
+
+    If the problem centres, the means of the training rows are subtracted from the held-out rows first.
+    """
 
     label = "share reconstructed"
 
@@ -69,7 +72,12 @@ class Reconstruction(HeldOutScore):
     def _of(
         self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
     ) -> float:
-        """Score k vectors from training variances (along vectors, total) and held-out squares (along, total)."""
+        """Score the first k of the singular vectors of p columns.
+
+        `values` holds the variance of the training rows along each vector, and `total` is their variance over all
+        columns. `along` holds the sum of squares of the held-out rows along each vector, and `squares` is their sum of
+        squares over all columns. `count` is the number of held-out rows, or the sum of their weights.
+        """
         return float(along[:k].sum()) / squares if squares > 0 else np.nan
 
 
@@ -79,7 +87,12 @@ class LogLikelihood(Reconstruction):
     label = "log-likelihood of a row"
 
     def _lost(self, k: int, values: HostArray) -> float:
-        """The rounding of a score, whose logarithms contain variances with the rounding of their sum."""
+        """Return the error of the score that rounding of variances causes; 0 if the score is −inf.
+
+        The score contains logarithms of the first k variances and of the mean of the other variances. The rounding
+        error of each variance is ROUNDING times the sum of all variances, so small variances have large relative
+        errors.
+        """
         p, total = len(values), float(values.sum())
         widths = [*values[:k], *([float(values[k:].sum()) / (p - k)] if k < p else [])]
         least = min(widths, default=0.0)

@@ -40,7 +40,8 @@ class SVD(Problem[SVDSolution]):
     center : bool, default False
         Whether to centre the columns (principal components).
     left : bool, default False
-        Whether to compute the left singular vectors. They belong to the adjusted rows: with weights, rows times √w.
+        Whether to compute the left singular vectors. They are those of the adjusted matrix: columns are centred and
+        scaled and confounds subtracted, as the problem states, and with weights w the rows are multiplied by √w.
     scale : bool, default False
         Whether to divide each column by its root mean square after means and confounds are subtracted; with `center`
         this is its standard deviation.
@@ -141,7 +142,11 @@ class SVD(Problem[SVDSolution]):
 
 
 def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:
-    """‖w − f v‖ / unit for each column; on the host by runs of rows, as new memory costs more than arithmetic."""
+    """Return ‖w − f v‖ / unit for each column w of W and v of V, and each entry f of `factors`.
+
+    On the host the differences are computed for some rows at a time, because allocating an array of the size of W takes
+    longer than the arithmetic.
+    """
     if not home.on_host:
         return home.column_norms(W / unit - V * home.place(factors / unit)[None, :])
     squares = np.zeros(V.shape[1])

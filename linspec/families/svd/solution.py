@@ -45,10 +45,11 @@ class SVDSolution(LinearSolution, vector="component"):
         The length of each column of the (centred, scaled) data, which the sweeps of the solve compute at no extra cost.
         None for operators that only give products. `loadings` divides by it.
     total_squares : float or None
-        The sum of the squares of all singular values, or of all entries of the (centred) data. The
-        sweeps of the solve compute it at no extra cost. It is None for operators that only give products,
-        which would need a product with each column of the identity. If you know it from elsewhere, divide
-        ``S**2`` by it. It is 0 or infinite if it underflows or overflows.
+        The sum of the squares of all entries of the (centred, scaled) data, which is also the sum of the squares of all
+        min(n, p) singular values. The sweeps of the solve compute the sum at no extra cost. None for operators that
+        only give products, because the sum would need a product with each column of the identity. Then
+        `explained_variance_ratio` is None, too; if you know the sum from elsewhere, divide ``S**2`` by the sum to get
+        the ratios. The sum is 0 or infinite if squares underflow or overflow.
     total_norm : float or None
         The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are finite.
 

@@ -50,6 +50,7 @@ def planted_svd(  # noqa: PLR0913
     Parameters
     ----------
     n, p : int
+        The numbers of rows and columns of the matrix.
     values : sequence of float
         The nonzero singular values.
     k : int
@@ -57,9 +58,13 @@ def planted_svd(  # noqa: PLR0913
     center : bool, default False
         Add column means; the problem then centres the columns.
     left : bool, default True
+        Whether the problem asks for left singular vectors.
     seed : int, default 0
+        The seed of the random matrices.
     name : str, default "planted"
+        The name of the case.
     gentle : bool, default True
+        Whether an iterative solver must reach its tolerance on the case: see `Case`.
 
     Returns
     -------
@@ -91,7 +96,10 @@ def planted_svd(  # noqa: PLR0913
 
 
 COPIES = [*[4.0] * 12, *geometric(1, 0.1, 20)]
-"""A singular value with more copies than a Krylov space of one vector finds by rounding, and smaller values."""
+"""Singular values of a test matrix: twelve copies of 4, and twenty smaller values.
+
+A solver must find all twelve copies. In exact arithmetic a Krylov space of one vector contains one copy; rounding
+errors bring in further copies, but fewer than twelve."""
 
 
 def _svd_cases() -> list[Case]:
@@ -166,7 +174,10 @@ class SVDOracle:
         return Law(residual, ROUNDING * self.unit)
 
     def _errors_of_fewer(self, S: HostArray, V: HostArray) -> list[str]:
-        """Messages about wrong values if fewer than k are returned; residuals bound the errors of orthonormal V."""
+        """Messages about wrong singular values of a solution with fewer than k triplets.
+
+        For orthonormal V, each σ² may be wrong by the largest ‖AᵀAv − σ²v‖ of the triplets, plus rounding.
+        """
         left = np.linalg.norm(self.A.T @ (self.A @ V) - V * S**2, axis=0).max(initial=0.0)
         off = np.abs(S**2 - self.S[: len(S)] ** 2).max(initial=0.0)
         allowed = left + ROUNDING * self.unit * self.S[0] ** 2

@@ -36,8 +36,20 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
 ) -> tuple[HostArray, float]:
     """Compute the scores of all splits, of shape (splits, ridges, ks), and the number of passes.
 
-    `rounding`, if passed, is an array of the same shape. On entry it holds the perturbation of solutions
-    (`Rounded.moved`); on return it holds the rounding errors of the scores.
+    Parameters
+    ----------
+    problem : Problem
+    folds : Folds
+    score : HeldOutScore
+    ridges, ks : sequence
+        The ridges, in the form in which the problem holds them, and the values of k.
+    solver, options
+        As for `linspec.solve`.
+    form : str
+        How each solve holds the moments of its data: see `linspec.Moments`.
+    rounding : numpy.ndarray of shape (splits, ridges, ks), optional
+        Read and overwritten. On entry, `Rounded.moved` of each score: how far rounding may have changed the fitted
+        values of the solution. On return, the relative rounding error of each score.
 
     Raises
     ------

@@ -36,7 +36,10 @@ __all__ = ["default_scores", "first_components", "is_paired", "score_of_rows"]
 
 
 def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
-    """Return the scores that a problem has by its declared fields, by name; the first is the default."""
+    """Return by name the scores of held-out rows of a problem whose class lists none; the first is the default.
+
+    "score" is among them if solutions of the problem have a method `score`, and "correlations" if `is_paired` is True.
+    """
     cls = problem.solution
     found: dict[str, HeldOutScore] = {}
     if callable(getattr(cls, "score", None)):
@@ -47,7 +50,10 @@ def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
 
 
 def is_paired(problem: Problem[Any]) -> bool:
-    """Whether answers of a problem give scores to the rows of two or more matrices."""
+    """Whether solutions have column weights for two or more matrices, and a method `transform`.
+
+    Then `transform` gives each row one vector of component scores for each of these matrices.
+    """
     weighted = [
         name for name in problem.matrices if problem.stated.field_of(name) in problem.solution.layout.weights
     ]
@@ -55,7 +61,9 @@ def is_paired(problem: Problem[Any]) -> bool:
 
 
 class OwnScore(HeldOutScore):
-    """The method `score` of an answer, or its `total`, for the first k components.
+    """The number that the method `score` of a solution returns for held-out rows, for its first k components.
+
+    If `score` returns an object with an attribute `total`, such as the CCAScore of a CCA, the number is this attribute.
 
     Parameters
     ----------
@@ -92,16 +100,23 @@ class PairedCorrelations(HeldOutScore):
 
 
 def paired_correlations(blocks: Sequence[HostArray], w: HostArray, *, centred: bool) -> HostArray:
-    """Return for each component the sum over pairs of blocks of the correlations about the means of the training rows.
+    """Return for each component i the sum, over all pairs of matrices, of the correlation of their i-th scores.
+
+    The scores are the component scores of the rows. Their correlations are about the means of the training rows, not
+    about the means of these rows.
 
     Parameters
     ----------
     blocks : sequence of numpy.ndarray of shape (n, k)
-        The scores of the rows of each matrix, from which the means of the training rows are subtracted.
+        For each matrix, the component scores of its rows. The means of the training rows are already subtracted.
     w : numpy.ndarray of shape (n,)
         The weights of the rows.
     centred : bool
-        Whether the problem centres; scores that do not vary then have correlation 0.
+        Whether the problem centres. If so, a component whose scores are constant over these rows has correlation 0.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,)
     """
     units = []
     for S in blocks:
@@ -125,7 +140,10 @@ def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:
 
 
 def first_components(solution: Any, k: int | None) -> Any:
-    """Return an answer with its first k components: declared axes "k" are cut; None leaves all of them."""
+    """Return a solution with its first k components only; the solution itself if k is None.
+
+    An array of the solution is cut along each axis that its field declares as "k" (`shape` of `linspec.field`).
+    """
     if k is None:
         return solution
 

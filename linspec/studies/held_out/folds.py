@@ -23,7 +23,9 @@ from linspec.frames import class_vector, is_series
 from linspec.registry.options import is_number
 
 CELLS_A_SPLIT = 2
-"""Largest useful number of cells per split: with more, the two sets of each split are themselves taken as cells."""
+"""Largest useful ratio of the number of cells to the number of splits.
+
+If there are more cells, the training set and the held-out set of each split are used as cells instead."""
 
 NEVER = -1
 """The label of rows that are in every training set, as in scikit-learn's PredefinedSplit."""
@@ -144,7 +146,10 @@ def _of_rows(values: Any, n: int, name: str) -> HostArray:
 
 
 def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
-    """Draw a fold label for each row; with groups, assign whole groups, from the largest, to the smallest fold."""
+    """Draw a fold label for each row; with groups, all rows of a group get one label.
+
+    The groups are assigned in the order of decreasing size, each to the fold with the fewest rows at this moment.
+    """
     numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
     most = n if numbers is None else int(numbers.max(initial=-1)) + 1
     if not 2 <= folds <= most:
@@ -217,7 +222,10 @@ def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
 
 
 def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
-    """Compute the largest cells whose unions are all sets of the splits; if too many, take the sets as cells."""
+    """Compute the largest cells such that every training set and every held-out set is a union of cells.
+
+    If there are too many cells (`CELLS_A_SPLIT`), the training sets and held-out sets are used as cells.
+    """
     codes = np.zeros(n, dtype=np.int64)
     for training, held_out in splits:
         side = np.zeros(n, dtype=np.int64)

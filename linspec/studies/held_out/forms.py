@@ -20,7 +20,9 @@ from linspec.studies.held_out.row_sums import bytes_held
 from linspec.studies.held_out.scores import HeldOutScore
 
 MERGING = 40
-"""Merging and adjusting the Gram matrices of a split reads or writes this many times the entries of one matrix."""
+"""Cost of merging and adjusting the Gram matrices of one split, in units of reading each entry of one d x d matrix.
+
+d is the number of columns of all matrices and confounds."""
 
 A_SOLVE, A_SCORE = 2e-3, 1e-4
 """Seconds that a solve, and a score from moments, take for the smallest problem."""

@@ -28,9 +28,11 @@ ROUNDING = 4 * EPS
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """Gram and cross matrices of some rows, adjusted by the means and slopes of the training rows.
+    """Gram and cross matrices of the adjusted training rows, or of the adjusted held-out rows, of a split.
 
-    ``grams["X", "Y"]`` is XᵀY; the names are those of the matrices of the problem.
+    Rows are adjusted by the means, slopes on confounds and column scales of the training rows. ``grams["X", "Y"]`` is
+    XᵀY of the adjusted rows, about zero; `spread` gives the matrix about the means of the adjusted rows. The names are
+    those of the matrices of the problem.
 
     Attributes
     ----------
@@ -72,7 +74,7 @@ def share_lost(lost: Any, value: Any) -> HostArray:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """Sums of squares and means of linear combinations of the adjusted columns of some rows.
+    """Means and sums of squares, over some rows, of m linear combinations of the adjusted columns.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class Images:
     count : float
         The number of rows, or the sum of their weights.
     lost : numpy.ndarray of shape (m,)
-        The rounding errors of `squares`, which come from terms that cancel.
+        Bounds of the rounding errors of `squares`. The errors are large if `squares` are sums of terms that cancel.
     """
 
     means: HostArray
@@ -196,7 +198,7 @@ class _Taken:
                 self.factors[own] = reciprocal(lengths)
 
     def out_of(self, sums: RowSums) -> Grams:
-        """The Gram matrices of the adjusted rows."""
+        """Return the `Grams` after the adjustment of the rows whose moments are `sums`."""
         matrix = self._mapped(sums.gram)
         if not np.all(self.factors == 1.0):
             matrix = matrix * self.factors[:, None] * self.factors[None, :]
@@ -227,7 +229,11 @@ class _Taken:
         return Images(means, sums.count, lost, K, sums.gram @ K)
 
     def _mapped(self, S: HostArray) -> HostArray:
-        """[I −Γᵀ] S [I −Γᵀ]ᵀ for S of [columns, confounds]: the matrix of the columns minus the effect of confounds."""
+        """Return the Gram matrix of the columns minus their regression on the confounds.
+
+        S is the Gram matrix of [columns, confounds], and Γ = `slopes` holds the regression coefficients. The result is
+        [I −Γᵀ] S [I −Γᵀ]ᵀ.
+        """
         A = S[: self.width, : self.width]
         if not self.confounds:
             return A

@@ -63,12 +63,15 @@ class CrossValidation:
     problem : Problem
         The problem passed to `linspec.cross_validate`.
     reason : str
-        The cost estimates by which the form was chosen.
+        Why `form` of `linspec.cross_validate` was chosen as it was, with the estimated cost of each form.
     estimated : numpy.ndarray of shape (ridges, ks) or None
-        The standard errors of estimated scores of generalized cross-validation; None for exact scores.
+        The standard error of each score, if generalized cross-validation estimated the trace by random signs;
+        otherwise None.
     rounding : numpy.ndarray of shape (splits, ridges, ks) or None
-        An estimate of the rounding error of each score from second moments. It is relative to the score, but absolute
-        for scores that are sums of correlations or of logarithms. None if all scores come from solutions.
+        An estimate of the rounding error of each score. For least squares, the error is relative to the squared error
+        of the predictions (for "r2", too). For the library's scores of other problems, the error is relative to the
+        score if the score is above 1 in size, and absolute otherwise. None if no score was computed from second
+        moments.
 
     Examples
     --------
@@ -100,7 +103,10 @@ class CrossValidation:
 
     @property
     def uncertain(self) -> HostArray:
-        """Mask of the settings with an estimated rounding error above 1e-3 on some split, shape (ridges, ks)."""
+        """Mask of the settings with a `rounding` above 1e-3 on some split, shape (ridges, ks); all False without it.
+
+        The attribute `rounding` states for which scores it is relative.
+        """
         if self.rounding is None:
             return np.zeros(self.scores.shape[1:], dtype=bool)
         found: HostArray = np.any((self.rounding > LOST) & np.isfinite(self.scores), axis=0)
@@ -116,9 +122,9 @@ class CrossValidation:
     def standard_error(self) -> HostArray:
         """The standard deviation of the scores over the splits divided by √splits, shape (ridges, ks).
 
-        The values are NaN for one split. Training sets share rows, so they are only a rough guide: an unbiased
-        estimate does not exist. For generalized cross-validation with an estimated trace they are the standard errors
-        of the scores.
+        NaN if there is only one split. The training sets of the splits share rows, so this standard error is only a
+        rough guide; an unbiased estimate does not exist. If generalized cross-validation estimated the trace by random
+        signs, the standard errors that the random signs cause (`estimated`) are returned instead.
         """
         if self.estimated is not None:
             return self.estimated

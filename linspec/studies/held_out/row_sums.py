@@ -38,7 +38,9 @@ from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, gram_rows, stored_rows
 
 ROWS_A_CELL = 512
-"""Rows of each cell in a block: enough that adding the Gram matrix costs less than forming it."""
+"""Smallest average number of rows of a cell in a block of rows that is read at once.
+
+With fewer rows, adding their Gram matrix to the Gram matrix of the cell would cost more than forming it."""
 
 CANCELS = 1e6
 """A sparse column whose mean square exceeds its variance by more than this factor is centred entry by entry."""
@@ -78,12 +80,15 @@ class RowSums:
         return RowSums(self.count + other.count, self.rows + other.rows, self.origin, mean, gram)
 
     def less(self, origin: HostArray, mean: HostArray) -> HostArray:
-        """The column means minus another point origin + mean, without forming the sums."""
+        """Return the column means of these rows minus the point `origin` + `mean`, the sum of the two arguments.
+
+        Neither of the sums is formed, because forming them would round large means.
+        """
         gap: HostArray = (self.origin - origin) + (self.mean - mean)
         return gap
 
     def about(self, origin: HostArray, mean: HostArray) -> HostArray:
-        """The Gram matrix about the point origin + mean instead of the means."""
+        """Return the Gram matrix of these rows about the point `origin` + `mean`, the sum of the two arguments."""
         gap = self.less(origin, mean)
         moved: HostArray = self.gram + np.outer(gap * self.count, gap)
         return moved
@@ -133,14 +138,14 @@ def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
 
 @dataclass(frozen=True, eq=False)
 class CellRows(OfRows):
-    """Data of rows: the cell, the weight and the confounds of each row.
+    """The cell, the weight and the confounds of each row, for all rows of the data or for a range of rows.
 
     Parameters
     ----------
     of : int
-        The number of all rows.
+        The number of all rows of the data, also if this object covers only a range of rows.
     cells : tuple of numpy.ndarray
-        The numbers of the rows of each cell, in increasing order.
+        For each cell, the numbers of its rows that this object covers, in increasing order.
     weights : numpy.ndarray of shape (n,), or None
     confounds : numpy.ndarray of shape (n, c), or None
     first : int, default 0
@@ -155,12 +160,12 @@ class CellRows(OfRows):
 
     @property
     def rows(self) -> int:
-        """The number of all rows."""
+        """The number of all rows of the data."""
         return self.of
 
     @property
     def is_plain(self) -> bool:
-        """False, because the rows have to be sorted into cells."""
+        """Whether a sweep may ignore these data: False, because it must sort rows into cells even without weights."""
         return False
 
     def of_rows(self, start: int, stop: int) -> Self:
@@ -195,7 +200,10 @@ def _between(cell: HostArray, start: int, stop: int) -> HostArray:
 
 @dataclass
 class CellPart:
-    """The moments of some rows of one cell: `running` has those of dense rows, `pairs` those of sparse rows."""
+    """The moments of some rows of one cell, with exactly one of `running` and `pairs` set.
+
+    `running`, with `origin`, holds moments of dense rows, and `pairs` those computed by products of sparse matrices.
+    """
 
     count: float = 0.0
     rows: int = 0
@@ -231,10 +239,11 @@ class CellSums(Task[dict[int, CellPart]]):
     home : Home
         The library and device of the sums.
     about : sequence of array or None
-        Per view, a row that is subtracted from all rows.
+        For each matrix, a vector that is subtracted from each of its rows; None if nothing is subtracted.
     by_pairs : bool
-        Whether Gram matrices of sparse rows are formed by sparse products.
+        Whether Gram matrices are formed by products of sparse matrices, from pairs of nonzero entries of a row.
     model : CellRows
+        The cell, the weight and the confounds of each row.
     """
 
     home: Home
@@ -248,7 +257,11 @@ class CellSums(Task[dict[int, CellPart]]):
         first_row: int = 0,
         into: dict[int, CellPart] | None = None,
     ) -> dict[int, CellPart]:
-        """Add the moments of some rows, cell by cell, to `into`, those of earlier rows."""
+        """Compute the moments of some rows for each cell, and return them by the index of the cell.
+
+        If `into` is passed, it holds the moments of earlier rows. The new moments are added to `into`, which is changed
+        in place and returned.
+        """
         part, n = {} if into is None else into, rows[0].shape[0]
         if self.by_pairs:
             for number, own, w in self.model.members(first_row, first_row + n):
@@ -329,7 +342,10 @@ class CellSums(Task[dict[int, CellPart]]):
         return both
 
     def looked_at(self, part: dict[int, CellPart]) -> Iterable[Array]:
-        """The means and the Gram diagonals of all cells, which are finite if the rows are."""
+        """Yield the arrays that the caller checks for NaN and infinity: means and Gram diagonal of each cell.
+
+        They are finite if all entries of the rows are finite and no sum of squares overflows.
+        """
         for _, cell in sorted(part.items()):
             if cell.pairs is not None:
                 yield cell.pairs.mean
@@ -406,7 +422,11 @@ def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | Non
 
 
 def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int, CellPart], int]:
-    """Run the task over all rows, wherever they are; return the moments of the cells and the number of rows."""
+    """Run the task over all rows, in this process or in those that hold the blocks of rows.
+
+    Return the moments by the index of the cell, and the number of rows of the first matrix. If the number of rows in
+    memory or in files is not that of the splits, no row is read, and there are no moments.
+    """
     operators = [view.operator for view in views]
     named = {view.name: view.operator for view in views}
     streamed = any(view.streamed for view in views) and not any(A.access == "blocks" for A in operators)

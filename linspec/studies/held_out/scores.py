@@ -27,7 +27,9 @@ GAP = 1e8
 """Eigenvalues below the rounding error count as zero if the other eigenvalues have at most this condition number."""
 
 SAFE = 1e-6
-"""For a ridge below this fraction of the largest eigenvalue, the matrix is factorised again, with scaled columns."""
+"""For a ridge up to this fraction of the largest eigenvalue of S, `Metric` factorises S + ridge·I with scaled columns.
+
+For larger ridges the eigendecomposition of S is accurate enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,8 @@ class Rounded(NamedTuple):
         The estimated error caused by cancellation and by the condition of Gram matrices, relative to the score.
         Infinite if the moments do not determine the score.
     moved : numpy.ndarray of shape (ridges, ks), optional
-        The perturbation of solutions for the training rows by the rounding errors of Gram matrices. It is passed to
+        For scores with `reads_again`: a bound of the error of fitted values caused by rounding of Gram matrices, as
+        root mean square over the training rows, in the units of the right-hand sides. It is passed to
         `rounding_of_solutions`, because solvers may use Gram matrices, too.
     """
 
@@ -89,10 +92,11 @@ class HeldOutScore(ABC):
     higher : bool
         Whether higher scores are better.
     together : bool
-        Whether `of_solutions` reads the held-out rows once for all solutions.
+        Whether `of_solutions` reads the held-out rows once for all solutions, instead of once for each solution.
     reads_again : bool
-        Whether scores from moments that may be only rounding errors are recomputed from solutions, if rows can be
-        read again.
+        Whether cross-validation with ``form="auto"`` recomputes a score from moments if its rounding error is above
+        LOST. The problem is then solved, and the score is computed from the solution and the rows themselves. Scores
+        are not recomputed if rows cannot be read again.
 
     Examples
     --------
@@ -114,7 +118,7 @@ class HeldOutScore(ABC):
 
     @abstractmethod
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        """Score the leading k columns of a solution for each k; None: the whole solution.
+        """Score the leading k components of a solution, for each k in `ks`.
 
         Parameters
         ----------
@@ -123,6 +127,7 @@ class HeldOutScore(ABC):
         solution : Solution
             The solution for the training rows, with the largest k.
         ks : sequence of int or None
+            An entry None means the whole solution, such as that of a problem without a k.
 
         Returns
         -------
@@ -192,10 +197,11 @@ class HeldOutScore(ABC):
         )
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
-        """Estimate the seconds that `of_moments` takes for `ridges` ridges, without the merging of moments.
+        """Estimate the seconds that `of_moments` takes for one split, without the merging of moments.
 
-        The default counts, for each matrix whose means the answer has, one eigendecomposition of its Gram matrix, and
-        for each ridge two products of the Gram matrix with a block of `Problem.width` columns.
+        `ridges` is the number of ridges. The default estimate sums over the matrices for whose column means the
+        solution has a field. For each of them it counts one eigendecomposition of the Gram matrix, and for each ridge
+        two products of the Gram matrix with a block of `Problem.width` columns.
         """
         widths = [float(problem.matrices[name].shape[1]) for name in problem.solution.layout.means]
         decomposed = sum(cost.EIGEN * p**3 for p in widths) / cost.FACTOR_RATE
@@ -257,10 +263,11 @@ class Metric:
         return self._whiteners[ridge]
 
     def condition(self, ridge: float) -> float:
-        """Factor by which the inverse of S + ridge·I amplifies the rounding of S.
+        """Factor by which the inverse of S + ridge·I amplifies the rounding errors of S.
 
-        It is infinite if S does not resolve all directions: if eigenvalues decrease without a gap to the rounding
-        error of the largest, or if large means hide the variation of the columns.
+        The factor is infinite in two cases, if eigenvalues were omitted as rounding errors. First, if the condition
+        number of the other eigenvalues is above GAP: then no gap separates zero eigenvalues from small ones. Second, if
+        S has a lower rank than `spread`: then the columns vary less than the rounding errors of their large means.
         """
         if self.shares(ridge):
             return (self.largest + ridge) / ridge

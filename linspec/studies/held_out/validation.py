@@ -76,9 +76,9 @@ def cross_validate(  # noqa: PLR0913
     Parameters
     ----------
     problem : Problem
-        Any problem whose held-out rows have a score (`score`).
-        Its data, centring, weights, confounds and scale are used. Means, slopes of confounds and scales of columns are
-        estimated on the training rows of each split, and held-out rows are weighted.
+        Any problem with a score of held-out rows: the parameter `score` lists the scores. The data, centring, weights,
+        confounds and scale of the problem are used. Means, slopes on confounds and scales of columns are estimated on
+        the training rows of each split. The weights apply to held-out rows, too.
     ridges : sequence, optional
         Numbers; for a CCA, numbers or pairs. By default the ridge of the problem, or the ridges of its path.
     ks : sequence of int, optional
@@ -86,9 +86,10 @@ def cross_validate(  # noqa: PLR0913
     method : {"folds", "gcv"}, default "folds"
         "gcv" is generalized cross-validation of a `linspec.LeastSquares`: without splits, in one pass.
     splitter : int, array of n labels, object with a method split, or iterable of pairs, default 5
-        The number of folds, of rows in random order; or the fold of each row (a row labelled -1 is in all training
-        sets); or a splitter of scikit-learn, whose ``split(X, y, groups)`` is called with n rows of zeros; or pairs of
-        the training rows and the held-out rows, by number. For rows in temporal order pass labels of blocks,
+        An integer is the number of folds; the rows are put into the folds in random order. Labels give the fold of each
+        row; a row labelled -1 is in all training sets. An object with a method `split` is a splitter of scikit-learn,
+        and its ``split(X, y, groups)`` is called with n rows of zeros as X. A pair holds the numbers of the training
+        rows and the numbers of the held-out rows of one split. For rows in temporal order pass labels of blocks,
         ``np.arange(n) * 5 // n``, or scikit-learn's ``TimeSeriesSplit``.
     groups : array of shape (n,), optional
         Rows of one group are on the same side of every split.
@@ -97,16 +98,19 @@ def cross_validate(  # noqa: PLR0913
     score : str, optional
         One of the scores of the problem, by default the first. CCA: "correlations" (the sum of the signed correlations
         of the pairs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
-        "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace). A problem
-        that names none: "score", if its answer has a method `score`, and "correlations" (the correlations of paired
-        scores, with their signs, summed over components and pairs of matrices), if it has weights of two or more.
+        "reconstruction" (the fraction of the sum of squares), "log-likelihood". Discriminant: "pillai" (Pillai's
+        trace). A problem of your own may list scores in `Problem.held_out_scores`. If it lists none, there are up to
+        two scores. "score" is the method `score` of its solutions, if they have one. "correlations" is available if
+        solutions have column weights for two or more matrices: for each component and each pair of matrices the
+        correlation of the component scores of the rows, with its sign, summed.
     form : {"auto", "dense", "solve", "sparse", "implicit"}, default "auto"
-        "dense" holds the Gram matrices of all sets of rows. "solve" solves for each ridge and split, and
-        `linspec.Moments` chooses what to hold; "sparse" and "implicit" also solve, with sparse Gram matrices of each
-        training set or by sweeps. "auto" takes the faster of "dense" and "solve" by estimate, within half of the
-        available memory, and "solve" if a solver or its options are passed. All ridges of least squares are solved for
-        in one run. For "gcv", "dense" decomposes a Gram matrix, of columns or of rows; "solve" estimates the trace by
-        random signs.
+        "dense" computes all scores from Gram matrices of all sets of rows, which it holds in memory. The next three
+        values solve for each ridge and split (least squares: once for all ridges of a split). With "solve",
+        `linspec.Moments` chooses how each solve holds moments; with "sparse", each solve holds sparse Gram matrices;
+        with "implicit", each solve holds none and sweeps over the rows. "auto" chooses "solve" if a solver or options
+        are passed; otherwise it chooses "dense" or "solve", whichever is estimated to be faster within half of the
+        available memory. If `method` is "gcv", "dense" decomposes the Gram matrix of the columns or of the rows, and
+        "solve" estimates the trace by random signs.
     solver : str or Solver, default "auto"
         As for `linspec.solve`; used if each ridge and split is solved.
     rng : None, int or numpy.random.Generator
@@ -380,7 +384,11 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
 
 
 def _form(score: HeldOutScore, form: str) -> str:
-    """The requested form, "auto", "dense" or "solve"; always "solve" for scores that moments do not determine."""
+    """Return "auto", "dense" or "solve" for the option `form`.
+
+    "sparse" and "implicit" give "solve", because they only state how each solve holds moments. "auto" gives "solve" if
+    the score is not a function of second moments.
+    """
     if form == "dense" and not score.by_moments:
         raise MissingCapability(
             f"the score {score.label} is not a function of second moments. Leave form out."

@@ -75,11 +75,13 @@ class ComponentBootstrap:
     solution : Solution
         The solution for all rows.
     values : numpy.ndarray of shape (2, k)
-        Intervals of the i-th largest value.
+        For each component, the interval of its value: the number that solutions declare for each component by
+        ``linspec.field(value=...)``, such as a singular value. The i-th component has the i-th largest value.
     bias : numpy.ndarray of shape (k,)
-        The mean over the draws minus the value of all rows; it estimates the bias of the values of samples.
+        The mean of the value over the draws minus the value of all rows. It estimates the bias of the values of
+        samples.
     errors : numpy.ndarray of shape (k,)
-        The standard errors of the values: their standard deviations over the draws.
+        The standard error of each value: the standard deviation of the i-th largest value over the draws.
     weights : dict from str to numpy.ndarray of shape (2, p, k)
         By matrix, intervals of the weights of its columns.
     weight_errors : dict from str to numpy.ndarray of shape (p, k)
@@ -91,8 +93,10 @@ class ComponentBootstrap:
     ties : numpy.ndarray of shape (k - 1,)
         For each two neighbours, the p-value of the hypothesis that their values are equal in the source.
     agreement : numpy.ndarray of shape (k,)
-        The mean absolute cosine between the scores of the i-th component of all rows and of a draw, as matched for the
-        intervals. If it is far below 1, the component is not stable, and its intervals are wide.
+        For each component, the mean over the draws of the absolute cosine between two vectors of scores of all rows:
+        those of the i-th component of `solution`, and those of the i-th component of the draw. Components of a draw
+        are ordered by their values, as for the intervals of weights. If the mean is far below 1, the component is not
+        stable, and its intervals are wide.
     level : float
     method : {"corrected", "percentile"}
     draws : int

@@ -48,7 +48,10 @@ def gaps_of(values: HostArray, crossings: HostArray) -> tuple[HostArray, HostArr
 
 
 def excess_of(values: HostArray, gaps: HostArray) -> HostArray:
-    """The values minus others that have the given gaps and the same mean."""
+    """Return the differences values − ρ̃, which are subtracted from the diagonals of the matrices M of the draws.
+
+    ρ̃ are decreasing numbers with the given gaps between neighbours. Their mean is the mean of the values.
+    """
     gains = np.append(np.cumsum((-np.diff(values) - gaps)[::-1])[::-1], 0.0)
     return np.asarray(gains - gains.mean())
 

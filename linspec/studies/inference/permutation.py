@@ -203,7 +203,11 @@ def permuted_solves(
 
 
 def _check(problem: Any) -> None:
-    """Refuse what has no rows of several matrices to pair, or no values."""
+    """Raise an error if the argument is not a problem that can be solved on permuted rows.
+
+    The problem must have two or more matrices with rows that can be selected, and its solutions must declare the values
+    of their components.
+    """
     kind = type(problem).__name__
     if not isinstance(problem, Problem):
         raise InvalidProblem(
@@ -308,6 +312,9 @@ def leading_components(p_values: HostArray, alpha: Any) -> int:
 
 
 def sums_from(values: HostArray) -> HostArray:
-    """The sum over i ≥ j for each j, added up from the last value, which is the smallest."""
+    """Return for each j the sum of the values with index i ≥ j, for decreasing values.
+
+    The values are added from the last, smallest one, because this order causes the least rounding.
+    """
     found: HostArray = np.cumsum(values[::-1])[::-1]
     return found

@@ -117,11 +117,15 @@ def permuted(problem: Problem[Any], generator: np.random.Generator) -> Problem[A
 
 
 def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
-    """Return a problem with the same answer on rows from which means and confounds are removed, and which are scaled.
+    """Return a problem with the same component values, whose matrices need no adjustment by the solver.
 
-    Permutations of the rows change neither means nor scales, so no permuted problem needs to compute them again. With
-    confounds these are n − s rows, and the matrices become dense. Without confounds only dense matrices in memory are
-    copied, and the problem itself is returned for other data.
+    Means and confounds are subtracted from the columns, and columns are scaled, once. Permutations of the rows change
+    neither means nor scales, so permuted problems need not compute them again.
+
+    With confounds each matrix is replaced by a dense matrix of n − s rows, its product with Qᵀ (see the header). Here s
+    is the rank of the confounds, together with the constant if the problem centres. Without confounds, dense float64
+    matrices in memory are copied and adjusted. The problem itself is returned, without confounds, if some matrix is not
+    such a matrix, nothing is centred or scaled, or solutions have no column means for some of the matrices.
 
     Raises
     ------
@@ -159,7 +163,7 @@ def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
 
 
 def _are_dense(problem: Problem[Any]) -> bool:
-    """Whether all matrices are dense, in memory, of float64, and adjusted by the problem."""
+    """Whether the problem centres or scales columns, and all its matrices are dense, in memory and of float64."""
     if not (problem.center or problem.scale):
         return False
     matrices = problem.matrices.values()
@@ -170,7 +174,11 @@ def _are_dense(problem: Problem[Any]) -> bool:
 
 
 def reflections(L: HostArray) -> list[HostArray]:
-    """Unit vectors v of Householder reflections I − 2vvᵀ whose product maps the span of L to the first rows."""
+    """Return the unit vectors v of s Householder reflections I − 2vvᵀ.
+
+    L is an n x s matrix of full rank, such as the constant and confounds. The product of the reflections maps the span
+    of its columns to the span of the first s unit vectors.
+    """
     L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
     for j in range(L.shape[1]):
         v = np.concatenate([np.zeros(j), L[j:, j]])
@@ -182,7 +190,10 @@ def reflections(L: HostArray) -> list[HostArray]:
 
 
 def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool, scaled: bool) -> Array:
-    """Return Qᵀ A as `reflected` does, with columns that confounds explain set to zero, and scaled if `scaled`."""
+    """Return Qᵀ A as `reflected` does; columns of A that the confounds explain up to rounding become zero.
+
+    If `scaled`, each column is divided by its root mean square.
+    """
     xp = A.home.blocks.xp
     W, squares, left = reflected(name, A, vectors, centred=centred)
     factors = xp.astype(left, W.dtype)
@@ -194,7 +205,7 @@ def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: b
 def reflected(
     name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool
 ) -> tuple[Array, Array, Array]:
-    """Return Qᵀ A: the last n − s rows of A after s Householder reflections.
+    """Return Qᵀ A: A after s Householder reflections, without the first s of its n rows.
 
     Parameters
     ----------

@@ -22,7 +22,9 @@ Handle = Any
 """Reference to a value that an engine holds; any type."""
 
 Work = Callable[..., Any]
-"""A function that can be pickled, called as work(number, *values). It must not modify the values."""
+"""A function that can be pickled, called as work(number, *values). It must not modify the values.
+
+The number is `Call.number`, such as the position of a block or the number of its first row."""
 
 FAN = 8
 """Number of results that are merged at once: a power of two, so that groups are subtrees of one binary tree."""
@@ -60,7 +62,8 @@ class Engine(ABC):
     Attributes
     ----------
     round_seconds, call_seconds : float, default 0.0
-        The overhead of a reduction, and of each of its calls, in seconds; "auto" estimates the cost of a pass by them.
+        The overhead of one `reduce`, and of one call in it, in seconds. `linspec.cost` adds them to the estimated time
+        of a pass, by which solver "auto" and form "auto" are chosen.
 
     Examples
     --------
@@ -78,7 +81,11 @@ class Engine(ABC):
 
     @property
     def workers(self) -> int:
-        """Number of calls made at once: "auto" estimates the time of a pass by it, and no result depends on it."""
+        """Number of calls that run in parallel.
+
+        `linspec.cost` estimates the time of a pass with this number, by which solver "auto" and form "auto" are chosen.
+        No other result depends on the number.
+        """
         return 1
 
     @abstractmethod
@@ -162,7 +169,8 @@ class Engine(ABC):
         calls : sequence of Call
             At least one.
         merge : callable
-            ``merge(number, *results)`` of neighbouring results in their order.
+            ``merge(number, *results)`` merges 2 to `FAN` neighbouring results, in their order. The number is the
+            position of this group among the groups that are merged at the same level of the tree.
 
         Returns
         -------

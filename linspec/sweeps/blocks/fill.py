@@ -87,14 +87,21 @@ def _any(rows: Any) -> Any:
 def estimated_fill(views: Sequence[LinearOperator], pairs: Sequence[int]) -> tuple[int, float | None]:
     """Count the multiply-adds of all Gram and cross matrices of the views, and estimate the entries of these matrices.
 
-    The multiply-adds are the pairs of entries in the same row. If they are few, None replaces the estimate.
+    The multiply-adds of AᵀB are the pairs of a stored entry of A and a stored entry of B in the same row.
 
     Parameters
     ----------
     views : sequence of LinearOperator
         Operators of sparse blocks.
     pairs : sequence of int
-        The number of pairs of each view with itself.
+        For each view A, the number of multiply-adds of AᵀA.
+
+    Returns
+    -------
+    int
+        The multiply-adds of all matrices.
+    float or None
+        The estimated number of stored entries of all matrices; None if the multiply-adds are at most `WORTH_SAMPLING`.
     """
     total = sum(pairs)
     products = [(view, view) for view in views]

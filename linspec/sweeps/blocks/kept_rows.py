@@ -31,9 +31,10 @@ Sums = TypeVar("Sums")
 
 
 class Step(ABC, Generic[Sums]):
-    """The computation of one sweep with "long rows": n-row vectors that `KeptRows` keeps beside the rows of matrices.
+    """The computation of one sweep with "long rows": an array with a row for each of the n rows of the data.
 
-    A derived class defines `made` and `merge`. Its instances can be pickled, and have no state.
+    `KeptRows` keeps this array in pieces beside the blocks of the data, and passes it to the next step. A derived class
+    defines `made` and `merge`. Its instances can be pickled, and have no state.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class Step(ABC, Generic[Sums]):
 
     @abstractmethod
     def made(self, rows: Sequence[LinearOperator], before: HostArray | None) -> tuple[HostArray, Sums]:
-        """Compute the new long rows for some rows of all matrices, and their sums.
+        """Compute the new long rows for some rows of all matrices, and sums over these rows.
 
         Parameters
         ----------
@@ -67,7 +68,8 @@ class Step(ABC, Generic[Sums]):
         numpy.ndarray of shape (m, columns)
             Any number of columns, also 0.
         sums
-            An object of any type that can be pickled.
+            Any sums over the given rows, for example products of the transposed rows with the long rows: an object of
+            any type that can be pickled.
         """
 
     @abstractmethod
@@ -167,7 +169,9 @@ class KeptRows:
         The matrices, with equally many rows n, by their names in messages. If the adjustment of a matrix is not known
         yet, its rows are read once.
     columns : int
-        The sums hold arrays of size p x columns: runs of blocks are made larger than these arrays.
+        The approximate size of the sums that a step returns: p x columns numbers, for p columns of all matrices
+        together. It determines the number of consecutive blocks that one worker processes at once: together they take
+        several times more memory than the sums.
 
     Examples
     --------
@@ -216,7 +220,8 @@ class KeptRows:
 
         Returns
         -------
-        BlockOperator of shape (n, columns)
+        BlockOperator of shape (n, k)
+            k is the number of columns that the last step gave to the long rows.
         """
         leader: Any = next(A for A in self._operators if A.access == "blocks")
         calls = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]

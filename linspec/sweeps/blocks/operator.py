@@ -184,9 +184,11 @@ class BlockOperator(LinearOperator):
 
         Returns
         -------
-        int, float or None
-            The number of pairs of entries in the same row, and the estimated number of entries, or None if pairs are
-            few. The results are cached.
+        int
+            The number of multiply-adds: pairs of stored entries in the same row.
+        float or None
+            The estimated number of stored entries of the Gram matrices; None if there are at most `WORTH_SAMPLING` of
+            `linspec.sweeps.blocks.fill` multiply-adds. Both results are cached.
         """
         views: list[Any] = [self, *others]
         beside = [view.handles for view in views]
@@ -209,8 +211,8 @@ class BlockOperator(LinearOperator):
         Parameters
         ----------
         other : LinearOperator
-            A matrix in blocks whose engine can be joined with this one, or in this process with rows that can be
-            selected.
+            Either a `BlockOperator` whose engine this engine joins (`Engine.joins`), or a matrix in this process whose
+            rows can be selected.
 
         Returns
         -------

@@ -35,7 +35,9 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
     operators : sequence of LinearOperator
         Operators with equally many rows, at least one in blocks. All are cut like the first one in blocks.
     columns : int, default 0
-        A part holds arrays of size p x columns: runs are made larger than these arrays.
+        The approximate size of a part: p x columns numbers, for p columns of all operators together. It determines the
+        number of consecutive blocks, a run, that one worker processes: a run has several times as many bytes as a part.
+        A wrong size costs time, and changes the result by rounding only.
 
     Returns
     -------
@@ -87,7 +89,11 @@ def planned(
 
 
 def _without_rows(model: Any, models: list[OfRows]) -> Any:
-    """Add a row model to `models` unless it is there; return it without rows, its index in `models` as `first`."""
+    """Add a row model to `models` unless it is there, and return a copy of the model that has no rows.
+
+    The attribute `first` of the copy is the index of the model in `models`. By this index, `OverRun` replaces the copy
+    by the model of the rows of a block. A plain model has no data of rows, and is returned as it is.
+    """
     if model.is_plain:
         return model
     number = next((i for i, known in enumerate(models) if known is model), len(models))

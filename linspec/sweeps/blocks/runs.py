@@ -60,16 +60,19 @@ def cut_into_runs(sizes: Sequence[float], result: float) -> list[range]:
 class OverRun(Generic[Part]):
     """Work that computes the part of a task for one run of blocks.
 
+    It is called with the number of the first row and then, for one position in the run after the other, with the block
+    of each view and the row models of these blocks' rows.
+
     Parameters
     ----------
     task : Task
     readings : tuple of Reading
-        The ways in which the blocks of each view are read. The arguments of a call are the blocks of all views for the
-        first rows, the models of these rows, then the same for the next rows.
+        For each view, the way in which its blocks are read.
     columns : int
         The number of columns of the products that a part holds.
     models : int, default 0
-        The number of row models of a block. In the task, each model is without rows and has its index as `first`.
+        The number of row models (weights and confounds) that each block has. The task contains these models without
+        the data of any rows: the attribute `first` of such a model is its index among the models of a block.
     """
 
     task: Task[Part]

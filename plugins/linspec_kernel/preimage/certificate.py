@@ -55,7 +55,10 @@ WIDEST = 500
 """Up to this many columns of a view, all combinations of columns are checked; above it, single columns only."""
 
 NULL = 1e4
-"""Combinations of columns shorter than this many roundings are not checked: slopes along them are too inexact."""
+"""Relative length up to which a combination of columns is not checked, in units of eps of the dtype of the data.
+
+For columns of unit length, it is relative to the longest combination Xw with |w| = 1. Slopes along shorter combinations
+are too inexact."""
 
 FAINT = 1e-150
 """Variates up to this length count as zero: squares of their entries underflow."""
@@ -145,19 +148,21 @@ def judged(
 
 
 def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float:
-    """Largest cosine between a combination of columns and the derivative s of the objective by a variate.
+    """Return the largest cosine, over all pairs, between a combination of columns of X and the derivative s.
 
-    It is a residual that does not depend on units, and 0 at the pairs of CCA. With XW orthonormal and the gradient
-    g = Xᵀs it is |Wᵀg|/|s|. A view of more than 500 columns is checked along single columns, and only if its entries
-    are in memory. The cosine is 0 unless the kernel is linear and the bound restricts nothing.
+    s is the derivative of the objective of a pair by its variate, and g = Xᵀs is the gradient. With orthonormal XW the
+    cosine is |Wᵀg|/|s|. One over the length of the variate is used in place of |s|, because the derivative of a
+    correlation is at most that long. The cosine is a residual that does not depend on units, and it is 0 at the pairs
+    of CCA. In a view of more than 500 columns, single columns take the place of combinations, and the result is 0
+    unless the entries are in memory. It is also 0 unless the kernel is linear and the bound restricts nothing.
 
     Parameters
     ----------
     view : PreimageView
     G : numpy.ndarray of shape (p, m)
-        The gradients.
+        The gradients g of m pairs.
     lengths : numpy.ndarray of shape (m,)
-        Lengths of the variates.
+        Lengths of the variates of these pairs.
     """
     if not is_cca(view.kernel, view.bound, len(G)):
         return 0.0

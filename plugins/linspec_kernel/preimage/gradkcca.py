@@ -294,7 +294,10 @@ class PairHunt:
         )
 
     def _current(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the best start of the pair in progress, by the objective of its climb."""
+        """Arrays of the pairs found, and of the best start of the pair in progress.
+
+        The best start has the largest value of the objective in its climb, which may see only a sample of the rows.
+        """
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:

@@ -43,10 +43,12 @@ class PairsOfPoints(Iterate):
     ----------
     residual : float
     current : callable
-        Returns the arguments of `problem.conclude`, with the best column for the pair in progress.
+        Returns the arguments of `problem.conclude`. For the pair in progress they have the start with the largest
+        value so far, without a product.
     closed : callable
-        Returns the same arguments for the end of a run, with the pair in progress finished, by a product if needed. It
-        is called at most once.
+        Returns the arguments of `problem.conclude` for the end of a run. For the pair in progress they have the start
+        that is best on all rows. If the starts were compared on a sample of rows only, a product computes their values
+        on all rows, provided the budget allows it. `closed` is called at most once.
     **more
         As `Iterate` takes them.
     """

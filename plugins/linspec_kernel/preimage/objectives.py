@@ -199,7 +199,9 @@ OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Correlation(
 
 @dataclass(frozen=True)
 class _Covariances:
-    """Covariances of the features of variates, times the number of rows; features are weighted waves (cos and sin).
+    """Covariances of the features of a variates of X and b variates of Y, times the number of rows.
+
+    The D features of a variate are weighted waves: D/2 cosines and D/2 sines.
 
     Attributes
     ----------

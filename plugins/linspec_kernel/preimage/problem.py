@@ -30,8 +30,9 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     `KernelCCA` looks for any functions in the spaces of two kernels; this problem looks for functions of single
     points: u has an entry for each column of X, and its zeros say which columns do not matter. Pairs are found one
     after the other: the variates of a pair are k(X, u) and k(Y, v) with their projections on the variates of earlier
-    pairs removed. A pair maximises the correlation of its variates, times the shares of its two functions that this
-    removal leaves: points that repeat earlier ones gain nothing.
+    pairs removed. A pair maximises the correlation of its variates, times two shares, one for each of its functions. A
+    share is the length of the variate over the length that it has before the removal (centred, if `center`). So points
+    that repeat earlier ones gain nothing.
 
     Parameters
     ----------
@@ -118,7 +119,10 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
 
     @property
     def limits(self) -> dict[str, int]:
-        """The largest k by its reason: n − 1 pairs of centred variates, otherwise n."""
+        """Largest k as the value of a dict with one entry, whose key names the reason of the limit.
+
+        It is n − 1 for centred variates of n rows, otherwise n.
+        """
         n = min(self.X.shape[0], self.Y.shape[0])
         return {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
 
@@ -195,7 +199,8 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
         """Move points into their sets, remove earlier variates from later ones, and compute residuals.
 
         `starts` is the number of starting points of each pair, and `agreeing` the number of them that led to the
-        best value within 1 %. `kernels` are those of `moments.settle`, for moments that were not settled by the run.
+        best value within 1 %. `kernels` are the kernels that `moments.settle` returned to the solver. They are needed
+        if a kernel in `moments` still has a number that is to be computed from the rows.
         """
         moments.settle(None, kernels)
         return judged(self, moments, (x_preimages, y_preimages), starts, agreeing)

@@ -32,9 +32,9 @@ class PreimageCCASolution(TwoViewSolution, adjusted=False, saved_types=(Kernel,)
     correlations : numpy.ndarray of shape (k,)
         Correlations of the pairs of variates on the training rows, float64. Usually they decrease.
     values : numpy.ndarray of shape (k,)
-        Objective that each pair maximises: the correlation or HSIC of its variates, times the shares of their
-        functions that earlier variates leave. For the first pair, and wherever functions do not overlap, the shares
-        are 1.
+        Objective that each pair maximises: the correlation or HSIC of its variates, times a share for each of its two
+        functions. A share is the length of the variate over the length of the function's (centred) values k(X, u) at
+        the training rows. It is 1 for the first pair, and for functions that are not correlated with earlier variates.
     x_weights, y_weights : numpy.ndarray of shape (k, k)
         Upper triangular: the variates are these combinations of k(·, u₁), …, k(·, u_k), less `x_mean` and `y_mean`.
         They are uncorrelated and of unit length on the training rows; the functions themselves correlate.

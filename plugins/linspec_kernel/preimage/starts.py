@@ -132,7 +132,11 @@ def _some(view: PreimageView, objective: Objective, rng: Any) -> HostArray:
 
 
 def _functions(view: PreimageView, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
-    """Points with one nonzero entry (given by its index and value), and the values of the points' functions."""
+    """Return points with one nonzero entry, for each column in `index`, and the values of their functions at the rows.
+
+    The points are returned as two arrays: the indices and the values of the nonzero entries. With `both`, the points
+    with the opposite sign follow.
+    """
     rows = np.concatenate([index, index]) if both else index
     factors = np.full(len(rows), view.bound.radius)
     factors[len(index) :] *= -1

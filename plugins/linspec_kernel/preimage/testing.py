@@ -38,7 +38,9 @@ BLUR = 1e-7
 """Error of the oracle's residual, for which nearest points are found by bisection."""
 
 ROWS = Needs(entries=True)
-"""Needs of cases whose kernels use distances, or take their scale from the rows."""
+"""Access to the data that cases require if their kernels use distances, or take their scale from the rows.
+
+The entries must be readable: products with X are not enough."""
 
 
 def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
@@ -164,7 +166,11 @@ class PreimageOracle:
         return found[0], found[1]
 
     def _shares(self, solution: Any) -> HostArray:
-        """Smaller of |P k|/|H k| of both functions, for each pair."""
+        """Return, for each pair, the smaller of the shares of its two functions.
+
+        A share is the ratio of two lengths of the values at the rows: centred and made orthogonal to earlier variates,
+        over only centred.
+        """
         bases, points = self.variates(solution), self._points(solution)
         found = np.ones(points[0].shape[1])
         for view, (Q, U) in enumerate(zip(bases, points, strict=True)):

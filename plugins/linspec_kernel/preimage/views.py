@@ -310,7 +310,7 @@ def shared_slopes(
 
 
 def _needs_lengths(kernel: Kernel) -> bool:
-    """Whether `along` needs the squared lengths of the rows."""
+    """Whether `Kernel.along`, which computes k(X, u) from X u, needs the squared lengths of the rows of X too."""
     return kernel.statistics(np.zeros((1, 1))) is not None
 
 
@@ -349,7 +349,8 @@ class PreimageMoments:
     x, y : PreimageView
     home : Home
     bookkeeping : PreimageBooks
-        The books that a run keeps.
+        Object by which a run saves the kernels, sets and lengths of rows in a checkpoint, restores them, and
+        identifies the rows.
     """
 
     held = False  # every product is a sweep
@@ -373,7 +374,7 @@ class PreimageMoments:
 
     @property
     def cost(self) -> Costs:
-        """Passes of a product, and before the first one."""
+        """Passes of each product (`sweep`, 1), and passes needed once before the first product (`setup`)."""
         return Costs(sweep=1.0, setup=max(view.setup for view in self.views))
 
     def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
@@ -385,7 +386,7 @@ class PreimageMoments:
 
 
 class PreimageBooks:
-    """The books of the moments of `PreimageCCA`, which a run keeps.
+    """Interface between a run and the moments of `PreimageCCA`, for checkpoints and for the identity of the data.
 
     Parameters
     ----------

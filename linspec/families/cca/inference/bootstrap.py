@@ -81,13 +81,16 @@ class Bootstrap:
     drawn : numpy.ndarray of shape (draws, k)
         The correlations of each draw, decreasing; 0 for pairs that a draw lacks.
     gaps : numpy.ndarray of shape (k - 1,)
-        Estimated differences between neighbouring correlations of the source. The differences in all rows are larger,
-        because noise drives correlations apart. 0 if noise explains the whole difference.
+        Estimated differences between neighbouring correlations in the source of the rows; entry i is for the pairs i
+        and i + 1. They are smaller than the differences between the correlations of `solution`, because noise
+        increases the differences in a sample. 0 if noise explains the whole difference.
     ties : numpy.ndarray of shape (k - 1,)
         For each two neighbours, the p-value of the hypothesis that their correlations are equal in the source.
     agreement : numpy.ndarray of shape (k,)
-        The mean absolute cosine between the i-th pair of all rows and the i-th pair of a draw, as matched for the
-        intervals of loadings and weights. If it is far below 1, the pair is not stable, and its intervals are wide.
+        For each pair, the mean over the draws of |cx + cy| / 2. cx is the cosine between the variate of X in `solution`
+        and the variate of X in the draw, and cy is the cosine for Y. The pairs of the draw are rotated, ordered and
+        signed as for the intervals of loadings and weights. If the mean is far below 1, the pair is not stable, and
+        its intervals are wide.
     level : float
     method : {"corrected", "percentile"}
     draws : int
@@ -118,8 +121,9 @@ class Bootstrap:
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
         """Group the pairs, counted from 0, into sets of neighbours whose correlations may be equal.
 
-        The rows determine the span of such a set, but not the individual pairs in it; the intervals of their loadings
-        and weights are about as wide as the span allows.
+        The rows determine the span of the pairs in such a set, but not the individual pairs. The pairs of the draws are
+        rotated by any angle within this span. So the interval of a loading or weight covers nearly all values that
+        such rotations give it.
 
         Parameters
         ----------
@@ -281,20 +285,30 @@ class _View:
         self.cosines: list[HostArray] = []  # variates of all rows, at unit length, with those of the draw
 
     def lengths(self, turns: HostArray) -> HostArray:
-        """Lengths of the variates after each draw is multiplied by its matrix in `turns`."""
+        """Lengths of the variates after multiplication by `turns`, over the rows of each draw; shape (draws, k).
+
+        `turns`, of shape (draws, k, k), holds for each draw the matrix that maps its Procrustes-rotated variates to the
+        variates of its pairs. The columns of pairs that a draw lacks are zero.
+        """
         squares = np.sum(turns * (np.array(self.grams) @ turns), axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
     def cosines_after(self, turns: HostArray) -> HostArray:
-        """Cosines between the i-th variate of all rows and the i-th variate of each draw, for every i.
+        """Cosines between variates of all rows and variates of the draws after multiplication by `turns`.
 
-        Before, each draw is multiplied by its matrix in `turns`.
+        Entry (d, i) is for the i-th variate of the solution for all rows and the i-th variate of draw d, after the
+        variates of the draw were multiplied by its matrix in `turns` (see `lengths`). The inner products are over all
+        rows, the lengths of a draw's variates over the rows of the draw.
         """
         found = np.einsum("dij,dji->di", np.array(self.cosines), turns)
         return np.asarray(found * reciprocal(self.lengths(turns)))
 
     def turn(self, turns: HostArray) -> None:
-        """Multiply each draw by its matrix in `turns`, in place; the products become loadings."""
+        """Multiply `weights` and `products` of each draw by its matrix in `turns`, in place.
+
+        `products` holds the inner products of columns of length 1 with the variates of the draw. They are divided by
+        the lengths of the variates and so become loadings.
+        """
         for i, (turn, length) in enumerate(zip(turns, self.lengths(turns), strict=True)):
             self.weights[i] = self.weights[i] @ turn
             self.products[i] = np.clip(self.products[i] @ turn * reciprocal(length), -1.0, 1.0)

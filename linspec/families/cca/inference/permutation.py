@@ -72,7 +72,8 @@ __all__ = ["PermutationTest", "check_problem", "null_correlations", "stepwise_te
 STATISTICS = ("wilks", "roy")
 
 FEW_STEPS, LEAST_BLOCK, LARGEST_BLOCK = 160, 16, 256
-"""Number of steps above which the test computes them in blocks; smallest and largest size of a block."""
+"""Number of steps above which `_crossing_logs` computes its logarithms for a whole block of steps at once; smallest and
+largest number of steps in a block."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,9 +221,9 @@ def null_correlations(
     Returns
     -------
     numpy.ndarray of shape (permutations, k)
-        Each row is decreasing. After Ctrl-C there are fewer rows, and a ConvergenceWarning. The largest values serve as
-        a level for `CCASolution.supported`, or for comparison with the correlations of the data: unrelated columns
-        reach this level on the same number of rows.
+        Row i holds the correlations for permutation i, in decreasing order. After Ctrl-C there are fewer rows, and a
+        ConvergenceWarning. Pass the maximum of the array to `CCASolution.supported` as `level`: unrelated columns reach
+        a correlation of this size by chance on the same number of rows.
 
     Raises
     ------
@@ -233,9 +234,9 @@ def null_correlations(
 
     Notes
     -----
-    Each permutation costs a solve, and memory for the permuted rows of Y. All pairs are compared with data without
-    pairs. Unlike `permutation_test`, this function does not remove earlier pairs first, so the level for later pairs
-    is slightly higher than necessary.
+    Each permutation costs a solve, and memory for the permuted rows of Y. The maximum is one level for all pairs of the
+    data, the first and the later ones. `permutation_test` instead removes the earlier pairs before it tests a later
+    one. Without this step, the level for later pairs is slightly higher than necessary.
 
     Examples
     --------
@@ -328,9 +329,12 @@ def _variates(
 
 
 def _basis(name: str, A: LinearOperator, *, center: bool, vectors: list[HostArray]) -> Array:
-    """An orthonormal basis of the centred columns; reflections remove confounds and leave n − s rows.
+    """An orthonormal basis of the columns of a view, after centring and after confounds are removed.
 
-    The columns are scaled to unit length, and dependent ones are cut by rank.
+    `vectors` holds the unit vectors of s Householder reflections. They map the s columns that are to be removed,
+    the confounds and (with centring) the constant, to the first s rows. These rows are then dropped, so n − s rows
+    are left. The columns are scaled to length 1. The basis spans their left singular vectors whose singular values are
+    above the fraction `rank_cut` of the largest.
     """
     home = A.home.blocks
     xp = home.xp
@@ -371,11 +375,13 @@ def check_problem(problem: Any, function: str) -> None:
 
 
 def _wilks(M: HostArray, projected: bool) -> HostArray:
-    """−log Λ at every step, from M = UᵀV for a permuted basis U.
+    """−log Λ at every step k = 0, 1, …, from M = UᵀV.
 
-    At step k the remaining variates are Uₖ and Vₖ, their product is Mₖ = M[k:, k:], and Λ = det(I − MₖᵀMₖ). With
-    `projected` the projection on the removed V[:, :k] is subtracted from Uₖ. For A = M[k:, :k] its Gram matrix is then
-    I − AAᵀ, and Λ = det(I − AAᵀ − MₖMₖᵀ) / det(I − AAᵀ). The numerators for all k are leading minors of one matrix.
+    U is the orthonormal basis of the variates of X with permuted rows, V is the basis of the variates of Y. At step k
+    the first k columns of both are removed. Uₖ = U[:, k:] and Vₖ = V[:, k:] remain, with UₖᵀVₖ = Mₖ = M[k:, k:], and
+    Λ = det(I − MₖᵀMₖ). With `projected`, the projection of Uₖ on the removed columns V[:, :k] is subtracted from Uₖ.
+    The Gram matrix of the difference is I − AAᵀ for A = M[k:, :k], and Λ = det(I − AAᵀ − MₖMₖᵀ) / det(I − AAᵀ). The
+    numerators for all k are principal minors of one matrix, I − MMᵀ.
     """
     logs = _projected_logs(M) if projected else _dropped_logs(M)
     return np.nan_to_num(-logs, nan=np.inf, posinf=np.inf)
@@ -397,10 +403,11 @@ def _projected_logs(M: HostArray) -> HostArray:
 def _crossing_logs(M: HostArray) -> HostArray:
     """log det(I − AₖᵀAₖ) of the blocks Aₖ = M[k:, :k], for all steps k.
 
-    They are principal minors of [[I, M], [Mᵀ, I]]: step k has the rows k, … of M and its columns 0, …, k − 1. Steps a,
-    …, b − 1 have the rows b, … and the columns 0, …, a − 1 in common. These are eliminated once, by a Cholesky factor
-    of order a, and each step is a minor of order b − a of the Schur complement. So each block of steps takes about K³
-    operations, while all K steps one by one would take K⁴/12.
+    Each determinant is a principal minor of [[I, M], [Mᵀ, I]]. The minor of step k has the indices of the rows k, …
+    of M and of the columns 0, …, k − 1 of M. The minors of the steps a, …, b − 1 have the rows b, … and the
+    columns 0, …, a − 1 in common. These common rows and columns are eliminated once, by a Cholesky factor of order a.
+    What remains for each step is a minor of order b − a of the Schur complement. So a block of steps takes about
+    K³ operations, while all K steps one by one would take K⁴/12.
     """
     K = min(M.shape)
     if K <= FEW_STEPS:  # one by one is faster
@@ -435,7 +442,12 @@ def _logs_of_block(M: HostArray, a: int, b: int) -> HostArray:
 
 
 def _dropped_logs(M: HostArray) -> HostArray:
-    """Log Λ at every step, unprojected: [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of a matrix with reversed pairs."""
+    """Log Λ at every step without projection: the logarithm of the determinant of [[I, Mₖ], [Mₖᵀ, I]].
+
+    The rows and columns of [[I, M], [Mᵀ, I]] are put into another order: first those of variates without a partner in
+    the other view, then the pairs from the last to the first. In this order [[I, Mₖ], [Mₖᵀ, I]] is a leading block for
+    every k, so one Cholesky factor gives all determinants.
+    """
     (p, q), K = M.shape, min(M.shape)
     H = np.eye(p + q)
     H[:p, p:], H[p:, :p] = M, M.T
@@ -450,7 +462,10 @@ def _dropped_logs(M: HostArray) -> HostArray:
 
 
 def _minors(S: HostArray, order: list[int]) -> HostArray | None:
-    """Logarithms of all leading minors in the given order; None if S is not positive definite."""
+    """Logarithms of all leading principal minors of S[order, order], which has the rows and columns of S in this order.
+
+    None if S is not positive definite.
+    """
     try:
         L = np.linalg.cholesky(S[np.ix_(order, order)])
     except np.linalg.LinAlgError:

@@ -42,7 +42,10 @@ from linspec.studies.inference.rows import frequencies
 __all__ = ["Approximation", "Significance", "significance"]
 
 NAMES = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
-"""The approximations whose p-values are usable: all but the F of Roy's root."""
+"""Attributes of `Significance` whose p-values `Significance.components` accepts.
+
+`roy` is not among them, because its p-values are only lower bounds.
+"""
 
 GAMMA = (46.446, 0.186054, 9.84801)
 """Shape, scale and shift of the gamma distribution that approximates the Tracy-Widom distribution of order 1."""
@@ -244,7 +247,7 @@ def _check_solution(solution: CCASolution, problem: CCA) -> None:
 
 
 def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTest | None) -> Significance:
-    """Compute all tests; the hypothesis at index j = 0, 1, … is that there are exactly j pairs."""
+    """Compute all tests; the hypothesis at index j = 0, 1, … is that at most j correlations are not zero."""
     j = np.arange(len(rho))
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
         squares = rho**2
@@ -305,7 +308,10 @@ def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 
 
 def _roy(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """The F of Roy's root as in a regression on one view with a fixed combination of the other view."""
+    """F of Roy's root, as if one combination of the columns of the narrower view were fixed beforehand.
+
+    It is the F of the regression of this combination on all columns of the wider view.
+    """
     free = np.maximum(p, q)
     error = df - free
     return _f(roots, roots * error / free, free, error)

@@ -31,7 +31,10 @@ from linspec.moments.moments import Moments
 from linspec.moments.row_reduction import ColumnBasis, column_basis
 
 CROOKED = 1e-6
-"""Weights are rotated a second time if cancellation leaves an orthonormality error above this."""
+"""Weights are rotated a second time if the error of WᵀSW − I may be above this after the first rotation.
+
+The error comes from cancellation: columns of the rotated weights W are sums of much longer columns that nearly cancel.
+"""
 
 SQUARED_AWAY = 1e7
 """Above this condition number of a Gram matrix, rows are reduced by orthogonal transformations if that is cheap."""
@@ -40,11 +43,16 @@ REDUCTION = 0.2
 """Seconds that the reduction may take, or a tenth of the time that the products have taken if that is more."""
 
 CERTIFIED_SHARE = 0.1
-"""The largest cost of extra work for the certificate, as a fraction of the operations so far."""
+"""Limit for two computations of the certificate, as a fraction of the cost of the products with the views so far.
+
+The reduction of the rows is limited to this fraction of the seconds (or to `REDUCTION` seconds, if that is more). The
+computation of all correlations in `judging` is limited to this fraction of the operations (or to `SMALL_FLOPS`, if that
+is more or if Gram matrices are held).
+"""
 
 
 class Answer:
-    """Weights of both views, probes that are multiplied in the same sweep, and the products of both.
+    """Weights of both views, probes that are multiplied in the same sweep, and the products of weights and probes.
 
     Attributes
     ----------
@@ -55,11 +63,13 @@ class Answer:
     plain : list of arrays
         XᵀXΦ, YᵀYΨ: SxΦ and SyΨ without the ridges.
     beside : list of arrays
-        The probes: S⁻¹ϱ if residuals are known, then random columns, or the identity.
+        One block for each view. It begins with the columns S⁻¹ϱ, if the solver passes the residuals ϱ; after them come
+        the columns of `probes`, which are random or the identity.
     beside_made : list of arrays
-        The four products of `made` for `beside`.
+        The same four products as in `made`, with the two blocks of `beside` in place of Φ and Ψ.
     cancelled : float
-        Factor by which rounding exceeds that of unit columns, because rotated columns are sums of longer ones.
+        The ratio of the rounding errors of φᵀSφ for the rotated columns φ to those for columns without cancellation. It
+        is above 1 if rotated columns are sums of longer columns that nearly cancel.
     """
 
     def __init__(
@@ -111,16 +121,21 @@ class Answer:
         return not all(isinstance(norm, BasisNorm) for norm in self.norms or (None,))
 
     def _directions(self, i: int) -> list[Array]:
-        """S⁻¹ϱ of view i with unit columns, if norm and residuals are known and products cost a sweep; else []."""
+        """Return a list with the block S⁻¹ϱ of view i, its columns scaled to length 1, or an empty list.
+
+        The list is empty if the solver has not passed the residuals ϱ, or a norm that solves with S. It is also empty
+        if Gram matrices are held: products then take no sweep, and S⁻¹ϱ is multiplied later.
+        """
         if self.evidence.residuals is None or self.norms is None or self.moments.form != "implicit":
             return []
         return [unit_columns(self.norms[i].solve(self.evidence.residuals[i]), self.home)]
 
     def _products(self, V: list[Array]) -> tuple[list[Array], list[Array]]:
-        """Compute the four products of both blocks, and the first two without the ridges.
+        """Compute [SxΦ, SyΨ, CΨ, CᵀΦ] and [XᵀXΦ, YᵀYΨ] for two blocks V = [Φ, Ψ].
 
-        If the ridge is far above the squares of the data, no digit of them is left in SxΦ, so the products without it
-        are kept. Reduced rows contain the ridge, and are used only with much smaller ridges.
+        XᵀXΦ is returned beside SxΦ = XᵀXΦ + rx·Φ, because it cannot be recovered from SxΦ if the ridge rx is far larger
+        than the entries of XᵀX: no digit of XᵀXΦ is left in the sum. If the rows are reduced, XᵀXΦ is nevertheless
+        computed as SxΦ − rx·Φ. Reduced rows contain the ridge, and are used only with much smaller ridges.
         """
         (rx, ry), (x, y) = self.problem.ridge, V
         if self.reduced is not None:
@@ -155,7 +170,11 @@ class Answer:
         return SV + V * self.problem.ridge[i], other
 
     def _find_norms(self) -> None:
-        """Compute norms from Gram matrices or probe products; keep the solver's norms if these are no better."""
+        """Compute the norm of each view from its Gram matrix or from the products of its probe.
+
+        The computed norm replaces the norm that the solver has passed, unless both are of the kind "preconditioned":
+        then the solver's norm stays. If a Gram matrix is ill-conditioned and the reduction is cheap, rows are reduced.
+        """
         if not self._wants_probes():
             return
         sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.probes, strict=True)]
@@ -211,7 +230,10 @@ class Answer:
             self.plain = [V @ T for V, T in zip(self.plain, (Tx, Ty), strict=True)]
 
     def turn_canonical(self) -> HostArray:
-        """Rotate the weights to the canonical pairs within their spans, and return all correlations found there."""
+        """Rotate the weights to the canonical pairs within their spans, and keep the weights of the first k pairs.
+
+        Returns the correlations of all pairs in the spans, which may be more than k.
+        """
         Sphi, Spsi, Cpsi, _ = self.multiply()
         x, y = self.W
         Gx, C, Gy = (to_host(G) for G in (x.T @ Sphi, x.T @ Cpsi, y.T @ Spsi))
@@ -250,16 +272,21 @@ class Answer:
 
     @property
     def unsettled(self) -> bool:
-        """Whether rotated columns are orthonormal only to few digits, while their products can be computed anew."""
+        """Whether the weights should be rotated a second time, from products that are computed anew.
+
+        This is so if rounding may leave an error above `CROOKED` in WᵀSW − I for the rotated weights W, and if the new
+        products take no sweep or a sweep is left.
+        """
         rounding = self.cancelled * self.unit_of_sums
         free = self.moments.held or self.reduced is not None
         return rounding > CROOKED and (free or self.passes_left >= 1)
 
     def regressions(self) -> dict[str, Array]:
-        """Least-squares coefficients of the columns of both views on the variates of each, by field of the solution.
+        """Least-squares coefficients of the columns of each view on the variates of each view, without a ridge.
 
-        For the variates P = XΦ they are XᵀP (PᵀP)⁻¹ and YᵀP (PᵀP)⁻¹, without a ridge. Variates that are linearly
-        dependent up to rounding add nothing.
+        The keys are four fields of `CCASolution`. For example, "x_from_y" holds the coefficients of the columns of X on
+        the variates of Y, of shape (p, k). For the variates P = XΦ, "x_from_x" is XᵀP (PᵀP)⁻¹ and "y_from_x" is
+        YᵀP (PᵀP)⁻¹. Variates that are linearly dependent up to rounding add nothing.
         """
         assert self.made is not None  # noqa: S101
         (XtP, YtQ), (_, _, XtQ, YtP) = self.plain, self.made
@@ -273,7 +300,11 @@ class Answer:
         return found
 
     def drop_null_parts(self) -> None:
-        """Remove from the weights the parts in null directions of the views, which may be far longer than the rest."""
+        """Remove from each weight vector its part in the directions that the factor of S has cut as null.
+
+        This part does not change the variate, but its Euclidean length may be far larger than that of the other part,
+        so that rounding errors grow. The products of the weights are dropped.
+        """
         assert self.made is not None and self.norms is not None  # noqa: S101, PT018
         pairs = zip(self.W, self.made[:2], self.norms, strict=True)
         self.W = [

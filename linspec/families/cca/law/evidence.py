@@ -28,10 +28,12 @@ SECOND = 10
 """Number of random columns in the search for missing pairs."""
 
 CERTIFICATE = 0.1
-"""Columns that a certificate may multiply, as a fraction of the columns multiplied so far."""
+"""The probe of a view is the identity if the view has at most this many columns, as a fraction of the columns that the
+solver has multiplied by the view so far."""
 
 MOMENT = 0.1
-"""Seconds that a product for a certificate may take in any case."""
+"""Number of seconds. If the product with the identity takes less, the identity is the probe, whatever the number of
+columns."""
 
 TRIPS = 3
 """The number of products with each column in a sweep: one forward, and one adjoint for each view."""
@@ -44,15 +46,17 @@ class Evidence:
     Parameters
     ----------
     norms : pair of InverseNorm, optional
-        Norms of the inverses of the Gram matrices, ridges included.
+        For each view the norm (ϱᵀS⁻¹ϱ)^(1/2) for its Gram matrix S, ridge included. The norm is exact if its `kind` is
+        "exact"; otherwise it is an approximation, such as with a preconditioner in place of S.
     residuals : pair of arrays of shapes (p, k) and (q, k), optional
         C Ψ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) from the iteration. If the norms passed with them are not exact, S⁻¹
         times these residuals is multiplied in the sweep of the weights, for better estimates of loss and norm.
     short : float, optional
-        The sum of the leading correlations when directions are included that the solver has cut as null, although
-        they may be more than rounding.
+        The sum of the k leading correlations that is found if directions of X and Y are included that the solver has
+        cut as null, but that may be more than rounding (see `linspec.moments.sum_with_short`).
     carried : float, optional
-        The smallest correlation in the solver's block beyond the k-th; left-out correlations are at most this.
+        The smallest correlation that the solver has computed beyond the k-th one, if its block carries more than k
+        pairs; 0 if the problem has only k pairs. Correlations outside the block are assumed to be at most this.
     resolution : float, optional
         The rounding error of one correlation, from solvers that compute all correlations, so that none is missed.
     expected_gain : float, default 0.0
@@ -83,11 +87,12 @@ NO_EVIDENCE = Evidence()
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Columns of one view that are appended to a product.
+    """Vectors that are multiplied by the Gram matrix of one view, in the same sweep as the weights.
 
     Attributes
     ----------
     block : array of shape (p, m)
+        m vectors, with an entry for each column of the view. They are appended to the weights as further columns.
     whole : bool
         Whether the block is the identity.
     """
@@ -97,11 +102,13 @@ class Probe:
 
 
 def probes(problem: Any, moments: Any, *, known: bool = False) -> list[Probe]:
-    """Choose blocks to append to a product that is made anyway; `inverse_norms` computes norms from their products.
+    """Choose for each view a block that is multiplied by its Gram matrix in a sweep that is made anyway.
 
-    For each view the identity if it has few columns, otherwise random signs; no columns for factored Gram matrices.
-    Columns are few if their number is at most that of the random columns or a tenth of the columns multiplied so far,
-    or if their product takes a fraction of a second.
+    `inverse_norms` computes norms from the products. If `Moments` can factor the Gram matrix of a view without them,
+    the block is empty, of shape (p, 0). If the view has few columns, the block is the identity, whose product is the
+    Gram matrix. Otherwise the block consists of random signs. A view with p columns has few columns if p ≤ 2k + 50; or
+    if p is at most a tenth of the columns multiplied so far; or if the product with the identity takes less than a
+    tenth of a second.
 
     Parameters
     ----------
@@ -109,13 +116,14 @@ def probes(problem: Any, moments: Any, *, known: bool = False) -> list[Probe]:
     moments : Moments
         The moments of its views.
     known : bool, default False
-        Whether norms of both Gram matrices and the gap are known. Then a few random columns are enough, which only
-        search for missing pairs.
+        Whether the solver knows the norms of both Gram matrices, and a bound on the correlations that it leaves out
+        (`Evidence.carried`). Then the products are not needed for the norms, and 10 random columns are enough to search
+        for missing pairs. Otherwise a block of random signs has k + 50 columns.
 
     Returns
     -------
     list of Probe
-        One for each view: `block`, an array of shape (p, m), and `whole`, whether it is the identity.
+        One for X and one for Y.
 
     Examples
     --------
@@ -173,7 +181,9 @@ def random_signs(rows: int, columns: int, seed: int) -> HostArray:
 def inverse_norms(
     problem: Any, moments: Any, sent: list[Probe], products: list[Array], *, judging: bool
 ) -> tuple[InverseNorm, InverseNorm]:
-    """Compute norms of the inverses of both Gram matrices, for `Evidence` or for an iteration.
+    """Compute for each view the norm (ϱᵀS⁻¹ϱ)^(1/2), where S is its Gram matrix with the ridge.
+
+    The norms measure residuals, in `Evidence` or in an iteration.
 
     Parameters
     ----------
@@ -182,15 +192,17 @@ def inverse_norms(
         The moments of its views.
     sent : list of Probe
         The result of `probes`.
-    products : list of arrays of shapes (p, m) and (q, l)
-        The product of each probe's block with its Gram matrix, ridge included.
+    products : list of two arrays
+        For each view the product of S with the block of its probe, ridge included. Its shape is that of the block.
     judging : bool
-        Whether an iteration may solve with a held sparse Gram matrix: True for a certificate, False inside a loop.
+        Affects only Gram matrices that are held sparse and have no factor. True: lengths are computed by conjugate
+        gradients with S, which is more accurate but slower, for a certificate. False: a preconditioner replaces S,
+        for the loop of an iteration.
 
     Returns
     -------
     InverseNorm, InverseNorm
-        Exact for factored Gram matrices and for probes that are the identity.
+        A norm is exact if the Gram matrix is factored or the probe is the identity.
 
     Examples
     --------

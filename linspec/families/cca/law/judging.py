@@ -49,23 +49,35 @@ DEGENERATE = 1e-8
 data."""
 
 UNRESOLVED = 1e-4
-"""The largest distance from 1 that is attributed to a residual."""
+"""A correlation is also reported as 1 if 1 minus the correlation is at most three times the squared length of its
+residual, but only if this difference is at most this number."""
 
 TOLERATED = 10.0
-"""A loss is reported if it exceeds residual and tolerance by more than this factor."""
+"""An estimated loss is reported if it is above the tolerance and above this factor times the residual.
+
+Other findings compare a missing part or an error with this factor times the residual or the tolerance.
+"""
 
 LIKELY = 2.5
-"""The same factor if only gains determine the gap. Gains lag behind: the loss was up to four times the gain."""
+"""Factor in place of `TOLERATED` if the loss is estimated only from the gain that the iteration still expects.
+
+The loss was up to four times the expected gain, so a gain of 2.5 residuals may be a loss of 10 residuals.
+"""
 
 SQUARED = 1e-6
-"""Rounding of the correlations below this is not reported."""
+"""The error that squaring in a Gram matrix causes in a correlation is reported only if it is above this number."""
 
 BESIDE = {8: 1e-8, 4: 1e-4}
-"""For each size of a number in bytes: a column is dependent if at most this fraction of its square is outside the
-others."""
+"""For each size of a number in bytes, the limit below which directions of the second block count as dependent.
+
+The columns of the second block are scaled to length 1 in the metric S, and their projections on the weights are
+subtracted. A combination of the differences with a unit vector of coefficients is dropped if its squared length is at
+most this.
+"""
 
 SMALL_FLOPS = 2e8
-"""Up to this p q (p + q) the law always computes all correlations, which takes a fraction of a second."""
+"""If p·q·(p + q) is at most this number, and both Gram matrices are factored, all correlations are computed from the
+factors. That takes a fraction of a second."""
 
 EXPLAINED = 0.01
 """S⁻¹ϱ is left out of the second block if the residuals bound the loss by this fraction of the tolerance."""
@@ -83,18 +95,29 @@ def judged(
     ranks: tuple[int, int] | None,
     evidence: Evidence,
 ) -> Conclusion:
-    """Apply the law to weights: compute the solution, its residual, bounds and findings.
+    """Compute the solution from the weights that a solver passes, with its residual, bounds and findings.
 
     Parameters
     ----------
     problem : CCA
     moments : Moments
+        The moments of X and Y.
     terms : Terms
+        The tolerance, and the number of sweeps that are left.
     weights : list of arrays of shapes (p, m) and (q, m)
     correlations : numpy.ndarray of shape (m,), optional
-        Passed if the weights are canonical pairs already; otherwise they are rotated to canonical pairs in their spans.
+        The correlations of the pairs of columns, if the weights are canonical pairs already. Without them, the weights
+        are rotated to the canonical pairs in their spans.
     ranks : pair of int, optional
+        The numerical ranks of X and Y, if the solver knows them.
     evidence : Evidence
+        Further facts that the solver knows, such as norms and residuals.
+
+    Returns
+    -------
+    Conclusion
+        The fields of a `CCASolution` with at most k pairs, its residual, and findings. `lost` is set if directions or
+        pairs are known to be missing.
     """
     answer = Answer(problem, moments, weights, evidence, terms.passes_left)
     carried = evidence.carried
@@ -123,25 +146,29 @@ def judged(
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """Results of Rayleigh-Ritz with a second block.
+    """Canonical pairs within the span of two blocks for each view: the weights of the answer, and a second block.
+
+    The second block holds further columns, such as S⁻¹ϱ and random columns. k is the number of pairs of the answer.
 
     Attributes
     ----------
     total : float
-        The sum of the leading correlations within the span of answer and second block.
-    along : numpy.ndarray
-        Correlations of the pairs outside the answer, decreasing.
-    parts : pair of numpy.ndarray of shape (pairs outside, k)
-        The components of the residuals of both views along these pairs.
+        The sum of the k largest correlations within the span of both blocks.
+    along : numpy.ndarray of shape (m,)
+        The correlations of the m pairs in the part of the span that is S-orthogonal to the weights, decreasing.
+    parts : pair of numpy.ndarray of shape (m, k)
+        For each view the components of the k residuals of the answer along these m pairs.
     whole : bool
         Whether the span is the whole space, so that `total` is the exact sum.
     rounding : float
         The error of `total` by rounding.
     every : float
-        The sum of the leading `problem.k` correlations; the answer may have fewer pairs.
+        The sum of the `problem.k` largest correlations within the span. It is more than `total` if the answer has fewer
+        than `problem.k` pairs.
     rest : numpy.ndarray of shape (k,), optional
-        Half the squared lengths of the residuals after ϱᵢ is reduced by the Galerkin solution of (ρᵢ − T) e = ϱᵢ within
-        the block. T is [0, C; Cᵀ, 0] in the metric.
+        Half the squared lengths of what remains of the residuals ϱᵢ of the answer if (ρᵢS − [0, C; Cᵀ, 0]) e = ϱᵢ is
+        solved for e within the second block (Galerkin), S = diag(Sx, Sy). What remains is ϱᵢ minus the left side.
+        Lengths are in the norm of S⁻¹. None if the second block does not hold S⁻¹ϱ.
     """
 
     total: float
@@ -251,8 +278,8 @@ class _Law:
     def _rounding(self) -> float:
         """The error of a correlation, or the length of a residual, that rounding alone may cause.
 
-        The error of products with rows grows with the condition number of the columns. The error of Gram matrices,
-        held or factored, grows with its square.
+        If products are made with the rows of X and Y, the error grows with the condition number of X or Y. If Gram
+        matrices are held or factored, the error grows with the square of this condition number.
         """
         condition, subtracted = 1.0, 0.0
         sides = zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True)
@@ -274,7 +301,12 @@ class _Law:
         return min(max(of_sums, 4 * self._subtracted()), 1.0)  # an estimate
 
     def _taken(self, i: int, W: Array, d: Array) -> float:
-        """‖T/√d‖‖TᵀW‖, the size of TTᵀW subtracted from AᵀAW; the condition number multiplies its rounding."""
+        """The size of the part that is subtracted from the products AᵀAW of view i to centre it and remove confounds.
+
+        d is the diagonal of S. With t the squared lengths that are subtracted from the columns of A, the size is the
+        root of max(t / d) times the largest Σⱼ tⱼWⱼ² of a column of W. It is 0 if nothing is subtracted from products.
+        The caller multiplies it by the root of the condition number of S, which magnifies its rounding.
+        """
         taken = self.moments.columns.squares_subtracted(i)
         if taken is None or self.moments.columns.centring_error(i) == 0:
             return 0.0
@@ -295,11 +327,15 @@ class _Law:
         return norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
 
     def _bounds(self, above: HostArray) -> HostArray | None:
-        """For each pair a distance within which there is an exact correlation, from the norm or the ridge.
+        """For each pair a distance within which there is an exact correlation; None if a pair has no such bound.
 
-        The residual bounds the distance to an eigenvalue of [0 C; Cᵀ 0]. Its eigenvalues are the correlations with both
-        signs, and zeros if the views have different numbers of columns. If such a zero is within the distance, it is
-        only known that correlations are between 0 and 1.
+        The distance is ‖ϱᵢ‖/√2 in the norm of S⁻¹. `above` holds upper bounds of ‖ϱᵢ‖², infinite where the norm gives
+        none. If both ridges are positive, the squared Euclidean length of ϱᵢ divided by the smaller ridge is another
+        upper bound, because S is at least this ridge. The smaller bound is used.
+
+        ‖ϱᵢ‖/√2 bounds the distance from ρᵢ to an eigenvalue of [0 C; Cᵀ 0] in the metric S. The eigenvalues are the
+        correlations with both signs, and zeros if the views have different numbers of columns. If zero is within the
+        distance, the eigenvalue may be such a zero. Then the distance is widened until it covers 0 to 1.
         """
         found = above
         ridge = min(self.problem.ridge)
@@ -330,7 +366,10 @@ class _Law:
     def _loss(
         self, squares: HostArray, above: HostArray, residual: float
     ) -> tuple[float | None, tuple[float, float | None], list[tuple[Status, str]]]:
-        """Compute estimate and bounds of the relative loss, and the findings that follow from them."""
+        """Compute an estimate of the relative loss, its lower and upper bound, and findings about missing pairs.
+
+        The estimate is None if the left-out correlations are unknown. The upper bound is None if none is proved.
+        """
         total = float(self.rho.sum())
         beside = self._beside()
         more = 0.0 if beside is None else beside.every - beside.rounding - total
@@ -417,7 +456,12 @@ class _Law:
         return max(estimate / total, lower)
 
     def _explains(self, squares: HostArray) -> bool:
-        """Whether the residuals and the gap to the last correlation in the block bound the loss far below tol."""
+        """Whether the residuals show that the loss is at most `EXPLAINED` times the tolerance.
+
+        The loss is bounded by the residuals and by the gaps between the correlations of the answer and `carried`, the
+        smallest correlation that the solver has computed beyond the k-th. False if `carried` is unknown, or if Gram
+        matrices are not held.
+        """
         if self.carried is None or not self.moments.held:
             return False
         worst = float(raised(self.rho - self.carried, squares / 2).sum())
@@ -448,10 +492,13 @@ class _Law:
         return None
 
     def _by_inertia(self, above: HostArray) -> float | None:
-        """Bound the loss from the number of correlations above τ, slightly below the last returned one.
+        """Bound the relative loss from the number of exact correlations above a τ that is below ρ_k.
 
-        If this number is k, and E are the components of the residuals outside the answer, ‖E‖² = Σ‖ϱᵢ‖²/2, then the
-        left-out correlations are at most γ = τ + ‖E‖²/(ρ_k − τ), and the loss is at most ‖E‖²/(ρ_k − γ).
+        This number is the number of negative eigenvalues of [[τSx, −C], [−Cᵀ, τSy]], by Sylvester's law of inertia.
+        Let it be k, and let E be the components of the residuals outside the answer, with ‖E‖² = Σ‖ϱᵢ‖²/2. Then the
+        left-out correlations are at most γ = τ + ‖E‖²/(ρ_k − τ), and the loss is at most ‖E‖²/(ρ_k − γ). Three
+        values of τ are tried. None if the number is not k for any of them, if γ is not below ρ_k, or if the matrix
+        cannot be formed with the memory and the sweeps that are left.
         """
         square, last = float(above.sum()) / 2, float(self.rho[-1])
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
@@ -520,7 +567,11 @@ class _Law:
         return self._complete(rho, (along[0][k:], along[1][k:]))
 
     def _complete(self, rho: HostArray, parts: tuple[HostArray, HostArray]) -> _Beside:
-        """Combine all correlations `rho` with the components of the residuals along pairs that are not returned."""
+        """Make a `_Beside` with `whole` set, from all correlations of the problem.
+
+        `rho` holds the correlations in decreasing order. `parts` holds, for each view, the components of the residuals
+        along the pairs that are not returned.
+        """
         k, (p, q) = len(self.rho), (A.shape[1] for A in self._views())
         total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
         condition = max(norm.condition for norm in self.norms)
@@ -542,9 +593,9 @@ class _Law:
     def _second_blocks(self) -> tuple[list[Array], list[Array]]:
         """Compute second blocks by a few power steps on S⁻¹ϱ and random columns, with known Gram matrices.
 
-        S⁻¹ϱ contains the errors of the answer; it is left out if these are known to be small enough. Random
-        columns find pairs outside the answer. The blocks are returned with their products: those with the Gram
-        matrices, and CV and CᵀV.
+        The columns S⁻¹ϱ contain the errors of the answer. They are left out if the residuals already show that the loss
+        is small enough (`_explains`). Random columns find pairs outside the answer. Returned are the blocks
+        [Vx, Vy] and their products [SxVx, SyVy, CVy, CᵀVx].
         """
         home = self.home
         x, y = (
@@ -565,7 +616,10 @@ class _Law:
         return [home.concat(side) for side in blocks], [Sx, Sy, CVy, CtVx]
 
     def _outside(self, i: int, V: Array) -> Array:
-        """V with its projection on the answer subtracted, and columns scaled to length 1."""
+        """Subtract from V its part in the span of the weights W of view i, so that the difference is S-orthogonal to W.
+
+        The columns of the difference are scaled to Euclidean length 1.
+        """
         assert self.answer.made is not None  # noqa: S101
         W, SW = self.answer.W[i], self.answer.made[i]
         return unit_columns(V - W @ (SW.T @ V), self.home)
@@ -618,7 +672,11 @@ class _Law:
         E: list[Array],
         made: list[Array],
     ) -> HostArray:
-        """Half the squared lengths of the residuals of the Galerkin solutions, `_Beside.rest`."""
+        """Half the squared lengths of what remains of the residuals ϱᵢ, in the norm of S⁻¹: `_Beside.rest`.
+
+        (ρᵢS − [0, C; Cᵀ, 0]) e = ϱᵢ is solved for e within the second block E (Galerkin). What remains is the right
+        side minus the left side, without the components along the weights of the answer.
+        """
         home, rho = self.home, self.rho[None, :]
         gamma = along[:, None]
         det = rho**2 - gamma**2
@@ -652,7 +710,10 @@ class _Law:
     # ---- directions lost by squaring ----------------------------------------------------------
 
     def _lost(self) -> list[tuple[Status, str]]:
-        """Findings about directions that were cut as null although their images may be more than rounding."""
+        """Findings about directions v that the factor of a Gram matrix has cut as null.
+
+        There is a finding if Xv (or Yv) is longer than rounding, or if no sweep is left to multiply v by X (or Y).
+        """
         if not self._factored():
             return self._lost_of_rows()
         found = []
@@ -675,7 +736,12 @@ class _Law:
         return found
 
     def _lost_of_rows(self) -> list[tuple[Status, str]]:
-        """The findings of `_lost` for reduced rows: the sum of correlations increases with the cut directions."""
+        """A finding if short directions were cut although they increase the sum of the leading correlations.
+
+        It is for views without factors of their Gram matrices. The sum with the short directions comes from the reduced
+        rows, or from the solver (`Evidence.short`). It must exceed the sum without them by more than the fraction
+        10 tol of that sum.
+        """
         total, bases = float(self.rho.sum()), self.answer.bases
         more = sum_with_short(bases[0], bases[1], len(self.rho), self.home) if bases else self.evidence.short
         if more is None or more - total <= TOLERATED * self.terms.tol * total:
@@ -713,7 +779,10 @@ class _Law:
 
 
 def _towards(norm: InverseNorm, R: Array) -> Array:
-    """S⁻¹ R, or P⁻¹ R with the preconditioner P if S⁻¹ R would take an iteration."""
+    """Multiply the block R by S⁻¹, where S is the Gram matrix of `norm`, ridge included.
+
+    If only an iteration can solve with S (`QuadratureNorm`), R is multiplied by the inverse of the preconditioner of S.
+    """
     return norm.P.solve(R + 0.0) if isinstance(norm, QuadratureNorm) else norm.solve(R)
 
 
@@ -745,10 +814,17 @@ def facts_of(
     ----------
     problem : CCA
     rho, errors : numpy.ndarray of shape (m,)
-        Correlations and the squared lengths of their residuals.
+        The correlations ρᵢ, and the squared lengths ‖ϱᵢ‖² of their residuals in the norm of S⁻¹.
     ranks : pair of int, optional
+        The numerical ranks of X and Y, if they are known.
     diagonal : pair of arrays
         The diagonals of XᵀX and YᵀY.
+
+    Returns
+    -------
+    tuple of (Status, str)
+        RANK_DEFICIENT if there are fewer than k pairs, or if a view without a ridge has dependent columns; DEGENERATE
+        if correlations are 1.
     """
     found: list[tuple[Status, str]] = []
     if len(rho) < problem.k and not problem.every:

@@ -64,7 +64,7 @@ class HeavyBall(ls.IterativeSolver):
 
 
 def largest(pairs, moments):
-    """λmax of both metrics, by a power iteration on the first column of each view."""
+    """Estimates of the largest eigenvalues of Sx and Sy, by a power iteration from the first columns of Φ and Ψ."""
     home, blocks = pairs.metrics.home, [basis.V[:, :1] for basis in pairs.bases]
     for _ in range(POWERS):
         blocks = [V / (home.norm(V) or 1.0) for V in blocks]

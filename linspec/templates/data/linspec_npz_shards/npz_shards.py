@@ -52,7 +52,7 @@ class NpzShardsOperator(RowOperator):
         return DenseOperator(block)
 
     def rows_of(self, file):
-        """The rows of one file, read where it is not the file that was read last."""
+        """The rows of one file. The file that was read last is held in memory, and not read again."""
         if self.held[0] != file:
             with np.load(self.data.paths[file]) as archive:
                 self.held = (file, archive[self.data.name])

@@ -15,7 +15,7 @@ def sample():
 
 
 def written(folder, rows, ends):
-    """Write rows to files, each but the last up to one of the ends, and return the data."""
+    """Write rows to files, and return the data. File i ends before row ends[i], and the last file with the last row."""
     paths = []
     for number, part in enumerate(np.split(rows, ends)):
         paths.append(str(folder / f"{number}.npz"))

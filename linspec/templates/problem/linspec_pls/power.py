@@ -17,7 +17,7 @@ from linspec.arrays import to_host
 from linspec.cost import sweeps_estimate
 
 OVERSAMPLE, STEPS = 10, 20
-"""Vectors of the block beyond k, and the number of steps in an estimate."""
+"""The number of vectors of the block beyond k, and the expected number of steps, from which the cost is estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
