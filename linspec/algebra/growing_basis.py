@@ -74,9 +74,9 @@ class GrowingBasis:
     newest : int
         Index of the first vector of the newest block of V.
     scale : float
-        The norm of the largest projected product.
+        The largest ‖VᵀM Q‖ of all steps so far (spectral norm), where V contains Q.
     twice : bool
-        Whether each product is projected twice.
+        Whether the projection onto V is subtracted twice from each product.
     losses : pair of float
         Estimates of ‖VᵀQ‖ for the last two blocks Q.
     largest_loss : float
@@ -306,7 +306,7 @@ class GrowingBasis:
         return replace(anew, restarts=self.restarts + 1, scale=self.scale, twice=self.twice)
 
     def projecting_twice(self) -> GrowingBasis:
-        """Copy of the basis that will project all later products twice."""
+        """Copy of the basis that subtracts the projection onto V twice from all later products."""
         return self._with(self._room, twice=True)
 
     def outside(self, block: Array) -> Array:

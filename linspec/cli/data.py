@@ -48,7 +48,7 @@ def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMa
     text : str
         A path or a pattern, with ``:columns`` or ``:part`` after it.
     texts : bool, default False
-        Whether it may be a column of texts.
+        Whether the matrix may be a column of texts.
     gaps : bool, default False
         Whether values of tables may be missing: missing numbers become NaN, missing texts None.
 

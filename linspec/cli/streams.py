@@ -59,9 +59,12 @@ class _Lasting(io.RawIOBase):
 def lasting_output() -> Iterator[_Lasting | None]:
     """In the block, replace standard output and standard error by streams that raise no error if a write fails.
 
-    After the first failure of a stream its later output is dropped. Yields the raw stream of standard output, which
-    keeps the first error as `failure`. Yields None if standard output was closed from the start, or if it does not
-    write to an `io.FileIO`: a console of Windows, or a stream that a test has set.
+    After the first failure of a stream its later output is dropped. A stream that was closed from the start is replaced
+    by the null device. A stream that does not write to an `io.FileIO` is left as it is: a console of Windows, or a
+    stream that a test has set.
+
+    Yields the raw stream of standard output, which keeps the first error as `failure`. Yields None if standard output
+    was closed from the start, or is left as it is.
     """
     given = sys.stdout, sys.stderr
     sys.stdout, out = _lasting(sys.stdout)

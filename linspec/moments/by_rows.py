@@ -80,12 +80,16 @@ class ByRows(ByProducts):
         """The passes that it would take now to form the Gram matrices.
 
         It is 1 if a view has its rows in slices or blocks, because the same sweep gives the means. For other rows it is
-        that of `ByProducts`.
+        `gram_cost` of the base class `ByProducts`.
         """
         return 1.0 if self.streamed else super().gram_cost
 
     def identity(self, index: int) -> Any:
-        """The identity of view `index`; for dense rows without column factors and confounds it is never formed."""
+        """The identity matrix with a row and a column for each column of view `index`, as a block to multiply.
+
+        If all views have dense rows, and no view has column factors or confounds, it is an `Identity`, which stands for
+        the matrix and is never formed. Otherwise it is an array.
+        """
         A = self.views[index].operator
         dense = all(view.operator.readable and not view.operator.sparse for view in self.views)
         return Identity(A.shape[1]) if dense and not self.adjusts else super().identity(index)

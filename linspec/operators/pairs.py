@@ -185,7 +185,11 @@ class _Pairs:
         return self.sweeps == 1 and self._ready is None
 
     def reading(self, index: int) -> _Reading:
-        """Return the reading for a sweep of one half: the calling thread's last one if still open, or a new one."""
+        """Return the reading for a sweep over half `index`, and add this half to the halves of the reading.
+
+        The reading is the last one that the calling thread has opened, if half `index` can still join it
+        (`_Reading.open_to`). Otherwise the reading is new.
+        """
         thread = threading.get_ident()
         last = self._begun.get(thread)
         reading = None if last is None else last()

@@ -144,9 +144,9 @@ def row_files(
     Raises
     ------
     InvalidProblem
-        There is no such file, or the files are of several formats.
+        A file does not exist or cannot be read, the list of paths is empty, or the files are of several formats.
     InvalidOption
-        Another argument is invalid.
+        An argument has the wrong type, `columns` is empty or has a negative place, or `missing` is not a known choice.
     """
     given = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(given, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in given):

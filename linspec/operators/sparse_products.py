@@ -104,7 +104,7 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
 
 
 def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
-    """Compute Aᵀ U, with sums over rows accumulated in float64.
+    """Compute Aᵀ U: sums over stretches of rows in the precision `dtype`, which are added up in float64.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
     U : ndarray, n x k
         Any real dtype and memory order. Converted slab by slab.
     dtype : float32 or float64
-        The precision of the products, and of sums over at most `LONGEST_STRETCH` rows.
+        The precision of the products, and of the sum over one stretch of at most `LONGEST_STRETCH` rows.
 
     Returns
     -------

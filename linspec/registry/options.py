@@ -464,7 +464,11 @@ _READ: WeakKeyDictionary[type, tuple[Any, tuple[Option, ...]]] = WeakKeyDictiona
 
 
 def stated_options(instance: Any) -> dict[str, Any]:
-    """Return all options as numbers, texts and tuples by name; a part is replaced by the text of its constructor."""
+    """Return the values of all options by name, as None, bools, numbers, texts and tuples.
+
+    A part is replaced by the text of the call that makes it, such as "ConjugateGradients(tol=0.001)". The call has only
+    the arguments that differ from their defaults.
+    """
     return {each.name: _stated(getattr(instance, each.name)) for each in options_of(instance)}
 
 

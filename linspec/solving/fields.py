@@ -288,7 +288,11 @@ class Statement:
         return self._named(Matrix)
 
     def field_of(self, name: str) -> str:
-        """Return the field that holds the matrix of this name, which may be one of several in it."""
+        """Return the field that holds the matrix `name`.
+
+        If a field is called `name`, it is this field. Otherwise the matrix is one of several in a field, and this field
+        is the first that holds matrices.
+        """
         return name if name in self.fields else self.matrix_names[0]
 
     @cached_property

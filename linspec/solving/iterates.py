@@ -264,7 +264,10 @@ NAMED: Mapping[str, tuple[Any, Any]] = {
     "dtype": (np.dtype, lambda dtype: dtype.str),
     "status": (Status, lambda status: status.name),
 }
-"""Values that are stored by name: the key in the copy, the class, and a function that returns the name."""
+"""Classes whose values `stored` copies as a single text or bool.
+
+By the key under which the copy has the text or bool: the class, and a function that returns the text or bool of a
+value."""
 
 
 def stored(value: Any) -> Any:

@@ -51,7 +51,7 @@ class Sizes(Task[list[Magnitude]]):
 
 @dataclass
 class MeasuredPart(Generic[Part]):
-    """The part of an inner task, and the magnitudes of the rows in it, one for each view."""
+    """The result of the inner task for some rows, and for each view the largest magnitude of entries of these rows."""
 
     part: Part
     sizes: list[Magnitude]

@@ -226,11 +226,11 @@ class RowSketch(Task[SketchPart]):
         return SketchPart(sketches, self.home.zeros((widths[0], widths[1])) if self.cross else None)
 
     def merge(self, left: SketchPart, right: SketchPart) -> SketchPart:
-        """Add two sums."""
+        """Add the sums of two parts."""
         sketches = [a + b for a, b in zip(left.sketches, right.sketches, strict=True)]
         cross = None if left.cross is None or right.cross is None else left.cross + right.cross
         return SketchPart(sketches, cross)
 
     def looked_at(self, part: SketchPart) -> Iterable[Array]:
-        """X₁ᵀX₂ or else the sketches, which must be finite."""
+        """The arrays of a part that are checked for finiteness: X₁ᵀX₂ if it was computed, otherwise the sketches."""
         return part.sketches if part.cross is None else [part.cross]

@@ -119,7 +119,7 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
 
 
 def _mean_issues(trial: Trial) -> Iterator[str]:
-    """Yield the column means whose error exceeds rounding."""
+    """Yield a message for each vector of column means in the answer whose error exceeds rounding."""
     means = registry.get_problem(trial.case.problem).solution.layout.means
     known = [
         (name, *each)
@@ -139,7 +139,7 @@ def _mean_issues(trial: Trial) -> Iterator[str]:
 
 
 def _excused(trial: Trial) -> bool:
-    """Whether the precision is too low for the tolerance on these data, and a warning says so."""
+    """Whether an AccuracyWarning was given: the precision is too low for the tolerance on these data."""
     return trial.result.warned(AccuracyWarning)
 
 

@@ -137,7 +137,10 @@ def _cupy(x: HostArray) -> Any:
 
 
 def _on_device1(wrap: Callable[[HostArray], Any]) -> Callable[[HostArray], Any]:
-    """Make a function that puts data on the second device, while the first is the current one."""
+    """Return a function that makes data by `wrap` on the second CUDA device.
+
+    The second device is the current one only during the call. So a solver gets data that are not on the current device.
+    """
 
     def wrapped(x: HostArray) -> Any:
         import cupy

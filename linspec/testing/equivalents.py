@@ -88,12 +88,17 @@ class Equivalent:
 
 
 class Solved:
-    """A kind of problem, with one of its solvers and the first of its gentle cases.
+    """A kind of problem for the checks of this module: its solvers, its first well-conditioned case, and the answer.
+
+    The solver in use is an exact one, if there is any. The case, and the answer of this solver to the case, are
+    computed when they are first used.
 
     Parameters
     ----------
     spec : ProblemSpec
+        The record of the problem.
     cls : type
+        The class of the problem.
     """
 
     def __init__(self, spec: Any, cls: Any) -> None:
@@ -153,7 +158,7 @@ class Solved:
 
     @cached_property
     def case(self) -> Case:
-        """The first gentle float64 case.
+        """The first float64 case that is gentle (condition numbers of at most about ten), without large column means.
 
         The parameter `left` of the case, if it has one, is set to False: vectors with an entry for each training row
         cannot be compared if equivalent data have other rows.

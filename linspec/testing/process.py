@@ -98,7 +98,11 @@ def _states(torch: Any) -> dict[str, Any]:
 
 
 class Unheard(Warning):
-    """A warning that no code gives: its filter shows whether work changes the filters."""
+    """A warning that no code gives, for a filter that is put in front of all warning filters.
+
+    If work adds a filter, even one that was in the list already, this filter is no longer the first. So the change is
+    noticed.
+    """
 
 
 def left_behind(work: Callable[[], Any]) -> Iterator[str]:

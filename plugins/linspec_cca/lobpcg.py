@@ -69,7 +69,7 @@ BLOCKS_HELD = 13
 """Blocks of m columns that are held at the peak: nine of the subspaces, and two for each of two threads."""
 
 FEWEST_SIGNS = 4
-"""Least number of random signs for an estimate of diagonals."""
+"""Least number of columns of random signs for an estimate of diagonals."""
 
 LEAST_CUT = 1e-13
 """Least `cut` of a view (see `SubspaceView`), for any number of columns."""

@@ -175,8 +175,9 @@ class DaskEngine(Engine):
     def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
         """Return handles of the values `second`, the i-th on the worker of the i-th value of `first`.
 
-        A value of `second` on another worker is copied. Its handle is returned unchanged if both values are on one
-        worker already, or if the worker of the value of `first` is not known.
+        The i-th value of `second` is copied to the worker of the i-th value of `first`. If both values are on one
+        worker already, or if the worker of the i-th value of `first` is not known, the i-th value of `second` is not
+        copied, and its handle is returned unchanged.
         """
         found = []
         with self._reached():

@@ -138,9 +138,9 @@ class ParquetRows(RowSource):
     def _group_in_parts(self, number: int) -> Any:
         """Decode piece `number`, which is a part of a row group.
 
-        The open file and its iterator over the parts are kept for the next part. They are used again if the last part
-        that this process decoded is the previous one. Otherwise the file is opened anew, and the earlier parts of the
-        row group are decoded once more and dropped.
+        The open file and its iterator over the parts of the row group are kept after each part. They are used for piece
+        `number` if the part that this process decoded last is piece `number` − 1 of the same row group. Otherwise the
+        file is opened anew, and the earlier parts of the row group are decoded once more and dropped.
         """
         import pyarrow as pa
 

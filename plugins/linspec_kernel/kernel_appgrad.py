@@ -218,7 +218,8 @@ def pairs(
     two pairs of arrays of shape (n, k)
         The coefficients of these pairs, and the residuals.
     callable
-        Returns all pairs, given the ratio of the residual's bound to t; called where the run ends.
+        Returns all pairs within the two blocks, given the ratio of the residual's bound to t. It is called where the
+        run ends.
     """
     home = of_x.op.home
     U, every, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
@@ -240,7 +241,11 @@ def pairs(
 
 
 def _weights(a: Array, b: Array, kernels: Any, carried: Callable[[], Carried]) -> dict[str, Any]:
-    """Functions of both views, kernels and all carried pairs, as `problem.conclude` takes them."""
+    """The answer as keyword arguments of `problem.conclude`.
+
+    `a` and `b` are the coefficients of the k functions of each view. `carried` returns all canonical pairs within the
+    blocks of both views, from which `problem.conclude` estimates the loss.
+    """
     return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried()}
 
 

@@ -342,7 +342,10 @@ class Space:
         return larger, Z, KZ, other
 
     def _freed(self, basis: Basis, Z: Array, KZ: Array) -> tuple[Array, Array]:
-        """Subtract from a block and its values their projections on a basis."""
+        """Subtract from a block Z its projection on a basis in the metric K(K + r).
+
+        `KZ` is K Z, from which K times the projection is subtracted. Returns both differences.
+        """
         h = basis.values.T @ (KZ + self.ridge * Z)
         return Z - basis.coefficients @ h, KZ - basis.values @ h
 

@@ -129,7 +129,11 @@ class Deflation:
         return self.Q @ ((self.Q.T @ G) / self.E)
 
     def forward(self, V: Array) -> Array:
-        """Π V; products with V and Π V are equal, Πᵀ M V = Πᵀ M Π V, but x must move along Π V."""
+        """Π V: the block along which the solution x moves if the new variables move along V.
+
+        For the gradient in the new variables it makes no difference whether M multiplies V or Π V, because
+        Πᵀ M V = Πᵀ M Π V.
+        """
         return self.answer(V)
 
     def back(self, MV: Array) -> Array:

@@ -109,7 +109,12 @@ class NystromPCG(IterativeSolver):
     def _sketch(
         self, moments: Moments, run: Run, ridges: tuple[float, ...], width: int
     ) -> tuple[NystromSketch, Array | None]:
-        """Return a sketch of the most profitable width, and AᵀB from its first sweep if there is a B."""
+        """Return a sketch, and AᵀB from its first sweep; None instead of AᵀB if there is no B.
+
+        The sketch has `rank` columns if this option is set. Otherwise the number of its columns is doubled, up to
+        MOST_RANK and as far as the budget allows, while a doubling is expected to save more time than it costs.
+        `width` is the number of right-hand sides, on which the cost of an iteration depends.
+        """
         home, test_matrix, ridge = moments.home, run.part(self.test_matrix), min(ridges)
         n, p, _ = moments.shape
 

@@ -41,7 +41,10 @@ largest fits into the cache of a core. A batch of sparse rows has at least as ma
 step updates all coefficients."""
 
 FARTHEST = 1e6
-"""A displacement longer than this multiple of the sum of safe steps has diverged; no product is made with it."""
+"""A column of coefficients has diverged if an epoch moves it farther than FARTHEST times the sum of its safe steps.
+
+The distance is measured in units of the norm of the column's gradient at the start of the epoch. No product is made
+with the displacement of a column that has diverged."""
 
 PROBES, POWERS = 8, 8
 """Columns and steps of the power iteration for the largest eigenvalue of a chunk of rows."""
@@ -94,10 +97,13 @@ class StepLengths:
         return replace(self, batch=batch, safe=safe, steps=steps)
 
     def reach(self, rows: int) -> HostArray:
-        """Length, in units of the gradient, above which a displacement over `rows` rows has diverged.
+        """Return the limits, one for each column, above which an epoch that reads `rows` rows has diverged.
 
-        Safe steps do not expand a displacement: their contributions only add up. `FARTHEST` times their sum is the
-        limit.
+        The limits are for the length of a column's displacement over the epoch, divided by the norm of the gradient at
+        its start. A limit is `FARTHEST` times the sum of the safe steps of the epoch. On average over random batches, a
+        safe step does not lengthen the displacement of the steps before it, and adds at most its own length times the
+        gradient at the start. So with safe steps the length of the displacement is at most about the sum of the steps,
+        in units of this gradient.
         """
         reach: HostArray = self.safe * (FARTHEST * max(1.0, rows / self.batch))
         return reach

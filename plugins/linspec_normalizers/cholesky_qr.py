@@ -121,7 +121,10 @@ def _passes(V: Array, MV: Array | None) -> Block | None:
 
 @dataclass(frozen=True)
 class _Step:
-    """Matrix by which a step multiplies the block, its inverse, and the condition number of the Gram matrix."""
+    """One step, which multiplies the block by the matrix `inner`; `factor` is the inverse of `inner`.
+
+    `condition` is an estimate of the condition number of the scaled Gram matrix; infinity for a shifted step.
+    """
 
     inner: HostArray
     factor: HostArray
@@ -129,7 +132,11 @@ class _Step:
 
 
 def _cholesky_step(C: HostArray, least: float) -> _Step | None:
-    """Invert C's pivoted Cholesky factor; None if the reciprocal condition number of C is below `least`."""
+    """Return the step that multiplies the block by the inverse of the pivoted Cholesky factor of C.
+
+    C is the Gram matrix of the block in units that make its diagonal 1. Returns None if C is numerically rank
+    deficient, or if the estimated reciprocal condition number of C is below `least`.
+    """
     if C.size == 0:
         return _Step(C, C, 1.0)
     packed, pivots, _, deficient = lapack.dpstrf(C)

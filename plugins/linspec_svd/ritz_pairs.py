@@ -105,7 +105,14 @@ class Recorder:
         return len(self.vectors) + len(self.wide.theta)
 
     def product(self, x: HostArray) -> HostArray:
-        """AᵀA x, unless the run has ended."""
+        """Return AᵀA x, and record x and its product; a start vector, whose length is not 1, is not recorded.
+
+        Raises
+        ------
+        Stopped
+            At least k vectors are known, and the budget does not allow this product. Or this product was due for a
+            look, after which the iteration is over (see `ended`).
+        """
         if self.count >= self.k and not self.run.budget.affords(self.AtA.sweep):
             self.look()
             raise Stopped

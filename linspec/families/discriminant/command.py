@@ -34,7 +34,7 @@ TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 WEIGHTED = ("lda", "cca", "hsl")
-"""The functions that take row weights, because the scaling of their targets counts rows."""
+"""The functions of `linspec.targets` that take row weights, because the scaling of their targets counts rows."""
 
 
 def _discriminant_parameters() -> list[click.Parameter]:

@@ -177,7 +177,10 @@ class CellRows(OfRows):
         return replace(self, cells=cells, weights=weights, confounds=confounds, first=start)
 
     def members(self, start: int, stop: int) -> Iterator[tuple[int, HostArray, HostArray | None]]:
-        """Yield (index, row numbers, weights) for each cell with rows from start to stop − 1, for these rows only."""
+        """Yield, for each cell, its index and the numbers and weights of its rows among start, …, stop − 1.
+
+        Cells without rows in this range are omitted. None is yielded instead of weights if the rows have no weights.
+        """
         for number, cell in enumerate(self.cells):
             own = _between(cell, start, stop)
             if own.size:

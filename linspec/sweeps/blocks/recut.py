@@ -26,7 +26,7 @@ class Rows:
     cuts: tuple[tuple[int, int], ...]
 
     def __call__(self, number: int, *blocks: Any) -> Any:
-        """The rows that call `number` is to return."""
+        """Cut the rows of the call with index `number` out of its blocks, as `cuts[number]` says, and return them."""
         start, count = self.cuts[number]
         if len(blocks) == 1:
             return blocks[0][start : start + count]

@@ -117,7 +117,7 @@ class KCCAPreimage(IterativeSolver):
     resumes_after_law: ClassVar[bool] = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
-        """Yield the pairs found and the nearest start of the next one, after each step."""
+        """Yield, after each step, the pairs found and the best points so far of the pair in progress."""
         moments: Any = run.moments("implicit")
         sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
         # The rows and the kernels, as kcca reads them, and what comes after.
@@ -208,7 +208,7 @@ class PreimageHunt:
         now: SignedPair | None,
         ending: Status | None = None,
     ) -> PairsOfPoints:
-        """Iterate of the pairs found and the pair in progress."""
+        """Iterate of the pairs found and the pair in progress; `now` is None if no pair is in progress."""
         return PairsOfPoints(
             residual,
             partial(self._current, found, now),
@@ -224,11 +224,17 @@ class PreimageHunt:
         )
 
     def _current(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the best start of the pair in progress."""
+        """Arrays of the pairs found and of the pair in progress, if there is one (`now` is not None).
+
+        For the pair in progress these are the best points that its search has reached from any of its starts.
+        """
         return self._arrays(found if now is None else (*found, now.climb.best_pair))
 
     def _closed(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found and of the pair in progress; tries (−f, −g) for the latter if that was not done."""
+        """Arrays of the pairs found and of the pair in progress, if there is one (`now` is not None).
+
+        If only (f, g) was tried for the pair in progress, (−f, −g) is tried here, as far as the budget allows.
+        """
         if now is None:
             return self._arrays(found)
         j, pair = len(found), self.nearer(len(found), now)

@@ -35,12 +35,12 @@ STEP = 1e-30
 """Imaginary step, relative to the radius of a set; its square does not change a sum."""
 
 BLUR = 1e-7
-"""Error of the oracle's residual, for which nearest points are found by bisection."""
+"""Error that the bisection for nearest points leaves in the oracle's residual."""
 
 ROWS = Needs(entries=True)
-"""Access to the data that cases require if their kernels use distances, or take their scale from the rows.
+"""Needs of a case whose kernels use distances of rows, or take their scale from the rows.
 
-The entries must be readable: products with X are not enough."""
+The entries of the data must be readable: products with X are not enough."""
 
 
 def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
@@ -80,7 +80,12 @@ def hsic(c: HostArray, d: HostArray) -> Any:
 
 
 def nearest(bound: tuple[str, float], y: HostArray) -> HostArray:
-    """Nearest point of a set, with a threshold by bisection."""
+    """The point w nearest to y in the set of a bound.
+
+    A bound is a pair of a kind and a size s. For "l2" the set is |w|₂ ≤ s, and y is scaled. For "l1" the set is
+    |w|₁ ≤ s, for "ratio" it is |w|₂ = 1 with |w|₁ ≤ s. In these two sets all |yᵢ| are reduced by a threshold, but not
+    below 0. The threshold is found by bisection; for "ratio" the reduced y is scaled to length 1.
+    """
     kind, size = bound
     a = np.abs(y)
     if kind == "l2":

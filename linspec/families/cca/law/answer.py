@@ -191,7 +191,12 @@ class Answer:
             self._reduce()
 
     def _reducible(self, norms: tuple[InverseNorm, InverseNorm]) -> bool:
-        """Whether the rows can be reduced cheaply, and the norms of both views come from Gram matrices."""
+        """Whether the rows are to be reduced in another sweep by orthogonal transformations.
+
+        A sweep must be left, the entries of both views must be readable without streaming, and the reduction must be
+        cheap, absolutely or compared with the sweeps so far. `norms` measure the residuals; the norms of both views
+        must use a factor of the Gram matrix (`FactorNorm`).
+        """
         views = self._views()
         if self.passes_left < 1 or not all(A.readable and not A.streamed for A in views):
             return False

@@ -537,7 +537,11 @@ class _Law:
         return all(isinstance(norm, FactorNorm) for norm in self.norms)
 
     def _whole(self) -> _Beside | None:
-        """Results with all correlations, from the factors of both views; None if that is too expensive."""
+        """Compute all canonical pairs, by an SVD of C in coordinates in which Sx and Sy are the identity.
+
+        The coordinates come from orthonormal bases of the reduced rows (`Answer.bases`). Without these, they come from
+        the factors of Sx and Sy. None if the computation with the factors is too expensive, or if X or Y has rank 0.
+        """
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
         spent = CERTIFIED_SHARE * sum(
             self.moments.bookkeeping.columns_made(i) * A.nnz for i, A in enumerate(self._views())
@@ -736,11 +740,12 @@ class _Law:
         return found
 
     def _lost_of_rows(self) -> list[tuple[Status, str]]:
-        """A finding if short directions were cut although they increase the sum of the leading correlations.
+        """Return a finding if short directions were cut although they increase the sum of the leading correlations.
 
-        It is for views without factors of their Gram matrices. The sum with the short directions comes from the reduced
-        rows, or from the solver (`Evidence.short`). It must exceed the sum without them by more than the fraction
-        10 tol of that sum.
+        This check is for views without factors of their Gram matrices. The sum with the short directions is computed
+        from the rows as `Answer` has reduced them by orthogonal transformations. If they are not reduced, the solver
+        may have passed the sum (`Evidence.short`). There is a finding if the sum with the short directions exceeds the
+        sum without them by more than the fraction 10 tol of the sum without them.
         """
         total, bases = float(self.rho.sum()), self.answer.bases
         more = sum_with_short(bases[0], bases[1], len(self.rho), self.home) if bases else self.evidence.short
@@ -751,7 +756,10 @@ class _Law:
         return [(Status.ILL_CONDITIONED, text)]
 
     def _ranks_of_rows(self, ranks: tuple[int, int]) -> tuple[tuple[int, int], list[tuple[Status, str]]]:
-        """The ranks of the reduced rows, and a finding if a Gram matrix has a lower rank."""
+        """The ranks of X and Y from the reduced rows, and a finding if a rank from the Gram matrices is lower.
+
+        `ranks` are the ranks from the Gram matrices. The list of findings is empty if neither is lower.
+        """
         x, y = (basis.rank for basis in self.answer.bases)
         short = [name for name, rank, rows in zip("XY", ranks, (x, y), strict=True) if rank < rows]
         text = (
