@@ -52,7 +52,7 @@ SETTLED = 1e-5
 WARM_UP = 10
 """Number of iterations before the threshold applies."""
 
-LEAST = 0.9
+LARGEST_THRESHOLD = 0.9
 """Upper limit of the threshold of a column, as a fraction of its largest entry. So the largest entry never becomes
 zero."""
 
@@ -221,7 +221,7 @@ class _Shrinkage:
             order = xp.sort(size, axis=0)
             position = order.shape[0] - count - 1
             level = order[position, :][None, :] if position >= 0 else level * 0.0
-        return xp.minimum(level, largest * LEAST)
+        return xp.minimum(level, largest * LARGEST_THRESHOLD)
 
     def settled(self, old: Pairs, new: Pairs) -> bool:
         """Whether both blocks are settled; a common rotation is ignored if no single entry can become zero."""
@@ -242,9 +242,9 @@ def _of_chance(n: float, p: int, width: int) -> float:
     """Largest correlation that p columns are expected to have by chance with an unrelated variate, for n rows of data.
 
     With a positive `width` there are that many variates, and a column's correlations with all of them form a vector.
-    Then the largest norm of these p vectors is returned. The result is at most `LEAST`.
+    Then the largest norm of these p vectors is returned. The result is at most `LARGEST_THRESHOLD`.
     """
-    return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LEAST))
+    return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LARGEST_THRESHOLD))
 
 
 def _turned(pairs: Pairs, n: float) -> tuple[Pairs, Pairs]:
