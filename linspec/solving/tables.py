@@ -22,6 +22,7 @@ __all__ = [
     "check_columns",
     "leading_columns",
     "table_of_columns",
+    "table_of_components",
     "table_of_features",
     "table_of_rows",
     "table_of_training_rows",
@@ -136,6 +137,28 @@ def leading_columns(
     return LeadingColumns(
         SignedColumns(vector, largest(w, 1.0), largest(w, -1.0)) for vector, w in vectors.items()
     )
+
+
+def table_of_components(solution: Any, columns: Mapping[str, HostArray], library: str | None = None) -> Any:
+    """Make a table with a row for each component of an answer, numbered from 1.
+
+    Parameters
+    ----------
+    solution : Solution
+    columns : mapping of str to numpy.ndarray of shape (k,)
+    library : str, optional
+        As for `Solution.weights_table`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving.tables import table_of_components
+    >>> table_of_components(ls.solve(ls.SVD(np.eye(2), k=1)), {"singular value": np.array([1.0])})
+    [{'component': 1, 'singular value': 1.0}]
+    """
+    numbers = range(1, len(next(iter(columns.values()))) + 1)
+    return table(solution.layout.component, numbers, columns, _library(solution, library, None))
 
 
 def table_of_rows(solution: Any, values: Array, data: Any, library: str | None = None) -> Any:
