@@ -57,7 +57,7 @@ def ridge_path(
         marked. Without test rows, the values (correlations or eigenvalues) are drawn, which always fall as the ridge
         grows. For least squares with several ridges, the coefficients are drawn.
     ridges : sequence of float, optional
-        For least squares, the ridges in the order of the problem, because the solution does not store them.
+        For least squares, the ridges in the order of the problem; by default those that the solution holds.
     names : sequence of str, optional
         For least squares, a name for each coefficient; by default the `column_names` of the solution, if it has names.
     ax : matplotlib.axes.Axes, optional
@@ -140,6 +140,8 @@ def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Seq
             f"{type(solution).__name__}."
         )
     x = np.asarray(to_host(solution.x), dtype=np.float64)
+    held = solution.ridge if isinstance(solution.ridge, tuple) else None
+    ridges = held if ridges is None else ridges
     count = 0 if ridges is None else len(ridges)
     if ridges is None or count != len(x):
         raise InvalidProblem(
