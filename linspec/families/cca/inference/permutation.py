@@ -157,8 +157,9 @@ class PermutationTest:
         >>> import numpy as np
         >>> import linspec as ls
         >>> X = np.random.default_rng(0).standard_normal((40, 2))
-        >>> ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=9, rng=0).table()
-        [{'component': 1, 'canonical correlation': 1.0, 'p value': 0.1, 'uncorrected': 0.1}]
+        >>> row = ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=9, rng=0).table()[0]
+        >>> list(row), row["p value"]
+        (['component', 'canonical correlation', 'p value', 'uncorrected'], 0.1)
         """
         columns = {
             CCASolution.layout.value_label: self.correlations,
