@@ -137,9 +137,9 @@ def scree(
     test = next((given for given in (null, solution) if hasattr(given, "p_values")), None)
     with axes_for(ax) as axes:
         lowest = 0.0
-        chance, words = _chance(null, solution)
+        chance, called = _chance(null, solution)
         if chance is not None:
-            _band(axes, chance, alpha, words)
+            _band(axes, chance, alpha, called)
         real = np.ones(len(values), bool)
         if test is not None:
             p = np.asarray(test.p_values)[: len(values)]
