@@ -36,7 +36,7 @@ path = ls.solve(ls.LeastSquares(A, y, ridges, center=True))
 # The largest coefficients along the path, and the scores on held-out rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-ls.plots.ridge_path(path, ridges=ridges, names=squares.get_feature_names_out(data.feature_names), ax=left)
+ls.plots.ridge_path(path, names=squares.get_feature_names_out(data.feature_names), ax=left)
 left.set_title("Coefficients shrink as the ridge grows")
 ls.plots.cross_validation(found, ax=right)
 simple = found.one_standard_error.ridge

@@ -1,5 +1,5 @@
-"""Plots of solutions: values compared with those of permuted rows, loadings, scores, variates, scores over ridges and
-folds, and convergence.
+"""Plots of solutions: values compared with those of permuted rows, loadings, intervals, leading columns, scores,
+variates, scores over ridges and folds, and convergence.
 
 Each function draws into the given matplotlib axes, or into axes of a new figure, and returns the axes:
 ``ls.plots.scree(solution).figure.savefig("scree.pdf")``. matplotlib is required: ``pip install 'linspec[plots]'``.
@@ -7,7 +7,18 @@ pyplot is not used, and settings of matplotlib are not changed permanently. Read
 """
 
 from linspec.plots.answers import loadings, scores, scree, variates
+from linspec.plots.columns import intervals, leading_columns
 from linspec.plots.courses import convergence
 from linspec.plots.paths import cross_validation, ridge_path
 
-__all__ = ["convergence", "cross_validation", "loadings", "ridge_path", "scores", "scree", "variates"]
+__all__ = [
+    "convergence",
+    "cross_validation",
+    "intervals",
+    "leading_columns",
+    "loadings",
+    "ridge_path",
+    "scores",
+    "scree",
+    "variates",
+]

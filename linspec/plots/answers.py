@@ -100,10 +100,11 @@ def scree(
     solution : Solution, PermutationTest, ComponentTest or sequence of float
         A solution with a list of values (correlations, singular values, eigenvalues), a permutation test, whose
         values are drawn, or the values themselves.
-    null : array of shape (permutations, k), or PermutationTest, optional
+    null : array of shape (permutations, k), PermutationTest or ComponentTest, optional
         Values of data without structure, as `linspec.null_correlations` returns them: their median and a band between
-        their quantiles `alpha` and 1 − `alpha` are drawn. For a `PermutationTest`, values with a p-value above
-        `alpha` get hollow marks.
+        their quantiles `alpha` and 1 − `alpha` are drawn. For a permutation test, values with a p-value above `alpha`
+        get hollow marks. A `ComponentTest` also has a band: of the largest value of the permuted rows, with which it
+        compares every value, or with the statistic "sum" of all their values.
     held_out : sequence of float, optional
         The same values on rows that were not fitted.
     alpha : float, default 0.05
@@ -139,8 +140,9 @@ def scree(
     test = next((given for given in (null, solution) if hasattr(given, "p_values")), None)
     with axes_for(ax) as axes:
         lowest = 0.0
-        if null is not None and test is not null:
-            _band(axes, _null(null), alpha)
+        chance, called = _chance(null, solution)
+        if chance is not None:
+            _band(axes, chance, alpha, called)
         real = np.ones(len(values), bool)
         if test is not None:
             p = np.asarray(test.p_values)[: len(values)]
@@ -159,9 +161,9 @@ def scree(
             ks = np.arange(1, len(reached) + 1)
             axes.plot(ks, reached, "s--", color=COLOURS[1], label="held-out rows", **LINE)
             lowest = min(lowest, *reached.tolist())
-        if test is not None or null is not None or held_out is not None:
-            _legend_above(axes)
         axes.set_ylim(1.1 * lowest, top and 1.02 * top)
+        if test is not None or null is not None or held_out is not None:
+            axes.legend(loc="best", handletextpad=0.5)
         axes.set_xlabel("number of the pair" if top else "number")
         axes.set_ylabel(label)
         whole_numbers(axes)
@@ -174,7 +176,8 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
     if layout is not None and layout.value:
         return _numbers(getattr(solution, layout.value)), layout.value_label, layout.at_most
     if isinstance(solution, ComponentTest):
-        return _values(solution.solution)
+        _, label, top = _values(solution.solution)
+        return solution.values, label, top
     if hasattr(solution, "p_values"):
         return _numbers(solution.correlations), "canonical correlation", 1.0
     if layout is not None:
@@ -190,10 +193,14 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
     return values, "value", None
 
 
-def _legend_above(axes: Axes) -> None:
-    """Add a legend above the axes, in two columns, where it does not cover data."""
-    style: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
-    axes.legend(ncols=2, columnspacing=1.2, handletextpad=0.5, **style)
+def _chance(null: Any, solution: Any) -> tuple[HostArray | None, str]:
+    """The values of permuted rows to draw, and their name: the given ones, or those of a test by solving."""
+    test = solution if null is None else null
+    if isinstance(test, ComponentTest):
+        if test.statistic == "sum":
+            return test.drawn, "chance"
+        return np.repeat(test.drawn[:, :1], len(test.values), axis=1), "largest by chance"
+    return None if null is None or hasattr(null, "p_values") else _null(null), "chance"
 
 
 def _null(null: Any) -> HostArray:
@@ -206,14 +213,14 @@ def _null(null: Any) -> HostArray:
     return found
 
 
-def _band(axes: Axes, null: HostArray, alpha: float) -> None:
+def _band(axes: Axes, null: HostArray, alpha: float, words: str) -> None:
     """Draw the band of the null values and their median; for a single permutation, only a line."""
     places = np.arange(1, null.shape[1] + 1)
     if len(null) > 1:
         low, high = np.quantile(null, [alpha, 1 - alpha], axis=0)
-        caption = f"chance, {100 * alpha:g} to {100 * (1 - alpha):g} % of {len(null)} permutations"
+        caption = f"{words}, {100 * alpha:g} to {100 * (1 - alpha):g} % of {len(null)} permutations"
         axes.fill_between(places, low, high, color=BAND, linewidth=0, label=caption)
-    axes.plot(places, np.median(null, axis=0), label="chance, median" if len(null) > 1 else "chance", **THIN)
+    axes.plot(places, np.median(null, axis=0), label=f"{words}, median" if len(null) > 1 else words, **THIN)
 
 
 # ---- weights and loadings ---------------------------------------------------------------------
@@ -303,13 +310,9 @@ def loadings(
     kept = kept if bars else np.sort(kept)  # a map keeps the order of the columns
     with axes_for(ax, _size(len(kept), 1 if bars else k)) as axes:
         if bars:
-            _bars(axes, column[kept], label)
+            _bars(axes, column[kept], [names[i] for i in kept], label)
         else:
-            _map(axes, values[kept], label, vector)
-        axes.set_yticks(range(len(kept)), [names[i] for i in kept])
-        axes.tick_params(axis="y", length=0)
-        if len(kept) > FEW_ROWS:
-            axes.tick_params(axis="y", labelsize=6)
+            _map(axes, values[kept], [names[i] for i in kept], label, vector)
         caption = "" if len(kept) == p else f"the {len(kept)} largest of {p} columns"
         if bars and k > 1:
             caption = f"{vector} {(component or 0) % k + 1}" + (f", {caption}" if caption else "")
@@ -354,19 +357,34 @@ def _size(rows: int, columns: int) -> tuple[float, float]:
     )
 
 
-def _bars(axes: Axes, values: HostArray, label: str) -> None:
-    colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
-    axes.barh(range(len(values)), values, height=0.7, color=colours)
+def size_of_columns(rows: int) -> tuple[float, float]:
+    """Width and height in inches of a figure with a bar or an interval for each of the named columns."""
+    return _size(rows, 1)
+
+
+def column_axis(axes: Axes, names: Sequence[str], label: str, places: Any = None) -> None:
+    """Put the names of columns at the vertical axis, from top to bottom, and the numbers at the horizontal one."""
+    places = np.arange(len(names)) if places is None else places
     axes.axvline(0, color=MUTED, linewidth=0.8)
-    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.set_ylim(places[-1] + 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=6)
     axes.ticklabel_format(axis="x", scilimits=SHORT, useMathText=True)
     axes.set_xlabel(label)
+    axes.set_yticks(places, list(names))
+    axes.tick_params(axis="y", length=0)
+    if len(names) > FEW_ROWS:
+        axes.tick_params(axis="y", labelsize=6)
 
 
-def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
+def _bars(axes: Axes, values: HostArray, names: Sequence[str], label: str) -> None:
+    colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
+    axes.barh(range(len(values)), values, height=0.7, color=colours)
+    column_axis(axes, names, label)
+
+
+def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector: str) -> None:
     """Draw a matrix as a map: red and blue are opposite signs, and 0 is white.
 
     Red and blue look alike in black and white. So with few components the cells also show the numbers; otherwise
@@ -381,6 +399,10 @@ def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
             caption = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
             axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
     bare(axes)
+    axes.set_yticks(range(len(names)), list(names))
+    axes.tick_params(axis="y", length=0)
+    if len(names) > FEW_ROWS:
+        axes.tick_params(axis="y", labelsize=6)
     axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(vector)

@@ -57,8 +57,7 @@ def ridge_path(
         marked. Without test rows, the values (correlations or eigenvalues) are drawn, which always fall as the ridge
         grows. For least squares with several ridges, the coefficients are drawn.
     ridges : sequence of float, optional
-        For least squares, the ridges in the order of the problem. They are required, because the solution does not
-        store them.
+        For least squares, the ridges in the order of the problem; by default those that the solution holds.
     names : sequence of str, optional
         For least squares, a name for each coefficient of one ridge. By default the `column_names` of the solution, or
         numbers if it has none.
@@ -143,6 +142,8 @@ def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Seq
             f"{type(solution).__name__}."
         )
     x = np.asarray(to_host(solution.x), dtype=np.float64)
+    held = solution.ridge if isinstance(solution.ridge, tuple) else None
+    ridges = held if ridges is None else ridges
     count = 0 if ridges is None else len(ridges)
     if ridges is None or count != len(x):
         raise InvalidProblem(

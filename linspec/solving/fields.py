@@ -410,6 +410,8 @@ class Layout:
         The name of one vector in tables, and of a row of `Solution.summary`.
     score : str
         The name of the number that `score` returns.
+    residual : str
+        The kind of number that the residual is, in a word: "relative" or "squared", for example.
     certified : bool
         Whether the residual judges the whole answer. If not, no answer of the class has converged.
     saved_types : tuple of type
@@ -420,6 +422,7 @@ class Layout:
     vector: str = "vector"
     component: str = "component"
     score: str = "score"
+    residual: str = ""
     certified: bool = True
     saved_types: tuple[type, ...] = ()
 

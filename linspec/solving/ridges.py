@@ -23,6 +23,7 @@ from linspec.process.interrupts import Request, repeated
 from linspec.solving.adjusting import adjusted
 from linspec.solving.checks import several
 from linspec.solving.problem import Problem
+from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
@@ -48,19 +49,6 @@ def checked_ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
     """Check a sequence of ridges and return them in the form in which the problem holds them."""
     given = [tuple(r) if isinstance(r, np.ndarray) and r.ndim else r for r in several("ridges", ridges)]
     return tuple(checked_ridge(problem, ridge) for ridge in given)
-
-
-def size_of_ridge(ridge: Any) -> float:
-    """Return a ridge as one number, by which ridges are ordered."""
-    return 0.0 if ridge is None else float(np.sum(ridge))
-
-
-def ridge_in_words(ridge: Any) -> str:
-    """Return a ridge as text: a number, two different numbers in brackets, or "" for a problem without a ridge."""
-    if ridge is None:
-        return ""
-    pair: Sequence[float] = ridge if isinstance(ridge, tuple) else (ridge,)
-    return f"{pair[0]:g}" if len(set(pair)) == 1 else f"({', '.join(f'{r:g}' for r in pair)})"
 
 
 def along_ridges(

@@ -764,6 +764,7 @@ class Run:
             frame_library=self.problem.frame_library,
             **self._labels(conclusion.fields),
             problem=self.problem.name,
+            ridge=getattr(self.problem, self.problem.stated.ridge) if self.problem.stated.ridge else None,
             tol=self.tol,
             options=stated_options(self._solver),
             **conclusion.fields,

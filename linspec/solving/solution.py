@@ -19,11 +19,26 @@ from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
+from linspec.registry.options import is_number
 from linspec.solving import archive
 from linspec.solving.checks import check_count
 from linspec.solving.fields import Layout, each_part, view_names
+from linspec.solving.ridge_values import ridge_in_words, size_of_ridge
 from linspec.solving.summary import Summary
 from linspec.solving.tables import LeadingColumns, leading_columns, table_of_columns, vectors_by_name
+
+KINDS = {
+    "recomputed": "recomputed from the data",
+    "from-gram": "from held Gram matrices",
+    "in-pass": "from the same reading of the data",
+    "exact": "in the norm of the problem",
+    "quadrature": "in the norm of the problem, to one digit",
+    "preconditioned": "in the norm of the problem, within a factor of two",
+    "diagonal": "in the norm of the diagonal",
+    "bound": "from above",
+    "unavailable": "not known",
+}
+"""The source of a residual, or the norm that it is measured in, by `Solution.residual_kind`."""
 
 
 class Status(Enum):
@@ -152,6 +167,9 @@ class Solution:
         The name of the index or column that the labels come from; "" if it has none.
     problem : str
         The name of the problem in the registry; "" if it is not known.
+    ridge : float, tuple of float, or None
+        The ridge of the problem: a number, one for each of several matrices as in a CCA, or all ridges of a path. None
+        if the problem has none, or it is not known.
     tol : float or None
         The tolerance that was in force.
     options : dict of str
@@ -205,6 +223,7 @@ class Solution:
     row_names: HostArray | None = None
     row_label: str = ""
     problem: str = ""
+    ridge: Any = None
     tol: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -274,6 +293,7 @@ class Solution:
                 given[name] = printable(given[name])
         found = cls(**given)
         found._check_names()
+        found._check_ridge()
         found._check_values()
         return found
 
@@ -338,6 +358,12 @@ class Solution:
                     raise InvalidFile(
                         f"column_names of {matrix} has {len(names)} names; got weights of {shape}"
                     )
+
+    def _check_ridge(self) -> None:
+        """Refuse a ridge from a file that is neither None, nor a number of at least 0, nor a tuple of such numbers."""
+        for each in self.ridge if isinstance(self.ridge, tuple) else (self.ridge,):
+            if each is not None and not (is_number(each) and 0 <= each < np.inf):
+                raise InvalidFile(f"ridge must be a number of at least 0 or several; got {shown(self.ridge)}")
 
     # ---- answers as tables --------------------------------------------------------------------
 
@@ -433,9 +459,10 @@ class Solution:
         return False
 
     def __repr__(self) -> str:
+        kind = ", ".join(filter(None, (self.layout.residual, self.residual_kind)))
         return (
             f"<{type(self).__name__} by {self.solver}: {self._headline()}, residual {self.residual:.2g} "
-            f"({self.residual_kind}), {count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}, "
+            f"({kind}), {count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}, "
             f"{self.status.name}>"
         )
 
@@ -461,7 +488,12 @@ class Solution:
         if not name:
             return ""
         values = getattr(self, name)
-        return f"{count_of(len(values), self.layout.value_label)}, sum {float(values.sum()):.6g}"
+        return f"{count_of(len(values), self.layout.value_label)}{self._with_ridge}, sum {float(values.sum()):.6g}"
+
+    @property
+    def _with_ridge(self) -> str:
+        """The words " with the ridge" for values that a positive ridge changes, else ""."""
+        return " with the ridge" if size_of_ridge(self.ridge) > 0 else ""
 
     def summary(self) -> Summary:
         """Summarise the answer as a table: how the run ended, then one row for each component.
@@ -487,15 +519,33 @@ class Solution:
         return {layout.value_label: getattr(self, layout.value)} if layout.value else {}
 
     def _certificate(self) -> list[tuple[str, str]]:
-        """Return status, residual, cost and message of the run as pairs of texts."""
-        limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
+        """Return status, residual, cost, ridge and message of the run as pairs of texts."""
+        advice, limit = self._advice_and_limit()
         made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
+        source = KINDS.get(self.residual_kind, self.residual_kind)
+        kind = ", ".join(filter(None, (self.layout.residual, source)))
+        ridge = [("ridge", self._about_ridge())] if size_of_ridge(self.ridge) > 0 else []
         return [
             ("status", self.status.name),
-            ("residual", f"{self.residual:.2g} ({self.residual_kind}){limit}"),
+            ("residual", f"{self.residual:.2g} ({kind}){limit}"),
             ("cost", f"{made}, {self.seconds:.3g} s"),
-            ("message", self.message),
+            *ridge,
+            ("message", advice),
         ]
+
+    def _about_ridge(self) -> str:
+        """Return the ridge in words, and that the values are those with it."""
+        label = self.layout.value_label
+        return ridge_in_words(self.ridge) + (f": each {label} is with the ridge" if label else "")
+
+    def _advice_and_limit(self) -> tuple[str, str]:
+        """Return the message without its figures, and the tolerance, both as text for the summary."""
+        if self.tol is None:
+            return self.message, ""
+        limit = f", tolerance {self.tol:.2g}"
+        figures = f" (residual {self.residual:.2g}{limit}"
+        advice, found, rest = self.message.rpartition(figures)
+        return (advice, limit + rest.removesuffix(")")) if found else (self.message, limit)
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()

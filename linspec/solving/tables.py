@@ -22,6 +22,7 @@ __all__ = [
     "check_columns",
     "leading_columns",
     "table_of_columns",
+    "table_of_components",
     "table_of_features",
     "table_of_rows",
     "table_of_training_rows",
@@ -138,13 +139,36 @@ def leading_columns(
     )
 
 
-def table_of_rows(solution: Any, values: Array, data: Any, library: str | None = None) -> Any:
+def table_of_components(solution: Any, columns: Mapping[str, HostArray], library: str | None = None) -> Any:
+    """Make a table with a row for each component of an answer, numbered from 1.
+
+    Parameters
+    ----------
+    solution : Solution
+    columns : mapping of str to numpy.ndarray of shape (k,)
+    library : str, optional
+        As for `Solution.weights_table`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving.tables import table_of_components
+    >>> table_of_components(ls.solve(ls.SVD(np.eye(2), k=1)), {"singular value": np.array([1.0])})
+    [{'component': 1, 'singular value': 1.0}]
+    """
+    numbers = range(1, len(next(iter(columns.values()))) + 1)
+    return table(solution.layout.component, numbers, columns, _library(solution, library, None))
+
+
+def table_of_rows(solution: Any, values: Any, data: Any, library: str | None = None) -> Any:
     """Make a table with a row for each row of data, such as scores.
 
     Parameters
     ----------
     solution : Solution
-    values : array of shape (n, k)
+    values : array of shape (n, k), or mapping of str to numpy.ndarray of shape (n,)
+        The columns of the table; those of an array are named by `vectors_by_name`.
     data : data with n rows
         The rows; the labels of a pandas frame become those of the table.
     library : str, optional
@@ -158,7 +182,7 @@ def table_of_rows(solution: Any, values: Array, data: Any, library: str | None =
     >>> table_of_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), np.ones((1, 2)))
     [{'component1': 2.0}]
     """
-    named = vectors_by_name(solution, brought_here(values))
+    named = values if isinstance(values, Mapping) else vectors_by_name(solution, brought_here(values))
     return table("row", row_names_of(data), named, _library(solution, library, data))
 
 

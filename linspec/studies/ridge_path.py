@@ -16,14 +16,15 @@ import numpy as np
 
 from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidProblem
-from linspec.frames import check_order
+from linspec.frames import check_order, table
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
-from linspec.solving.ridges import along_ridges, checked_ridges, ridge_in_words, size_of_ridge
-from linspec.solving.solution import Solution
+from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
+from linspec.solving.ridges import along_ridges, checked_ridges
+from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
 from linspec.studies.held_out.defaults import default_scores, score_of_rows
 
@@ -104,6 +105,56 @@ class RidgePath(Generic[S]):
     def best_solution(self) -> S:
         """The solution of `best`."""
         return self.solutions[self.best]
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each ridge: the values, the score on the test rows, and how the solve ended.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            The columns "ridge", or "ridge X" and "ridge Y" for a CCA; the values of the components, such as "canonical
+            correlation 1", which are NaN for components that a solution lacks; with test rows "score", which has
+            `totals`, and "best"; "converged" and "residual".
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> X = np.random.default_rng(0).standard_normal((60, 3))
+        >>> path = ls.ridge_path(ls.CCA(X, X[:, :2], k=1), [0.1, 10.0])
+        >>> list(path.table()[0])
+        ['ridge X', 'ridge Y', 'canonical correlation 1', 'converged', 'residual']
+        """
+        first = self.solutions[0]
+        columns = ridge_columns(self.ridges, tuple(weights_by_matrix(first))) | self._values()
+        if self.totals is not None:
+            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self.best}
+        columns["converged"] = np.array([solution.converged for solution in self.solutions])
+        columns["residual"] = np.array([solution.residual for solution in self.solutions])
+        return table("", None, columns, first.frame_library if library is None else library)
+
+    def _values(self) -> dict[str, HostArray]:
+        """Return the values of each component over the ridges, NaN where a solution lacks the component."""
+        layout = type(self.solutions[0]).layout
+        if not layout.value:
+            return {}
+        found = [np.asarray(getattr(solution, layout.value)) for solution in self.solutions]
+        columns = np.full((max(map(len, found)), len(found)), np.nan)
+        for j, values in enumerate(found):
+            columns[: len(values), j] = values
+        return {f"{layout.value_label} {i + 1}": column for i, column in enumerate(columns)}
 
     def __repr__(self) -> str:
         made = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"

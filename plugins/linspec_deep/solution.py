@@ -17,7 +17,7 @@ from linspec_deep.nets import Net, side_by_side
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DeepCCASolution(TwoViewSolution, certified=False, saved_types=(Net,)):
+class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, saved_types=(Net,)):
     # The certificate covers the CCA of the features, not the nets.
     """Two nets, and the canonical pairs of their features.
 
@@ -49,7 +49,8 @@ class DeepCCASolution(TwoViewSolution, certified=False, saved_types=(Net,)):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{count_of(len(self.correlations), 'correlation')} of learnt features, sum {total:.6f}"
+        found = f"{count_of(len(self.correlations), 'correlation')} of learnt features"
+        return f"{found}{self._with_ridge}, sum {total:.6f}"
 
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:

@@ -34,7 +34,9 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class KernelCCASolution(TwoViewSolution, saved_types=(Fitted, FeatureMap, Points, Kernel)):
+class KernelCCASolution(
+    TwoViewSolution, residual="squared", saved_types=(Fitted, FeatureMap, Points, Kernel)
+):
     """Canonical pairs of functions.
 
     Attributes
@@ -77,7 +79,7 @@ class KernelCCASolution(TwoViewSolution, saved_types=(Fitted, FeatureMap, Points
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{count_of(len(self.correlations), 'correlation')}, sum {total:.6f}"
+        return f"{count_of(len(self.correlations), 'correlation')}{self._with_ridge}, sum {total:.6f}"
 
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}

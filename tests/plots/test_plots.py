@@ -100,6 +100,37 @@ def test_scree_of_a_test_by_solving_has_the_words_of_its_problem():
     np.testing.assert_array_equal(np.sort(shown)[::-1], test.values)
 
 
+@pytest.mark.parametrize("statistic", ["largest", "sum"])
+def test_scree_of_a_test_by_solving_has_the_band_that_it_compares_with(statistic: str):
+    y = np.arange(len(X)) % 3
+    problem = ls.Discriminant(X + np.eye(3, X.shape[1])[y], ls.targets.lda(y))
+    test = ls.permutation_test(problem, permutations=19, statistic=statistic, rng=0)
+    for ax in (drawn(ls.plots.scree(test)), drawn(ls.plots.scree(test.solution, null=test))):
+        (band,) = ax.collections
+        corners = band.get_paths()[0].vertices
+        for place in range(len(test.values)):
+            chance = test.drawn[:, 0 if statistic == "largest" else place]
+            ys = corners[corners[:, 0] == place + 1, 1]
+            np.testing.assert_allclose([ys.min(), ys.max()], np.quantile(chance, [0.05, 0.95]))
+    given = drawn(ls.plots.scree(test, null=test.drawn))
+    np.testing.assert_array_equal(lines(given)["chance, median"].get_ydata(), np.median(test.drawn, axis=0))
+
+
+def test_the_legend_of_scree_leaves_room_for_a_title():
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    test = ls.permutation_test(ls.CCA(X, Y), permutations=19, rng=0)
+    null = np.sort(rng.random((40, 4)), axis=1)[:, ::-1] / 3
+    for ax, of in zip(figure.subplots(1, 2), (test, SOLUTION), strict=True):
+        ls.plots.scree(of, null=null, ax=ax)
+        ax.set_title("two lines\nof a title")
+        drawn(ax)
+        legend, title = ax.get_legend().get_window_extent(), ax.title.get_window_extent()
+        assert not legend.overlaps(title)
+        assert ax.bbox.x0 <= legend.x0 < legend.x1 <= ax.bbox.x1 + 1
+        curve = ax.transData.transform(next(iter(ax.get_lines())).get_xydata())
+        assert not any(legend.contains(*point) for point in curve)
+
+
 def test_scree_of_other_answers():
     ax = drawn(ls.plots.scree(ls.solve(ls.SVD(X, k=3)), held_out=[3.0, 2.0, 1.0]))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("number", "singular value")
@@ -237,6 +268,81 @@ def test_the_tolerance_of_runs_is_drawn():
     assert any(np.array_equal(line.get_ydata(), [1e-3, 1e-3]) for line in ax.get_lines())
 
 
+# ---- columns ----------------------------------------------------------------------------------
+
+
+NAMES = [f"gene {i}" for i in range(9)]
+BOOTSTRAP = ls.bootstrap(ls.CCA(ls.labelled(X, columns=NAMES), Y, k=2), draws=20, rng=0)
+
+
+@pytest.mark.parametrize("kind", ["weights", "loadings"])
+def test_intervals_have_the_ends_and_the_names_of_the_largest_columns(kind: str):
+    ax = drawn(ls.plots.intervals(BOOTSTRAP, "X", component=1, count=5, kind=kind))
+    P = BOOTSTRAP.solution.transform(X)
+    of = {
+        "weights": (BOOTSTRAP.solution.x_weights, BOOTSTRAP.x_weights),
+        "loadings": (np.corrcoef(X.T, P.T)[:9, 9:], BOOTSTRAP.x_loadings),
+    }
+    values, ends = (block[..., 1] for block in of[kind])
+    largest = np.argsort(-np.abs(values))[:5]
+    bars, points = ax.collections
+    segments = np.array(bars.get_segments())
+    np.testing.assert_allclose(segments[:, :, 0], ends[:, largest].T, atol=1e-12)
+    np.testing.assert_allclose(points.get_offsets()[:, 0], values[largest], atol=1e-10)
+    np.testing.assert_array_equal(points.get_offsets()[:, 1], segments[:, 0, 1])
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [NAMES[i] for i in largest]
+    low, high = ends[:, largest]
+    hollow = [same_color(colour, "white") for colour in points.get_facecolor()]
+    assert hollow == ((low <= 0) & (high >= 0)).tolist()
+    assert ax.get_title(loc="left") == "pair 2, 5 largest of 9"
+    assert ax.get_xlabel() == f"{kind[:-1]}, 95 % interval"
+    assert ax.yaxis_inverted()
+
+
+def test_intervals_of_other_problems():
+    found = ls.bootstrap(ls.SVD(X, k=2, center=True), draws=10, level=0.9, rng=0)
+    ax = drawn(ls.plots.intervals(found))
+    np.testing.assert_allclose(np.sort(ax.collections[1].get_offsets()[:, 0]), np.sort(found.solution.Vh[0]))
+    assert ax.get_title(loc="left") == "component 1"
+    assert ax.get_xlabel() == "weight, 90 % interval"
+    with pytest.raises(MissingCapability, match="no intervals of loadings"):
+        ls.plots.intervals(found, kind="loadings")
+    with pytest.raises(InvalidOption, match="kind must be one of weights, loadings; got 'rows'"):
+        ls.plots.intervals(found, kind="rows")
+    with pytest.raises(InvalidOption, match="component must be from 0 to 1; got 2"):
+        ls.plots.intervals(found, component=2)
+    with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'; got ''"):
+        ls.plots.intervals(BOOTSTRAP)
+    with pytest.raises(InvalidOption, match="count must be"):
+        ls.plots.intervals(found, count=0)
+    with pytest.raises(InvalidProblem, match=r"a result of linspec\.bootstrap; got CCASolution"):
+        ls.plots.intervals(SOLUTION, "X")
+
+
+def test_leading_columns_stand_apart_by_sign():
+    solution = BOOTSTRAP.solution
+    ax = drawn(ls.plots.leading_columns(solution, "X", component=1, count=3))
+    w = solution.x_weights[:, 1]
+    order = np.argsort(w)
+    above = [i for i in order[::-1] if w[i] > 0][:3]
+    below = [i for i in order if w[i] < 0][:3][::-1]
+    bars = ax.patches
+    np.testing.assert_array_equal([bar.get_width() for bar in bars], w[[*above, *below]])
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [NAMES[i] for i in [*above, *below]]
+    places = np.array([bar.get_y() for bar in bars])
+    assert np.diff(places)[len(above) - 1] == 2 * np.diff(places)[0]  # a gap between the signs
+    assert len({bar.get_facecolor() for bar in bars}) == 2
+    assert ax.get_title(loc="left") == "pair 2"
+    path = ls.solve(ls.LeastSquares(X, Y[:, 0], [1.0, 10.0]))
+    assert drawn(ls.plots.leading_columns(path, component=1)).get_title(loc="left") == "x1, ridge 10"
+    only = ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1))
+    assert len(drawn(ls.plots.leading_columns(only)).patches) == 1
+    with pytest.raises(InvalidOption, match="component must be from 0 to 0; got 1"):
+        ls.plots.leading_columns(only, component=1)
+    with pytest.raises(InvalidProblem, match="an answer with weights of columns; got ndarray"):
+        ls.plots.leading_columns(X)
+
+
 # ---- rows -------------------------------------------------------------------------------------
 
 
@@ -321,8 +427,10 @@ def test_a_path_of_least_squares_shows_coefficients():
     ax = drawn(ls.plots.ridge_path(solution, ridges=problem.ridges, names=["a", "b", "c"]))
     for i, name in enumerate("abc"):
         np.testing.assert_array_equal(lines(ax)[name].get_ydata(), solution.x[:, i])
+    by_default = drawn(ls.plots.ridge_path(solution, names=["a", "b", "c"]))
+    np.testing.assert_array_equal(lines(by_default)["a"].get_xdata(), [1.0, 100.0])
     with pytest.raises(InvalidProblem, match="the 2 ridges of the problem"):
-        ls.plots.ridge_path(solution)
+        ls.plots.ridge_path(solution, ridges=[1.0])
     with pytest.raises(InvalidProblem, match="several ridges"):
         ls.plots.ridge_path(SOLUTION)
 

@@ -487,6 +487,8 @@ CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "numbers that increase": (_array("correlations", np.array([0.5, 0.9])), ("correlations", "decrease")),
     "a residual above the tolerance": (_set("fields/residual", 0.5), ("residual", "within tol", "0.5")),
     "a residual that is none": (_set("fields/residual", {"number": "nan"}), ("residual", "nan")),
+    "a ridge that is a text": (_set("fields/ridge", "evil"), ("ridge", "evil")),
+    "a negative ridge": (_set("fields/ridge", {"tuple": [1.0, -1.0]}), ("ridge", "at least 0", "-1.0")),
     "shape of objects": (_set("fields/bounds", {"values": [1, 2], "shape": [3]}), ()),
     "unhashable": (_set("fields/options", {"mapping": [[[1], 2]]}), ()),
     "a node of another kind": (_set("fields/options", {"code": "print(1)"}), ()),

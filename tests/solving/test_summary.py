@@ -60,7 +60,8 @@ def test_summaries_of_the_other_problems():
     cca = ls.solve(ls.CCA(X, Y, k=2, ridge=1.0)).summary()
     assert set(cca[0]) == {"component", "canonical correlation", "residual", "bound"}
     path = ls.solve(ls.LeastSquares(X, Y, ridge=[0.1, 1.0]))
-    assert [row["ridge"] for row in path.summary()] == [1, 2]
+    assert [row["ridge"] for row in path.summary()] == [0.1, 1.0]
+    assert [row["solution"] for row in path.summary()] == [1, 2]
     assert [row["residual"] for row in path.summary()] == path.residuals.tolist()
     one = ls.solve(ls.LeastSquares(X, Y)).summary()
     assert one == []
@@ -140,3 +141,46 @@ def test_one_is_counted_in_the_singular():
 )
 def test_plurals(number, noun, text):
     assert count_of(number, noun) == text
+
+
+def facts(solution) -> dict[str, str]:
+    return dict(solution.summary().facts)
+
+
+def test_values_with_a_ridge_are_called_so():
+    X, Y = rows(), rows(p=4)[:, ::-1] + rows(p=4)
+    for plain, penalised, label in (
+        (ls.CCA(X, Y, k=2), ls.CCA(X, Y, k=2, ridge=(0.0, 3.0)), "canonical correlation"),
+        (ls.Discriminant(X, Y), ls.Discriminant(X, Y, ridge=2.0), "eigenvalue"),
+    ):
+        with_ridge, without = ls.solve(penalised), ls.solve(plain)
+        assert "with the ridge" in repr(with_ridge)
+        assert facts(with_ridge)["ridge"].startswith(
+            ("(0, 3)", "2")[label == "eigenvalue"] + f": each {label} is with the ridge"
+        )
+        assert "ridge" not in repr(without)
+        assert "ridge" not in facts(without)
+    assert with_ridge.ridge == 2.0
+    path = ls.solve(ls.LeastSquares(X, Y, ridge=[0.1, 1.0]))
+    assert facts(path)["ridge"] == "(0.1, 1)"
+
+
+def test_a_summary_shows_the_residual_once_and_what_it_is():
+    A = rows()
+    for problem, kind in (
+        (ls.SVD(A, k=2), "relative"),
+        (ls.CCA(A, A[:, ::-1] ** 2, k=2), "squared"),
+        (ls.LeastSquares(A, A[:, 0]), "relative gradient"),
+        (ls.Discriminant(A, A[:, :2] ** 2), "relative"),
+    ):
+        solution = ls.solve(problem)
+        said = facts(solution)
+        assert said["residual"].startswith(f"{solution.residual:.2g} ({kind}, ")
+        assert said["residual"].endswith(f"tolerance {solution.tol:.2g}")
+        assert "residual 0" not in said["message"]
+        assert f"{solution.residual:.2g}" not in said["message"]
+        assert f"residual {solution.residual:.2g}" in solution.message  # the message itself has it
+    single = ls.solve(ls.SVD(A.astype(np.float32), k=2))
+    assert "that products in float32 allow)" in single.message
+    assert facts(single)["residual"].endswith("(the least that products in float32 allow)")
+    assert facts(single)["message"] == single.status.value

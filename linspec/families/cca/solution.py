@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, at_home
+from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.cca.variates import CCAScore, paired_views, score_views, single_or_pair
 from linspec.frames import check_order
@@ -16,10 +16,12 @@ from linspec.process.plurals import count_of
 from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
+from linspec.solving.tables import table_of_rows
+from linspec.sweeps.blocks import brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CCASolution(LinearSolution, vector="pair", score="total correlation captured"):
+class CCASolution(LinearSolution, vector="pair", score="total correlation captured", residual="squared"):
     """Canonical pairs.
 
     Attributes
@@ -105,7 +107,10 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{count_of(len(self.correlations), 'correlation')}, sum {total:.6f}"
+        return f"{count_of(len(self.correlations), 'correlation')}{self._with_ridge}, sum {total:.6f}"
+
+    def _about_ridge(self) -> str:
+        return f"{super()._about_ridge()}, which shrinks it; score(X, Y) is without"
 
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}
@@ -162,6 +167,43 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
             if data is not None
         ]
         return single_or_pair(given, "predict needs X, Y or both")
+
+    @at_home
+    def predictions_table(
+        self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
+    ) -> Any:
+        """Make tables of the predictions of `predict`, with the names of the columns and the labels of the rows.
+
+        Parameters
+        ----------
+        X, Y, confounds
+            As for `predict`, like the errors.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the rows.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table, or a pair of them when both are given
+            For rows of X a table with a column for each column of Y, and for rows of Y one with a column for each
+            column of X. Columns without names are "target1", "target2" and so on.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> X = np.random.default_rng(0).standard_normal((60, 2))
+        >>> solution = ls.solve(ls.CCA(X, ls.labelled(2 * X, columns=["sales", "costs"])))
+        >>> list(solution.predictions_table(X[:1])[0])
+        ['sales', 'costs']
+        """
+        found = []
+        for rows, name, other in ((X, "X", "Y"), (Y, "Y", "X")):
+            if rows is not None:
+                values = to_host(brought_here(self.predict(**{name: rows}, confounds=confounds)))
+                names = self.column_names.get(other) or [f"target{i + 1}" for i in range(values.shape[1])]
+                columns = {text: values[:, j] for j, text in enumerate(names)}
+                found.append(table_of_rows(self, columns, rows, library))
+        return single_or_pair(found, "predictions_table needs X, Y or both")
 
     @at_home
     def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:

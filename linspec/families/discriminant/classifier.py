@@ -20,6 +20,7 @@ import numpy as np
 from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
+from linspec.frames import library_of, row_names_of, table
 from linspec.process.plurals import count_of
 from linspec.solving.new_rows import NOTHING, NewRows
 from linspec.sweeps.blocks import brought_here
@@ -57,6 +58,9 @@ class LinearClassifier:
         The weights of the solution.
     new_rows : NewRows
         The adjustment of rows before they are multiplied by the weights.
+    frame_library : str
+        The library of the first frame among the training data, in which tables are made by default; "" if there was
+        none.
 
     Notes
     -----
@@ -88,6 +92,7 @@ class LinearClassifier:
     covariance: HostArray
     weights: Array
     new_rows: NewRows = NOTHING
+    frame_library: str = ""
 
     @at_home
     def decision(self, X: Any, *, confounds: Any = None) -> Array:
@@ -166,6 +171,83 @@ class LinearClassifier:
         D = self.decision(X, confounds=confounds)
         found: HostArray = self.classes[to_host(namespace(D).argmax(D, axis=1))]
         return found
+
+    @at_home
+    def probabilities_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """Make a table of `probabilities`, with the names of the classes and the labels of the rows.
+
+        Parameters
+        ----------
+        X, confounds
+            As for `probabilities`.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`; by default the library of the rows.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of X, and a column for each class, whose name is the class as text. The index of a pandas
+            frame labels the rows.
+
+        Raises
+        ------
+        InvalidProblem
+            If the rows do not have the columns of the training data.
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> y = np.repeat(["ash", "elm"], 20)
+        >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
+        >>> classifier = ls.solve(ls.Discriminant(X, ls.targets.lda(y))).classifier()
+        >>> [list(row) for row in classifier.probabilities_table(X[:1])]
+        [['ash', 'elm']]
+        """
+        found = to_host(self.probabilities(X, confounds=confounds))
+        classes = self.classes.tolist()
+        texts = [str(name) for name in classes]
+        texts = texts if len(set(texts)) == len(texts) else [repr(name) for name in classes]
+        columns = {text: found[:, j] for j, text in enumerate(texts)}
+        return self._table_of_rows(columns, X, library)
+
+    @at_home
+    def predictions_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """Make a table of the most probable class of each row and its probability, with the labels of the rows.
+
+        Parameters
+        ----------
+        X, confounds, library
+            As for `probabilities_table`, like the errors.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of X; the columns "class" and "probability".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> y = np.repeat(["ash", "elm"], 20)
+        >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
+        >>> classifier = ls.solve(ls.Discriminant(X, ls.targets.lda(y))).classifier()
+        >>> [row["class"] for row in classifier.predictions_table(X[19:21])]
+        ['ash', 'elm']
+        """
+        found = to_host(self.probabilities(X, confounds=confounds))
+        best = found.argmax(axis=1)
+        columns = {"class": self.classes[best], "probability": found[np.arange(len(found)), best]}
+        return self._table_of_rows(columns, X, library)
+
+    def _table_of_rows(self, columns: dict[str, HostArray], X: Any, library: str | None) -> Any:
+        """Make a table with a row for each row of X, labelled as they are."""
+        default = library_of(X) or self.frame_library
+        return table("row", row_names_of(X), columns, default if library is None else library)
 
     def __repr__(self) -> str:
         directions = count_of(self.means.shape[1], "direction")

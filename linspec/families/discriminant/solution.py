@@ -36,7 +36,7 @@ of the variates. Centred columns of classes, for example, are linearly dependent
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's trace"):
+class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's trace", residual="relative"):
     """Discriminant directions.
 
     Attributes
@@ -98,9 +98,6 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
     class_sizes: HostArray | None = field(None, shape="c")
     class_means: HostArray | None = field(None, shape="c k")
     within: HostArray | None = field(None, shape="k k")
-
-    def _headline(self) -> str:
-        return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
 
     @at_home
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
@@ -251,6 +248,7 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
             covariance=covariance_of(within, means, sizes, least),
             weights=self.weights,
             new_rows=NewRows.of(self, "X"),
+            frame_library=self.frame_library,
         )
 
     @at_home
@@ -292,6 +290,64 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
             In the library, on the device and in the working dtype of the rows.
         """
         return self.classifier(priors=priors).probabilities(X, confounds=confounds)
+
+    @at_home
+    def probabilities_table(
+        self, X: Any, *, priors: Any = None, confounds: Any = None, library: str | None = None
+    ) -> Any:
+        """Make a table of `probabilities`, with the names of the classes and the labels of the rows.
+
+        Parameters
+        ----------
+        X, priors, confounds
+            As for `predict`, like the errors.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the rows.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of X, and a column for each class, whose name is the class as text. The index of a pandas
+            frame labels the rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> y = np.repeat(["ash", "elm"], 20)
+        >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
+        >>> solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y)))
+        >>> [round(row["elm"]) for row in solution.probabilities_table(X[19:21])]
+        [0, 1]
+        """
+        return self.classifier(priors=priors).probabilities_table(X, confounds=confounds, library=library)
+
+    @at_home
+    def predictions_table(
+        self, X: Any, *, priors: Any = None, confounds: Any = None, library: str | None = None
+    ) -> Any:
+        """Make a table of the most probable class of each row and its probability, with the labels of the rows.
+
+        Parameters
+        ----------
+        X, priors, confounds, library
+            As for `probabilities_table`, like the errors.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of X; the columns "class" and "probability".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> y = np.repeat(["ash", "elm"], 20)
+        >>> X = np.random.default_rng(0).standard_normal((40, 2)) + 9 * np.eye(2).repeat(20, axis=0)
+        >>> ls.solve(ls.Discriminant(X, ls.targets.lda(y))).predictions_table(X[:1])[0]["class"]
+        'ash'
+        """
+        return self.classifier(priors=priors).predictions_table(X, confounds=confounds, library=library)
 
     def _known(self) -> tuple[HostArray, HostArray, HostArray, HostArray, float]:
         """Return the stored classes, their sizes and means, the scatter within classes, and a limit of this scatter.

@@ -12,12 +12,14 @@ from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespac
 from linspec.errors import InvalidProblem
 from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
+from linspec.solving.ridge_values import ridge_labels
 from linspec.solving.solution import Solution
+from linspec.solving.tables import table_of_rows
 from linspec.sweeps.blocks import BlockOperator, brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LeastSquaresSolution(Solution, vector="x", component="ridge"):
+class LeastSquaresSolution(Solution, vector="x", component="solution", residual="relative gradient"):
     """Coefficients of a least-squares problem.
 
     Attributes
@@ -37,7 +39,8 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
     residuals : numpy.ndarray of shape (r,)
         The residual of each ridge's solution; `residual` is the largest.
     path : bool
-        Whether the first axis of `x` counts the ridges of a path.
+        Whether the first axis of `x` counts the ridges of a path, which are in `ridge`. Then `weights_table` has a
+        column for each right-hand side and ridge: "x1, ridge 0.1".
 
     Examples
     --------
@@ -65,7 +68,10 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
         return f"x {tuple(self.x.shape)}"
 
     def _per_component(self) -> dict[str, Any]:
-        return {"residual": self.residuals} if self.path else {}
+        if not self.path:
+            return {}
+        known = isinstance(self.ridge, tuple) and len(self.ridge) == len(self.residuals)
+        return {**({"ridge": self.ridge} if known else {}), "residual": self.residuals}
 
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
@@ -82,17 +88,27 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
         return found
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
-        """The coefficients by the name of the right-hand side, and for a path also the index of the ridge."""
-        x = to_host(self.x)
-        x = x if self.path else x[None]
-        x = x[..., None] if x.ndim == 2 else x
-        names = self.column_names.get("B") or tuple(f"{self.layout.vector}{i + 1}" for i in range(x.shape[2]))
-        paths = [f"[{i}]" for i in range(len(x))] if self.path else [""]
+        """The coefficients by the name of the right-hand side, and for a path also by the ridge."""
+        return self._by_name(to_host(self.x), self.layout.vector)
+
+    def _by_name(self, values: HostArray, unnamed: str) -> dict[str, HostArray]:
+        """Return the last axis of values, which counts right-hand sides, by name; for a path the first axis, too."""
+        values = values if self.path else values[None]
+        values = values[..., None] if values.ndim == 2 else values
+        names = self.column_names.get("B") or tuple(f"{unnamed}{i + 1}" for i in range(values.shape[2]))
         return {
-            f"{name}{path}": np.asarray(x[i, :, j])
-            for i, path in enumerate(paths)
+            f"{name}{ridge}": np.asarray(values[i, :, j])
+            for i, ridge in enumerate(self._ridges_in_names(len(values)))
             for j, name in enumerate(names)
         }
+
+    def _ridges_in_names(self, count: int) -> list[str]:
+        """Return the ends of the names of columns: the ridges of a path, or their numbers if they are not known."""
+        if not self.path:
+            return [""]
+        if isinstance(self.ridge, tuple) and len(self.ridge) == count:
+            return [f", ridge {label}" for label in ridge_labels(self.ridge)]
+        return [f"[{i}]" for i in range(count)]
 
     @property
     @at_home
@@ -142,7 +158,12 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
             return [self]
         return [
             replace(
-                self, x=self.x[i], residual=float(residual), residuals=self.residuals[i : i + 1], path=False
+                self,
+                x=self.x[i],
+                residual=float(residual),
+                residuals=self.residuals[i : i + 1],
+                ridge=self.ridge[i] if isinstance(self.ridge, tuple) else self.ridge,
+                path=False,
             )
             for i, residual in enumerate(self.residuals)
         ]
@@ -190,3 +211,33 @@ class LeastSquaresSolution(Solution, vector="x", component="ridge"):
         there = namespace(found)
         others = (x.shape[0], *x.shape[2:])
         return there.moveaxis(there.reshape(found, (found.shape[0], *others)), 1, 0)
+
+    @at_home
+    def predictions_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
+
+        Parameters
+        ----------
+        A, confounds
+            As for `predict`, like the errors.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the rows.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of A, and a column for each right-hand side, named "target1", "target2" and so on if the
+            training data have no names for them. For a path there is a column for each right-hand side and ridge:
+            "target1, ridge 0.1".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = ls.labelled(np.diag([1.0, 2.0]), rows=["ann", "bob"])
+        >>> b = ls.labelled(np.array([[3.0], [4.0]]), columns=["price"])
+        >>> ls.solve(ls.LeastSquares(A, b)).predictions_table(A)
+        [{'row': 'ann', 'price': 3.0}, {'row': 'bob', 'price': 4.0}]
+        """
+        found = to_host(brought_here(self.predict(A, confounds=confounds)))
+        return table_of_rows(self, self._by_name(found, "target"), A, library)

@@ -19,7 +19,7 @@ from linspec.sweeps.blocks import brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SVDSolution(LinearSolution, vector="component"):
+class SVDSolution(LinearSolution, vector="component", residual="relative"):
     """Leading singular triplets.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from html import escape
@@ -11,10 +12,11 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingCapability, shown
+from linspec.frames import table
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
-from linspec.solving.ridges import ridge_in_words, size_of_ridge
+from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.solve import solve
 from linspec.studies.held_out.scores import LOST
 
@@ -203,6 +205,54 @@ class CrossValidation:
             for i, ridge in enumerate(self.ridges)
             for j, k in enumerate(self.ks)
         ]
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each setting: ridge, k, mean score, standard error, and marks.
+
+        `rows` has the score of each split.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            The columns "ridge", or "ridge X" and "ridge Y" for a CCA, and "k", without those that the problem does not
+            have; "mean" and "standard error" of the score; "rounding", True for a setting that is `uncertain`; and
+            "best", True for the setting of `best`. k is NaN where the problem leaves it open.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = np.random.default_rng(0).standard_normal((60, 3))
+        >>> found = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[0.1, 10.0], rng=0)
+        >>> [(row["ridge"], row["best"]) for row in found.table()]
+        [(0.1, True), (10.0, False)]
+        """
+        settings = [(ridge, k) for ridge in self.ridges for k in self.ks]
+        columns = ridge_columns([ridge for ridge, _ in settings], tuple(self.problem.matrices))
+        if self.ks != (None,):
+            columns["k"] = np.array([math.nan if k is None else k for _, k in settings])
+        columns |= {"mean": self.mean.ravel(), "standard error": self.standard_error.ravel()}
+        columns |= {"rounding": self.uncertain.ravel(), "best": self._is_best().ravel()}
+        return table("", None, columns, self.problem.frame_library if library is None else library)
+
+    def _is_best(self) -> HostArray:
+        """Mask of the best setting, shape (ridges, ks); no setting is best if no mean score is a number."""
+        mask = np.zeros(self.mean.shape, dtype=bool)
+        with contextlib.suppress(MissingCapability):
+            mask[self._place(self.best)] = True
+        return mask
 
     def _gains(self) -> HostArray:
         """Mean scores, negated if lower scores are better; -inf in place of NaN."""

@@ -35,10 +35,8 @@ from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
-    shown,
     warn,
 )
-from linspec.frames import table
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_count, check_fraction
@@ -48,8 +46,12 @@ from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
-from linspec.solving.tables import table_of_columns
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
+from linspec.studies.inference.intervals import (
+    OfColumns,
+    table_of_column_intervals,
+    table_of_value_intervals,
+)
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
     check_rows_are_known,
@@ -61,7 +63,7 @@ from linspec.studies.inference.rows import (
 )
 from linspec.sweeps.blocks import brought_here
 
-__all__ = ["ComponentBootstrap", "check_draws", "drawn_solves", "solve_draws"]
+__all__ = ["ComponentBootstrap", "check_draws", "drawn_solves", "solve_draws", "weights_on_host"]
 
 METHODS = ("corrected", "percentile")
 
@@ -149,12 +151,14 @@ class ComponentBootstrap:
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `Solution.weights_table`.
         """
-        layout, values = self.solution.layout, values_of(self.solution)
-        columns = {layout.value_label: values, "lower": self.values[0], "upper": self.values[1]}
-        columns |= {"bias": self.bias, "standard error": self.errors, "agreement": self.agreement}
-        numbers = range(1, len(values) + 1)
-        return table(
-            layout.component, numbers, columns, self.solution.frame_library if library is None else library
+        return table_of_value_intervals(
+            self.solution,
+            values_of(self.solution),
+            self.values,
+            bias=self.bias,
+            errors=self.errors,
+            agreement=self.agreement,
+            library=library,
         )
 
     def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
@@ -170,17 +174,12 @@ class ComponentBootstrap:
         InvalidOption
             There is no such matrix or library.
         """
-        known = list(self.weights)
-        matrix = known[0] if not matrix and len(known) == 1 else matrix
-        if matrix not in known:
-            raise InvalidOption(f"matrix must be one of {', '.join(map(repr, known))}; got {shown(matrix)}.")
-        W, ends, errors = _weights_of(self.solution)[matrix], self.weights[matrix], self.weight_errors[matrix]
-        columns: dict[str, HostArray] = {}
-        for i in range(W.shape[1]):
-            name = f"{self.solution.layout.vector}{i + 1}"
-            parts = {"": W, " lower": ends[0], " upper": ends[1], " standard error": errors}
-            columns |= {f"{name}{part}": values[:, i] for part, values in parts.items()}
-        return table_of_columns(self.solution, matrix, columns, library)
+        estimates = weights_on_host(self.solution)
+        known = {
+            name: OfColumns(estimates[name], ends, self.weight_errors[name])
+            for name, ends in self.weights.items()
+        }
+        return table_of_column_intervals(self.solution, matrix, known, library)
 
     def __repr__(self) -> str:
         lines = [
@@ -331,7 +330,7 @@ class _Draws:
         self.lengths = np.sqrt(sum(np.sum(S * T, axis=0) for S, T in zip(own, self.scores, strict=True)))
         self.values: list[HostArray] = []
         self.found: list[int] = []  # the number of components of each draw, at most k
-        self.weights: dict[str, list[HostArray]] = {name: [] for name in _weights_of(solution)}
+        self.weights: dict[str, list[HostArray]] = {name: [] for name in weights_on_host(solution)}
         self.cosines: list[HostArray] = []  # inner products of the scores of all rows with those of the draw
         self.grams: list[HostArray] = []  # inner products of the scores of the draw
         self.crossings: list[HostArray] = []  # the matrices M
@@ -349,7 +348,7 @@ class _Draws:
         values, scores = values_of(found)[: self.k], [S[:, : self.k] for S in self._scores(found)]
         T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
         R = nearest_rotation(T)
-        for name, W in _weights_of(found).items():
+        for name, W in weights_on_host(found).items():
             self.weights[name].append(W[:, : self.k] @ R.T)
         gram = sum(V.T @ (V * self.row_weights) for V in scores)
         self.grams.append(R @ gram @ R.T)
@@ -405,7 +404,7 @@ def _corrected(drawn: HostArray, values: HostArray, level: float, most: float) -
     return np.asarray(np.clip([center - half, center + half], 0.0, most))
 
 
-def _weights_of(solution: Any) -> dict[str, HostArray]:
+def weights_on_host(solution: Any) -> dict[str, HostArray]:
     """Return the weights by matrix, on the host in float64, with a row for each column of the matrix."""
     found = {}
     for name, (W, axis) in weights_by_matrix(solution).items():
@@ -454,7 +453,7 @@ def _check_solution(solution: Any, problem: Problem[Any]) -> None:
             f"solution must be a {problem.solution.__name__}; got {type(solution).__name__}. Leave it out to have it "
             "computed."
         )
-    sizes = {name: len(W) for name, W in _weights_of(solution).items()}
+    sizes = {name: len(W) for name, W in weights_on_host(solution).items()}
     columns = {name: problem.matrices[name].shape[1] for name in sizes if name in problem.matrices}
     if sizes != columns:
         raise InvalidProblem(f"solution must be of the columns of the problem, {columns}; got {sizes}.")

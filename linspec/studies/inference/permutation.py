@@ -36,7 +36,6 @@ from linspec.errors import (
     MissingCapability,
     warn,
 )
-from linspec.frames import table
 from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
@@ -45,6 +44,8 @@ from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
+from linspec.solving.tables import table_of_components
+from linspec.studies.inference.p_values import p_values_in_words
 from linspec.studies.inference.rows import (
     check_rows_are_known,
     loaded,
@@ -131,23 +132,16 @@ class ComponentTest:
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `Solution.weights_table`.
         """
-        layout = self.solution.layout
-        columns = {
-            layout.value_label: self.values,
-            "p value": self.p_values,
-            "uncorrected": self.uncorrected,
-        }
-        numbers = range(1, len(self.values) + 1)
-        return table(
-            layout.component, numbers, columns, self.solution.frame_library if library is None else library
-        )
+        values = {self.solution.layout.value_label: self.values}
+        columns = {**values, "p value": self.p_values, "uncorrected": self.uncorrected}
+        return table_of_components(self.solution, columns, library)
 
     def __repr__(self) -> str:
         return (
             f"<ComponentTest by {self.statistic}, {count_of(self.permutations, 'permutation')}"
             f"{', interrupted' * self.interrupted}: {self.components()} of "
             f"{count_of(len(self.values), self.solution.layout.value_label)} at 5 %, p "
-            f"{np.array2string(self.p_values[:5], precision=3)}>"
+            f"{p_values_in_words(self.p_values)}>"
         )
 
 

@@ -21,7 +21,7 @@ SUPPORT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PreimageCCASolution(TwoViewSolution, adjusted=False, saved_types=(Kernel,)):
+class PreimageCCASolution(TwoViewSolution, residual="gradient step", adjusted=False, saved_types=(Kernel,)):
     """Pairs of points whose kernel functions are correlated.
 
     Attributes

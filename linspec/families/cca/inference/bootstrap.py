@@ -31,6 +31,7 @@ exp(−g²/v) is the p-value of a tie. Basic and normal intervals and BCa do not
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -48,8 +49,13 @@ from linspec.solving.checks import check_fraction
 from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
-from linspec.studies.inference.bootstrap import check_draws, solve_draws
+from linspec.studies.inference.bootstrap import check_draws, solve_draws, weights_on_host
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
+from linspec.studies.inference.intervals import (
+    OfColumns,
+    table_of_column_intervals,
+    table_of_value_intervals,
+)
 from linspec.studies.inference.rows import (
     drawn_counts,
     frequencies,
@@ -78,6 +84,8 @@ class Bootstrap:
         Intervals of the loadings.
     x_weights, y_weights : numpy.ndarray of shape (2, p, k), (2, q, k)
         Intervals of the weights.
+    solution_loadings : dict from str to numpy.ndarray of shape (p, k) or (q, k)
+        By view, "X" and "Y", the loadings of the solution in all rows.
     drawn : numpy.ndarray of shape (draws, k)
         The correlations of each draw, decreasing; 0 for pairs that a draw lacks.
     gaps : numpy.ndarray of shape (k - 1,)
@@ -108,6 +116,7 @@ class Bootstrap:
     y_loadings: HostArray
     x_weights: HostArray
     y_weights: HostArray
+    solution_loadings: Mapping[str, HostArray]
     drawn: HostArray
     gaps: HostArray
     ties: HostArray
@@ -137,6 +146,107 @@ class Bootstrap:
         """
         check_fraction("alpha", alpha)
         return groups_of(self.ties, len(self.solution.correlations), alpha)
+
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each pair: correlation, lower and upper end, bias, standard error, agreement.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            k rows, numbered from 1.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> X, Y = rng.standard_normal((100, 3)), rng.standard_normal((100, 2))
+        >>> Y[:, 0] += X[:, 0]
+        >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
+        >>> list(found.table()[0])[:4]
+        ['component', 'canonical correlation', 'lower', 'upper']
+        """
+        return table_of_value_intervals(
+            self.solution,
+            self.solution.correlations,
+            self.correlations,
+            bias=self.bias,
+            errors=self.drawn.std(axis=0, ddof=1),
+            agreement=self.agreement,
+            library=library,
+        )
+
+    def loadings_table(self, matrix: str = "", *, library: str | None = None) -> Any:
+        """Make a table with a row for each column of a view: its loadings and their intervals.
+
+        Parameters
+        ----------
+        matrix : {"X", "Y"}
+            The view.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            p or q rows with the names of the columns. For each pair there are three columns: "pair1", "pair1 lower" and
+            "pair1 upper".
+
+        Raises
+        ------
+        InvalidOption
+            There is no such view or library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> X, Y = ls.labelled(rng.standard_normal((100, 2)), columns=["age", "dose"]), rng.standard_normal((100, 2))
+        >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
+        >>> [row["column"] for row in found.loadings_table("X")]
+        ['age', 'dose']
+        """
+        ends = {"X": self.x_loadings, "Y": self.y_loadings}
+        known = {view: OfColumns(self.solution_loadings[view], ends[view]) for view in ends}
+        return table_of_column_intervals(self.solution, matrix, known, library)
+
+    def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
+        """Make a table with a row for each column of a view: its weights and their intervals.
+
+        Parameters
+        ----------
+        matrix, library
+            As for `loadings_table`, like the result and the errors.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> X, Y = rng.standard_normal((100, 2)), rng.standard_normal((100, 2))
+        >>> found = ls.bootstrap(ls.CCA(X, Y, k=1), draws=20, rng=0)
+        >>> list(found.weights_table("Y")[0])
+        ['column', 'pair1', 'pair1 lower', 'pair1 upper']
+        """
+        estimates = weights_on_host(self.solution)
+        ends = {"X": self.x_weights, "Y": self.y_weights}
+        known = {view: OfColumns(estimates[view], ends[view]) for view in ends}
+        return table_of_column_intervals(self.solution, matrix, known, library)
 
     def __repr__(self) -> str:
         lines = [
@@ -262,6 +372,7 @@ class _Draws:
             solution=self.solution,
             correlations=_corrected(drawn, rho, level) if corrected else np.quantile(drawn, tails, axis=0),
             bias=drawn.mean(axis=0) - rho,
+            solution_loadings=dict(zip("XY", self.whole.loadings, strict=True)),
             drawn=drawn,
             gaps=gaps,
             ties=ties,

@@ -45,6 +45,7 @@ from linspec.errors import (
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.frames import table
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
 from linspec.operators.largest_entry import magnitude_of
@@ -57,6 +58,7 @@ from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
+from linspec.studies.inference.p_values import p_values_in_words
 from linspec.studies.inference.permutation import (
     TIE,
     checked_seconds,
@@ -98,6 +100,8 @@ class PermutationTest:
         `max_seconds` ended the test.
     interrupted : bool
         Whether Ctrl-C ended the test.
+    frame_library : str
+        The library of the first frame among the data, in which tables are made; "" if there was none.
     """
 
     correlations: HostArray
@@ -107,6 +111,7 @@ class PermutationTest:
     statistic: str
     permutations: int
     interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    frame_library: str = ""
 
     @property
     def values(self) -> HostArray:
@@ -128,11 +133,48 @@ class PermutationTest:
         """
         return leading_components(self.p_values, alpha)
 
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each pair: correlation, p-value, and the p-value before the closure.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            K rows, numbered from 1.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> X = np.random.default_rng(0).standard_normal((40, 2))
+        >>> row = ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=9, rng=0).table()[0]
+        >>> list(row), row["p value"]
+        (['component', 'canonical correlation', 'p value', 'uncorrected'], 0.1)
+        """
+        columns = {
+            CCASolution.layout.value_label: self.correlations,
+            "p value": self.p_values,
+            "uncorrected": self.uncorrected,
+        }
+        numbers, component = range(1, len(self.correlations) + 1), CCASolution.layout.component
+        return table(component, numbers, columns, self.frame_library if library is None else library)
+
     def __repr__(self) -> str:
         return (
             f"<PermutationTest by {self.statistic}, {count_of(self.permutations, 'permutation')}"
             f"{', interrupted' * self.interrupted}: {self.components()} of "
-            f"{count_of(len(self.p_values), 'pair')} at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
+            f"{count_of(len(self.p_values), 'pair')} at 5 %, p {p_values_in_words(self.p_values)}>"
         )
 
 
@@ -190,6 +232,7 @@ def stepwise_test(
         statistic=statistic,
         permutations=made,
         interrupted=stop.made,
+        frame_library=problem.frame_library,
     )
     if stop.made:
         remember(test)

@@ -21,7 +21,7 @@ exist without the earlier ones, so `components` uses the largest p-value up to e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,12 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.families.cca.inference.permutation import PermutationTest, check_problem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.frames import table
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
 from linspec.solving.solution import Status
 from linspec.solving.solve import solve
+from linspec.studies.inference.p_values import p_in_words
 from linspec.studies.inference.permutation import leading_components, sums_from
 from linspec.studies.inference.rows import frequencies
 
@@ -99,6 +101,8 @@ class Significance:
         Roy's root by the Tracy-Widom distribution: log(root), centred and scaled. It has no degrees of freedom (NaN).
     permutation : PermutationTest or None
         The permutation test passed for comparison.
+    frame_library : str
+        The library of the first frame among the data, in which tables are made; "" if there was none.
     """
 
     correlations: HostArray
@@ -110,6 +114,7 @@ class Significance:
     roy: Approximation
     tracy_widom: Approximation
     permutation: PermutationTest | None = None
+    frame_library: str = ""
 
     def components(self, alpha: float = 0.05, by: str = "wilks") -> int:
         """The number of leading pairs whose hypotheses are all rejected.
@@ -129,18 +134,61 @@ class Significance:
             raise InvalidOption(f"by must be one of {', '.join(NAMES)}; got {by!r}.")
         return leading_components(getattr(self, by).p_values, alpha)
 
-    def __repr__(self) -> str:
-        heads = ["pair", "correlation", "Wilks", "F", "df", "df error", "p Rao", "p Bartlett", "p Pillai"]
-        heads += ["p Hotelling", "p Roy TW"] + ["p permuted"] * (self.permutation is not None)
-        lines = ["".join(f"{head:>12}" for head in heads)]
+    def table(self, *, library: str | None = None) -> Any:
+        """Make a table with a row for each pair: correlation, Wilks' Λ with its F, and the p-values of all tests.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            K rows, numbered from 1, with the columns that are printed.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> X = np.random.default_rng(0).standard_normal((40, 3))
+        >>> row = ls.significance(ls.CCA(X[:, :2], X[:, 2:])).table()[0]
+        >>> list(row)[:5]
+        ['component', 'canonical correlation', 'Wilks', 'F', 'df']
+        """
+        layout = CCASolution.layout
+        columns = {layout.value_label: self.correlations, **self._statistics(), **self._p_values()}
+        numbers = range(1, len(self.correlations) + 1)
+        return table(layout.component, numbers, columns, self.frame_library if library is None else library)
+
+    def _statistics(self) -> dict[str, HostArray]:
+        """Return Wilks' Λ with its F statistic and degrees of freedom, by the heads of the printed table."""
         w = self.wilks
         assert w.df_error is not None  # noqa: S101
-        columns = [self.correlations, w.values, w.statistics, w.df, w.df_error]
-        columns += [getattr(self, name).p_values for name in NAMES]
-        columns += [self.permutation.p_values] if self.permutation is not None else []
-        rows = enumerate(zip(*columns, strict=True), start=1)
-        lines += [f"{j:>12}" + "".join(f"{value:>12.5g}" for value in row) for j, row in rows]
-        return "\n".join(lines)
+        return {"Wilks": w.values, "F": w.statistics, "df": w.df, "df error": w.df_error}
+
+    def _p_values(self) -> dict[str, HostArray]:
+        """Return the p-values of all tests, by the heads of the printed table."""
+        heads = ("p Rao", "p Bartlett", "p Pillai", "p Hotelling", "p Roy TW")
+        found = {head: getattr(self, name).p_values for head, name in zip(heads, NAMES, strict=True)}
+        return found if self.permutation is None else {**found, "p permuted": self.permutation.p_values}
+
+    def __repr__(self) -> str:
+        numbers = {"correlation": self.correlations, **self._statistics()}
+        cells = {head: [f"{value:.5g}" for value in column] for head, column in numbers.items()}
+        cells |= {
+            head: [p_in_words(p, digits=5) for p in column] for head, column in self._p_values().items()
+        }
+        cells = {"pair": [str(j + 1) for j in range(len(self.correlations))], **cells}
+        rows = [tuple(cells), *zip(*cells.values(), strict=True)]
+        return "\n".join("".join(f"{text:>12}" for text in row) for row in rows)
 
 
 @at_home
@@ -205,7 +253,8 @@ def significance(
             f"permutation must be a test of all {min(p, q)} pairs of this problem; got {len(permutation.correlations)}."
         )
     rho = np.asarray(solution.correlations, dtype=np.float64)
-    return _tests(rho, p, q, df, permutation)
+    tests = _tests(rho, p, q, df, permutation)
+    return replace(tests, frame_library=problem.frame_library)
 
 
 def _refused(needed: str) -> InvalidProblem:
