@@ -25,6 +25,7 @@ from linspec.cli.settings import (
     ProblemGroup,
     complete_solver,
     declared_names,
+    flat,
     held_out_options,
     only_declared,
     problem_command,
@@ -34,7 +35,7 @@ from linspec.cli.settings import (
     taking_several,
 )
 from linspec.cli.solve import FILES, parted
-from linspec.cli.tables import NOTHING, percent, show_facts, show_table, status_in_words
+from linspec.cli.tables import NOTHING, percent, short, show_facts, show_table, status_in_words
 from linspec.process.progress import Goal, report_progress
 
 if TYPE_CHECKING:  # it loads array libraries, which help does without
@@ -196,7 +197,7 @@ def _runs(kind: Kind, given: Mapping[str, Any]) -> list[RunRequest]:
 def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the values of each requested combination, by the words for those that vary; each problem once."""
     names = [str(parameter.name) for parameter in kind.parameters() if parameter.name in kind.varied]
-    grids = {name: _flat(given[name]) or [None] for name in names}
+    grids = {name: flat(given[name]) or [None] for name in names}
     found: dict[str, dict[str, Any]] = {}
     for chosen in product(*grids.values()):
         values = kind.values({**given, **dict(zip(names, chosen, strict=True))})
@@ -204,7 +205,7 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
         values |= {name: None for name in names if name in unused}
         told = [name for name in names if len(grids[name]) > 1 and values[name] is not None]
         found.setdefault(
-            ", ".join(f"{name.replace('_', '-')} {_short(values[name])}" for name in told), values
+            ", ".join(f"{name.replace('_', '-')} {short(values[name])}" for name in told), values
         )
     return found
 
@@ -212,23 +213,11 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool], ...]]:
     """Return every combination of the requested options, as pairs (text, whether the option has several values)."""
     own = kind.solver_parameters() if kind.solver_parameters else []
-    grids = {str(p.name): [f"{p.name}={value}" for value in _flat(given[str(p.name)])] for p in own}
+    grids = {str(p.name): [f"{p.name}={value}" for value in flat(given[str(p.name)])] for p in own}
     for text in given["options"]:
         grids.setdefault(text.partition("=")[0].strip().replace("-", "_"), []).append(text)
     chosen = [dict.fromkeys(texts) for texts in grids.values() if texts]
     return list(product(*([(text, len(texts) > 1) for text in texts] for texts in chosen)))
-
-
-def _flat(given: Any) -> list[Any]:
-    """Return the values of a parameter, each once: it may be repeated, each time with several values."""
-    if not isinstance(given, tuple):
-        return [] if given is None else [given]
-    return list(dict.fromkeys(value for values in given for value in values))
-
-
-def _short(value: Any) -> str:
-    """Return a value as text; a float with at most six digits if these give it exactly."""
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def _names(kind: Kind, text: str | None) -> list[str]:

@@ -26,6 +26,7 @@ __all__ = [
     "center_option",
     "count_option",
     "first_numbers",
+    "of_rows",
     "ridge_option",
     "row_options",
 ]
@@ -215,7 +216,7 @@ class Kind:
 
         for name in ROW_FILES:
             if name in given:
-                given[name] = _of_rows(rows[name] if name in rows else read_named(given[name]))
+                given[name] = of_rows(rows[name] if name in rows else read_named(given[name]))
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
         problem = registry.get_problem(self.name)(*arranged, **given)
@@ -370,8 +371,8 @@ def row_options() -> list[click.Parameter]:
     ]
 
 
-def _of_rows(found: NamedMatrix) -> Any:
-    """Return weights or confounds as an array; a single column becomes a vector."""
+def of_rows(found: NamedMatrix) -> Any:
+    """Return weights, confounds or groups as an array; a single column becomes a vector."""
     matrix: Any = found.values
     matrix = matrix.dense() if hasattr(matrix, "dense") else matrix
     matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix

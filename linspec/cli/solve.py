@@ -21,11 +21,11 @@ from linspec.cli.results import FORMATS, least_bytes, write_solution
 from linspec.cli.settings import (
     AUTO,
     ProblemGroup,
-    complete_solver,
     held_out_options,
     only_declared,
     problem_command,
     run_parameters,
+    solver_option,
     solver_options,
 )
 from linspec.cli.tables import show_facts, show_table, status_in_words
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # they load array libraries, which help does without
     from linspec.plots.answers import Cloud
     from linspec.studies.comparison import Rows
 
-__all__ = ["FILES", "parted", "solve"]
+__all__ = ["FILES", "files_in_words", "parted", "solve"]
 
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
 scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .zarr, .h5, .h5ad (read in slices;
@@ -69,13 +69,7 @@ def _command(kind: Kind) -> Command:
     what = "how the run converged" + (", and the variates of the leading pairs" if kind.variates else "")
     parameters = [
         *kind.own_parameters(),
-        click.Option(
-            ["--solver"],
-            shell_complete=complete_solver,
-            default=kind.solver,
-            show_default=True,
-            help="As `linspec solvers` lists.",
-        ),
+        solver_option(kind),
         *held_out_options(kind),
         drop_option(),
         *run_parameters(),
@@ -144,7 +138,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         show_facts(
             [
                 ("problem", f"{kind.name}, {kind.stated(values)}"),
-                *_described(files, matrices),
+                *files_in_words(files, matrices),
                 ("solver", solution.solver),
                 ("chosen", reason),
                 *kind.answer(solution),
@@ -245,7 +239,7 @@ def _solve_each(
             show_facts(
                 [
                     ("problem", f"{kind.name}, {kind.stated(values)}"),
-                    *_described(kind.files(given), matrices),
+                    *files_in_words(kind.files(given), matrices),
                 ]
             )
             click.echo()
@@ -254,7 +248,7 @@ def _solve_each(
         click.get_current_context().exit(INTERRUPTED)
 
 
-def _described(files: Mapping[str, str], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
+def files_in_words(files: Mapping[str, str], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the file of each matrix, with its shape and kind."""
     return [(name, f"{shortened(files[name])} ({described(data)})") for name, data in matrices.items()]
 
