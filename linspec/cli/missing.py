@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,7 +37,9 @@ def drop_option() -> click.Option:
 
 
 def read_complete(
-    texts: Mapping[str, str], labels: Collection[str] = ()
+    texts: Mapping[str, str],
+    labels: Collection[str] = (),
+    carried: Mapping[str, NamedMatrix] = MappingProxyType({}),
 ) -> tuple[dict[str, NamedMatrix], str]:
     """Read files without the rows that lack a value in any of them.
 
@@ -46,11 +49,13 @@ def read_complete(
         The arguments of `linspec.cli.data.read_named`, by the names of the matrices.
     labels : collection of str, default ()
         The matrices that may be a column of texts.
+    carried : mapping from str to NamedMatrix, optional
+        Columns of texts that lack no value, and lose the same rows.
 
     Returns
     -------
     dict, str
-        The matrices, and a sentence on the number of rows left out.
+        The matrices, with those that are carried, and a sentence on the number of rows left out.
 
     Raises
     ------
@@ -60,6 +65,7 @@ def read_complete(
     import numpy as np
 
     read = {name: read_named(text, texts=name in labels, gaps=True) for name, text in texts.items()}
+    read |= carried
     looked = {name: _complete(matrix.values) for name, matrix in read.items()}
     counts = {name: len(complete) for name, complete in looked.items()}
     if len(set(counts.values())) > 1:

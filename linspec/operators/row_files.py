@@ -49,6 +49,8 @@ class RowFiles:
     missing : {"warn", "fill", "refuse", "nan"}
         How to treat missing chunks, which their formats read as a fill value. ``"nan"``: missing values of tables
         become NaN; otherwise they are an error.
+    as_text : bool
+        Whether `texts_of_column` returns a column as it stands in the file, numbers as well; a missing value is "".
 
     Examples
     --------
@@ -61,6 +63,7 @@ class RowFiles:
     columns: tuple[str | int, ...] | None = None
     part: str = ""
     missing: str = "warn"
+    as_text: bool = False
 
     @property
     def suffix(self) -> str:
@@ -306,6 +309,7 @@ def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
     -------
     sequence of n str, or None
         None if the column holds numbers, or the files are no table. With ``missing="nan"`` a missing text is None.
+        With ``as_text=True`` numbers are texts, too.
 
     Raises
     ------

@@ -101,6 +101,9 @@ def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
             return None
         survey = surveyed(path)
         check_memory(path, 8 * survey.lines, f"a column of {survey.lines:,} texts")
+        if files.as_text:
+            place = layout.columns[0] if layout.columns else 0
+            return [fields[place].strip() for _, fields, _ in _rows(layout)]
         return _texts(layout) if _begins_with_text(layout) else None
 
 

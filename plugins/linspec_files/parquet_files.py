@@ -251,7 +251,10 @@ def texts_in_parquet(files: RowFiles) -> list[str | None] | None:
     paths = in_folders(files.paths)
     metadata, schemas = zip(*map(_described, paths), strict=True)
     columns = _chosen(files, schemas[0])
-    if len(columns) > 1 or not _is_text(schemas[0].field(schemas[0].names.index(columns[0])).type):
+    if len(columns) > 1:
+        return None
+    kind = schemas[0].field(schemas[0].names.index(columns[0])).type
+    if not files.as_text and not _is_text(kind):
         return None
     for path, schema in zip(paths[1:], schemas[1:], strict=True):
         _check_alike(path, schema, paths[0], schemas[0], columns, every=False)
@@ -261,6 +264,8 @@ def texts_in_parquet(files: RowFiles) -> list[str | None] | None:
     for path in paths:
         with reading(printable(path), "it"), _opened(path) as file:
             texts += file.read(columns=list(columns)).column(0).to_pylist()
+    if files.as_text:
+        return ["" if value is None else str(value) for value in texts]
     gap = next((i for i, text in enumerate(texts) if text is None), None)
     if gap is not None and files.missing != "nan":
         raise NonFiniteData(
