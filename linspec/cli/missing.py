@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec.cli.columns import NamedMatrix
+from linspec.cli.columns import NamedMatrix, without_columns
 from linspec.cli.data import SHARE, read_named
 from linspec.cli.failures import Failure
 from linspec.cli.kinds import ROW_FILES
@@ -80,8 +80,8 @@ def read_complete(
     )
     if dropped == total > 0:
         raise Failure(
-            f"--drop-missing leaves no row: each of {total} lacks a value ({where}). Leave columns with many gaps out, "
-            "as in --columns ~NAME."
+            f"--drop-missing leaves no row: each of {total} lacks a value ({where}). Leave columns with many gaps out: "
+            f"{_remedy(read)}."
         )
     told = (
         f"--drop-missing: {dropped} of {count_of(total, 'row')} lack a value{f' ({where})' if where else ''}"
@@ -118,6 +118,20 @@ def read_inputs(
     found, told = read_complete({**files, **beside}, labels)
     rows = {name: found.pop(words) for name, words in ROW_FILES.items() if words in beside}
     return found, rows, told
+
+
+def _remedy(read: Mapping[str, NamedMatrix]) -> str:
+    """Return the option that leaves out the named column with the most gaps."""
+    import numpy as np
+
+    worst, most = "", 0
+    for matrix in read.values():
+        if matrix.names is None or matrix.is_text:
+            continue
+        gaps = sum(np.isnan(part).sum(axis=0) for part in _parts(matrix.values) if part.dtype.kind == "f")
+        if np.max(gaps) > most:
+            worst, most = matrix.names[int(np.argmax(gaps))], int(np.max(gaps))
+    return without_columns(worst) if most else "--columns"
 
 
 def _complete(values: Any) -> HostArray:
