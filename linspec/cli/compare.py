@@ -49,6 +49,10 @@ ABOUT = """The files are read once. An --option goes to every solver that has it
 that is given several times is tried with each value."""
 
 
+TIMES, LEAST_SECONDS = 20, 1.0
+"""Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
     """One run: the values of a problem, a solver, and its options, as texts and as converted."""
@@ -74,7 +78,8 @@ def _command(kind: Kind) -> Command:
             ["--solvers"],
             shell_complete=complete_solver,
             metavar="NAME,NAME,...",
-            help="Which solvers. By default all but demonstrations of failure.",
+            help="Which solvers. By default all but demonstrations of failure, and those that take more than "
+            f"{LEAST_SECONDS:g} s and {TIMES} times the estimate of the fastest.",
         ),
         *held_out_options(kind),
         drop_option(),
@@ -105,10 +110,17 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         (kind.construct(list(matrices.values()), values, beside), list(own))
         for values, own in groupby(runs, lambda run: run.values)
     ]
+    limit, left_out = _affordable(stated) if given["solvers"] is None else (None, ())
+    if given["solvers"] is None:
+        given = {**given, "max_seconds": limit if given["max_seconds"] is None else given["max_seconds"]}
+        stated = [(problem, [run for run in own if run.solver not in left_out]) for problem, own in stated]
+        runs = [run for _, own in stated for run in own]
     with held() as interrupts:  # one ends the series of runs, not the report on it
         outcomes = list(_outcomes(kind, given, stated, interrupts))
         if outcomes:
             _show(kind, given, runs, outcomes)
+            if given["solvers"] is None:
+                _show_left_out(kind, limit, left_out, outcomes)
         if any(not outcome.failed for outcome in outcomes):
             figures = [_figures(*run) for run in zip(runs, outcomes, strict=False)]
             write_all(
@@ -126,6 +138,43 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         click.get_current_context().exit(INTERRUPTED)
     if all(outcome.failed for outcome in outcomes):
         raise Failure("no solver gave a solution.")
+
+
+def _affordable(stated: Sequence[tuple[Any, Sequence[RunRequest]]]) -> tuple[float | None, tuple[str, ...]]:
+    """Return the time that each solver may take, None without estimates, and the solvers whose estimates exceed it."""
+    from linspec.solving.select import record_of, stated_estimate  # here: help loads no array library
+
+    (problem, runs), sizes = stated[0], stated[0][0].sizes()
+    estimates = {}
+    for solver in {run.solver for run in runs}:
+        estimate = stated_estimate(registry.get_solver(solver, problem), record_of(solver, problem), sizes)
+        if estimate is not None:
+            estimates[solver] = estimate.seconds
+    if not estimates:
+        return None, ()
+    limit = max(LEAST_SECONDS, TIMES * min(estimates.values()))
+    return limit, tuple(sorted(solver for solver, seconds in estimates.items() if seconds > limit))
+
+
+def _show_left_out(kind: Kind, limit: float | None, slow: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+    """Print one line: the solvers that were left out or stopped, and how to run them."""
+    from linspec.studies.comparison import solvers_to_compare
+
+    usual = solvers_to_compare(kind.name)
+    demonstrations = [name for name in registry.solvers(kind.name) if name not in usual]
+    late = [
+        each for each in outcomes if each.status == "BUDGET" and (each.seconds or 0.0) >= (limit or math.inf)
+    ]
+    stopped = list(dict.fromkeys(each.solver for each in late))
+    texts = {
+        "left out, as demonstrations of failure": demonstrations,
+        f"left out, as estimated to take more than {limit or 0:.3g} s": slow,
+        f"stopped after {limit or 0:.3g} s": stopped,
+    }
+    said = "; ".join(f"{', '.join(names)} {what}" for what, names in texts.items() if names)
+    if said:
+        named = ",".join([*demonstrations, *slow, *stopped])
+        click.echo(f"\n{said}. Named solvers run without a limit: --solvers {named}")
 
 
 def _outcomes(
