@@ -120,6 +120,7 @@ def _show(study: Study, found: Any) -> list[dict[str, float]]:
         for i, row in enumerate(rows)
     ]
     head = [layout.component, *columns]
+    head[1] += ", with the ridge" * study.kind.has_ridge(study.values)
     show_table(head, cells, right=head)
     return rows
 

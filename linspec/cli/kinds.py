@@ -94,8 +94,14 @@ class Kind:
     path : bool, default False
         Whether the problem takes several ridges at once. Others are solved once for each.
     explained : callable, optional
-        Takes a solution, the matrices and the confounds, and reads the matrices again. Returns the head and the rows of
+        Takes a solution, the matrices and the confounds. Returns the head and the rows of
         a table that says how much of the matrices the answer explains.
+    explained_by_rows : bool, default True
+        Whether `explained` reads the matrices, and counts every row once.
+    advice : callable, optional
+        Takes a solution and the values of the parameters, returns a warning with its remedy, or "".
+    centring : tuple of (str, str), default ("centred", "not centred")
+        The words for a problem with centring, and for one without.
     solver : str, default "auto"
         The solver of `solve` without ``--solver``.
     solver_parameters : callable, optional
@@ -143,6 +149,9 @@ class Kind:
     labels: tuple[str, ...] = ()
     path: bool = False
     explained: Callable[[Any, Sequence[Any], Any], tuple[list[str], list[list[str]]]] | None = None
+    explained_by_rows: bool = True
+    advice: Callable[[Any, Mapping[str, Any]], str] | None = None
+    centring: tuple[str, str] = ("centred", "not centred")
     solver: str = "auto"
     solver_parameters: Callable[[], list[click.Parameter]] | None = None
     varied: tuple[str, ...] = ()
@@ -225,6 +234,11 @@ class Kind:
         name_columns(problem, names)
         return problem
 
+    def has_ridge(self, values: Mapping[str, Any]) -> bool:
+        """Whether a ridge among the values of the parameters is above 0."""
+        ridges = [values[name] for name in ("ridge", "ridge_y") if values.get(name) is not None]
+        return any(any(ridge) if isinstance(ridge, tuple | list) else ridge for ridge in ridges)
+
     def stated(self, values: Mapping[str, Any]) -> str:
         """Return the parameters in words, such as "k = 10, ridge 1"."""
         words = [] if self.words is None else self.words(values)
@@ -234,7 +248,7 @@ class Kind:
         if any(ridges):
             words.append("ridge " + " and ".join(map(_in_words, ridges)))
         if "center" in values:
-            words.append("centred" if values["center"] else "not centred")
+            words.append(self.centring[0] if values["center"] else self.centring[1])
         words += ["scaled"] if values.get("scale") else []
         words += [
             f"{ROW_FILES[name]} {shortened(values[name])}"

@@ -68,7 +68,7 @@ def _tested(study: Study) -> Any:
     import linspec  # here: help loads no array library
 
     given = study.given
-    named = given["solver"] != AUTO or study.options or _has_ridge(study.problem)
+    named = given["solver"] != AUTO or study.options or study.kind.has_ridge(study.values)
     return linspec.permutation_test(
         study.problem,
         given["solver"] if named else None,
@@ -91,11 +91,6 @@ def _report(study: Study, found: Any) -> None:
     write_rows(study, rows, {"permutations": found.permutations, "statistic": found.statistic})
 
 
-def _has_ridge(problem: Any) -> bool:
-    ridge = getattr(problem, "ridge", 0.0)
-    return any(ridge) if isinstance(ridge, tuple) else bool(ridge)
-
-
 def _show(study: Study, found: Any) -> None:
     """Print the values with their p-values."""
     least, count = 1 / (1 + found.permutations), len(found.values)
@@ -112,7 +107,8 @@ def _show(study: Study, found: Any) -> None:
     )
     click.echo()
     some = min(count, study.values.get("k") or SHOWN)
-    head = [layout.component, layout.value_label, "p", "p by itself"]
+    shrunken = ", with the ridge" * (hasattr(found, "solution") and study.kind.has_ridge(study.values))
+    head = [layout.component, f"{layout.value_label}{shrunken}", "p", "p by itself"]
     rows = [
         [
             str(i + 1),

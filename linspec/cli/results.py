@@ -16,8 +16,8 @@ __all__ = ["FORMATS", "least_bytes", "plain", "write_solution"]
 
 FORMATS = (".npz", ".json")
 
-ASKED = ("problem", "tol", "options")
-"""Fields that repeat the request, which "about" holds already."""
+ASKED = ("problem", "options")
+"""Fields that repeat the request, which "about" holds already; the tolerance may be the default, which it lacks."""
 
 
 def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:
