@@ -120,7 +120,7 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         if outcomes:
             _show(kind, given, runs, outcomes)
             if given["solvers"] is None:
-                _show_left_out(kind, limit, left_out, outcomes)
+                _show_left_out(kind, given, limit, left_out, outcomes)
         if any(not outcome.failed for outcome in outcomes):
             figures = [_figures(*run) for run in zip(runs, outcomes, strict=False)]
             write_all(
@@ -156,20 +156,24 @@ def _affordable(stated: Sequence[tuple[Any, Sequence[RunRequest]]]) -> tuple[flo
     return limit, tuple(sorted(solver for solver, seconds in estimates.items() if seconds > limit))
 
 
-def _show_left_out(kind: Kind, limit: float | None, slow: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+def _show_left_out(
+    kind: Kind,
+    given: Mapping[str, Any],
+    limit: float | None,
+    slow: Sequence[str],
+    outcomes: Sequence[Outcome],
+) -> None:
     """Print one line: the solvers that were left out or stopped, and how to run them."""
     from linspec.studies.comparison import solvers_to_compare
 
     usual = solvers_to_compare(kind.name)
     demonstrations = [name for name in registry.solvers(kind.name) if name not in usual]
-    late = [
-        each for each in outcomes if each.status == "BUDGET" and (each.seconds or 0.0) >= (limit or math.inf)
-    ]
-    stopped = list(dict.fromkeys(each.solver for each in late))
+    late = [each.solver for each in outcomes if each.status == "BUDGET" and given["max_passes"] is None]
+    stopped = list(dict.fromkeys(late))
     texts = {
         "left out, as demonstrations of failure": demonstrations,
         f"left out, as estimated to take more than {limit or 0:.3g} s": slow,
-        f"stopped after {limit or 0:.3g} s": stopped,
+        f"stopped after {given['max_seconds'] or 0:.3g} s": stopped,
     }
     said = "; ".join(f"{', '.join(names)} {what}" for what, names in texts.items() if names)
     if said:

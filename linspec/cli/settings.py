@@ -110,7 +110,7 @@ def taking_several(option: click.Parameter, *also: str) -> click.Option:
         show_default=option.show_default,
         required=option.required,
         metavar=None if option.metavar is None else f"{option.metavar},…",
-        help=f"{option.help} Several may be given, with commas between them.",
+        help=f"{str(option.help).partition(' Several')[0]} Several may be given, with commas between them.",
     )
 
 

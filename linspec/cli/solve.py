@@ -279,9 +279,8 @@ def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
     for ridge, one in zip(ridges, solution.along_path(), strict=True):
         norm = float((to_host(one.x).astype(float) ** 2).sum()) ** 0.5
         row = {"ridge": f"{ridge:g}", "norm of coefficients": f"{norm:.6g}"}
-        intercept = () if one.intercept is None else to_host(one.intercept).reshape(-1)
-        if len(intercept) == 1:
-            row["intercept"] = f"{intercept[0]:.6g}"
+        if one.intercept is not None and to_host(one.intercept).size == 1:
+            row["intercept"] = f"{float(to_host(one.intercept).reshape(-1)[0]):.6g}"
         row["residual"] = f"{one.residual:.1e}"
         row |= {f"largest, {vector}": text for _, vector, text in _largest(one, LARGEST_OF_PATH)}
         rows.append(row)
