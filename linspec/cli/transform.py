@@ -39,7 +39,7 @@ Columns of files with names are picked by the names that the result knows. Witho
 
 @dataclass(frozen=True)
 class Result:
-    """What is written for each row.
+    """Headings and values to write, with a row for each row of the data.
 
     Attributes
     ----------
