@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ __all__ = [
     "column_options",
     "in_quotes",
     "with_columns",
+    "without_columns",
 ]
 
 REST = "~"
@@ -99,6 +101,14 @@ def in_quotes(names: Sequence[str]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
     return buffer.getvalue()
+
+
+def without_columns(*names: str) -> str:
+    """Return the option that leaves columns out, as typed in a shell."""
+    plain = all(name.replace("_", "a").isalnum() for name in names)
+    return (
+        f"--columns {REST}{','.join(names)}" if plain else f"--columns {shlex.quote(REST + in_quotes(names))}"
+    )
 
 
 def _parts(text: str, where: str) -> list[str]:

@@ -25,6 +25,7 @@ from linspec.cli.settings import (
     ProblemGroup,
     complete_solver,
     declared_names,
+    flat,
     held_out_options,
     only_declared,
     problem_command,
@@ -34,7 +35,7 @@ from linspec.cli.settings import (
     taking_several,
 )
 from linspec.cli.solve import FILES, parted
-from linspec.cli.tables import NOTHING, percent, show_facts, show_table, status_in_words
+from linspec.cli.tables import NOTHING, percent, short, show_facts, show_table, status_in_words
 from linspec.process.progress import Goal, report_progress
 
 if TYPE_CHECKING:  # it loads array libraries, which help does without
@@ -46,6 +47,10 @@ UNFINISHED = "interrupted before the first iteration"
 
 ABOUT = """The files are read once. An --option goes to every solver that has it; als.lstsq=gd goes to als alone. One
 that is given several times is tried with each value."""
+
+
+TIMES, LEAST_SECONDS = 20, 1.0
+"""Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +92,8 @@ def _command(kind: Kind) -> Command:
             ["--solvers"],
             shell_complete=complete_solver,
             metavar="NAME,NAME,...",
-            help="Which solvers. By default all but demonstrations of failure.",
+            help="Which solvers. By default all but demonstrations of failure, and those that take more than "
+            f"{LEAST_SECONDS:g} s and {TIMES} times the estimate of the fastest.",
         ),
         *held_out_options(kind),
         drop_option(),
@@ -118,10 +124,17 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         (kind.construct(list(matrices.values()), values, beside), list(own))
         for values, own in groupby(runs, lambda run: run.values)
     ]
+    limit, left_out = _affordable(stated) if given["solvers"] is None else (None, ())
+    if given["solvers"] is None:
+        given = {**given, "max_seconds": limit if given["max_seconds"] is None else given["max_seconds"]}
+        stated = [(problem, [run for run in own if run.solver not in left_out]) for problem, own in stated]
+        runs = [run for _, own in stated for run in own]
     with held() as interrupts:  # one ends the series of runs, not the report on it
         outcomes = list(_outcomes(kind, given, stated, interrupts))
         if outcomes:
             _show(kind, given, runs, outcomes)
+            if given["solvers"] is None:
+                _show_left_out(kind, given, limit, left_out, outcomes)
         if any(not outcome.failed for outcome in outcomes):
             figures = [_figures(*run) for run in zip(runs, outcomes, strict=False)]
             write_all(
@@ -139,6 +152,47 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         click.get_current_context().exit(INTERRUPTED)
     if all(outcome.failed for outcome in outcomes):
         raise Failure("no solver gave a solution.")
+
+
+def _affordable(stated: Sequence[tuple[Any, Sequence[RunRequest]]]) -> tuple[float | None, tuple[str, ...]]:
+    """Return the time that each solver may take, None without estimates, and the solvers whose estimates exceed it."""
+    from linspec.solving.select import record_of, stated_estimate  # here: help loads no array library
+
+    (problem, runs), sizes = stated[0], stated[0][0].sizes()
+    estimates = {}
+    for solver in {run.solver for run in runs}:
+        estimate = stated_estimate(registry.get_solver(solver, problem), record_of(solver, problem), sizes)
+        if estimate is not None:
+            estimates[solver] = estimate.seconds
+    if not estimates:
+        return None, ()
+    limit = max(LEAST_SECONDS, TIMES * min(estimates.values()))
+    return limit, tuple(sorted(solver for solver, seconds in estimates.items() if seconds > limit))
+
+
+def _show_left_out(
+    kind: Kind,
+    given: Mapping[str, Any],
+    limit: float | None,
+    slow: Sequence[str],
+    outcomes: Sequence[Outcome],
+) -> None:
+    """Print one line: the solvers that were left out or stopped, and how to run them."""
+    from linspec.studies.comparison import solvers_to_compare
+
+    usual = solvers_to_compare(kind.name)
+    demonstrations = [name for name in registry.solvers(kind.name) if name not in usual]
+    late = [each.solver for each in outcomes if each.status == "BUDGET" and given["max_passes"] is None]
+    stopped = list(dict.fromkeys(late))
+    texts = {
+        "left out, as demonstrations of failure": demonstrations,
+        f"left out, as estimated to take more than {limit or 0:.3g} s": slow,
+        f"stopped after {given['max_seconds'] or 0:.3g} s": stopped,
+    }
+    said = "; ".join(f"{', '.join(names)} {what}" for what, names in texts.items() if names)
+    if said:
+        named = ",".join([*demonstrations, *slow, *stopped])
+        click.echo(f"\n{said}. Named solvers run without a limit: --solvers {named}")
 
 
 def _outcomes(
@@ -215,7 +269,7 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     have equal texts, and give one problem.
     """
     names = [str(parameter.name) for parameter in kind.parameters() if parameter.name in kind.varied]
-    grids = {name: _flat(given[name]) or [None] for name in names}
+    grids = {name: flat(given[name]) or [None] for name in names}
     found: dict[str, dict[str, Any]] = {}
     for chosen in product(*grids.values()):
         values = kind.values({**given, **dict(zip(names, chosen, strict=True))})
@@ -223,7 +277,7 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
         values |= {name: None for name in names if name in unused}
         told = [name for name in names if len(grids[name]) > 1 and values[name] is not None]
         found.setdefault(
-            ", ".join(f"{name.replace('_', '-')} {_short(values[name])}" for name in told), values
+            ", ".join(f"{name.replace('_', '-')} {short(values[name])}" for name in told), values
         )
     return found
 
@@ -235,27 +289,11 @@ def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool],
     a dot in front if the user typed one. `varied` is True if several values of the option are requested.
     """
     own = kind.solver_parameters() if kind.solver_parameters else []
-    grids = {str(p.name): [f"{p.name}={value}" for value in _flat(given[str(p.name)])] for p in own}
+    grids = {str(p.name): [f"{p.name}={value}" for value in flat(given[str(p.name)])] for p in own}
     for text in given["options"]:
         grids.setdefault(text.partition("=")[0].strip().replace("-", "_"), []).append(text)
     chosen = [dict.fromkeys(texts) for texts in grids.values() if texts]
     return list(product(*([(text, len(texts) > 1) for text in texts] for texts in chosen)))
-
-
-def _flat(given: Any) -> list[Any]:
-    """Return the values of a parameter as a list, each value once.
-
-    For an option of `taking_several`, `given` is a tuple of tuples: one tuple of values for each time that the user
-    passed the option. Otherwise `given` is one value, or None without a value.
-    """
-    if not isinstance(given, tuple):
-        return [] if given is None else [given]
-    return list(dict.fromkeys(value for values in given for value in values))
-
-
-def _short(value: Any) -> str:
-    """Return a value as text; a float with at most six digits if these give it exactly."""
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def _names(kind: Kind, text: str | None) -> list[str]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec.cli.columns import NamedMatrix, chosen_columns
+from linspec.cli.columns import NamedMatrix, chosen_columns, in_quotes
 from linspec.cli.failures import Failure, with_remedy
 from linspec.errors import LinspecError
 from linspec.process import machine
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from linspec.arrays import Array
     from linspec.operators import RowFiles
 
-__all__ = ["SHARE", "column_names_in", "described", "read_matrix", "read_named"]
+__all__ = ["SHARE", "column_as_text", "column_names_in", "described", "read_matrix", "read_named"]
 
 SHARE = 0.25
 """Largest share of the available memory that the rows of a file may take if they are held in memory.
@@ -84,6 +84,36 @@ def column_names_in(text: str) -> tuple[str, ...] | None:
     except LinspecError as error:
         raise Failure(with_remedy(error)) from error
     return tuple(map(str, names)) if names and isinstance(names[0], str) else None
+
+
+def column_as_text(text: str, name: str) -> NamedMatrix:
+    """Read a column of a file by its name, as it stands there: numbers are not converted, and gaps are "".
+
+    Parameters
+    ----------
+    text : str
+        The file; columns behind it do not matter.
+    name : str
+
+    Raises
+    ------
+    Failure
+        The file has no names of columns, or not this one.
+    """
+    import numpy as np
+
+    from linspec.operators import texts_of_column  # here: help loads no array library
+
+    try:
+        path, _ = _divided(text)
+        if column_names_in(path) is None:
+            raise Failure(f"{path} has no names of columns, so there is no column {name!r} in it.")
+        found = texts_of_column(replace(_located(f"{path}:{in_quotes([name])}", gaps=False), as_text=True))
+    except LinspecError as error:
+        raise Failure(with_remedy(error)) from error
+    if found is None:
+        raise Failure(f"{path}: columns of its format cannot be read as texts; got {name!r}.")
+    return NamedMatrix(np.array(found, dtype=object), (name,))
 
 
 def described(matrix: Any) -> str:

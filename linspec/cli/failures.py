@@ -13,6 +13,7 @@ Where we differ: click prints the usage before the error; one line is easier to 
 from __future__ import annotations
 
 import errno
+import re
 import sys
 import traceback
 import warnings
@@ -188,8 +189,9 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 
 def with_remedy(error: LinspecError) -> str:
-    """Return the message of an error; for data that are not finite, add the option for missing values."""
-    unsaid = isinstance(error, NonFiniteData) and "--drop-missing" not in str(error)
+    """Return the message of an error; for missing values, add the option that leaves their rows out."""
+    infinite = re.search(r"got -?inf\b", str(error))
+    unsaid = isinstance(error, NonFiniteData) and not infinite and "--drop-missing" not in str(error)
     remedy = " --drop-missing leaves rows with missing values out." if unsaid else ""
     return f"{error}{remedy}"
 

@@ -26,6 +26,7 @@ __all__ = [
     "center_option",
     "count_option",
     "first_numbers",
+    "of_rows",
     "ridge_option",
     "row_options",
 ]
@@ -96,8 +97,14 @@ class Kind:
         Whether the constructor takes a tuple of ridges, and one solve gives an answer for each of them. If False,
         ``--ridge 1,10`` makes a problem for each ridge, and each problem is solved.
     explained : callable, optional
-        Takes a solution, the matrices and the confounds, and reads the matrices again. Returns the head and the rows of
-        a table with the share of each matrix that the answer explains.
+        Takes a solution, the matrices and the confounds. Returns the head and the rows of a table with the share of
+        each matrix that the answer explains.
+    explained_by_rows : bool, default True
+        Whether `explained` reads the matrices, and counts every row once.
+    advice : callable, optional
+        Takes a solution and the values of the parameters, returns a warning with its remedy, or "".
+    centring : tuple of (str, str), default ("centred", "not centred")
+        The words for a problem with centring, and for one without.
     solver : str, default "auto"
         The solver of `solve` without ``--solver``.
     solver_parameters : callable, optional
@@ -148,6 +155,9 @@ class Kind:
     labels: tuple[str, ...] = ()
     path: bool = False
     explained: Callable[[Any, Sequence[Any], Any], tuple[list[str], list[list[str]]]] | None = None
+    explained_by_rows: bool = True
+    advice: Callable[[Any, Mapping[str, Any]], str] | None = None
+    centring: tuple[str, str] = ("centred", "not centred")
     solver: str = "auto"
     solver_parameters: Callable[[], list[click.Parameter]] | None = None
     varied: tuple[str, ...] = ()
@@ -226,7 +236,7 @@ class Kind:
 
         for name in ROW_FILES:
             if name in given:
-                given[name] = _of_rows(rows[name] if name in rows else read_named(given[name]))
+                given[name] = of_rows(rows[name] if name in rows else read_named(given[name]))
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
         problem = registry.get_problem(self.name)(*arranged, **given)
@@ -234,6 +244,11 @@ class Kind:
 
         name_columns(problem, names)
         return problem
+
+    def has_ridge(self, values: Mapping[str, Any]) -> bool:
+        """Whether a ridge among the values of the parameters is above 0."""
+        ridges = [values[name] for name in ("ridge", "ridge_y") if values.get(name) is not None]
+        return any(any(ridge) if isinstance(ridge, tuple | list) else ridge for ridge in ridges)
 
     def stated(self, values: Mapping[str, Any]) -> str:
         """Return the parameters in words, such as "k = 10, ridge 1"."""
@@ -244,7 +259,7 @@ class Kind:
         if any(ridges):
             words.append("ridge " + " and ".join(map(_in_words, ridges)))
         if "center" in values:
-            words.append("centred" if values["center"] else "not centred")
+            words.append(self.centring[0] if values["center"] else self.centring[1])
         words += ["scaled"] if values.get("scale") else []
         words += [
             f"{ROW_FILES[name]} {shortened(values[name])}"
@@ -381,8 +396,8 @@ def row_options() -> list[click.Parameter]:
     ]
 
 
-def _of_rows(found: NamedMatrix) -> Any:
-    """Return weights or confounds as an array; a single column becomes a vector."""
+def of_rows(found: NamedMatrix) -> Any:
+    """Return weights, confounds or groups as an array; a single column becomes a vector."""
     matrix: Any = found.values
     matrix = matrix.dense() if hasattr(matrix, "dense") else matrix
     matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec.cli.columns import NamedMatrix
+from linspec.cli.columns import NamedMatrix, without_columns
 from linspec.cli.data import SHARE, read_named
 from linspec.cli.failures import Failure
 from linspec.cli.kinds import ROW_FILES
@@ -36,7 +37,9 @@ def drop_option() -> click.Option:
 
 
 def read_complete(
-    texts: Mapping[str, str], labels: Collection[str] = ()
+    texts: Mapping[str, str],
+    labels: Collection[str] = (),
+    carried: Mapping[str, NamedMatrix] = MappingProxyType({}),
 ) -> tuple[dict[str, NamedMatrix], str]:
     """Read files without the rows that lack a value in any of them.
 
@@ -46,11 +49,13 @@ def read_complete(
         The arguments of `linspec.cli.data.read_named`, by the names of the matrices.
     labels : collection of str, default ()
         The matrices that may be a column of texts.
+    carried : mapping from str to NamedMatrix, optional
+        Columns of texts that lack no value, and lose the same rows.
 
     Returns
     -------
     dict, str
-        The matrices, and a sentence on the number of rows left out.
+        The matrices, with those that are carried, and a sentence on the number of rows left out.
 
     Raises
     ------
@@ -60,6 +65,7 @@ def read_complete(
     import numpy as np
 
     read = {name: read_named(text, texts=name in labels, gaps=True) for name, text in texts.items()}
+    read |= carried
     looked = {name: _complete(matrix.values) for name, matrix in read.items()}
     counts = {name: len(complete) for name, complete in looked.items()}
     if len(set(counts.values())) > 1:
@@ -74,8 +80,8 @@ def read_complete(
     )
     if dropped == total > 0:
         raise Failure(
-            f"--drop-missing leaves no row: each of {total} lacks a value ({where}). Leave columns with many gaps out, "
-            "as in --columns ~NAME."
+            f"--drop-missing leaves no row: each of {total} lacks a value ({where}). Leave columns with many gaps out: "
+            f"{_remedy(read)}."
         )
     told = (
         f"--drop-missing: {dropped} of {count_of(total, 'row')} lack a value{f' ({where})' if where else ''}"
@@ -113,6 +119,20 @@ def read_inputs(
     found, told = read_complete({**files, **beside}, labels)
     rows = {name: found.pop(words) for name, words in ROW_FILES.items() if words in beside}
     return found, rows, told
+
+
+def _remedy(read: Mapping[str, NamedMatrix]) -> str:
+    """Return the option that leaves out the named column with the most gaps."""
+    import numpy as np
+
+    worst, most = "", 0
+    for matrix in read.values():
+        if matrix.names is None or matrix.is_text:
+            continue
+        gaps = sum(np.isnan(part).sum(axis=0) for part in _parts(matrix.values) if part.dtype.kind == "f")
+        if np.max(gaps) > most:
+            worst, most = matrix.names[int(np.argmax(gaps))], int(np.max(gaps))
+    return without_columns(worst) if most else "--columns"
 
 
 def _complete(values: Any) -> HostArray:

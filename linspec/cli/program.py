@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import click
 
+from linspec.cli.bootstrap import bootstrap
 from linspec.cli.compare import compare
+from linspec.cli.cross_validate import cross_validate
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
 from linspec.cli.new import new
+from linspec.cli.permute import permute
 from linspec.cli.solve import solve
 from linspec.cli.transform import transform
 from linspec.cli.versions import show_versions
@@ -47,6 +50,9 @@ for command in (
     solve,
     transform,
     compare,
+    cross_validate,
+    permute,
+    bootstrap,
     solvers,
     describe,
     plugins,

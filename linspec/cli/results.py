@@ -16,8 +16,9 @@ __all__ = ["FORMATS", "least_bytes", "plain", "write_solution"]
 
 FORMATS = (".npz", ".json")
 
-ASKED = ("problem", "tol", "options")
-"""Fields of a solution that are not written to `.json`, as the entry "about" already describes the request."""
+ASKED = ("problem", "options")
+"""Fields of a solution that are not written to `.json`, as the entry "about" already describes the request. The
+tolerance is written, because "about" lacks a default one."""
 
 
 def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:

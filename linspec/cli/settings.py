@@ -29,10 +29,13 @@ __all__ = [
     "ProblemGroup",
     "complete_solver",
     "declared_names",
+    "flat",
     "held_out_options",
     "only_declared",
     "problem_command",
     "run_parameters",
+    "setting_parameters",
+    "solver_option",
     "solver_options",
     "split_option",
     "taking_several",
@@ -92,23 +95,35 @@ class _Several(click.ParamType):  # type: ignore[type-arg]  # of older releases 
         return self.one.get_metavar(param, ctx)
 
 
-def taking_several(option: click.Parameter) -> click.Option:
+def taking_several(option: click.Parameter, *also: str) -> click.Option:
     """Return a copy of an option; the copy takes several values with commas between them, and may be repeated.
 
-    The value of the copy is a tuple of tuples: one tuple of values for each time that the user passed the option.
+    The value of the copy is a tuple of tuples, one tuple of values for each time that the user passed the option;
+    `flat` joins them. `also` holds further names of the option, such as "--ridges".
     """
     if not isinstance(option, click.Option):
         raise TypeError(f"{option.name} is no option and cannot take several values.")
     return click.Option(
-        [*option.opts, str(option.name)],
+        [*option.opts, *also, str(option.name)],
         type=_Several(option.type),
         multiple=True,
         default=[str(option.default)] if isinstance(option.default, str | int | float) else None,
         show_default=option.show_default,
         required=option.required,
         metavar=None if option.metavar is None else f"{option.metavar},…",
-        help=f"{option.help} Several may be given, with commas between them.",
+        help=f"{str(option.help).partition(' Several')[0]} Several may be given, with commas between them.",
     )
+
+
+def flat(given: Any) -> list[Any]:
+    """Return the values of a parameter as a list, each value once.
+
+    For an option of `taking_several`, `given` is a tuple of tuples: one tuple of values for each time that the user
+    passed the option. Otherwise `given` is one value, or None without a value.
+    """
+    if not isinstance(given, tuple):
+        return [] if given is None else [given]
+    return list(dict.fromkeys(value for values in given for value in values))
 
 
 def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -201,8 +216,35 @@ def held_out_options(kind: Kind) -> list[click.Parameter]:
     return [option] if kind.scored else []
 
 
+def solver_option(kind: Kind) -> click.Option:
+    """Make the option ``--solver``."""
+    return click.Option(
+        ["--solver"],
+        shell_complete=complete_solver,
+        default=kind.solver,
+        show_default=True,
+        help="As `linspec solvers` lists.",
+    )
+
+
 def run_parameters() -> list[click.Parameter]:
     """Make the options of a run that do not depend on the problem."""
+    return [
+        *setting_parameters(),
+        click.Option(["--max-passes"], type=float, metavar="NUMBER", help="Sweeps over the data at most."),
+        click.Option(
+            ["--max-seconds"], type=float, metavar="NUMBER", help="Time after which no sweep is begun."
+        ),
+        click.Option(
+            ["--progress/--no-progress"],
+            default=None,
+            help="Show how far the run has come. By default on a terminal.",
+        ),
+    ]
+
+
+def setting_parameters() -> list[click.Parameter]:
+    """Make the options that set a solver and its random numbers."""
     return [
         click.Option(
             ["--option", "-o", "options"],
@@ -216,15 +258,6 @@ def run_parameters() -> list[click.Parameter]:
         ),
         click.Option(
             ["--seed"], type=click.IntRange(min=0), default=0, show_default=True, help="Of everything random."
-        ),
-        click.Option(["--max-passes"], type=float, metavar="NUMBER", help="Sweeps over the data at most."),
-        click.Option(
-            ["--max-seconds"], type=float, metavar="NUMBER", help="Time after which no sweep is begun."
-        ),
-        click.Option(
-            ["--progress/--no-progress"],
-            default=None,
-            help="Show how far the run has come. By default on a terminal.",
         ),
     ]
 

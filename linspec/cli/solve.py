@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from linspec.cli import plots
 from linspec.cli.columns import NamedMatrix
 from linspec.cli.data import described
-from linspec.cli.failures import Command, Failure, shortened
+from linspec.cli.failures import Command, Failure, in_one_line, shortened
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.missing import drop_option, read_inputs
@@ -21,11 +22,11 @@ from linspec.cli.results import FORMATS, least_bytes, write_solution
 from linspec.cli.settings import (
     AUTO,
     ProblemGroup,
-    complete_solver,
     held_out_options,
     only_declared,
     problem_command,
     run_parameters,
+    solver_option,
     solver_options,
 )
 from linspec.cli.tables import show_facts, show_table, status_in_words
@@ -38,21 +39,25 @@ if TYPE_CHECKING:  # they load array libraries, which help does without
     from linspec.plots.answers import Cloud
     from linspec.studies.comparison import Rows
 
-__all__ = ["FILES", "parted", "solve"]
+__all__ = ["FILES", "answer_rows", "files_in_words", "parted", "solve"]
 
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
 scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .zarr, .h5, .h5ad (read in slices;
 FILE.h5ad:layers/counts picks a part), .parquet, .csv, .tsv, .txt (FILE:a,b..d picks columns by name, FILE:~a all
 others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix."""
 
-LARGEST, VECTORS = 5, 3
-"""For the first VECTORS vectors of each matrix, the LARGEST weights are shown, with the names of their columns."""
+LARGEST, LARGEST_OF_PATH, VECTORS = 5, 3, 3
+"""For the first VECTORS vectors of each matrix, the LARGEST weights are shown, with the names of their columns. For each
+of several ridges, the LARGEST_OF_PATH coefficients are shown."""
 
 MOST_WORKERS = 1024
 """Largest number of processes; a larger one is probably a typing error, and would block the machine."""
 
 NAME = 60
 """Largest number of characters that are shown of a column's name."""
+
+FIGURES = re.compile(r"\(residual [^ ,]+, tolerance [^ )]+ ?(\([^()]*\))?\)$")
+"""The end of a message, which repeats the residual and the tolerance that stand beside it."""
 
 JUDGED = {
     "recomputed": "recomputed by a sweep",
@@ -72,13 +77,7 @@ def _command(kind: Kind) -> Command:
     what = "how the run converged" + (", and the variates of the leading pairs" if kind.variates else "")
     parameters = [
         *kind.own_parameters(),
-        click.Option(
-            ["--solver"],
-            shell_complete=complete_solver,
-            default=kind.solver,
-            show_default=True,
-            help="As `linspec solvers` lists.",
-        ),
+        solver_option(kind),
         *held_out_options(kind),
         drop_option(),
         *run_parameters(),
@@ -102,11 +101,14 @@ def _command(kind: Kind) -> Command:
         ),
     ]
     if kind.explained is not None:
-        text = "Show how much of each matrix the answer explains; the data are read again for that."
+        again = "; the data are read again for that" if kind.explained_by_rows else ""
+        text = f"Show how much of each matrix the answer explains{again}."
         parameters.append(click.Option(["--explained"], is_flag=True, help=text))
     if kind.proves_completeness:
         text = "Prove that nothing is missing, if a matrix with a row for every column of the files fits into memory."
         parameters.append(click.Option(["--complete"], is_flag=True, help=text))
+    text = 'Show the estimates by which "auto" chose the solver.'
+    parameters.append(click.Option(["--verbose"], is_flag=True, help=text))
     return problem_command(kind, action, FILES, parameters)
 
 
@@ -124,7 +126,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     options = solver_options(kind.name, name, [*kind.option_texts(given), *given["options"]], tol)
     values = kind.values(given)
     ridges = values.get("ridge")
-    if given.get("explained") and values.get("sample_weight") is not None:
+    if given.get("explained") and kind.explained_by_rows and values.get("sample_weight") is not None:
         raise Failure("--explained counts every row once; got --sample-weight. Leave one of them out.")
     if isinstance(ridges, tuple) and not kind.path:
         _check_one_by_one(given, out or plot)
@@ -147,10 +149,10 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         show_facts(
             [
                 ("problem", f"{kind.name}, {kind.stated(values)}"),
-                *_described(files, matrices),
+                *files_in_words(files, matrices),
                 ("solver", solution.solver),
-                ("chosen", reason),
-                *kind.answer(solution),
+                ("chosen", reason if given["verbose"] else ""),
+                *answer_rows(kind, solution, values),
                 *_largest_weights(solution),
                 ("held out", _on_held_out(solution, outcome, rows)),
                 *_ending(solution, seconds),
@@ -162,6 +164,8 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
             click.echo()
             head, shares = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
             show_table(head, shares, right=head)
+        if kind.advice is not None and (advice := kind.advice(solution, values)):
+            click.echo(f"Warning: {in_one_line(advice)}", err=True)
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
         about |= {"drop_missing": told} if told else {}
         about |= {"held_out": given.get("held_out"), "score": outcome.score} if rows else {}
@@ -174,6 +178,15 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         )
     if interrupts.came or solution.status.name == "INTERRUPTED":
         click.get_current_context().exit(INTERRUPTED)
+
+
+def answer_rows(kind: Kind, solution: Any, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the rows of an answer; the values of components say that a ridge has shrunk them, if there is one."""
+    rows = kind.answer(solution)
+    if rows and solution.layout.value and kind.has_ridge(values):
+        (label, text), *others = rows
+        return [(label, f"{text}, with the ridge"), *others]
+    return rows
 
 
 def _placed(
@@ -251,7 +264,7 @@ def _solve_each(
             show_facts(
                 [
                     ("problem", f"{kind.name}, {kind.stated(values)}"),
-                    *_described(kind.files(given), matrices),
+                    *files_in_words(kind.files(given), matrices),
                 ]
             )
             click.echo()
@@ -260,7 +273,7 @@ def _solve_each(
         click.get_current_context().exit(INTERRUPTED)
 
 
-def _described(files: Mapping[str, str], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
+def files_in_words(files: Mapping[str, str], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the file of each matrix, with its shape and kind."""
     return [(name, f"{shortened(files[name])} ({described(data)})") for name, data in matrices.items()]
 
@@ -269,31 +282,39 @@ def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
     """Print a table with one row for each ridge of a path."""
     from linspec.arrays import to_host
 
-    rows = []
-    for ridge, x, residual in zip(ridges, to_host(solution.x), solution.residuals, strict=True):
-        norm = float((x.astype(float) ** 2).sum()) ** 0.5
-        rows.append([f"{ridge:g}", f"{norm:.6g}", f"{float(residual):.1e}"])
+    rows, right = [], ["ridge", "norm of coefficients", "intercept", "residual"]
+    for ridge, one in zip(ridges, solution.along_path(), strict=True):
+        norm = float((to_host(one.x).astype(float) ** 2).sum()) ** 0.5
+        row = {"ridge": f"{ridge:g}", "norm of coefficients": f"{norm:.6g}"}
+        if one.intercept is not None and to_host(one.intercept).size == 1:
+            row["intercept"] = f"{float(to_host(one.intercept).reshape(-1)[0]):.6g}"
+        row["residual"] = f"{one.residual:.1e}"
+        row |= {f"largest, {vector}": text for _, vector, text in _largest(one, LARGEST_OF_PATH)}
+        rows.append(row)
     click.echo()
-    show_table(
-        ["ridge", "norm of coefficients", "residual"],
-        rows,
-        right=["ridge", "norm of coefficients", "residual"],
-    )
+    show_table(list(rows[0]), [list(row.values()) for row in rows], right=right)
 
 
 def _largest_weights(solution: Any) -> list[tuple[str, str]]:
     """Return the largest weights of the first vectors, with the names of their columns."""
-    found: list[tuple[str, str]] = []
+    if getattr(solution, "path", False):
+        return []
+    return [(f"{matrix}, {vector}", text) for matrix, vector, text in _largest(solution, LARGEST)]
+
+
+def _largest(solution: Any, count: int) -> list[tuple[str, str, str]]:
+    """Return matrix, vector and largest weights in words, for the first vectors of matrices with names."""
+    found: list[tuple[str, str, str]] = []
     from linspec.solving.solution import weights_by_matrix  # here: help loads no array library
 
     for matrix in weights_by_matrix(solution):
-        if matrix not in solution.column_names or getattr(solution, "path", False):
+        if matrix not in solution.column_names:
             continue
         rows = solution.weights_table(matrix, library="")
         for vector in list(rows[0])[1 : VECTORS + 1]:
-            largest = sorted(rows, key=lambda row: -abs(row[vector]))[:LARGEST]
+            largest = sorted(rows, key=lambda row: -abs(row[vector]))[:count]
             text = ",  ".join(f"{shortened(row['column'], NAME)} {row[vector]:.4g}" for row in largest)
-            found.append((f"{matrix}, {vector}", text + (",  …" if len(rows) > LARGEST else "")))
+            found.append((matrix, vector, text + (",  …" if len(rows) > count else "")))
     return found
 
 
@@ -393,9 +414,11 @@ def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
 
     how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
     # A warning has printed the message already, on standard error.
-    message = "" if solution.status in WARNED else f": {solution.message}"
+    said = FIGURES.sub(r"\1", solution.message).rstrip()
+    message = "" if solution.status in WARNED else f": {said}"
+    limit = "" if solution.tol is None else f", tolerance {solution.tol:.2g}"
     return [
-        ("residual", f"{solution.residual:.3g}, {how}"),
+        ("residual", f"{solution.residual:.3g}, {how}{limit}"),
         ("status", f"{status_in_words(solution.status.name)}{message}"),
         (
             "passes",

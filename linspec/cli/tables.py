@@ -9,12 +9,22 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import click
 
 from linspec.cli.failures import printable
 
-__all__ = ["NOTHING", "on_terminal", "percent", "show_facts", "show_table", "status_in_words"]
+__all__ = [
+    "NOTHING",
+    "on_terminal",
+    "p_in_words",
+    "percent",
+    "short",
+    "show_facts",
+    "show_table",
+    "status_in_words",
+]
 
 NOTHING = "–"
 """Text in place of a missing figure."""
@@ -74,6 +84,16 @@ def percent(share: float) -> str:
     """
     text = f"{100 * share:.3f} %"
     return "99.999 %" if text.startswith("100.000") and share < 1 - 1e-9 else text
+
+
+def short(value: Any) -> str:
+    """Return a value as text; a float with at most six digits if these give it exactly."""
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+
+def p_in_words(p: float, least: float) -> str:
+    """Return a p-value as text; the least possible one is an upper bound."""
+    return f"<= {p:.2g}" if p <= least else f"{p:.3g}"
 
 
 def status_in_words(name: str) -> str:

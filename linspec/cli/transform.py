@@ -1,22 +1,24 @@
-"""`linspec transform`: scores of new rows by a saved answer.
+"""`linspec transform`: scores of new rows by a saved answer, predictions, or probabilities of classes.
 
 Problem: people who write no programs use an answer that `solve` has written on other files.
 Method: the file names its problem, whose record has the names of the matrices. Columns are picked by the names that the
-answer knows, so that their order in the new file does not matter and the file may have other columns, too.
+answer knows, so that their order in the new file does not matter and the file may have other columns, too. A column of
+names of rows is carried into the output as it stands.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
 
 import click
 
-from linspec.cli.columns import NamedMatrix, in_quotes
-from linspec.cli.data import column_names_in, read_named
+from linspec.cli.columns import REST, NamedMatrix, in_quotes
+from linspec.cli.data import column_as_text, column_names_in, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.missing import drop_option, read_complete
 from linspec.cli.offered import kind_named
@@ -29,9 +31,29 @@ __all__ = ["transform"]
 SUFFIXES = (".csv", ".npy")
 
 ABOUT = """Scores of new rows by a result of `linspec solve --out RESULT.npz`: components, canonical variates,
-discriminant directions; of least squares, predictions.
+discriminant directions; of least squares, predictions. --predict gives classes of a discriminant, and the other view
+of canonical correlations.
 
 Columns of files with names are picked by the names that the result knows. Without --out the numbers are printed."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Headings and values to write, with a row for each row of the data.
+
+    Attributes
+    ----------
+    what : str
+        Its name in words.
+    names : sequence of str
+        The headings.
+    values : numpy.ndarray of shape (n, columns)
+        Numbers, or classes.
+    """
+
+    what: str
+    names: Sequence[str]
+    values: Any
 
 
 def _transform(**given: Any) -> None:
@@ -40,37 +62,35 @@ def _transform(**given: Any) -> None:
 
     files = [given["result"], given["x"], *given["y"]]
     out = check_target("--out", given["out"], SUFFIXES, inputs=[*files, given["confounds"] or ""])
+    if given["predict"] and given["probabilities"]:
+        raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
     solution = linspec.load_solution(given["result"])
     matrices = _matrices(solution)
-    if len(matrices) < 1 + len(given["y"]):
-        most = "one file" if len(matrices) == 1 else f"at most {len(matrices)} files"
-        over = given["y"][len(matrices) - 1]
-        raise Failure(f"answers to {solution.problem} take {most} of rows; got {over!r} too. Leave it out.")
-    asked = [(given["x"], given["columns"])]
-    asked += [(text, given["y_columns"] if i == 0 else None) for i, text in enumerate(given["y"])]
-    texts = {
-        matrix: _picked(text, columns, matrix, solution)
-        for matrix, (text, columns) in zip(matrices, asked, strict=False)
-    }
-    beside = {} if given["confounds"] is None else {"confounds": given["confounds"]}
-    if given["drop_missing"]:
-        found, told = read_complete({**texts, **beside})
-        click.echo(told, err=True)
-    else:
-        found = {name: read_named(text) for name, text in {**texts, **beside}.items()}
-    picked = dict(zip(matrices, (columns for _, columns in asked), strict=False))
-    data = [_checked(found[matrix], picked[matrix], matrix, solution) for matrix in texts]
-    confounds = _checked(found["confounds"], None, "confounds", solution) if beside else None
-    names, scores = _scores(solution, matrices, data, confounds)
+    compute = _chosen(solution, given)
+    _check_files(solution, matrices, given)
+    if out is not None and out.suffix == ".npy" and given["ids"]:
+        raise Failure(
+            f"--ids are texts, and .npy is for numbers; got --out {given['out']}. Name a .csv file."
+        )
+    data, named, ids = _read(solution, matrices, given)
+    result = compute(solution, data, named)
+    if out is not None and out.suffix == ".npy" and result.values.dtype.kind == "U":
+        raise Failure(
+            f"--out: classes are texts, and .npy is for numbers; got {given['out']!r}. Name a .csv file."
+        )
     if out is None:
         buffer = io.BytesIO()
-        _write(names, scores, buffer, ".csv")
+        _write(result, ids, buffer, ".csv")
         click.echo(buffer.getvalue().decode(), nl=False)
         return
-    check_room(out, 8 * scores.size)
-    rows, columns = scores.shape
-    show_facts([("result", f"{given['result']} ({solution.problem})"), ("scores", f"{rows} x {columns}")])
-    write_all([(out, partial(_write, names, scores))])
+    check_room(out, 8 * result.values.size)
+    rows, columns = result.values.shape
+    facts = [("result", f"{given['result']} ({solution.problem})"), (result.what, f"{rows} x {columns}")]
+    show_facts(facts)
+    write_all([(out, partial(_write, result, ids))])
+
+
+# ---- the rows -----------------------------------------------------------------------------------
 
 
 def _matrices(solution: Any) -> list[str]:
@@ -85,17 +105,51 @@ def _matrices(solution: Any) -> list[str]:
     return [matrix for matrix in kind.matrices if matrix in weights] or list(kind.matrices)
 
 
-def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
+def _check_files(solution: Any, matrices: Sequence[str], given: Mapping[str, Any]) -> None:
+    """Refuse more files than the answer has matrices."""
+    if len(matrices) >= 1 + len(given["y"]):
+        return
+    most = "one file" if len(matrices) == 1 else f"at most {len(matrices)} files"
+    over = given["y"][len(matrices) - 1]
+    raise Failure(f"answers to {solution.problem} take {most} of rows; got {over!r} too. Leave it out.")
+
+
+def _read(
+    solution: Any, matrices: Sequence[str], given: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any], Any]:
+    """Return the rows of each matrix, the confounds as a named argument, and the column of ids, or None."""
+    asked = [(given["x"], given["columns"])]
+    asked += [(text, given["y_columns"] if i == 0 else None) for i, text in enumerate(given["y"])]
+    picked = dict(zip(matrices, (columns for _, columns in asked), strict=False))
+    texts = {
+        matrix: _picked(text, columns, matrix, solution, given["ids"] if i == 0 else None)
+        for i, (matrix, (text, columns)) in enumerate(zip(matrices, asked, strict=False))
+    }
+    beside = {} if given["confounds"] is None else {"confounds": given["confounds"]}
+    carried = {"ids": column_as_text(given["x"], given["ids"])} if given["ids"] else {}
+    if given["drop_missing"]:
+        found, told = read_complete({**texts, **beside}, carried=carried)
+        click.echo(told, err=True)
+    else:
+        found = {name: read_named(text) for name, text in {**texts, **beside}.items()} | carried
+    data = [_checked(found[matrix], picked[matrix], matrix, solution) for matrix in texts]
+    named = {name: _checked(found[name], None, name, solution) for name in beside}
+    return data, named, found["ids"] if carried else None
+
+
+def _picked(text: str, columns: str | None, matrix: str, solution: Any, ids: str | None) -> str:
     """Return the argument `text`, a file, with names of columns appended: ``FILE:COLUMNS``.
 
     The columns that the user names are appended. If the user names none, the columns to which the solution was fitted
-    are appended. But if the solution has no names of columns, or the file has none, `text` is returned unchanged.
+    are appended. If the solution or the file has no names of columns, all columns but that of the ids are.
     """
     wanted = solution.column_names.get(matrix)
     if columns:
         return f"{text}:{columns}"
     if wanted and column_names_in(text):
         return f"{text}:{in_quotes(wanted)}"
+    if ids and column_names_in(text):
+        return f"{text}:{REST}{in_quotes([ids])}"
     return text
 
 
@@ -113,50 +167,110 @@ def _checked(found: NamedMatrix, columns: str | None, matrix: str, solution: Any
     return found.values
 
 
-def _scores(
-    solution: Any, matrices: Sequence[str], data: Sequence[Any], confounds: Any
-) -> tuple[list[str], Any]:
-    """Compute the scores of the rows; return the names of the scores, and an array with a column for each name.
+# ---- what the answer makes of them --------------------------------------------------------------
 
-    The scores of several matrices stand side by side, and their names begin with the name of the matrix, such as x_ and
-    y_. A solution that has no `transform` gives predictions.
+
+def _chosen(solution: Any, given: Mapping[str, Any]) -> Any:
+    """Return the function that computes the result, or refuse what the answer cannot give."""
+    if (given["predict"] or given["probabilities"]) and getattr(solution, "classes", "") is None:
+        raise Failure(
+            "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one."
+        )
+    if given["probabilities"]:
+        if not hasattr(solution, "probabilities"):
+            raise Failure(
+                f"--probabilities are those of the classes of a discriminant; got an answer to {solution.problem}."
+            )
+        return _probabilities
+    if given["predict"] and not hasattr(solution, "predict"):
+        raise Failure(f"answers to {solution.problem} predict nothing; leave --predict out for their scores.")
+    if given["predict"] or not hasattr(solution, "transform"):
+        return _predictions
+    return _scores
+
+
+def _probabilities(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -> Result:
+    from linspec.arrays import to_host
+    from linspec.sweeps.blocks import brought_here
+
+    found = to_host(brought_here(solution.probabilities(*data, **named)))
+    return Result("probabilities", [str(name) for name in solution.classes.tolist()], found)
+
+
+def _predictions(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -> Result:
+    """Predict right-hand sides, classes, or the other view; of both views each other."""
+    import numpy as np
+
+    from linspec.arrays import to_host
+    from linspec.sweeps.blocks import brought_here
+
+    found = solution.predict(*data, **named)
+    kind = kind_named(solution.problem)
+    predicted = list(reversed(kind.matrices[: len(data)])) if len(data) > 1 else kind.matrices[1:2]
+    parts = [to_host(brought_here(part)) for part in (found if isinstance(found, tuple) else (found,))]
+    if getattr(solution, "path", False):
+        parts = [np.concatenate([part.reshape(part.shape[0], -1) for part in parts[0]], axis=1)]
+    parts = [part.reshape(part.shape[0], -1) for part in parts]
+    if getattr(solution, "classes", None) is not None:
+        return Result("predictions", ["class"], parts[0])
+    names = [
+        name
+        for matrix, part in zip(predicted, parts, strict=True)
+        for name in _headings(solution, matrix, part.shape[1])
+    ]
+    return Result("predictions", names, np.concatenate(parts, axis=1))
+
+
+def _headings(solution: Any, matrix: str, count: int) -> Sequence[str]:
+    """Return the names of the columns of a matrix, or numbers behind its name."""
+    names = solution.column_names.get(matrix, ())
+    return names if len(names) == count else [f"{matrix.lower()}{i + 1}" for i in range(count)]
+
+
+def _scores(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -> Result:
+    """Compute the scores of the rows of each matrix, side by side.
+
+    Of several matrices, the names of the scores begin with the name of the matrix, such as x_ and y_.
     """
     import numpy as np
 
     from linspec.arrays import to_host
 
-    named = {} if confounds is None else {"confounds": confounds}
-    if not hasattr(solution, "transform"):
-        found = to_host(solution.predict(*data, **named))
-        if getattr(solution, "path", False):
-            found = np.concatenate([part.reshape(part.shape[0], -1) for part in found], axis=1)
-        found = found.reshape(found.shape[0], -1)
-        given = solution.column_names.get("B", ())
-        fits = len(given) == found.shape[1]
-        return list(given) if fits else [f"b{i + 1}" for i in range(found.shape[1])], found
     parts = solution.transform(*data, **named)
     parts = parts if len(data) > 1 else (parts,)
+    vector = solution.layout.vector
     names = [
-        f"{matrix.lower()}_{solution.layout.vector}{i + 1}"
-        if len(data) > 1
-        else f"{solution.layout.vector}{i + 1}"
-        for matrix, part in zip(matrices, parts, strict=False)
+        f"{matrix.lower()}_{vector}{i + 1}" if len(data) > 1 else f"{vector}{i + 1}"
+        for matrix, part in zip(_matrices(solution), parts, strict=False)
         for i in range(part.shape[1])
     ]
-    return names, np.concatenate([to_host(part) for part in parts], axis=1)
+    return Result("scores", names, np.concatenate([to_host(part) for part in parts], axis=1))
 
 
-def _write(names: Sequence[str], scores: Any, stream: IO[bytes], suffix: str) -> None:
-    """Write scores with all their digits. A `.csv` file begins with a row of the names; a `.npy` file has no names."""
+def _write(result: Result, ids: NamedMatrix | None, stream: IO[bytes], suffix: str) -> None:
+    """Write numbers with all their digits, after a column of ids if there is one.
+
+    A `.csv` file begins with a row of the names; a `.npy` file has no names.
+    """
     import numpy as np
 
+    values = result.values
     if suffix == ".npy":
-        np.save(stream, scores)
+        np.save(stream, values)
         return
-    head = io.StringIO()
-    csv.writer(head, lineterminator="\n").writerow(names)
-    stream.write(head.getvalue().encode())
-    np.savetxt(stream, scores, fmt="%.9g" if scores.dtype == np.float32 else "%.17g", delimiter=",")
+    form = ("%.9g" if values.dtype == np.float32 else "%.17g") if values.dtype.kind == "f" else "%s"
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*(ids.names or () if ids else ()), *result.names])
+    if ids is None and values.dtype.kind == "f":
+        stream.write(text.getvalue().encode())
+        np.savetxt(stream, values, fmt=form, delimiter=",")
+        return
+    beside = [()] * len(values) if ids is None else [(name,) for name in ids.values.tolist()]
+    writer.writerows(
+        (*name, *(form % value for value in row)) for name, row in zip(beside, values.tolist(), strict=True)
+    )
+    stream.write(text.getvalue().encode())
 
 
 transform = Command(
@@ -170,6 +284,19 @@ transform = Command(
             ["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."
         ),
         click.Option(["--y-columns"], metavar="NAMES", help="The same of Y-FILE."),
+        click.Option(
+            ["--ids"],
+            metavar="COLUMN",
+            help="Carry this column of FILE into the output, as it stands; it is none of the numbers.",
+        ),
+        click.Option(
+            ["--predict"],
+            is_flag=True,
+            help="Predictions of least squares, classes of a discriminant, the other view of canonical correlations.",
+        ),
+        click.Option(
+            ["--probabilities"], is_flag=True, help="The probability of each class of a discriminant."
+        ),
         click.Option(
             ["--confounds"], metavar="FILE", help="The confounds of the rows, if the problem had some."
         ),

@@ -28,6 +28,7 @@ from linspec.operators.row_files import (
     RowFiles,
     formats,
     is_pattern,
+    record_of,
     row_files,
 )
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -273,6 +274,11 @@ def _unread(files: RowFiles) -> UnsupportedData:
         return UnsupportedData(
             f"{files.name} is a folder without files that are one matrix. Give a file, or a pattern such as "
             f"'{files.name}/*.parquet'. The formats: {formats()}."
+        )
+    if record_of(files) is not None:
+        return UnsupportedData(
+            f"{files.name} cannot be read: its bytes are not those of a file in the format of {files.suffix!r}. Give "
+            "the file the ending of its own format, or write it again."
         )
     return UnsupportedData(
         f"{files.name} cannot be read: no plugin knows files that end in {files.suffix!r}. Give the files the ending "

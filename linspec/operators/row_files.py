@@ -50,6 +50,8 @@ class RowFiles:
         How to treat missing chunks of zarr or HDF5, which these formats read as a fill value. ``"warn"`` and ``"nan"``:
         the fill value, with a warning. ``"fill"``: the fill value, without a warning. ``"refuse"``: an error. With
         ``"nan"`` missing values of tables become NaN; with the other three they are an error.
+    as_text : bool
+        Whether `texts_of_column` returns a column as it stands in the file, numbers as well; a missing value is "".
 
     Examples
     --------
@@ -62,6 +64,7 @@ class RowFiles:
     columns: tuple[str | int, ...] | None = None
     part: str = ""
     missing: str = "warn"
+    as_text: bool = False
 
     @property
     def suffix(self) -> str:
@@ -309,7 +312,7 @@ def texts_of_column(files: RowFiles) -> Sequence[str | None] | None:
     sequence of n str, or None
         None if several columns are requested, if the column holds numbers, or if the files are no table. A column of
         delimited text holds numbers if its first value looks like a number. With ``missing="nan"`` a missing text is
-        None.
+        None. With ``as_text=True`` numbers are texts, too.
 
     Raises
     ------

@@ -272,8 +272,9 @@ class OperatorSpec(_Spec):
         rows; numbers from 1 on if columns have no names. The command line selects columns by these names.
     texts : callable, optional
         ``texts(files) -> sequence of str, or None`` for files that are tables: the texts of the single requested
-        column, or None if it holds numbers. With ``files.missing == "nan"`` a missing text is None. The command line
-        uses them as class labels.
+        column, or None if it holds numbers. With ``files.missing == "nan"`` a missing text is None. With
+        ``files.as_text`` every column is returned as it stands, numbers as well, and a missing value as "". The command
+        line uses them as class labels, and to carry a column into its output.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from typing import Any
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData, shown
 from linspec.operators import RowFiles, long_fields
 from linspec.process import check_memory
-from linspec_files.tables import DROPPED, without_column
+from linspec_files.tables import without_column, without_gaps
 from linspec_files.text import Survey, opened, surveyed, text_errors
 
 __all__ = ["names_in_text", "number_in", "read_delimited", "read_texts"]
@@ -101,6 +101,9 @@ def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
             return None
         survey = surveyed(path)
         check_memory(path, 8 * survey.lines, f"a column of {survey.lines:,} texts")
+        if files.as_text:
+            place = layout.columns[0] if layout.columns else 0
+            return [fields[place].strip() for _, fields, _ in _rows(layout)]
         return _texts(layout) if _begins_with_text(layout) else None
 
 
@@ -264,7 +267,7 @@ def _texts(layout: _Layout) -> list[str | None]:
         if missing and not layout.gaps:
             raise NonFiniteData(
                 f"{layout.path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
-                f"got {_got(text)}. {DROPPED}"
+                f"got {_got(text)}. {without_gaps(name)}"
             )
         texts.append(None if missing else text)
     return texts
@@ -368,7 +371,7 @@ def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
     column = f" in column {shown(name)}" if layout.names else ""
     field = fields[place].strip()
     missing = _is_missing(field)
-    kind, remedy = (NonFiniteData, DROPPED) if missing else (UnsupportedData, without_column(name))
+    kind, remedy = (NonFiniteData, without_gaps(name)) if missing else (UnsupportedData, without_column(name))
     return kind(
         f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. "
         f"{remedy}"

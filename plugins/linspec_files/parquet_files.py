@@ -25,7 +25,7 @@ from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, calle
 from linspec.operators import RowFiles, columns_but_index, in_order, looked_at
 from linspec.process import check_memory
 from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, RowSource, reading
-from linspec_files.tables import DROPPED, without_column
+from linspec_files.tables import without_column, without_gaps
 
 __all__ = ["ParquetRows", "names_in_parquet", "texts_in_parquet"]
 
@@ -121,7 +121,8 @@ class ParquetRows(RowSource):
             if column.null_count and not self._gaps:
                 row = next(i for i, value in enumerate(column) if not value.is_valid)
                 raise NonFiniteData(
-                    f"{self.name} must be finite; a value is missing at row {first + row}, column {name!r}. {DROPPED}"
+                    f"{self.name} must be finite; a value is missing at row {first + row}, column {name!r}. "
+                    f"{without_gaps(name)}"
                 )
             out[:, j] = _numbers(column, floats=bool(column.null_count))
         return out
@@ -258,7 +259,10 @@ def texts_in_parquet(files: RowFiles) -> list[str | None] | None:
     paths = in_folders(files.paths)
     metadata, schemas = zip(*map(_described, paths), strict=True)
     columns = _chosen(files, schemas[0])
-    if len(columns) > 1 or not _is_text(schemas[0].field(schemas[0].names.index(columns[0])).type):
+    if len(columns) > 1:
+        return None
+    kind = schemas[0].field(schemas[0].names.index(columns[0])).type
+    if not files.as_text and not _is_text(kind):
         return None
     for path, schema in zip(paths[1:], schemas[1:], strict=True):
         _check_alike(path, schema, paths[0], schemas[0], columns, every=False)
@@ -268,10 +272,13 @@ def texts_in_parquet(files: RowFiles) -> list[str | None] | None:
     for path in paths:
         with reading(printable(path), "it"), _opened(path) as file:
             texts += file.read(columns=list(columns)).column(0).to_pylist()
+    if files.as_text:
+        return ["" if value is None else str(value) for value in texts]
     gap = next((i for i, text in enumerate(texts) if text is None), None)
     if gap is not None and files.missing != "nan":
         raise NonFiniteData(
-            f"{printable(paths[0])}: a value is missing at row {gap}, column {shown(columns[0])}. {DROPPED}"
+            f"{printable(paths[0])}: a value is missing at row {gap}, column {shown(columns[0])}. "
+            f"{without_gaps(columns[0])}"
         )
     return texts
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DROPPED", "without_column"]
-
-DROPPED = "Fill such values, or leave their rows out of all files: on the command line --drop-missing."
-"""The sentence that ends messages about a missing value: fill it, or leave its row out by --drop-missing."""
+__all__ = ["without_column", "without_gaps"]
 
 LONGEST = 200
 """Largest number of characters of an example in a message."""
@@ -19,11 +16,29 @@ def without_column(name: str) -> str:
     name : str
         The name; "" for a column without one.
     """
+    return (
+        f"Leave such columns out: columns=, on the command line {_option(name)}; missing values in others are dropped "
+        "by --drop-missing."
+    )
+
+
+def without_gaps(name: str) -> str:
+    """Return the remedy for a missing value, with the name of its column if it has one.
+
+    Parameters
+    ----------
+    name : str
+        The name; "" for a column without one.
+    """
+    column = f", or leave the column out: {_option(name)}" if name else ""
+    return (
+        f"Fill such values, or leave their rows out of all files: on the command line --drop-missing{column}."
+    )
+
+
+def _option(name: str) -> str:
+    """Return the option of the command line that leaves a column out."""
     plain = name.replace("_", "a").isalnum()
     quoted = name.replace('"', '""')
     text = f"--columns ~{name}" if plain else f"""--columns '~"{quoted}"'"""
-    example = "--columns" if not name or len(text) > LONGEST else text
-    return (
-        f"Leave such columns out: columns=, on the command line {example}; missing values in others are dropped by "
-        "--drop-missing."
-    )
+    return "--columns" if not name or len(text) > LONGEST else text

@@ -317,10 +317,14 @@ def test_several_ridges(people: Path, tmp_path: Path) -> None:
     out = run(
         "solve", "least-squares", people, "--columns", "a..d", "--target-column", "price", "--ridge", "1,10"
     )
-    for ridge in (1.0, 10.0):
-        x = np.linalg.solve(NUMBERS.T @ NUMBERS + ridge * np.eye(4), NUMBERS.T @ PRICE)
-        assert f"{ridge:g}" in out
-        assert f"{np.linalg.norm(x):.6g}" in out
+    C, table = NUMBERS - NUMBERS.mean(axis=0), out.splitlines()[-2:]
+    for line, ridge in zip(table, (1.0, 10.0), strict=True):
+        x = np.linalg.solve(C.T @ C + ridge * np.eye(4), C.T @ PRICE)
+        intercept = PRICE.mean() - NUMBERS.mean(axis=0) @ x
+        assert line.split()[:3] == [f"{ridge:g}", f"{np.linalg.norm(x):.6g}", f"{intercept:.6g}"]
+        largest = sorted(zip("abcd", x, strict=True), key=lambda pair: -abs(pair[1]))[:3]
+        assert line.endswith(",  ".join(f"{name} {value:.4g}" for name, value in largest) + ",  …")
+    assert "coefficients  2 x" not in out
     cca = ("solve", "cca", people, "--columns", "a,b", "--y-columns", "c,d", "-k", 1)
     table = run(*cca, "--ridge", "1,100").splitlines()[-2:]
     for line, ridge in zip(table, (1.0, 100.0), strict=True):

@@ -53,7 +53,18 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["solve", "--help"], ["solve", "cca", "--help"], ["solvers"], ["plugins"]]
+    "args",
+    [
+        ["--help"],
+        ["solve", "--help"],
+        ["solve", "cca", "--help"],
+        ["cross-validate", "least-squares", "--help"],
+        ["permute", "cca", "--help"],
+        ["bootstrap", "svd", "--help"],
+        ["transform", "--help"],
+        ["solvers"],
+        ["plugins"],
+    ],
 )
 def test_help_and_listings_load_no_array_library(args: list[str]):
     program = (

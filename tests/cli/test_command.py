@@ -134,7 +134,8 @@ def test_solve_least_squares_is_ridge_regression(tmp_path: Path, vector: bool):
     np.save(tmp_path / "B.npy", B)
     files = (tmp_path / "A.npz", tmp_path / "B.npy")
     out = run(
-        "solve", "least-squares", *files, "--ridge", 1, "--solver", "cg", "--out", tmp_path / "x.json"
+        *("solve", "least-squares", *files, "--ridge", 1, "--no-center", "--solver", "cg"),
+        *("--out", tmp_path / "x.json"),
     ).out
     saved = json.loads((tmp_path / "x.json").read_text())
     expected = np.linalg.solve(A.T @ A + np.eye(5), A.T @ B)
@@ -283,7 +284,9 @@ def test_solve_discriminant_with_every_target(labelled, target: str):
             np.testing.assert_allclose(saved["eigenvalues"], expected, rtol=1e-8)
             assert saved["weights"].shape == (7, len(expected))
             assert json.loads(str(saved["about"]))["target"] == target
-        assert fact(out, "eigenvalues").split() == [f"{value:.5g}" for value in expected]
+        shown, shrunken = fact(out, "eigenvalues").split(", ")
+        assert shown.split() == [f"{value:.5g}" for value in expected]
+        assert shrunken == "with the ridge"
         assert float(fact(out, "sum")) == pytest.approx(expected.sum(), rel=1e-5)
         assert "k by rank, ridge 1.5, centred" in fact(out, "problem")
         assert (target in fact(out, "problem")) == (target != "none")

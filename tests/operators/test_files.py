@@ -12,11 +12,24 @@ import pytest
 
 from linspec import Moments, as_operator
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData
-from linspec.operators import DenseOperator, MappedOperator, row_blocks
+from linspec.operators import DenseOperator, MappedOperator, open_rows, row_blocks
 
 N, P = 211, 8
 RNG = np.random.default_rng(0)
 M = RNG.standard_normal((N, P))
+
+
+def test_a_file_whose_bytes_are_of_another_format_is_not_said_to_have_an_unknown_ending(tmp_path):
+    path = tmp_path / "x.npy"
+    path.write_text("1,2\n3,4\n")
+    with pytest.raises(
+        UnsupportedData, match=r"its bytes are not those of a file in the format of '\.npy'"
+    ) as caught:
+        open_rows(path)
+    assert "no plugin knows" not in str(caught.value)
+    path = path.rename(tmp_path / "x.unknown")
+    with pytest.raises(UnsupportedData, match=r"no plugin knows files that end in '\.unknown'.*\.npy"):
+        open_rows(path)
 
 
 @pytest.fixture(autouse=True)
