@@ -128,7 +128,7 @@ def _rows(found: Any) -> list[dict[str, Any]]:
 
 def _show(study: Study, found: Any, setting: Any) -> None:
     """Print the mean score of each setting."""
-    from linspec.solving.ridges import ridge_in_words
+    from linspec.solving.ridge_values import ridge_in_words
 
     fitted, held_out = (_range([pair[side] for pair in found.sizes]) for side in (0, 1))
     folds = f"{len(found.sizes)}, with {fitted} rows fitted and {held_out} held out"

@@ -47,8 +47,8 @@ FILE.h5ad:layers/counts picks a part), .parquet, .csv, .tsv, .txt (FILE:a,b..d p
 others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix."""
 
 LARGEST, LARGEST_OF_PATH, VECTORS = 5, 3, 3
-"""For the first VECTORS vectors of each matrix, the LARGEST weights are shown, with the names of their columns. For each
-of several ridges, the LARGEST_OF_PATH coefficients are shown."""
+"""For the first VECTORS vectors of each matrix, the LARGEST weights are shown, with the names of their columns. For
+each of several ridges, the LARGEST_OF_PATH coefficients are shown."""
 
 MOST_WORKERS = 1024
 """Largest number of processes; a larger one is probably a typing error, and would block the machine."""
