@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,7 +47,15 @@ def _command(kind: Kind) -> Command:
             help="Time after which no permutation is begun.",
         ),
     ]
-    return study_command(kind, _permute, ABOUT, own, what="the p-values")
+    stated = [_optional(each) if each.name == "k" else each for each in kind.own_parameters()]
+    return study_command(kind, _permute, ABOUT, own, stated, what="the p-values")
+
+
+def _optional(option: click.Parameter) -> click.Parameter:
+    """Return a copy of ``-k`` that may be left out: a stepwise test tests all pairs; other problems refuse it then."""
+    twin = copy.copy(option)
+    twin.required = False
+    return twin
 
 
 permute = ProblemGroup("permute", "Test by permuted rows which components are more than chance.", _command)
