@@ -60,6 +60,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["linspec.css"]
+html_search_scorer = "_static/search.js"
 html_theme_options = {
     "logo": {"text": "linspec"},
     "navbar_end": ["theme-switcher"],

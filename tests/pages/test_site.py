@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,3 +84,16 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     count, broken = checker.broken(tmp_path)
     assert count == 4
     assert sorted(broken) == ["a.html: b.html#gone (no such place)", "a.html: c.html", "b.html: missing.png"]
+
+
+def test_the_places_that_the_search_knows_exist() -> None:
+    places = re.findall(
+        r'^  "([\w/#-]+)":', (DOCS / "_static" / "search.js").read_text("utf-8"), re.MULTILINE
+    )
+    assert len(places) > 30
+    for place in places:
+        page, _, anchor = place.partition("#")
+        text = (DOCS / f"{page}.md").read_text("utf-8")
+        titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+        assert not anchor or anchor in anchors, place
