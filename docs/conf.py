@@ -29,11 +29,13 @@ extensions = [
     "pages_of_records",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
     "links_of_pages",
     "mathml",
+    "terms",
 ]
 exclude_patterns = ["_build", "**/.*", "gallery", "evidence/README.md"]
 root_doc = "index"
@@ -60,7 +62,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["linspec.css"]
-html_search_scorer = "_static/search.js"
+html_search_scorer = str(Path(__file__).parent / "_static" / "search.js")
 html_theme_options = {
     "logo": {"text": "linspec"},
     "navbar_end": ["theme-switcher"],
@@ -81,6 +83,7 @@ if any(Path(__file__).parent.glob("gallery/plot_*.py")):
         "gallery_dirs": "auto_gallery",
         "filename_pattern": r"plot_",
         "within_subsection_order": "FileNameSortKey",
+        "thumbnail_size": (640, 400),
         "download_all_examples": False,
         "show_memory": False,
         "show_signature": False,

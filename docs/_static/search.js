@@ -51,7 +51,7 @@ const ASKED = {
 };
 
 const IMPORTANCE = [  // the first that fits the name of a page
-  [/^(evidence|listings|about\/stability|extend\/(fuzzing|printed|architecture)|solvers\/data)/, 0.2],
+  [/^(evidence|listings|auto_gallery\/papers|about\/stability|extend\/(fuzzing|printed|architecture)|solvers\/(data|numbers))/, 0.2],
   [/^(start|guide|problems|about|reference\/command-line)/, 2],
   [/^(api|auto_gallery|glossary|reference)/, 1],
   [/./, 0.6],
