@@ -262,16 +262,20 @@ def skip_member(app: Sphinx, what: str, name: str, found: Any, skip: bool, optio
     return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
-def mend_ways_back(app: Sphinx) -> list[Any]:
-    """Take away links from sources to documentation that lead nowhere: viewcode knows one public module for each file."""
+def mend_ways_back(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Correct the links from sources to documentation: viewcode knows one public module for each file."""
     documented = app.env.domains["py"].data["objects"]
-    sources = getattr(app.env, "_viewcode_modules", {})
-    for name, entry in sources.items():
-        if entry:
-            code, tags, used, module = entry
-            right = {at: page for at, page in used.items() if f"{module}.{at}" in documented}
-            sources[name] = (code, tags, right, module)
-    return []
+
+    def corrected(match: re.Match[str]) -> str:
+        parts = match[2].split(".")
+        tails = [".".join(["", *parts[i:]]) for i in range(1, len(parts))]
+        ends = (full for tail in tails for full in documented if full.endswith(tail))
+        return match[1] + (match[2] if match[2] in documented else next(ends, match[2]))
+
+    if page.startswith("_modules/"):
+        context["body"] = re.sub(
+            r'(viewcode-back" href="[^"#]*#)([\w.]+)', corrected, context.get("body", "")
+        )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -280,7 +284,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", escape_docstring, priority=100)  # before numpydoc
     app.connect("autodoc-process-signature", shorten_signature)
     app.connect("autodoc-skip-member", skip_member)
-    app.connect("html-collect-pages", mend_ways_back, priority=100)  # before viewcode
+    app.connect("html-page-context", mend_ways_back)
     app.setup_extension("sphinx_click")  # which has these events
     for part in ("description", "options", "arguments", "epilog"):
         app.connect(f"sphinx-click-process-{part}", escape_help)
