@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 # For the extensions in `site`. One BLAS thread, as in the tests: many small examples run.
@@ -72,6 +73,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+with (Path(__file__).parents[1] / "pyproject.toml").open(
+    "rb"
+) as file:  # a link to the repository, if there is one
+    repository = tomllib.load(file)["project"].get("urls", {}).get("Repository")
+if repository:
+    html_theme_options["icon_links"] = [
+        {"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}
+    ]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -83,7 +92,7 @@ if any(Path(__file__).parent.glob("gallery/plot_*.py")):
         "gallery_dirs": "auto_gallery",
         "filename_pattern": r"plot_",
         "within_subsection_order": "FileNameSortKey",
-        "thumbnail_size": (640, 400),
+        "thumbnail_size": (640, 300),
         "download_all_examples": False,
         "show_memory": False,
         "show_signature": False,

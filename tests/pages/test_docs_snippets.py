@@ -3,9 +3,9 @@
 A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. A page with a line
 ``<!-- needs PACKAGE: for what -->`` runs where this optional package is installed; such a line right before a block is
 about this block alone. The blocks of a page share their names, unless a line says ``<!-- each block is a script of its
-own -->``. A block ``text`` right after a Python block is what it prints; ``...`` stands for anything, numbers agree to
-three digits, and `tests/pages/write_outputs.py` writes them anew. An experiment runs with ``--quick``, whatever its
-page shows.
+own -->``. A block ``text`` right after a Python block is what it prints; ``...`` stands for a part of a line, numbers
+agree to three digits, and `tests/pages/write_outputs.py` writes them anew. An experiment runs with ``--quick``,
+whatever its page shows.
 """
 
 from __future__ import annotations
@@ -186,10 +186,14 @@ def run_page(page: Path, folder: Path) -> tuple[subprocess.CompletedProcess[str]
 
 def same_output(shown: str, printed: str) -> bool:
     """Whether a program printed what a page shows: the same words, and numbers to three digits or to rounding."""
-    pattern = r"\s+".join(
-        ".*?".join(map(re.escape, NUMBER.sub("0", word).split("..."))) for word in shown.split()
-    )
-    if re.fullmatch(pattern, " ".join(NUMBER.sub("0", printed).split()), re.DOTALL) is None:
+    there, here = shown.strip().splitlines(), printed.strip().splitlines()
+    return len(there) == len(here) and all(map(_same_line, there, here))
+
+
+def _same_line(shown: str, printed: str) -> bool:
+    shown, printed = " ".join(shown.split()), " ".join(printed.split())
+    pattern = ".*".join(map(re.escape, NUMBER.sub("0", shown).split("...")))
+    if re.fullmatch(pattern, NUMBER.sub("0", printed)) is None:
         return False
     if "..." in shown:
         return True
@@ -204,6 +208,7 @@ def test_outputs_are_compared_by_words_and_numbers() -> None:
     assert not same_output(shown, shown.replace("gram", "direct"))
     assert same_output("1.5\n... ms\n", "1.5\ntook 12 ms\n")
     assert not same_output("1.5\n... ms\n", "1.5\ntook 12 s\n")
+    assert not same_output("1.5\n...\n", "1.5\ntook 12 s\nand more\n")
 
 
 def test_jobs_are_short_and_end_with_a_fact() -> None:

@@ -26,10 +26,8 @@ def rewritten(page: Path, folder: Path) -> str:
         lines = text.splitlines(keepends=True)
         end = block.line - 1 + block.text.count("\n") + 1
         head, tail = "".join(lines[:end]), "".join(lines[end:])
-        tail = (
-            OUTPUT.sub("", tail, count=1) if OUTPUT.match(tail) else "\n" * (not tail.startswith("\n")) + tail
-        )
-        text = f"{head}\n```text\n{output.rstrip()}\n```\n{tail.lstrip() and tail}"
+        tail = OUTPUT.sub("", tail, count=1).removeprefix("\n") if OUTPUT.match(tail) else tail
+        text = f"{head}\n```text\n{output.rstrip()}\n```\n{tail}"
     return text
 
 
