@@ -375,6 +375,14 @@ def docs(session: nox.Session) -> None:
     session.run("python", "docs/site/check_site.py", "docs/_build/html", "--began", str(began))
 
 
+@nox.session(venv_backend="none")
+def site(session: nox.Session) -> None:
+    """The site that `nox -s docs` has built, in Chromium: searches find their answers, every page can be read."""
+    if not any(map(shutil.which, ("chromium", "google-chrome", "chromium-browser", "chrome"))):
+        session.skip("no Chromium: neither chromium nor google-chrome is on PATH")
+    session.run("python", "docs/site/try_site.py", *(session.posargs or ["docs/_build/html"]))
+
+
 def _python_of(environment: Path) -> str:
     """The interpreter of a virtual environment."""
     return str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))

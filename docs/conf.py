@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 # For the extensions in `site`. One BLAS thread, as in the tests: many small examples run.
@@ -29,11 +30,13 @@ extensions = [
     "pages_of_records",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
     "links_of_pages",
     "mathml",
+    "terms",
 ]
 exclude_patterns = ["_build", "**/.*", "gallery", "evidence/README.md"]
 root_doc = "index"
@@ -60,6 +63,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["linspec.css"]
+html_search_scorer = str(Path(__file__).parent / "_static" / "search.js")
 html_theme_options = {
     "logo": {"text": "linspec"},
     "navbar_end": ["theme-switcher"],
@@ -69,6 +73,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+with (Path(__file__).parents[1] / "pyproject.toml").open(
+    "rb"
+) as file:  # a link to the repository, if there is one
+    repository = tomllib.load(file)["project"].get("urls", {}).get("Repository")
+if repository:
+    html_theme_options["icon_links"] = [
+        {"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}
+    ]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -80,6 +92,7 @@ if any(Path(__file__).parent.glob("gallery/plot_*.py")):
         "gallery_dirs": "auto_gallery",
         "filename_pattern": r"plot_",
         "within_subsection_order": "FileNameSortKey",
+        "thumbnail_size": (640, 300),
         "download_all_examples": False,
         "show_memory": False,
         "show_signature": False,

@@ -291,14 +291,6 @@ class Task:
 
 
 TASKS = {
-    "digits": Task(
-        "CCA with a ridge, 1797 digits, 32 + 32 columns", digits, correlations,
-        linspec=cca_linspec, cca_zoo=cca_zoo, scipy=cca_scipy,
-    ),
-    "dense": Task(
-        "CCA, dense, 50,000 x (400 + 400)", dense, correlations,
-        linspec=cca_linspec, sklearn=cca_sklearn, cca_zoo=cca_zoo, scipy=cca_scipy,
-    ),
     "words": Task(
         "CCA with a ridge, sparse, 50,000 x (10,000 + 5,000)", words, correlations,
         linspec=cca_linspec, sklearn=cca_sklearn, cca_zoo=cca_zoo, scipy=cca_scipy_sparse,
@@ -307,13 +299,21 @@ TASKS = {
         "CCA, a file of 2 GB, 1 GiB of memory", mapped, correlations,
         linspec=cca_linspec, sklearn=cca_sklearn, cca_zoo=cca_zoo, scipy=cca_scipy_mapped,
     ),
+    "regression": Task(
+        "ridge with intercept, sparse, 10 targets", regression, objective,
+        linspec=ridge_linspec, sklearn=ridge_sklearn, scipy=ridge_scipy,
+    ),
+    "dense": Task(
+        "CCA, dense, 50,000 x (400 + 400)", dense, correlations,
+        linspec=cca_linspec, sklearn=cca_sklearn, cca_zoo=cca_zoo, scipy=cca_scipy,
+    ),
     "components": Task(
         "PCA, sparse, 50,000 x 10,000", words, variance,
         linspec=pca_linspec, sklearn=pca_sklearn, scipy=pca_scipy,
     ),
-    "regression": Task(
-        "ridge with intercept, sparse, 10 targets", regression, objective,
-        linspec=ridge_linspec, sklearn=ridge_sklearn, scipy=ridge_scipy,
+    "digits": Task(
+        "CCA with a ridge, 1797 digits, 32 + 32 columns", digits, correlations,
+        linspec=cca_linspec, cca_zoo=cca_zoo, scipy=cca_scipy,
     ),
 }  # fmt: skip
 

@@ -54,8 +54,13 @@ NEEDS = {
 
 
 INDEX = """\
-A page for each problem compares its solvers on one data set. A page for each solver has an example with its output, the
-options, the method and its source. :doc:`data` shows which solver takes which data.
+A page for each problem lists its solvers, and :doc:`one page <numbers>` compares them all. A page for each solver has
+an example with its output, the options, the method and its source. :doc:`data` shows which solver takes which data.
+"""
+
+NUMBERS_PAGE = """\
+Every solver solved one problem of its kind with its default options. Passes do not depend on the machine.
+``python docs/site/solver_numbers.py`` measures them anew.
 """
 
 DATA_PAGE = """\
@@ -271,7 +276,7 @@ def write_pages(app: Sphinx, config: Any) -> None:
     pages = Pages(Path(app.srcdir) / "solvers")
     numbers = json.loads(NUMBERS.read_text("utf-8")) if NUMBERS.exists() else {}
     listed = registry.problems()
-    taken = {}
+    taken, compared = {}, []
     for problem in listed:
         spec = registry.get_spec("problem", problem)
         for solver in registry.solvers(problem):
@@ -281,6 +286,9 @@ def write_pages(app: Sphinx, config: Any) -> None:
                 _solver_page(problem, solver, taken[problem, solver]),
             )
         pages.write(f"{problem}/index.rst", _problem_page(spec, numbers.get(problem)))
+        if problem in numbers:
+            compared += [title(problem, "-"), _compared(numbers[problem], registry.solvers(problem), problem)]
+    pages.write("numbers.rst", "\n".join([title("Solvers on one data set"), NUMBERS_PAGE, *compared]))
     pages.write("index.rst", _index(listed))
     pages.write("data.rst", _data_page(taken))
     pages.finish()
@@ -330,7 +338,7 @@ def _problem_page(spec: ProblemSpec, numbers: dict[str, Any] | None) -> str:
         )
     lines.append(table(("solver", "what it does", "traits"), rows, "20 55 25"))
     if numbers:
-        lines += [title("Compared on one data set", "-"), _compared(numbers, names, spec.name)]
+        lines += [":doc:`/solvers/numbers` compares them on one data set.\n"]
     lines += [
         title("An example", "-"),
         code(example_of(spec.name).statement + '\nsolution = ls.solve(problem)   # "auto"'),
@@ -365,12 +373,11 @@ def _compared(numbers: dict[str, Any], names: Iterable[str], problem: str) -> st
             continue
         residual = "not known" if row["residual"] is None else f"{row['residual']:.1e}"
         cells = (f"{row['passes']:g}", f"{row['seconds']:.3g}", residual, row["status"])
-        rows.append((f":doc:`{name} <{Path(solver_page(problem, name)).name}>`", *cells))
+        rows.append((f":doc:`{name} <{problem}/{Path(solver_page(problem, name)).name}>`", *cells))
     head = ("solver", "passes", "CPU seconds", "residual", "status")
     said = (
-        f"{escaped(numbers['data'])} Each solver has its default options. Seconds are those of "
-        f"{escaped(numbers['machine'])}, one BLAS thread, {numbers['date']}; passes do not depend on the machine. "
-        "``python docs/site/solver_numbers.py`` measures them."
+        f"{escaped(numbers['data'])} Seconds are those of {escaped(numbers['machine'])}, "
+        f"one BLAS thread, {numbers['date']}."
     )
     return said + "\n\n" + table(head, rows)
 

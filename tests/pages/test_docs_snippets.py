@@ -3,7 +3,9 @@
 A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. A page with a line
 ``<!-- needs PACKAGE: for what -->`` runs where this optional package is installed; such a line right before a block is
 about this block alone. The blocks of a page share their names, unless a line says ``<!-- each block is a script of its
-own -->``. An experiment runs with ``--quick``, whatever its page shows.
+own -->``. A block ``text`` right after a Python block is what it prints; ``...`` stands for a part of a line, numbers
+agree to three digits, and `tests/pages/write_outputs.py` writes them anew. An experiment runs with ``--quick``,
+whatever its page shows.
 """
 
 from __future__ import annotations
@@ -50,6 +52,13 @@ BLOCK = re.compile(
 )
 NEEDS = re.compile(r"^<!-- needs (\w+): .+ -->$(?!\n```)", re.MULTILINE)
 APART = "\n<!-- each block is a script of its own -->\n"
+OUTPUT = re.compile(r"\n?```text\n(.*?)```$", re.MULTILINE | re.DOTALL)
+"""What a block prints, from the line after its closing fence on."""
+
+NUMBER = re.compile(r"(?<![\w.])-?\d*\.?\d+(?:e[+-]?\d+)?(?![\w])")
+END = "\x1e"
+"""Printed after each block."""
+
 FORGET = "[globals().pop(name) for name in list(globals()) if not name.startswith('__')]"
 
 
@@ -59,6 +68,7 @@ class Block:
     text: str
     line: int  # of its first line within the page
     needs: str | None = None  # an optional package
+    prints: str | None = None  # what the page says that it prints
 
     @property
     def lacks(self) -> bool:
@@ -67,11 +77,13 @@ class Block:
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
-    return [
-        Block(match[3], match[4], text.count("\n", 0, match.start(4)) + 1, match[2])
-        for match in BLOCK.finditer(text)
-        if match[1] is None
-    ]
+    found = []
+    for match in BLOCK.finditer(text):
+        if match[1] is None:
+            line = text.count("\n", 0, match.start(4)) + 1
+            output = OUTPUT.match(text, match.end() + 1)
+            found.append(Block(match[3], match[4], line, match[2], output and output[1]))
+    return found
 
 
 def commands() -> list[Any]:
@@ -102,6 +114,12 @@ def commands() -> list[Any]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the pages speak of."""
     path = tmp_path_factory.mktemp("pages")
+    write_data(path)
+    return path
+
+
+def write_data(path: Path) -> None:
+    """Write the files that the pages speak of."""
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((150, 3))
     for name, columns in (("X", 8), ("Y", 6), ("A", 8), ("B", 2)):
@@ -114,7 +132,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "flowers.csv").write_text("\n".join(["petal,sepal,stem,species", *lines]) + "\n")
     if all(map(importlib.util.find_spec, ("zarr", "h5py", "pyarrow"))):
         _write_files(path, np.load(path / "X.npy"))
-    return path
 
 
 def _write_files(path: Path, X: Any) -> None:
@@ -137,28 +154,65 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow(keep=12)
 def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None:
     """As a script of their own, at the lines where they stand, so that a traceback points into the page."""
-    text = page.read_text("utf-8")
-    for package in NEEDS.findall(text):
+    for package in NEEDS.findall(page.read_text("utf-8")):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"no {package}")
-    lines = [""] * (text.count("\n") + 1)
-    python = [block for block in blocks(page) if block.language == "python"]
-    for block in python:
-        if not block.lacks:
-            own = [*block.text.splitlines(), FORGET if APART in text else ""]  # in place of the closing fence
-            lines[block.line - 1 : block.line - 1 + len(own)] = own
-    script = folder / f"{page.stem}.py"
-    script.write_text("\n".join(lines), "utf-8")
-    done = run([str(script)], folder)
+    done, python = run_page(page, folder)
     assert done.returncode == 0, done.stderr
+    outputs = done.stdout.split(END + "\n")
+    for block, printed in zip([block for block in python if not block.lacks], outputs, strict=False):
+        if block.prints is not None:
+            assert same_output(block.prints, printed), f"line {block.line} prints:\n{printed}"
     if lacking := [block for block in python if block.lacks]:
         pytest.skip(
             "; ".join(f"without the block at line {block.line}: no {block.needs}" for block in lacking)
         )
 
 
+def run_page(page: Path, folder: Path) -> tuple[subprocess.CompletedProcess[str], list[Block]]:
+    """Run the Python blocks of a page as one script; each is followed by END."""
+    text = page.read_text("utf-8")
+    lines = [""] * (text.count("\n") + 1)
+    python = [block for block in blocks(page) if block.language == "python"]
+    for block in python:
+        if not block.lacks:
+            end = f"print({END!r}); {FORGET if APART in text else ''}"  # in place of the closing fence
+            own = [*block.text.splitlines(), end]
+            lines[block.line - 1 : block.line - 1 + len(own)] = own
+    script = folder / f"{page.stem}.py"
+    script.write_text("\n".join(lines), "utf-8")
+    return run([str(script)], folder), python
+
+
+def same_output(shown: str, printed: str) -> bool:
+    """Whether a program printed what a page shows: the same words, and numbers to three digits or to rounding."""
+    there, here = shown.strip().splitlines(), printed.strip().splitlines()
+    return len(there) == len(here) and all(map(_same_line, there, here))
+
+
+def _same_line(shown: str, printed: str) -> bool:
+    shown, printed = " ".join(shown.split()), " ".join(printed.split())
+    pattern = ".*".join(map(re.escape, NUMBER.sub("0", shown).split("...")))
+    if re.fullmatch(pattern, NUMBER.sub("0", printed)) is None:
+        return False
+    if "..." in shown:
+        return True
+    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
+    return all(np.isclose(float(a), float(b), rtol=2e-3, atol=1e-9) for a, b in pairs)
+
+
+def test_outputs_are_compared_by_words_and_numbers() -> None:
+    shown = "<CCASolution by gram: sum 2.885, residual 4.5e-30, 1 pass>"
+    assert same_output(shown, shown.replace("4.5e-30", "1.2e-29").replace("2.885", "2.8852") + "\n")
+    assert not same_output(shown, shown.replace("2.885", "2.985"))
+    assert not same_output(shown, shown.replace("gram", "direct"))
+    assert same_output("1.5\n... ms\n", "1.5\ntook 12 ms\n")
+    assert not same_output("1.5\n... ms\n", "1.5\ntook 12 s\n")
+    assert not same_output("1.5\n...\n", "1.5\ntook 12 s\nand more\n")
+
+
 def test_jobs_are_short_and_end_with_a_fact() -> None:
-    jobs = blocks(ROOT / "docs" / "start" / "jobs.md")
+    jobs = [block for block in blocks(ROOT / "docs" / "start" / "jobs.md") if block.language == "python"]
     assert len(jobs) == 10
     for job in jobs:
         assert len(job.text.splitlines()) <= 15, job.line

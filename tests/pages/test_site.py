@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,3 +84,48 @@ def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
     count, broken = checker.broken(tmp_path)
     assert count == 4
     assert sorted(broken) == ["a.html: b.html#gone (no such place)", "a.html: c.html", "b.html: missing.png"]
+
+
+def test_the_places_that_the_search_knows_exist() -> None:
+    places = re.findall(
+        r'^  "([\w/#-]+)":', (DOCS / "_static" / "search.js").read_text("utf-8"), re.MULTILINE
+    )
+    assert len(places) > 30
+    for place in places:
+        page, _, anchor = place.partition("#")
+        text = (DOCS / f"{page}.md").read_text("utf-8")
+        titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+        anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+        assert not anchor or anchor in anchors, place
+
+
+def test_first_uses_of_terms_lead_to_the_glossary(monkeypatch: pytest.MonkeyPatch) -> None:
+    docutils = pytest.importorskip("docutils.core")
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
+    terms = importlib.import_module("terms")
+    page = docutils.publish_doctree(
+        "A sweep\n=======\n\n``ridge=1`` is a ridge. Two sweeps in one pass; a sweep, a ridge."
+    )
+    assert terms.link_first_uses(page, "guide/data") == {"sweep", "ridge", "pass"}
+    shown = [(link["reftarget"], link.astext()) for link in page.findall(terms.addnodes.pending_xref)]
+    assert shown == [("ridge", "ridge"), ("sweep", "sweeps"), ("pass", "pass")]
+    assert page.astext().endswith("ridge=1 is a ridge. Two sweeps in one pass; a sweep, a ridge.")
+
+
+def test_every_term_that_pages_name_is_defined_in_two_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOCS / "site"))
+    terms = importlib.import_module("terms")
+    text = (DOCS / "reference" / "glossary.md").read_text("utf-8")
+    defined = dict(re.findall(r"^(\w[\w ]*)\n  (.+?)\n(?=\n|```)", text, re.MULTILINE | re.DOTALL))
+    assert set(defined) == set(terms.FORMS)
+    assert list(defined) == sorted(defined, key=str.lower)
+    for term, definition in defined.items():
+        assert len(re.findall(r"[.](?=\s|$)", definition)) == 2, term
+    named = {
+        name
+        for page in DOCS.rglob("*.md")
+        for name in re.findall(r"\{term\}`([^`<]+)`", page.read_text("utf-8"))
+    }
+    assert named <= set(defined)

@@ -1,6 +1,6 @@
 """
-Papers: lazy SPCA finds the subspace of SPCA, up to what squaring loses
-=======================================================================
+Lazy SPCA finds the subspace of SPCA, up to what squaring loses
+===============================================================
 
 Wojnowicz (2017) proves that lazy SPCA, which makes nothing orthonormal that is as long as the data, spans the same
 directions as SPCA with the same random matrix (Proposition 2). In floating point it squares the data: of singular
@@ -18,7 +18,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-path = Path("../evidence/recorded") / "lazy_subspace.json"  # run this in docs/gallery
+path = Path("../../evidence/recorded") / "lazy_subspace.json"  # run this in docs/gallery/papers
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

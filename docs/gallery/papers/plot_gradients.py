@@ -1,6 +1,6 @@
 """
-Papers: the obvious gradient leaves the canonical pairs, and AppGrad stays
-==========================================================================
+The obvious gradient leaves the canonical pairs, and AppGrad stays
+==================================================================
 
 Ma, Lu & Foster (2015) show that exact canonical pairs are no fixed point of the obvious gradient method, which takes a
 step from normalised weights and normalises the result (Proposition 2.1). AppGrad takes its steps with weights of their
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path("../evidence/recorded") / "cca_gradients.json"  # run this in docs/gallery
+path = Path("../../evidence/recorded") / "cca_gradients.json"  # run this in docs/gallery/papers
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

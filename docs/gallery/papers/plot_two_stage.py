@@ -1,6 +1,6 @@
 """
-Papers: least squares finds the same supervised subspace as an eigenproblem, and a classifier sees no difference
-=================================================================================================================
+Least squares finds the same supervised subspace as an eigenproblem, and a classifier sees no difference
+========================================================================================================
 
 Sun, Ceran & Ye (2010) show that linear discriminant analysis, orthonormalised partial least squares, canonical
 correlations with labels and hypergraph spectral learning need no generalised eigenproblem as large as the data have
@@ -19,7 +19,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-recorded = Path("../evidence/recorded")  # run this in docs/gallery
+recorded = Path("../../evidence/recorded")  # run this in docs/gallery/papers
 equal, use = (
     json.loads((recorded / f"{name}.json").read_text()) for name in ("two_stage_equivalence", "two_stage_use")
 )

@@ -1,6 +1,6 @@
 """
-Papers: in equal time, a block eigensolver finds more canonical correlation than four strategies of a thesis
-=============================================================================================================
+In equal time, a block eigensolver finds more canonical correlation than four strategies of a thesis
+====================================================================================================
 
 Lu's thesis (2015, section 3.5) compares ways to twenty canonical pairs of large sparse views: an exact search among
 principal components (RPCCA), gradient descent for the projections of an orthogonal iteration (G-CCA), the same after
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path("../evidence/recorded") / "cca_at_equal_time.json"  # run this in docs/gallery
+path = Path("../../evidence/recorded") / "cca_at_equal_time.json"  # run this in docs/gallery/papers
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

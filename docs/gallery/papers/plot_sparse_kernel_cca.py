@@ -1,6 +1,6 @@
 """
-Papers: sparse kernel CCA finds related columns among noise, if its starts are screened
-=======================================================================================
+Sparse kernel CCA finds related columns among noise, if its starts are screened
+===============================================================================
 
 Uurtio, Bhadra & Rousu (2019) claim for gradKCCA that it finds the columns of two views that belong together among 60
 to 98 % noise variables, for monotone relations and others. Two columns of each view matter here; the others are noise.
@@ -17,7 +17,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-path = Path("../evidence/recorded") / "sparse_kernel_cca.json"  # run this in docs/gallery
+path = Path("../../evidence/recorded") / "sparse_kernel_cca.json"  # run this in docs/gallery/papers
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

@@ -1,6 +1,6 @@
 """
-Papers: alternating least squares converges as fast as its theorem says, lazy SPCA saves half the time
-======================================================================================================
+Alternating least squares converges as fast as its theorem says, lazy SPCA saves half the time
+==============================================================================================
 
 This page draws numbers that two experiments have recorded, with their command, date and versions.
 ``docs/evidence/experiments.md`` states each claim and whether it held.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-recorded = Path("../evidence/recorded")  # run this in docs/gallery
+recorded = Path("../../evidence/recorded")  # run this in docs/gallery/papers
 rates, stream = (
     json.loads((recorded / f"{name}.json").read_text()) for name in ("cca_convergence", "lazy_stream")
 )

@@ -1,6 +1,6 @@
 """
-Papers: preconditioned conjugate gradients reach ridge regression's risk on all three spectra
-=============================================================================================
+Preconditioned conjugate gradients reach ridge regression's risk on all three spectra
+=====================================================================================
 
 Lu's thesis (2015, section 2.4.1) compares methods for ridge regression on three spectra: singular values that
 fall steeply, that hardly fall, or that hardly fall after fifteen large ones (Figures 2.1 to 2.3). The numbers
@@ -19,7 +19,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-path = Path("../evidence/recorded") / "ridge_risk.json"  # run this in docs/gallery
+path = Path("../../evidence/recorded") / "ridge_risk.json"  # run this in docs/gallery/papers
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], sep="\n  ")
 

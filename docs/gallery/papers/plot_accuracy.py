@@ -1,6 +1,6 @@
 """
-Papers: SPCA and lazy SPCA are equally good for a classifier, and better than random projections
-================================================================================================
+SPCA and lazy SPCA are equally good for a classifier, and better than random projections
+========================================================================================
 
 Wojnowicz (2017) classifies rows that are reduced to k numbers by a random projection (RP), by stochastic
 principal components (SPCA), or by lazy SPCA. His claims: SPCA and lazy SPCA are equally accurate, and both more
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path("../evidence/recorded") / "lazy_accuracy.json"  # run this in docs/gallery
+path = Path("../../evidence/recorded") / "lazy_accuracy.json"  # run this in docs/gallery/papers
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

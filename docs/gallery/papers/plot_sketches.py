@@ -1,6 +1,6 @@
 """
-Papers: Hadamard sketches keep lengths as the theorem says, and lose coordinates if they are narrow
-===================================================================================================
+Hadamard sketches keep lengths as the theorem says, and lose coordinates if they are narrow
+===========================================================================================
 
 The numbers were recorded by ``docs/evidence/sketch_quality.py``; ``docs/evidence/experiments.md`` says which claims
 held. The sketch of ten orthonormal columns should have all singular values near 1.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path("../evidence/recorded") / "sketch_quality.json"  # run this in docs/gallery
+path = Path("../../evidence/recorded") / "sketch_quality.json"  # run this in docs/gallery/papers
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 
