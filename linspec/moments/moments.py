@@ -349,6 +349,8 @@ class Moments:
             placed = self._placed(list(blocks))
             if cross:
                 return self._with_cross(placed[0])
+            if image and onto:  # (X V)ᵀ(X V) may come from XᵀX V
+                onto = tuple(sorted({*onto, next(i for i, V in enumerate(placed) if V is not None)}))
             if self.form == "implicit" and onto != ():
                 found = self._sweeps.products(placed, onto=onto, image=image, triangle=triangle)
             else:

@@ -369,11 +369,6 @@ class Suite:
             self._trials[key] = Trial.of(self.subject, backend, case, brief=brief)
         return self._trials[key]
 
-    @property
-    def solves(self) -> int:
-        """The number of solutions found in the trials made so far; a trial is one case on one backend."""
-        return sum(trial.solution is not None for trial in self._trials.values())
-
     @cached_property
     def _provider(self) -> str:
         return registry.provider_of(self.spec)

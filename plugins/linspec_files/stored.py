@@ -318,7 +318,7 @@ def checked_starts(
     for key, part in parts.items():  # zeros are plausible at the start of indptr only
         if key == "indptr" and not math.prod(parts["data"].shape):
             continue  # all of it is 0, correctly
-        part.check_absent("refuse" if missing == "warn" and key != "indptr" else missing)
+        part.check_absent("refuse" if missing in ("warn", "nan") and key != "indptr" else missing)
     starts = parts["indptr"].read_whole()
     lengths = (parts["data"].shape, parts["indices"].shape)
     if (

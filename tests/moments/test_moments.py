@@ -1179,3 +1179,12 @@ def test_views_are_named_by_their_numbers():
         Moments(X, Y, Z).products(None, None, np.ones((2, 2)))
     with pytest.raises(InvalidProblem, match="moments are those of matrices; got none"):
         Moments(None)
+
+
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+def test_an_image_needs_no_product_of_its_own_view(form: str) -> None:
+    X, Y = np.random.default_rng(0).standard_normal((2, 30, 4))
+    V = np.eye(4)[:, :2]
+    found = Moments(X, Y, form=form).products(V, None, onto=(1,), image=True)
+    np.testing.assert_allclose(found.image, (X @ V).T @ (X @ V), atol=1e-12)
+    np.testing.assert_allclose(found[2], Y.T @ X @ V, atol=1e-12)

@@ -580,6 +580,22 @@ def test_chunks_that_are_not_there_are_told(tmp_path: Path) -> None:
     np.testing.assert_array_equal(filled, np.where(kept, dense(), 0.0))
 
 
+@pytest.mark.parametrize("missing", ["warn", "nan"])
+def test_lost_entries_of_a_sparse_matrix_are_refused(tmp_path: Path, missing: str) -> None:
+    """Zeros among places or values are another matrix; "nan" is about the values of tables."""
+    h5py = pytest.importorskip("h5py", reason="no h5py")
+    A = sparse()
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": A.shape})
+        group["indptr"], group["indices"] = A.indptr, A.indices
+        group.create_dataset("data", A.data.shape, "f8", chunks=(16,))[16:] = A.data[
+            16:
+        ]  # the first was never written
+    with pytest.raises(InvalidProblem, match="lacks 1 of its"):
+        ls.open_rows(tmp_path / "a.h5ad", missing=missing)
+
+
 def test_a_chunk_that_is_lost_between_passes_is_no_zeros(tmp_path: Path) -> None:
     operator = ls.open_rows(write_zarr(tmp_path / "a.zarr", dense()))
     operator.matmat(np.eye(P))
