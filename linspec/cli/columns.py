@@ -86,7 +86,7 @@ def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
         places.setdefault(name, []).append(j)
     found = [j for part in _parts(text.removeprefix(REST), where) for j in _span(places, part, where)]
     twice = next((j for j, count in Counter(found).items() if count > 1), None)
-    if twice is not None:
+    if twice is not None and not rest:  # left out twice is left out
         raise Failure(f"{where}: the column {shown(names[twice])} is picked twice. Name it once.")
     if rest:
         left_out = set(found)
@@ -190,8 +190,8 @@ def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str,
     """Return the parsed arguments, in which the names of columns are appended to the files, as ``FILE:COLUMNS``.
 
     ``--columns`` names the columns of the first matrix, and the option "second_columns" those of the second matrix. If
-    the second file is missing, both matrices are read from the first file; by default the first matrix then has all
-    columns of this file that the second matrix does not have.
+    the second file is missing, both matrices are read from the first file; by default, and with ``--columns ~NAMES``,
+    the first matrix then has no column of the second one.
 
     Raises
     ------
@@ -207,7 +207,10 @@ def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str,
             if name != others[0] or not second:
                 raise click.MissingParameter(param_hint=f"'{name.upper()}-FILE'", param_type="argument")
             made[name] = made[first]
-            own = own or (second.removeprefix(REST) if second.startswith(REST) else f"{REST}{second}")
+            if second.startswith(REST):
+                own = own or second.removeprefix(REST)
+            else:  # all other columns are those that the second matrix does not have
+                own = f"{own},{second}" if own and own.startswith(REST) else own or f"{REST}{second}"
     if own:
         made[first] = f"{made[first]}:{own}"
     if second:

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from linspec.arrays import Array
     from linspec.operators import RowFiles
 
-__all__ = ["SHARE", "column_as_text", "column_names_in", "described", "read_matrix", "read_named"]
+__all__ = [
+    "SHARE",
+    "column_as_text",
+    "column_names_in",
+    "described",
+    "divided",
+    "read_matrix",
+    "read_named",
+]
 
 SHARE = 0.25
 """Largest share of the available memory that the rows of a file may take if they are held in memory.
@@ -79,7 +87,7 @@ def column_names_in(text: str) -> tuple[str, ...] | None:
     from linspec.operators import names_of_columns
 
     try:
-        path, rest = _divided(text)
+        path, rest = divided(text)
         names = None if rest else names_of_columns(_files(path))
     except LinspecError as error:
         raise Failure(with_remedy(error)) from error
@@ -105,7 +113,7 @@ def column_as_text(text: str, name: str) -> NamedMatrix:
     from linspec.operators import texts_of_column  # here: help loads no array library
 
     try:
-        path, _ = _divided(text)
+        path, _ = divided(text)
         if column_names_in(path) is None:
             raise Failure(f"{path} has no names of columns, so there is no column {name!r} in it.")
         found = texts_of_column(replace(_located(f"{path}:{in_quotes([name])}", gaps=False), as_text=True))
@@ -132,7 +140,7 @@ def _located(text: str, gaps: bool) -> RowFiles:
     """Return the files of a text, with the columns or the part that it picks."""
     from linspec.operators import names_of_columns  # here: help loads no array library
 
-    path, rest = _divided(text)
+    path, rest = divided(text)
     files = replace(_files(path), missing="nan" if gaps else "warn")
     names = names_of_columns(files) if rest else None
     if names is None:
@@ -140,7 +148,7 @@ def _located(text: str, gaps: bool) -> RowFiles:
     return replace(files, columns=tuple(chosen_columns(list(map(str, names)), rest, path)))
 
 
-def _divided(text: str) -> tuple[str, str]:
+def divided(text: str) -> tuple[str, str]:
     """Split a text into the file, or the pattern of files, and the text behind it."""
     if is_there(text):
         return text, ""

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from linspec.cli.columns import NamedMatrix, without_columns
-from linspec.cli.data import SHARE, read_named
+from linspec.cli.data import SHARE, divided, read_named
 from linspec.cli.failures import Failure
 from linspec.cli.kinds import ROW_FILES
+from linspec.errors import shown
 from linspec.process import machine
 from linspec.process.plurals import count_of
 
@@ -114,11 +116,28 @@ def read_inputs(
         number of dropped rows; "" if `drop` is False.
     """
     if not drop:
-        return {name: read_named(text, texts=name in labels) for name, text in files.items()}, {}, ""
+        read = {name: read_named(text, texts=name in labels) for name, text in files.items()}
+        _check_apart(files, read)
+        return read, {}, ""
     beside = {ROW_FILES[name]: values[name] for name in ROW_FILES if values.get(name) is not None}
     found, told = read_complete({**files, **beside}, labels)
     rows = {name: found.pop(words) for name, words in ROW_FILES.items() if words in beside}
+    _check_apart(files, found)
     return found, rows, told
+
+
+def _check_apart(files: Mapping[str, str], read: Mapping[str, NamedMatrix]) -> None:
+    """Refuse a column of one file that is picked for two matrices: it would explain itself."""
+    for (a, text), (b, other) in combinations(files.items(), 2):
+        (path, columns), (other_path, other_columns) = divided(text), divided(other)
+        names, others = read[a].names, read[b].names
+        if path != other_path or not (columns or other_columns) or names is None or others is None:
+            continue
+        if shared := [name for name in names if name in set(others)]:
+            raise Failure(
+                f"{a} and {b} both have the column {shown(shared[0])} of {path}, which would explain itself. Leave it "
+                f"out of one of them: {without_columns(shared[0])}."
+            )
 
 
 def _remedy(read: Mapping[str, NamedMatrix]) -> str:

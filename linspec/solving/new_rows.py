@@ -16,14 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal, to_host
-from linspec.errors import InvalidProblem
+from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, reciprocal, to_host
+from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.adjustment import Adjustment
 from linspec.operators.row_model import PLAIN, weights_and_confounds
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks import BlockOperator, row_images
+from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.images import Images
 
 __all__ = ["NOTHING", "NewRows"]
@@ -120,6 +121,8 @@ class NewRows:
         ------
         InvalidProblem
             When the columns, or the confounds, do not fit those of the training data.
+        NonFiniteData
+            When an entry of the rows is NaN or infinite; rows in blocks are not searched.
         """
         A = _checked(data, V, name, OF_TRAINING, self.names)
         Z = self.confounds_less_mean(confounds, {name: A})
@@ -129,6 +132,8 @@ class NewRows:
             S = S if slopes is None or S is None else S - to_host(slopes)
             return _given_back(A, V, self.mean, offset, Z, S)
         found = _products(A, V, self._adjustment(A.home.blocks, Z))
+        if not all_finite(found):
+            raise NonFiniteData(explain_non_finite({name: A}))
         if offset is not None:
             found = found + A.home.place(offset, A.dtype)[None, :]
         return found if Z is None or slopes is None else found + _of_confounds(Z, slopes, found)

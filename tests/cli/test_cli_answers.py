@@ -229,3 +229,26 @@ def test_compare_stops_a_slow_solver_but_not_one_that_is_named(
     out = run(*command, "--solvers", "gram,als", "--max-passes", 5).out
     assert "stopped" not in out
     assert "left out" not in out
+
+
+# ---- columns of one file ------------------------------------------------------------------------
+
+
+def test_the_target_is_no_predictor_of_itself(folder: Path) -> None:
+    """`--columns ~id` leaves ids out; the target of the same file was left in, with coefficient 1."""
+    file = write("one.csv", {"id": np.arange(N), "a": X[:, 0], "b": X[:, 1], "y": Y[:, 0]})
+    run("solve", "least-squares", file, "--columns", "~id", "--target-column", "y", "--out", "a.npz")
+    found = ls.load_solution("a.npz")
+    assert found.column_names["A"] == ("a", "b")
+    design = np.column_stack([np.ones(N), X[:, :2]])
+    np.testing.assert_allclose(found.x.ravel(), np.linalg.lstsq(design, Y[:, 0])[0][1:], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--columns", "a,y", "--target-column", "y"), ("--columns", "a..y", "--target-column", "b")]
+)
+def test_a_column_of_both_matrices_is_refused(folder: Path, arguments: tuple[str, ...]) -> None:
+    file = write("one.csv", {"a": X[:, 0], "b": X[:, 1], "y": Y[:, 0]})
+    shared = arguments[-1]
+    refused = run("solve", "least-squares", file, *arguments, code=2)
+    assert f"A and B both have the column '{shared}' of one.csv, which would explain itself" in refused.err

@@ -11,7 +11,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.arrays import to_host
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.testing.backends import backends
 
 RNG = np.random.default_rng(0)
@@ -268,3 +268,23 @@ def test_tables_of_loadings_have_names(tmp_path: Path) -> None:
     np.testing.assert_array_equal(table.to_numpy(), solution.loadings())
     solution.save(tmp_path / "answer.npz")
     assert ls.load_solution(tmp_path / "answer.npz").loadings_table().equals(table)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "slices"])
+def test_new_rows_that_are_not_finite_are_refused(kind: str) -> None:
+    """A discriminant gave such a row a class."""
+    rows = DATA[:5].copy()
+    rows[3, 1] = np.nan
+    given = {
+        "dense": rows,
+        "sparse": scipy.sparse.csr_array(rows),
+        "slices": lambda: iter([rows[:2], rows[2:]]),
+    }[kind]
+    answers = [
+        (ls.solve(ls.SVD(DATA, k=1)), "transform"),
+        (ls.solve(ls.Discriminant(DATA, ls.targets.lda(np.arange(30) % 2))), "predict"),
+        (ls.solve(ls.LeastSquares(DATA, DATA[:, 0], center=True)), "predict"),
+    ]
+    for answer, method in answers:
+        with pytest.raises(NonFiniteData, match="must be finite"):
+            getattr(answer, method)(given)
