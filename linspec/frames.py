@@ -209,7 +209,7 @@ def index_of(native: Any) -> Any:
 
 
 def row_names_of(native: Any) -> Any:
-    """The index of a pandas frame or series, unless it only counts the rows, or the row labels of an operator.
+    """The index of a pandas frame or series, unless it counts the rows from 0, or the row labels of an operator.
 
     None for other data.
     """
@@ -218,7 +218,9 @@ def row_names_of(native: Any) -> Any:
         return getattr(native, "row_names", None)
     if library != "pandas" or not hasattr(native, "index"):
         return None
-    return None if type(native.index).__name__ == "RangeIndex" else native.index
+    index = native.index
+    counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+    return None if counts else index
 
 
 def without_column(native: Any, name: str) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -361,8 +362,10 @@ class Solution:
 
     def _check_ridge(self) -> None:
         """Refuse a ridge from a file that is neither None, nor a number of at least 0, nor a tuple of such numbers."""
+        if self.ridge is None:
+            return
         for each in self.ridge if isinstance(self.ridge, tuple) else (self.ridge,):
-            if each is not None and not (is_number(each) and 0 <= each < np.inf):
+            if not (is_number(each) and 0 <= each < np.inf):
                 raise InvalidFile(f"ridge must be a number of at least 0 or several; got {shown(self.ridge)}")
 
     # ---- answers as tables --------------------------------------------------------------------
@@ -444,8 +447,11 @@ class Solution:
         if not matrix and len(known) == 1:
             return known[0]
         if matrix not in known:
-            listed = ", ".join(map(repr, known)) or "no matrix: its tables are not known"
-            raise InvalidOption(f"matrix must be one of {listed}; got {shown(matrix)}.")
+            if not known:
+                raise InvalidOption(
+                    f"{type(self).__name__} has no weights of columns, and so no table of them."
+                )
+            raise InvalidOption(f"matrix must be one of {', '.join(map(repr, known))}; got {shown(matrix)}.")
         return matrix
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
@@ -544,8 +550,12 @@ class Solution:
             return self.message, ""
         limit = f", tolerance {self.tol:.2g}"
         figures = f" (residual {self.residual:.2g}{limit}"
-        advice, found, rest = self.message.rpartition(figures)
-        return (advice, limit + rest.removesuffix(")")) if found else (self.message, limit)
+        before, found, rest = self.message.rpartition(figures)
+        if not found:
+            return self.message, limit
+        note = re.match(r"((?: \([^()]*\))?)\)", rest)  # the figures may end with a note in brackets
+        more, after = (note[1], rest[note.end() :]) if note else ("", rest)
+        return before + after, limit + more
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -184,3 +185,12 @@ def test_a_summary_shows_the_residual_once_and_what_it_is():
     assert "that products in float32 allow)" in single.message
     assert facts(single)["residual"].endswith("(the least that products in float32 allow)")
     assert facts(single)["message"] == single.status.value
+
+
+def test_text_behind_the_figures_stays_in_the_message() -> None:
+    A = np.random.default_rng(0).standard_normal((40, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        shown = str(ls.solve(ls.SVD(A, k=2), "gram", tol=1e-17).summary()).splitlines()
+    (residual,) = (line for line in shown if line.startswith("residual"))
+    assert residual.endswith("tolerance 1e-17")

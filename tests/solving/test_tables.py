@@ -288,3 +288,14 @@ def test_new_rows_that_are_not_finite_are_refused(kind: str) -> None:
     for answer, method in answers:
         with pytest.raises(NonFiniteData, match="must be finite"):
             getattr(answer, method)(given)
+
+
+def test_rows_of_a_slice_of_a_frame_keep_their_labels() -> None:
+    """`frame.iloc[::2]` has an index that counts, but not from 0: assigned to the frame, numbers went to other rows."""
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    frame = pd.DataFrame(DATA, columns=COLUMNS)
+    solution = ls.solve(ls.LeastSquares(frame[["a", "b"]], frame["c"], center=True))
+    for part in (frame.iloc[::2], frame.iloc[10:], frame.iloc[::-1]):
+        table = solution.predictions_table(part[["a", "b"]])
+        assert list(table.index) == list(part.index)
+    assert list(solution.predictions_table(frame[["a", "b"]]).index) == list(range(30))
