@@ -60,6 +60,11 @@ class HeldRows(RowSource):
     def stored(self) -> int:
         return int(self.matrix.nnz) if self.sparse else self.shape[0] * self.shape[1]
 
+    @property
+    def slab_bytes(self) -> int:
+        """No bytes, since slabs are parts of the matrix."""
+        return 0
+
     def read(self, rows: slice) -> Any:
         """Return the rows of a slab."""
         return self.matrix[rows]

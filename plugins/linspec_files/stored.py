@@ -224,6 +224,12 @@ class SparseRows(RowSource):
     def stored(self) -> int:
         return int(self._starts[-1])
 
+    @property
+    def slab_bytes(self) -> int:
+        """Size of the entries and indices of the largest slab."""
+        entry: int = self.stored_dtype.itemsize + self._indices.dtype.itemsize
+        return int(np.diff(self._starts[self.edges]).max(initial=0)) * entry
+
     def read(self, rows: slice) -> Any:
         """Decode the rows of a slab to a `scipy.sparse.csr_array`."""
         start, stop = int(self._starts[rows.start]), int(self._starts[rows.stop])

@@ -852,7 +852,9 @@ def test_a_child_reads_a_row_group_in_parts_from_a_place_of_its_own(
     assert len(operator.source.edges) > 4, "the one row group is read in parts"
     seen = []
     opened = linspec_files.parquet_files._file
-    monkeypatch.setattr(linspec_files.parquet_files, "_file", lambda path: seen.append(path) or opened(path))
+    monkeypatch.setattr(
+        linspec_files.parquet_files, "_file", lambda *args: seen.append(args) or opened(*args)
+    )
     monkeypatch.setattr(slabs, "READING_AHEAD", False)
     first, second, third = (slice(int(a), int(b)) for a, b in pairwise(operator.source.edges[:4]))
     for rows in (first, second):
