@@ -133,7 +133,8 @@ def open_rows(
     missing : {"warn", "fill", "refuse", "nan"}, default "warn"
         How to treat missing chunks of zarr or HDF5. Their formats read such chunks as a fill value, so a chunk that was
         lost looks like one that was never written. Missing values of text and Parquet (an empty field, ``NA``, a null)
-        raise an error with their row and column; with ``"nan"`` they become NaN.
+        raise an error with their row and column; with ``"nan"`` they become NaN, and chunks are treated as with
+        ``"warn"``.
 
     Returns
     -------

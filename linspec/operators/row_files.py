@@ -47,8 +47,8 @@ class RowFiles:
     part : str
         The name of the array within a file that holds several, such as ``"layers/counts"``; "" for the default array.
     missing : {"warn", "fill", "refuse", "nan"}
-        How to treat missing chunks, which their formats read as a fill value. ``"nan"``: missing values of tables
-        become NaN; otherwise they are an error.
+        How to treat missing chunks, which their formats read as a fill value. ``"nan"``: as ``"warn"``, and missing
+        values of tables become NaN; otherwise they are an error.
 
     Examples
     --------

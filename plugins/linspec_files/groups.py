@@ -54,7 +54,7 @@ def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "wa
         The name of the file in messages.
     part : str
         The matrix in a group.
-    missing : {"warn", "fill", "refuse"}
+    missing : {"warn", "fill", "refuse", "nan"}
 
     Raises
     ------

@@ -107,7 +107,7 @@ def rows_of_columns(
     parts : mapping of str to Stored
         data, indices and indptr.
     shape : tuple of int
-    missing : {"warn", "fill", "refuse"}
+    missing : {"warn", "fill", "refuse", "nan"}
 
     Raises
     ------

@@ -140,7 +140,8 @@ class DenseRows(RowSource):
     Parameters
     ----------
     stored : Stored
-    missing : {"warn", "fill", "refuse"}
+    missing : {"warn", "fill", "refuse", "nan"}
+        As for `linspec.open_rows`. "nan" concerns values of tables, so it treats chunks as "warn" does.
 
     Raises
     ------
@@ -199,7 +200,8 @@ class SparseRows(RowSource):
     parts : mapping of str to Stored
         data, indices and indptr.
     shape : tuple of int
-    missing : {"warn", "fill", "refuse"}
+    missing : {"warn", "fill", "refuse", "nan"}
+        As for `linspec.open_rows`. "nan" concerns values of tables, so it treats chunks as "warn" does.
 
     Raises
     ------
@@ -291,7 +293,8 @@ def checked_starts(
     shape : tuple of int
     lines : int
         The number of compressed rows, or of compressed columns.
-    missing : {"warn", "fill", "refuse"}
+    missing : {"warn", "fill", "refuse", "nan"}
+        With "warn" and "nan", missing chunks of data and indices are refused: zeros there make another matrix.
 
     Raises
     ------
@@ -300,7 +303,7 @@ def checked_starts(
     for key, part in parts.items():  # zeros are plausible at the start of indptr only
         if key == "indptr" and not math.prod(parts["data"].shape):
             continue  # all of it is 0, correctly
-        part.check_absent("refuse" if missing == "warn" and key != "indptr" else missing)
+        part.check_absent("refuse" if missing in ("warn", "nan") and key != "indptr" else missing)
     starts = parts["indptr"].read_whole()
     lengths = (parts["data"].shape, parts["indices"].shape)
     if (

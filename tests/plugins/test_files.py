@@ -580,6 +580,17 @@ def test_chunks_that_are_not_there_are_told(tmp_path: Path) -> None:
     np.testing.assert_array_equal(filled, np.where(kept, dense(), 0.0))
 
 
+@pytest.mark.parametrize("missing", ["warn", "nan", "refuse"])
+@pytest.mark.parametrize("part", ["data", "indices"])
+def test_a_lost_chunk_of_a_sparse_matrix_is_refused(part: str, missing: str, tmp_path: Path) -> None:
+    path, _ = write("zarr-csr", tmp_path)
+    chunks = sorted(one for one in (Path(path) / part).rglob("*") if one.is_file() and one.suffix != ".json")
+    chunks[0].unlink()
+    with pytest.raises(InvalidProblem, match=f"{part} lacks 1 of its"):
+        ls.open_rows(path, missing=missing)
+    assert ls.open_rows(path, missing="fill").shape == (N, P)
+
+
 def test_a_chunk_that_is_lost_between_passes_is_no_zeros(tmp_path: Path) -> None:
     operator = ls.open_rows(write_zarr(tmp_path / "a.zarr", dense()))
     operator.matmat(np.eye(P))
