@@ -51,9 +51,8 @@ NONZEROS = 8
 LONGEST = 200
 """Largest number of iterations after the tolerance is met; the limit holds before and again after the refinement."""
 
-EXPECTED_SWEEPS, THIN = 60, 4
-"""For the estimate of costs: sweeps of a typical solve, and the number of columns below which a product, limited by
-memory bandwidth, is not faster."""
+EXPECTED_SWEEPS = 60
+"""Sweeps of a typical solve, for the estimate of costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
