@@ -158,6 +158,8 @@ class Sizes:
         The number of workers that share the work of a pass.
     round_seconds : float, default 0.0
         The overhead of a pass in seconds, for sending tasks and fetching sums.
+    buffers : int, default 0
+        The bytes that reading the rows of all views takes: the `buffer_bytes` of their operators.
 
     Examples
     --------
@@ -179,6 +181,18 @@ class Sizes:
     one_entry: bool = False
     workers: int = 1
     round_seconds: float = 0.0
+    buffers: int = 0
+
+    def free_memory(self) -> int:
+        """The free memory of the home of blocks, on the host less the buffers; at least a quarter of it.
+
+        Returns
+        -------
+        int
+            Bytes. Rows that are read keep their buffers whatever a solver does, so what they leave is for solvers.
+        """
+        free = self.home.free_memory()
+        return max(free - self.buffers, free // 4) if self.home is HOST else free
 
     def shared(self, seconds: float, passes: float = 1) -> float:
         """The seconds of some passes over rows by all workers.
@@ -282,6 +296,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         one_entry=one_entry,
         workers=1 if leader is None else leader.workers,
         round_seconds=0.0 if leader is None else leader.round_seconds,
+        buffers=sum(view.buffer_bytes for view in views),
     )
 
 
@@ -365,7 +380,7 @@ def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estima
     fastest = least_time(estimates, math.inf)
     if estimates[fastest].bytes < ALWAYS_AVAILABLE:
         return fastest, estimates[fastest]
-    name = least_time(estimates, MOMENTS_SHARE * sizes.home.free_memory()) or "implicit"
+    name = least_time(estimates, MOMENTS_SHARE * sizes.free_memory()) or "implicit"
     return name, estimates[name]
 
 

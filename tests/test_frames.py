@@ -467,7 +467,7 @@ def test_tables_of_pairs_directions_and_coefficients() -> None:
     least = ls.solve(ls.LeastSquares(data[["height", "age"]], data["smokes"]))
     assert least.weights_table().loc["age", "smokes"] == least.x[1]
     path = ls.solve(ls.LeastSquares(data[["height", "age"]], data["smokes"], ridge=[1.0, 2.0]))
-    assert path.weights_table().loc["age", "smokes[1]"] == path.x[1, 1]
+    assert path.weights_table().loc["age", "smokes, ridge 2"] == path.x[1, 1]
 
 
 def test_without_names_columns_are_numbered() -> None:

@@ -78,7 +78,7 @@ class Columns(Aspect):
         """
         if self._moments.held:
             return list(self._moments._held_gram().diagonals())
-        found = [view.squares if view.operator.readable else None for view in self._views]
+        found = [_exact_squares(view) for view in self._views]
         return None if any(d is None for d in found) else found
 
     @at_home
@@ -94,7 +94,7 @@ class Columns(Aspect):
         view = self._views[0]
         if self._moments.held:
             return self._moments._held_gram().diagonals()[0]
-        return view.squares if view.operator.readable else None
+        return _exact_squares(view)
 
     @at_home
     def total_squares(self) -> float | None:
@@ -243,3 +243,8 @@ class Columns(Aspect):
             return 0.0
         lost = view.cancelled(squares)
         return eps * (lost if held is None else held.magnified(lost, by_entries=self._sweeps.by_entries))
+
+
+def _exact_squares(view: View) -> Array | None:
+    """The squared lengths of the columns that a sweep over entries has computed; None before it, and of products."""
+    return view.adjustment.squares if view.operator.readable or view.streamed else None

@@ -349,14 +349,14 @@ class Moments:
             placed = self._placed(list(blocks))
             if cross:
                 return self._with_cross(placed[0])
-            if image and onto:  # (X V)ᵀ(X V) may come from XᵀX V
-                onto = tuple(sorted({*onto, next(i for i, V in enumerate(placed) if V is not None)}))
+            index = next((i for i, V in enumerate(placed) if V is not None), None)
+            if image and index is not None and onto and index not in onto:
+                onto = (*onto, index)  # VᵀXᵀX V is made from this product
             if self.form == "implicit" and onto != ():
                 found = self._sweeps.products(placed, onto=onto, image=image, triangle=triangle)
             else:
                 found = self._held_or_forward(placed, onto, image=image, triangle=triangle)
-            if image and found.image is None:
-                index = next(i for i, V in enumerate(placed) if V is not None)
+            if image and index is not None and found.image is None:
                 product = found[index * len(placed) + index]
                 found.image = symmetric_product(self.home.place(placed[index]), product, self.home)
             return found

@@ -77,6 +77,8 @@ class LinearOperator(ABC):
     rows_together : int
         Number of neighbouring rows that are best read together: 1 in memory; in a file, for example, the rows of a
         chunk that is decoded as a whole.
+    buffer_bytes : int
+        Bytes that reading the rows takes beside the blocks, such as decoded chunks of a file; 0 in memory.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, if the sweep that counted the rows has computed them; None otherwise.
     resident : bool
@@ -115,6 +117,7 @@ class LinearOperator(ABC):
     concurrent: bool = False
     sweeps: float = math.inf
     rows_together: int = 1
+    buffer_bytes: int = 0
     statistics: Any = None
     adjustment: Any = None
     resident: bool = False

@@ -142,7 +142,7 @@ def open_rows(
         is used without a warning. ``"refuse"``: missing chunks are an error.
 
         Missing values of text and Parquet (an empty field, ``NA``, a null) raise an error with their row and column;
-        with ``"nan"`` they become NaN. For chunks, ``"nan"`` means a warning.
+        with ``"nan"`` they become NaN, and chunks are treated as with ``"warn"``.
 
     Returns
     -------

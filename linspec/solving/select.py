@@ -179,10 +179,11 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     estimates, rough = found.estimates, found.rough
     if once:
         estimates = _for_one_pass(estimates, rough, sizes)
-    memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
+    memory, within, beside = float(ALWAYS_AVAILABLE), ", and none needs much memory", ""
     if any(estimate.bytes > memory for estimate in estimates.values()):
-        memory = problem.home.blocks.free_memory() / 2
-        within = f" of those within {cost.human_bytes(memory)}"
+        memory = sizes.free_memory() / 2
+        beside = f", beside {cost.human_bytes(sizes.buffers)} for reading the data" if sizes.buffers else ""
+        within = f" of those within {cost.human_bytes(memory)}{beside}"
     name = cost.least_time(estimates, memory)
     if name:
         return _Choice(problem, name, estimates, rough, within, sizes.sharing)
@@ -192,14 +193,14 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
         raise NoSuitableSolver(f'"auto" finds no solver for {problem.name} that these data allow.{also}')
     raise NoSuitableSolver(
         f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
-        f"({cost.human_bytes(memory)}): {_listed(estimates)}.{also}"
+        f"({cost.human_bytes(memory)}{beside}): {_listed(estimates)}.{also}"
     )
 
 
 def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.Sizes) -> dict[str, Any]:
     """Return the exact solvers if the columns are few and one of them fits into memory, else the approximate ones."""
     exact = {name: e for name, e in estimates.items() if name not in rough}
-    if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.home.free_memory() / 2):
+    if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.free_memory() / 2):
         return exact
     return {name: e for name, e in estimates.items() if name in rough}
 

@@ -471,9 +471,10 @@ def _next(problem: Problem[Any], first: Any) -> list[str]:
     if not all(A.sweeps > 1 for A in problem.matrices.values()):
         return []
     tried = first.solver.rpartition("/")[2]
-    found = candidates(problem, problem.sizes())
+    sizes = problem.sizes()
+    found = candidates(problem, sizes)
     squared = first.status is Status.ILL_CONDITIONED or "iterative" not in record_of(tried, problem).traits
-    memory = problem.home.blocks.free_memory() / 2
+    memory = sizes.free_memory() / 2
     most = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
     affordable = {
         name: estimate.seconds
@@ -591,20 +592,22 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
     """Refuse a solver if the problem does not fit into memory by the solver's own estimate."""
     if spec is None or not instance.has_estimate():
         return
-    estimate = stated_estimate(type(instance), spec, problem.sizes())
+    sizes = problem.sizes()
+    estimate = stated_estimate(type(instance), spec, sizes)
     if (
         estimate is None or estimate.bytes < ALWAYS_AVAILABLE
     ):  # a query to the system takes longer than a small problem
         return
-    available = problem.home.blocks.free_memory()
+    available = sizes.free_memory()
     if estimate.bytes > available:
         others = [
             other for other in registry.solvers(problem) if "iterative" in record_of(other, problem).traits
         ]
+        beside = f" beside {cost.human_bytes(sizes.buffers)} for reading the data" if sizes.buffers else ""
         also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""
         raise NoSuitableSolver(
             f"{name} would need {cost.human_bytes(estimate.bytes)} of memory ({estimate.note}); "
-            f"{cost.human_bytes(available)} are available.{also}"
+            f"{cost.human_bytes(available)} are available{beside}.{also}"
         )
 
 

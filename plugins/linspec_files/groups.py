@@ -55,8 +55,6 @@ def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "wa
     part : str
         The matrix in a group.
     missing : {"warn", "fill", "refuse", "nan"}
-        How to treat missing chunks, which the format reads as a fill value: warn of them, take the fill value without
-        a warning, or raise an error. "nan" is meant for tables; missing chunks then lead to a warning.
 
     Raises
     ------

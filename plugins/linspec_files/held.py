@@ -60,6 +60,11 @@ class HeldRows(RowSource):
     def stored(self) -> int:
         return int(self.matrix.nnz) if self.sparse else self.shape[0] * self.shape[1]
 
+    @property
+    def slab_bytes(self) -> int:
+        """No bytes, since slabs are parts of the matrix."""
+        return 0
+
     def read(self, rows: slice) -> Any:
         """Return the rows of a slab."""
         return self.matrix[rows]
@@ -105,7 +110,7 @@ def rows_of_columns(
     parts : mapping of str to Stored
         data, indices and indptr.
     shape : tuple of int
-    missing : {"warn", "fill", "refuse"}
+    missing : {"warn", "fill", "refuse", "nan"}
         How to treat missing chunks of the three arrays: see `stored.checked_starts`.
 
     Raises

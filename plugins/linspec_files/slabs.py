@@ -40,6 +40,10 @@ PIECES = 256
 MOST_SLABS = 2**22
 """Largest number of slabs of a matrix: 64 TiB, if slabs are full."""
 
+SLABS_IN_MEMORY = 5
+"""Number of slabs whose memory a sweep takes: the one that is multiplied, the next one, and some that the allocator has
+not given back yet. Measured, for slabs of `SLAB_BYTES`."""
+
 READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
 
@@ -61,6 +65,10 @@ class RowSource(ABC):
         Whether `read` gives sparse matrices.
     stored : int
         The number of entries that the file holds: n·p for dense rows.
+    slab_bytes : int
+        Size of the largest slab in memory.
+    decoding_bytes : int
+        Bytes that are held beside the slabs while one is decoded.
     column_names : tuple of str or None
     row_names : sequence or None
     """
@@ -72,11 +80,17 @@ class RowSource(ABC):
     sparse: bool = False
     column_names: tuple[str, ...] | None = None
     row_names: Any = None
+    decoding_bytes: int = 0
 
     @property
     def stored(self) -> int:
         """The number of entries that the file holds: n·p, unless the rows are sparse."""
         return self.shape[0] * self.shape[1]
+
+    @property
+    def slab_bytes(self) -> int:
+        """Size of the largest slab in memory."""
+        return int(np.diff(self.edges).max(initial=0)) * self.shape[1] * self.stored_dtype.itemsize
 
     def whole(self) -> Any:
         """Read all rows as an array if that is faster than reading slabs; return None otherwise."""
@@ -111,6 +125,9 @@ class SlabRows(RowOperator):
             self.dtype = working_dtype(source.stored_dtype) if dtype is None else np.dtype(dtype)
         self.sparse = source.sparse
         self.rows_together = int(np.diff(source.edges).max(initial=1))
+        self.buffer_bytes = (
+            min(SLABS_IN_MEMORY, len(source.edges) - 1) * source.slab_bytes + source.decoding_bytes
+        )
         self.column_names, self.row_names = source.column_names, source.row_names
 
     @property

@@ -47,12 +47,17 @@ class StackedRows(RowSource):
             np.concatenate([s.edges + at for s, at in zip(self._sources, self._offsets, strict=False)])
         ).astype(np.intp)
         self.column_names = first.column_names
+        self.decoding_bytes = max(source.decoding_bytes for source in self._sources)
         if self.shape[0] <= MOST_LABELS and all(source.row_names is not None for source in self._sources):
             self.row_names = [label for source in self._sources for label in source.row_names]
 
     @property
     def stored(self) -> int:
         return sum(source.stored for source in self._sources)
+
+    @property
+    def slab_bytes(self) -> int:
+        return max(source.slab_bytes for source in self._sources)
 
     def read(self, rows: slice) -> Any:
         """Decode the rows of a slab, which is in one file."""
@@ -125,6 +130,7 @@ class ChosenColumns(RowSource):
         self.shape, self.stored_dtype = (source.shape[0], len(places)), source.stored_dtype
         self.column_names = None if names is None else tuple(names[j] for j in places)
         self.row_names = source.row_names
+        self.decoding_bytes = source.slab_bytes + source.decoding_bytes
 
     @property
     def stored(self) -> int:
@@ -134,6 +140,11 @@ class ChosenColumns(RowSource):
         of the source.
         """
         return round(self._source.stored * self.shape[1] / max(self._source.shape[1], 1))
+
+    @property
+    def slab_bytes(self) -> int:
+        """Size of the largest slab; for sparse rows an estimate, too."""
+        return round(self._source.slab_bytes * self.shape[1] / max(self._source.shape[1], 1))
 
     def read(self, rows: slice) -> Any:
         """Decode a slab with all columns, and return the chosen ones."""

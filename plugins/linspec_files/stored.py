@@ -148,8 +148,8 @@ class DenseRows(RowSource):
     Parameters
     ----------
     stored : Stored
-    missing : {"warn", "fill", "refuse"}
-        How to treat missing chunks: see `Stored.check_absent`.
+    missing : {"warn", "fill", "refuse", "nan"}
+        As for `linspec.open_rows`. "nan" concerns values of tables, so it treats chunks as "warn" does.
 
     Raises
     ------
@@ -210,8 +210,8 @@ class SparseRows(RowSource):
     parts : mapping of str to Stored
         data, indices and indptr.
     shape : tuple of int
-    missing : {"warn", "fill", "refuse"}
-        How to treat missing chunks of the three arrays: see `checked_starts`.
+    missing : {"warn", "fill", "refuse", "nan"}
+        As for `linspec.open_rows`. "nan" concerns values of tables, so it treats chunks as "warn" does.
 
     Raises
     ------
@@ -237,6 +237,12 @@ class SparseRows(RowSource):
     @property
     def stored(self) -> int:
         return int(self._starts[-1])
+
+    @property
+    def slab_bytes(self) -> int:
+        """Size of the entries and indices of the largest slab."""
+        entry: int = self.stored_dtype.itemsize + self._indices.dtype.itemsize
+        return int(np.diff(self._starts[self.edges]).max(initial=0)) * entry
 
     def read(self, rows: slice) -> Any:
         """Decode the rows of a slab to a `scipy.sparse.csr_array`."""
@@ -299,9 +305,9 @@ def checked_starts(
     shape : tuple of int
     lines : int
         The number of compressed rows, or of compressed columns.
-    missing : {"warn", "fill", "refuse"}
-        How to treat missing chunks: see `Stored.check_absent`. "warn" holds for indptr only: missing chunks of data
-        and indices are refused then, because zeros there are not plausible.
+    missing : {"warn", "fill", "refuse", "nan"}
+        How to treat missing chunks: see `Stored.check_absent`. "warn" and "nan" hold for indptr only:
+        missing chunks of data and indices are refused then, because zeros there make another matrix.
 
     Returns
     -------

@@ -1181,10 +1181,45 @@ def test_views_are_named_by_their_numbers():
         Moments(None)
 
 
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array, lambda A: lambda: iter([A])])
 @pytest.mark.parametrize("form", ["implicit", "dense"])
-def test_an_image_needs_no_product_of_its_own_view(form: str) -> None:
-    X, Y = np.random.default_rng(0).standard_normal((2, 30, 4))
-    V = np.eye(4)[:, :2]
-    found = Moments(X, Y, form=form).products(V, None, onto=(1,), image=True)
-    np.testing.assert_allclose(found.image, (X @ V).T @ (X @ V), atol=1e-12)
-    np.testing.assert_allclose(found[2], Y.T @ X @ V, atol=1e-12)
+@pytest.mark.parametrize("onto", [None, (), (0,), (1,), (0, 1)])
+def test_an_image_is_there_whatever_views_are_asked_for(onto, form, wrap):
+    rng = np.random.default_rng(0)
+    A, B, V, W = (rng.standard_normal(shape) for shape in ((50, 6), (50, 4), (6, 2), (4, 2)))
+    moments = Moments(as_operator(wrap(A)), as_operator(wrap(B)), form=form)
+    for index, X, blocks in ((0, A, (V, None)), (1, B, (None, W))):
+        found = moments.products(*blocks, onto=onto, image=True)
+        image = X @ blocks[index]
+        np.testing.assert_allclose(to_host(found.image), image.T @ image, rtol=1e-12)
+        if onto != () and (onto is None or 1 in onto):
+            np.testing.assert_allclose(to_host(found[2 + index]), B.T @ image, rtol=1e-12)
+    assert moments.products(None, onto=onto or None, image=True).image is None
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_exact_lengths_of_columns_of_slices_are_known_after_a_sweep(center):
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((50, 6)) + 3.0, rng.standard_normal((50, 4))
+    moments = Moments(*(as_operator(lambda X=X: iter([X])) for X in (A, B)), center=center, form="implicit")
+    assert moments.columns.known_diagonals() is None
+    assert moments.columns.squares() is moments.columns.total_squares() is None
+    moments.products(np.eye(6), np.eye(4))
+    assert moments.columns.exact
+    wanted = [np.sum((X - center * X.mean(axis=0)) ** 2, axis=0) for X in (A, B)]
+    for found, own in zip(moments.columns.known_diagonals(), wanted, strict=True):
+        np.testing.assert_allclose(found, own, rtol=1e-12)
+    np.testing.assert_allclose(moments.columns.squares(), wanted[0], rtol=1e-12)
+    np.testing.assert_allclose(moments.columns.total_squares(), wanted[0].sum(), rtol=1e-12)
+
+
+def test_estimated_lengths_of_columns_are_no_exact_ones():
+    """Beside an operator known by its products, the lengths of the columns of slices are estimated, too."""
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((50, 60)), rng.standard_normal((50, 40))
+    product = scipy.sparse.linalg.aslinearoperator(B)
+    moments = Moments(as_operator(lambda: iter([A])), as_operator(product), form="implicit")
+    moments.products(np.eye(60)[:, :2], np.eye(40)[:, :2])
+    assert not moments.columns.exact
+    assert moments.columns.squares() is None
+    assert moments.columns.known_diagonals() is None

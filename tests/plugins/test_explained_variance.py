@@ -101,6 +101,16 @@ def test_no_sweep_of_its_own(solver, center, kind, monkeypatch):
     assert counts[0] == counts[1]
 
 
+@pytest.mark.parametrize("solver", ["gram", "block-krylov", "lanczos"])
+@pytest.mark.parametrize("center", [False, True])
+def test_slices_of_rows_have_it_as_an_array_has(solver, center):
+    A = uneven(300, 40)
+    found = solved(lambda: iter(np.array_split(A, 7)), 3, solver, center=center)
+    centred = A - center * A.mean(axis=0)
+    np.testing.assert_allclose(found.total_squares, np.sum(centred**2), rtol=1e-12)
+    np.testing.assert_allclose(found.column_norms, np.linalg.norm(centred, axis=0), rtol=1e-12)
+
+
 @pytest.mark.parametrize("center", [False, True])
 def test_products_alone_do_not_tell_it(center):
     """Probes give column norms to about a quarter: nothing to put beside singular values."""

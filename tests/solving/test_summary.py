@@ -191,6 +191,6 @@ def test_text_behind_the_figures_stays_in_the_message() -> None:
     A = np.random.default_rng(0).standard_normal((40, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shown = str(ls.solve(ls.SVD(A, k=2), "gram", tol=1e-17).summary()).splitlines()
+        shown = str(ls.solve(ls.SVD(A, k=2), tol=1e-17).summary()).splitlines()
     (residual,) = (line for line in shown if line.startswith("residual"))
     assert residual.endswith("tolerance 1e-17")

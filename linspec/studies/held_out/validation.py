@@ -184,7 +184,7 @@ def cross_validate(  # noqa: PLR0913
         _refuse_options(solver, options)
     elif solver != "auto" or options:  # a solver passed by the caller is used
         asked = "solve"
-    memory = problem.home.blocks.free_memory() / 2
+    memory = problem.sizes().free_memory() / 2
     held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
     rounding = None
     if held:
