@@ -114,8 +114,8 @@ compare = ProblemGroup("compare", "Run several solvers on the same data, side by
 
 def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
     files = kind.files(given)
-    out = check_target("--out", given["out"], (".json",), inputs=files.values())
-    plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
+    out = check_target("--out", given["out"], (".json",), inputs=kind.inputs(given))
+    plot = plots.check_plot("--plot", given["plot"], inputs=kind.inputs(given), others=[out])
     runs = _runs(kind, given)
     matrices, beside, told = read_inputs(files, runs[0].values, given["drop_missing"], kind.labels)
     if told:

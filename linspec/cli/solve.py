@@ -120,8 +120,8 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     from linspec.cli.measured import loaded  # here: help loads no array library
 
     files = kind.files(given)
-    out = check_target("--out", given["out"], FORMATS, inputs=files.values())
-    plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
+    out = check_target("--out", given["out"], FORMATS, inputs=kind.inputs(given))
+    plot = plots.check_plot("--plot", given["plot"], inputs=kind.inputs(given), others=[out])
     name, tol = _as_begun(given["solver"], given["start"]), given["tol"]
     options = solver_options(kind.name, name, [*kind.option_texts(given), *given["options"]], tol)
     values = kind.values(given)

@@ -137,7 +137,7 @@ def stated_study(kind: Kind, given: Mapping[str, Any], changed: Mapping[str, Any
     """
     files = kind.files(given)
     beside = {} if given.get("groups") is None else {"groups": given["groups"]}
-    out = check_target("--out", given["out"], FORMATS, inputs=[*files.values(), *beside.values()])
+    out = check_target("--out", given["out"], FORMATS, inputs=kind.inputs(given))
     texts = [*kind.option_texts(given), *given["options"]]
     options = solver_options(kind.name, given["solver"], texts, given["tol"])
     values = {**kind.values(given), **(changed or {})}

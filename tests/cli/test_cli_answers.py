@@ -252,3 +252,31 @@ def test_a_column_of_both_matrices_is_refused(folder: Path, arguments: tuple[str
     shared = arguments[-1]
     refused = run("solve", "least-squares", file, *arguments, code=2)
     assert f"A and B both have the column '{shared}' of one.csv, which would explain itself" in refused.err
+
+
+INPUTS = {"weights": "--sample-weight", "confounds": "--confounds", "groups": "--groups", "begun": "--start"}
+
+
+@pytest.mark.parametrize(
+    ("command", "suffix", "name"),
+    [
+        ("solve", ".npz", "weights"),
+        ("solve", ".npz", "confounds"),
+        ("solve", ".npz", "begun"),
+        ("compare", ".json", "weights"),
+        ("cross-validate", ".csv", "confounds"),
+        ("cross-validate", ".csv", "groups"),
+        ("permute", ".csv", "weights"),
+        ("bootstrap", ".csv", "groups"),
+    ],
+)
+def test_no_file_that_is_read_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, suffix: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", np.eye(5))
+    path = Path(f"{name}{suffix}")
+    path.write_bytes(b"1\n2\n3\n4\n5\n")
+    said = run(command, "cca", "X.npy", "X.npy", "-k", 1, INPUTS[name], path, "--out", path, code=2).err
+    assert f"--out: '{path}' is read by this command. Name another file." in said
+    assert path.read_bytes() == b"1\n2\n3\n4\n5\n"
