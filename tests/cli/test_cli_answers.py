@@ -206,7 +206,7 @@ def test_compare_names_the_solvers_that_it_leaves_out_or_stops(
     monkeypatch.setattr("linspec.cli.compare.LEAST_SECONDS", 1e-9)
     monkeypatch.setattr("linspec.cli.compare.TIMES", 1.5)
     out = run("compare", "cca", "X.npy", "Y.npy", "-k", 1, "--max-passes", 3, "--max-seconds", 60).out
-    left, named = out.splitlines()[-1].split(". Named solvers run without a limit: --solvers ")
+    left, named = out.splitlines()[-1].split(". To run them, name them: --solvers ")
     assert "left out, as estimated to take more than" in left
     assert set(named.split(",")) >= {"naive-gradient", "direct", "lobpcg"}
     assert not re.search(r"^(direct|lobpcg) ", out, re.MULTILINE)
@@ -225,7 +225,15 @@ def test_compare_stops_a_slow_solver_but_not_one_that_is_named(
     limit = saved["about"]["max_seconds"]
     stopped = [row["solver"] for row in saved["rows"] if row["status"] == "BUDGET"]
     assert stopped
-    assert f"{', '.join(stopped)} stopped after {limit:.3g} s. Named solvers run without a limit" in out
+    said = f"{', '.join(stopped)} stopped after {limit:.3g} s. Named solvers run without a limit of time: "
+    assert said in out
+    last = run(*command, "--max-passes", 10**6).out.splitlines()[-1]
+    assert re.search(r" stopped after [0-9.]+ s\. Named solvers run without a limit of time: ", last)
+    last = run(*command, "--max-seconds", limit).out.splitlines()[-1]
+    assert "stopped" not in last  # by a limit of the user's own, which named solvers have, too
+    monkeypatch.setattr("linspec.cli.compare.LEAST_SECONDS", 600.0)
+    last = run(*command, "--max-passes", 2).out.splitlines()[-1]
+    assert "stopped" not in last
     out = run(*command, "--solvers", "gram,als", "--max-passes", 5).out
     assert "stopped" not in out
     assert "left out" not in out
@@ -280,3 +288,24 @@ def test_no_file_that_is_read_is_overwritten(
     said = run(command, "cca", "X.npy", "X.npy", "-k", 1, INPUTS[name], path, "--out", path, code=2).err
     assert f"--out: '{path}' is read by this command. Name another file." in said
     assert path.read_bytes() == b"1\n2\n3\n4\n5\n"
+
+
+# ---- requests that were answered with something else --------------------------------------------
+
+
+def test_the_reason_of_the_first_of_several_ridges_is_shown(folder: Path) -> None:
+    command = ("solve", "cca", "X.npy", "Y.npy", "-k", 1, "--ridge")
+    reason = fact(run(*command, 1, "--verbose").out, "chosen")
+    out = run(*command, "1,10", "--verbose").out
+    assert fact(out, "chosen, first ridge") == reason
+    assert "chosen" not in run(*command, "1,10").out
+
+
+@pytest.mark.parametrize(
+    "command", [("solve", "pca", "X.npy", "-k", 1), ("PCA",), ("compare", "pca", "--help")]
+)
+def test_principal_components_are_named_by_their_command(folder: Path, command: tuple[object, ...]) -> None:
+    said = run(*command, code=2).err
+    assert said.count("\n") == 1
+    assert "`linspec solve svd FILE -k K --center`" in said
+    assert "Did you mean" not in said
