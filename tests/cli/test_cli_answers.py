@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -181,10 +182,26 @@ def test_remedies_for_missing_values_name_the_column_and_work(folder: Path) -> N
     Path(path).write_text(Path(path).read_text().replace(",nan", ","))
     said = run("solve", "svd", path, "-k", 1, code=2).err
     assert "--drop-missing" in said
-    assert """--columns '~"empty one"'""" in said
+    assert """'FILE:~"empty one"'""" in said
     said = run("solve", "svd", path, "-k", 1, "--drop-missing", code=2).err
-    assert """Leave columns with many gaps out: --columns '~"empty one"'.""" in said
-    run("solve", "svd", path, "-k", 1, "--columns", '~"empty one"')
+    assert """Leave columns with many gaps out: 'gaps.csv:~"empty one"'.""" in said
+    run("solve", "svd", 'gaps.csv:~"empty one"', "-k", 1)
+
+
+def test_remedies_for_missing_values_of_the_second_file_work(folder: Path) -> None:
+    write("x.csv", {"a": X[:, 0], "b": X[:, 1]})
+    write("y.csv", {"u": np.full(N, np.nan), "v": Y[:, 0], "w": Y[:, 1], "x's": Y[:, 2]})
+    Path("y.csv").write_text(Path("y.csv").read_text().replace("nan", "").replace("x's", "it's, x"))
+    command = ("solve", "cca", "x.csv")
+    said = run(*command, "y.csv", "-k", 1, code=2).err
+    assert "'FILE:~u'" in said
+    for second in ("y.csv", "y.csv:u..w", 'y.csv:~"it\'s, x"'):
+        said = run(*command, second, "-k", 1, "--drop-missing", code=2).err
+        (remedy,) = shlex.split(said.partition("many gaps out: ")[2].strip().removesuffix("."))
+        assert remedy.startswith("y.csv:")
+        assert run(*command, remedy, "-k", 1).err == ""
+    said = run(*command, "y.csv:u", "-k", 1, "--drop-missing", code=2).err
+    assert "Leave columns with many gaps out." in said
 
 
 def test_infinities_are_no_missing_values(folder: Path) -> None:
