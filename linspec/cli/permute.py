@@ -13,6 +13,7 @@ from linspec.cli.kinds import SHOWN, Kind
 from linspec.cli.settings import AUTO, ProblemGroup
 from linspec.cli.studies import Study, check_components, run_study, stated_study, study_command, write_rows
 from linspec.cli.tables import p_with_bound, show_facts, show_table
+from linspec.errors import InvalidProblem
 from linspec.process.plurals import count_of
 
 __all__ = ["permute"]
@@ -23,9 +24,6 @@ rows. The rows must be exchangeable: not ordered in time, and not from a few fam
 Canonical correlations without a ridge are tested stepwise, all pairs, without a solve for each permutation. With a
 ridge, a --solver or an option of one, and for other problems, every permutation is solved."""
 
-
-STEPWISE = "cca"
-"""The problem with a stepwise test, which tests all pairs and needs no ``-k``."""
 
 OWN = ("permutations", "statistic", "max_seconds")
 """The options of the study, which a file of ``--out`` names."""
@@ -54,13 +52,12 @@ def _command(kind: Kind) -> Command:
             help="Time after which no permutation is begun.",
         ),
     ]
-    optional = {"k"} if kind.name == STEPWISE else ()
-    stated = [_optional(each) if each.name in optional else each for each in kind.own_parameters()]
+    stated = [_optional(each) if each.name == "k" else each for each in kind.own_parameters()]
     return study_command(kind, _permute, ABOUT, own, stated, what="the p-values")
 
 
 def _optional(option: click.Parameter) -> click.Parameter:
-    """Return a copy of an option that may be left out."""
+    """Return a copy of ``-k`` that may be left out: a stepwise test tests all pairs; other problems refuse it then."""
     twin = copy.copy(option)
     twin.required = False
     return twin
@@ -77,7 +74,14 @@ def _permute(kind: Kind, given: Mapping[str, Any]) -> None:
             f"permute pairs the rows of two or more matrices at random, and {kind.name} has one; `linspec bootstrap` "
             "and `linspec cross-validate` draw and hold out rows."
         )
-    study = stated_study(kind, given, {name: given[name] for name in OWN})
+    try:
+        study = stated_study(kind, given, {name: given[name] for name in OWN})
+    except InvalidProblem as error:
+        if given.get("k", 1) is None and str(error).startswith("k must be"):
+            raise Failure(
+                f"{kind.name} needs a number of components, and got none. Pass it as -k K."
+            ) from error
+        raise
     run_study(lambda: _tested(study), lambda found: _report(study, found))
 
 

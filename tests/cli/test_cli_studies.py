@@ -272,8 +272,11 @@ def test_least_possible_p_values_are_bounds() -> None:
         (("least-squares", "X.npy", "y.npy"), "answers to least-squares have none"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--statistic", "largest"), "statistic must be one of wilks, roy"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--permutations", 0), "--permutations"),
-        (("deep-cca", "X.npy", "Y.npy"), "Missing option '-k'"),
-        (("kernel-cca", "X.npy", "Y.npy", "--ridge", 1), "Missing option '-k'"),
+        (
+            ("deep-cca", "X.npy", "Y.npy"),
+            "deep-cca needs a number of components, and got none. Pass it as -k",
+        ),
+        (("kernel-cca", "X.npy", "Y.npy", "--ridge", 1), "got none. Pass it as -k"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--max-seconds", 0), "max_seconds must be a positive number"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--max-seconds", 1e-9), "Raise max_seconds"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--tol", 1e-3, "--statistic", "roy"), "largest, sum"),
