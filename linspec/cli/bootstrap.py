@@ -31,6 +31,10 @@ of samples. Agreement is the mean cosine of the scores with those of the draws; 
 """
 
 
+OWN = ("draws", "level", "groups")
+"""The options of the study, which a file of ``--out`` names."""
+
+
 def _command(kind: Kind) -> Command:
     own = [
         click.Option(
@@ -60,7 +64,7 @@ def _bootstrap(kind: Kind, given: Mapping[str, Any]) -> None:
             f"bootstrap draws rows by their weights, and {kind.name} takes none; `linspec cross-validate` holds out "
             "rows, and `linspec permute` permutes those of two or more matrices."
         )
-    study = stated_study(kind, given)
+    study = stated_study(kind, given, {name: given[name] for name in OWN})
     run_study(lambda: _drawn(study), lambda found: _report(study, found))
 
 

@@ -114,8 +114,8 @@ compare = ProblemGroup("compare", "Run several solvers on the same data, side by
 
 def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
     files = kind.files(given)
-    out = check_target("--out", given["out"], (".json",), inputs=files.values())
-    plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
+    out = check_target("--out", given["out"], (".json",), inputs=kind.inputs(given))
+    plot = plots.check_plot("--plot", given["plot"], inputs=kind.inputs(given), others=[out])
     runs = _runs(kind, given)
     matrices, beside, told = read_inputs(files, runs[0].values, given["drop_missing"], kind.labels)
     if told:
@@ -125,8 +125,9 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         for values, own in groupby(runs, lambda run: run.values)
     ]
     limit, left_out = _affordable(stated) if given["solvers"] is None else (None, ())
+    automatic = limit if given["max_seconds"] is None else None
     if given["solvers"] is None:
-        given = {**given, "max_seconds": limit if given["max_seconds"] is None else given["max_seconds"]}
+        given = {**given, "max_seconds": automatic or given["max_seconds"]}
         stated = [(problem, [run for run in own if run.solver not in left_out]) for problem, own in stated]
         runs = [run for _, own in stated for run in own]
     with held() as interrupts:  # one ends the series of runs, not the report on it
@@ -134,7 +135,7 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         if outcomes:
             _show(kind, given, runs, outcomes)
             if given["solvers"] is None:
-                _show_left_out(kind, given, limit, left_out, outcomes)
+                _show_left_out(kind, limit, automatic, left_out, outcomes)
         if any(not outcome.failed for outcome in outcomes):
             figures = [_figures(*run) for run in zip(runs, outcomes, strict=False)]
             write_all(
@@ -172,27 +173,33 @@ def _affordable(stated: Sequence[tuple[Any, Sequence[RunRequest]]]) -> tuple[flo
 
 def _show_left_out(
     kind: Kind,
-    given: Mapping[str, Any],
     limit: float | None,
+    automatic: float | None,
     slow: Sequence[str],
     outcomes: Sequence[Outcome],
 ) -> None:
-    """Print one line: the solvers that were left out or stopped, and how to run them."""
+    """Print one line: the solvers that were left out or stopped, and how to run them.
+
+    `limit` is the time beyond which estimates are too long. `automatic` is the time after which a run was stopped,
+    None if the user set that time.
+    """
     from linspec.studies.comparison import solvers_to_compare
 
     usual = solvers_to_compare(kind.name)
     demonstrations = [name for name in registry.solvers(kind.name) if name not in usual]
-    late = [each.solver for each in outcomes if each.status == "BUDGET" and given["max_passes"] is None]
+    ended = [each for each in outcomes if each.status == "BUDGET" and automatic is not None]
+    late = [each.solver for each in ended if (each.seconds or 0.0) >= (automatic or 0.0)]  # others: by passes
     stopped = list(dict.fromkeys(late))
     texts = {
         "left out, as demonstrations of failure": demonstrations,
         f"left out, as estimated to take more than {limit or 0:.3g} s": slow,
-        f"stopped after {given['max_seconds'] or 0:.3g} s": stopped,
+        f"stopped after {automatic or 0:.3g} s": stopped,
     }
     said = "; ".join(f"{', '.join(names)} {what}" for what, names in texts.items() if names)
     if said:
         named = ",".join([*demonstrations, *slow, *stopped])
-        click.echo(f"\n{said}. Named solvers run without a limit: --solvers {named}")
+        how = "To run them, name them" if automatic is None else "Named solvers run without a limit of time"
+        click.echo(f"\n{said}. {how}: --solvers {named}")
 
 
 def _outcomes(

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from linspec.cli.failures import Command
+from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import Kind
 from linspec.cli.settings import AUTO, ProblemGroup, flat, taking_several
 from linspec.cli.studies import (
@@ -32,6 +32,9 @@ ALSO = {"k": "--ks", "ridge": "--ridges"}
 
 OWN = ("folds", "groups", "method", "rule", "score", "out")
 """The options that `solve` does not have."""
+
+FOLDS = ("folds", "groups")
+"""The options that only folds use."""
 
 
 def _command(kind: Kind) -> Command:
@@ -66,7 +69,8 @@ def _command(kind: Kind) -> Command:
         taking_several(parameter, ALSO[parameter.name]) if parameter.name in ALSO else parameter
         for parameter in kind.own_parameters()
     ]
-    return study_command(kind, _cross_validate, ABOUT, own, stated, "the score of each setting and fold")
+    what = "the score of each setting and fold"
+    return study_command(kind, _cross_validate, ABOUT, own, stated, what=what)
 
 
 cross_validate = ProblemGroup("cross-validate", "Choose ridge and k by rows that were not fitted.", _command)
@@ -75,10 +79,31 @@ cross_validate = ProblemGroup("cross-validate", "Choose ridge and k by rows that
 
 def _cross_validate(kind: Kind, given: Mapping[str, Any]) -> None:
     ks, ridges = flat(given.get("k")), flat(given.get("ridge"))
+    _check_method(given)
     first = {"k": max(ks, default=None), "ridge": ridges[0] if ridges else None}
     changed = {**first, "ridge_y": given.get("ridge_y")}
-    study = stated_study(kind, given, {name: value for name, value in changed.items() if name in given})
+    grid = {"k": ("ks", ks), "ridge": ("ridges", ridges), "ridge_y": ("ridge_y", given.get("ridge_y"))}
+    asked = {**dict(pair for name, pair in grid.items() if name in given), **_own(given)}
+    study = stated_study(
+        kind, given, asked, {name: value for name, value in changed.items() if name in given}
+    )
     run_study(lambda: _scored(study, ks, ridges), lambda found: _report(study, found))
+
+
+def _check_method(given: Mapping[str, Any]) -> None:
+    """Refuse options of folds with ``--method gcv``, which has none."""
+    if given["method"] != "gcv":
+        return
+    context = click.get_current_context()
+    for name in FOLDS:
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise Failure(f"--method gcv holds out no rows; got --{name}. Leave one of them out.")
+
+
+def _own(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of the study by name, for a file; those of folds only if there are folds."""
+    unused = FOLDS if given["method"] == "gcv" else ()
+    return {name: given[name] for name in OWN if name not in ("out", *unused)}
 
 
 def _scored(study: Study, ks: list[Any], ridges: list[Any]) -> Any:

@@ -31,6 +31,7 @@ __all__ = [
     "Command",
     "Failure",
     "Program",
+    "check_no_method",
     "in_one_line",
     "install_hint",
     "printable",
@@ -83,6 +84,14 @@ class Program(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands, in order of definition."""
         return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the arguments; the name of a method that has none is refused with the command to use."""
+        if args and args[0] not in self.commands:
+            check_no_method(args[0])
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn errors into a Failure, and each warning into one line."""
@@ -160,6 +169,14 @@ def _spelled(mark: str) -> str:
     # Python keeps a byte of a file name that is no UTF-8 as one of these 128 code points.
     byte = ord(mark) - 0xDC00
     return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else mark.encode("unicode_escape").decode("ascii")
+
+
+def check_no_method(name: str) -> None:
+    """Refuse "pca", which is no problem here but the svd of centred data, with the command that solves it."""
+    if name.lower() == "pca":
+        raise Failure(
+            f"{name!r} is no problem here: principal components are those of `linspec solve svd FILE -k K --center`."
+        )
 
 
 def install_hint(what: str, extra: str) -> Failure:

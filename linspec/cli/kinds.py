@@ -186,6 +186,11 @@ class Kind:
             return {f"X{i + 1}": file for i, file in enumerate(given["files"])}
         return {matrix: given[matrix.lower()] for matrix in self.matrices}
 
+    def inputs(self, given: Mapping[str, Any]) -> list[str]:
+        """Return every file that the command reads, from all its arguments; the command must not overwrite them."""
+        beside = (given.get(name) for name in (*ROW_FILES, "groups", "start"))
+        return [*self.files(given).values(), *(text for text in beside if text is not None)]
+
     def option_texts(self, given: Mapping[str, Any]) -> list[str]:
         """Return the options of `solver_parameters` that were passed, as texts for ``--option``.
 

@@ -7,7 +7,8 @@ complete in all files are read, and the number of the others is reported.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from types import MappingProxyType
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec.cli.columns import NamedMatrix, without_columns
-from linspec.cli.data import SHARE, divided, read_named
+from linspec.cli.columns import REST, NamedMatrix, in_quotes, without_columns
+from linspec.cli.data import SHARE, column_names_in, divided, read_named
 from linspec.cli.failures import Failure
 from linspec.cli.kinds import ROW_FILES
 from linspec.errors import shown
@@ -30,6 +31,9 @@ __all__ = ["drop_option", "read_complete", "read_inputs"]
 
 BLOCK = 1 << 22
 """Number of entries of an array that are checked together."""
+
+LONGEST = 1000
+"""Largest number of characters of the columns in a remedy."""
 
 
 def drop_option() -> click.Option:
@@ -82,8 +86,8 @@ def read_complete(
     )
     if dropped == total > 0:
         raise Failure(
-            f"--drop-missing leaves no row: each of {total} lacks a value ({where}). Leave columns with many gaps out: "
-            f"{_remedy(read)}."
+            f"--drop-missing leaves no row: each of {total} lacks a value ({where}). Leave columns with many gaps "
+            f"out{_remedy(texts, read)}."
         )
     told = (
         f"--drop-missing: {dropped} of {count_of(total, 'row')} lack a value{f' ({where})' if where else ''}"
@@ -140,18 +144,49 @@ def _check_apart(files: Mapping[str, str], read: Mapping[str, NamedMatrix]) -> N
             )
 
 
-def _remedy(read: Mapping[str, NamedMatrix]) -> str:
-    """Return the option that leaves out the named column with the most gaps."""
+def _remedy(texts: Mapping[str, str], read: Mapping[str, NamedMatrix]) -> str:
+    """Return the argument that leaves out the named column with the most gaps, after a colon; "" if there is none."""
     import numpy as np
 
-    worst, most = "", 0
-    for matrix in read.values():
+    remedy, most = "", 0
+    for name, text in texts.items():
+        matrix = read[name]
         if matrix.names is None or matrix.is_text:
             continue
-        gaps = sum(np.isnan(part).sum(axis=0) for part in _parts(matrix.values) if part.dtype.kind == "f")
+        gaps = sum(_gaps(part) for part in _parts(matrix.values) if part.dtype.kind == "f")
         if np.max(gaps) > most:
-            worst, most = matrix.names[int(np.argmax(gaps))], int(np.max(gaps))
-    return without_columns(worst) if most else "--columns"
+            most = int(np.max(gaps))
+            remedy = _without(text, matrix.names, int(np.argmax(gaps)))
+    return remedy
+
+
+def _gaps(part: Any) -> Any:
+    """Return the number of missing values in each column of some rows."""
+    import numpy as np
+
+    if hasattr(part, "tocsc"):
+        columns = part.tocsc()
+        places = np.repeat(np.arange(columns.shape[1]), np.diff(columns.indptr))
+        return np.bincount(places[np.isnan(columns.data)], minlength=columns.shape[1])
+    return np.isnan(part).reshape(len(part), -1).sum(axis=0)
+
+
+def _without(text: str, names: Sequence[str], column: int) -> str:
+    """Return the argument of a file without one of its columns, as typed in a shell, after a colon.
+
+    It is added to the columns that the user leaves out. If the user picks columns, those that are left are picked. ""
+    if columns of the file cannot be picked, or the text is too long for a message.
+    """
+    path, picked = divided(text)
+    if column_names_in(path) is None:
+        return ""
+    name = in_quotes([names[column]])
+    left = in_quotes([other for j, other in enumerate(names) if j != column])
+    if picked.startswith(REST):
+        left = f"{picked},{name}"
+    elif not picked:
+        left = f"{REST}{name}"
+    return f": {shlex.quote(f'{path}:{left}')}" if 0 < len(left) <= LONGEST else ""
 
 
 def _complete(values: Any) -> HostArray:

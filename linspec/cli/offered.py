@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linspec import registry
-from linspec.cli.failures import Failure
+from linspec.cli.failures import Failure, check_no_method
 from linspec.cli.kinds import Kind
 from linspec.registry.kinds import resolve
 
@@ -26,6 +26,7 @@ def kind_named(name: str) -> Kind:
         raise Failure(
             f"the record of the problem {name!r} must name a linspec.cli.kinds.Kind as its command."
         )
+    check_no_method(name)
     registry.solvers(name)  # raises with a suggestion if there is no such problem
     raise Failure(
         f"the problem {name!r} cannot be stated on the command line: no package here provides it with a solver. "

@@ -12,7 +12,8 @@ from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import SHOWN, Kind
 from linspec.cli.settings import AUTO, ProblemGroup
 from linspec.cli.studies import Study, check_components, run_study, stated_study, study_command, write_rows
-from linspec.cli.tables import p_in_words, show_facts, show_table
+from linspec.cli.tables import p_with_bound, show_facts, show_table
+from linspec.errors import InvalidProblem
 from linspec.process.plurals import count_of
 
 __all__ = ["permute"]
@@ -22,6 +23,10 @@ rows. The rows must be exchangeable: not ordered in time, and not from a few fam
 
 Canonical correlations without a ridge are tested stepwise, all pairs, without a solve for each permutation. With a
 ridge, a --solver or an option of one, and for other problems, every permutation is solved."""
+
+
+OWN = ("permutations", "statistic", "max_seconds")
+"""The options of the study, which a file of ``--out`` names."""
 
 
 def _command(kind: Kind) -> Command:
@@ -69,7 +74,14 @@ def _permute(kind: Kind, given: Mapping[str, Any]) -> None:
             f"permute pairs the rows of two or more matrices at random, and {kind.name} has one; `linspec bootstrap` "
             "and `linspec cross-validate` draw and hold out rows."
         )
-    study = stated_study(kind, given)
+    try:
+        study = stated_study(kind, given, {name: given[name] for name in OWN})
+    except InvalidProblem as error:
+        if given.get("k", 1) is None and str(error).startswith("k must be"):
+            raise Failure(
+                f"{kind.name} needs a number of components, and got none. Pass it as -k K."
+            ) from error
+        raise
     run_study(lambda: _tested(study), lambda found: _report(study, found))
 
 
@@ -122,8 +134,8 @@ def _show(study: Study, found: Any) -> None:
         [
             str(i + 1),
             f"{found.values[i]:.5g}",
-            p_in_words(found.p_values[i], least),
-            p_in_words(found.uncorrected[i], least),
+            p_with_bound(found.p_values[i], least),
+            p_with_bound(found.uncorrected[i], least),
         ]
         for i in range(some)
     ]

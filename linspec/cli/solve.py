@@ -120,8 +120,8 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     from linspec.cli.measured import loaded  # here: help loads no array library
 
     files = kind.files(given)
-    out = check_target("--out", given["out"], FORMATS, inputs=files.values())
-    plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
+    out = check_target("--out", given["out"], FORMATS, inputs=kind.inputs(given))
+    plot = plots.check_plot("--plot", given["plot"], inputs=kind.inputs(given), others=[out])
     name, tol = _as_begun(given["solver"], given["start"]), given["tol"]
     options = solver_options(kind.name, name, [*kind.option_texts(given), *given["options"]], tol)
     values = kind.values(given)
@@ -227,6 +227,7 @@ def _solve_each(
     """Solve for each ridge, and print one table."""
     rows: list[list[str]] = []
     head: list[str] = []
+    reasons: list[str] = []
     problems = {
         ridge: kind.construct(list(matrices.values()), {**values, "ridge": ridge}, beside)
         for ridge in values["ridge"]
@@ -238,7 +239,8 @@ def _solve_each(
             texts = [*kind.option_texts(given), *given["options"]]
             options = solver_options(kind.name, given["solver"], texts, given["tol"])
             problem, left_out = parted(problem, given)
-            name, _, options = _chosen(problem, given["solver"], options)
+            name, reason, options = _chosen(problem, given["solver"], options)
+            reasons.append(reason)
             outcome = _run(problem, name, options, given, left_out)
             solution = outcome.solution
             answer = kind.answer(solution)[:2]
@@ -265,6 +267,7 @@ def _solve_each(
                 [
                     ("problem", f"{kind.name}, {kind.stated(values)}"),
                     *files_in_words(kind.files(given), matrices),
+                    ("chosen, first ridge", reasons[0] if given["verbose"] else ""),
                 ]
             )
             click.echo()

@@ -55,9 +55,10 @@ class Study:
     values : mapping
         The parameters of the problem.
     problem : Problem
-    solver : str
     options : mapping
         The options of the solver.
+    asked : mapping
+        The parameters of the problem and the options of the study, as requested.
     groups : numpy.ndarray of shape (n,) or None
     out : Target or None
     facts : list of (str, str)
@@ -68,8 +69,8 @@ class Study:
     given: Mapping[str, Any]
     values: Mapping[str, Any]
     problem: Any
-    solver: str
     options: Mapping[str, Any]
+    asked: Mapping[str, Any]
     groups: Any
     out: Target | None
     facts: list[tuple[str, str]]
@@ -79,9 +80,14 @@ class Study:
         """The request, for a file."""
         import linspec
 
-        asked = {"problem": self.kind.name, "files": self.kind.files(self.given), **self.values}
-        own = {"groups": self.given.get("groups"), "options": self.options, "seed": self.given["seed"]}
-        return {**asked, **own, "linspec": linspec.__version__}
+        return {
+            "problem": self.kind.name,
+            "files": self.kind.files(self.given),
+            **self.asked,
+            **{name: self.given[name] for name in ("drop_missing", "solver", "seed")},
+            "options": self.options,
+            "linspec": linspec.__version__,
+        }
 
 
 def study_command(
@@ -90,7 +96,8 @@ def study_command(
     summary: str,
     own: Sequence[click.Parameter],
     stated: Sequence[click.Parameter] | None = None,
-    what: str = "table",
+    *,
+    what: str,
 ) -> Command:
     """Make the command of a study for one problem.
 
@@ -124,7 +131,12 @@ def groups_option(text: str) -> click.Option:
     return click.Option(["--groups"], metavar="FILE", help=f"{text} A file with a label for each row.")
 
 
-def stated_study(kind: Kind, given: Mapping[str, Any], changed: Mapping[str, Any] | None = None) -> Study:
+def stated_study(
+    kind: Kind,
+    given: Mapping[str, Any],
+    own: Mapping[str, Any],
+    changed: Mapping[str, Any] | None = None,
+) -> Study:
     """Check the arguments of a study, read its files, and state its problem.
 
     Parameters
@@ -132,12 +144,14 @@ def stated_study(kind: Kind, given: Mapping[str, Any], changed: Mapping[str, Any
     kind : Kind
     given : mapping
         All arguments.
+    own : mapping
+        The options of the study by name, for a file.
     changed : mapping, optional
-        Values that replace parameters of the problem, and are not shown with it.
+        Values that replace parameters of the problem, and are not shown or written with it.
     """
     files = kind.files(given)
     beside = {} if given.get("groups") is None else {"groups": given["groups"]}
-    out = check_target("--out", given["out"], FORMATS, inputs=[*files.values(), *beside.values()])
+    out = check_target("--out", given["out"], FORMATS, inputs=kind.inputs(given))
     texts = [*kind.option_texts(given), *given["options"]]
     options = solver_options(kind.name, given["solver"], texts, given["tol"])
     values = {**kind.values(given), **(changed or {})}
@@ -148,9 +162,12 @@ def stated_study(kind: Kind, given: Mapping[str, Any], changed: Mapping[str, Any
         click.echo(told, err=True)
     groups = of_rows(matrices.pop("groups")) if beside else None
     problem = kind.construct(list(matrices.values()), values, rows)
-    stated = kind.stated({name: value for name, value in values.items() if name not in (changed or {})})
-    facts = [("problem", ", ".join(filter(None, [kind.name, stated]))), *files_in_words(files, matrices)]
-    return Study(kind, given, values, problem, given["solver"], options, groups, out, facts)
+    shown = {name: value for name, value in values.items() if name not in (changed or {})}
+    facts = [
+        ("problem", ", ".join(filter(None, [kind.name, kind.stated(shown)]))),
+        *files_in_words(files, matrices),
+    ]
+    return Study(kind, given, values, problem, options, {**shown, **own}, groups, out, facts)
 
 
 def run_study(compute: Callable[[], Any], report: Callable[[Any], None]) -> None:

@@ -18,7 +18,7 @@ from linspec.cli.failures import printable
 __all__ = [
     "NOTHING",
     "on_terminal",
-    "p_in_words",
+    "p_with_bound",
     "percent",
     "short",
     "show_facts",
@@ -91,7 +91,7 @@ def short(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
-def p_in_words(p: float, least: float) -> str:
+def p_with_bound(p: float, least: float) -> str:
     """Return a p-value as text; the least possible one is an upper bound."""
     return f"<= {p:.2g}" if p <= least else f"{p:.3g}"
 

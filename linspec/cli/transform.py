@@ -18,13 +18,14 @@ from typing import IO, Any
 import click
 
 from linspec.cli.columns import REST, NamedMatrix, in_quotes
-from linspec.cli.data import column_as_text, column_names_in, read_named
+from linspec.cli.data import column_as_text, column_names_in, divided, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.missing import drop_option, read_complete
 from linspec.cli.offered import kind_named
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.settings import FileName
 from linspec.cli.tables import show_facts
+from linspec.errors import shown
 
 __all__ = ["transform"]
 
@@ -120,20 +121,21 @@ def _read(
     """Return the rows of each matrix, the confounds as a named argument, and the column of ids, or None."""
     asked = [(given["x"], given["columns"])]
     asked += [(text, given["y_columns"] if i == 0 else None) for i, text in enumerate(given["y"])]
-    picked = dict(zip(matrices, (columns for _, columns in asked), strict=False))
     texts = {
         matrix: _picked(text, columns, matrix, solution, given["ids"] if i == 0 else None)
         for i, (matrix, (text, columns)) in enumerate(zip(matrices, asked, strict=False))
     }
     beside = {} if given["confounds"] is None else {"confounds": given["confounds"]}
     carried = {"ids": column_as_text(given["x"], given["ids"])} if given["ids"] else {}
+    for text in given["y"] if carried else ():
+        _check_ids(text, given["x"], carried["ids"])
     if given["drop_missing"]:
         found, told = read_complete({**texts, **beside}, carried=carried)
         click.echo(told, err=True)
     else:
         found = {name: read_named(text) for name, text in {**texts, **beside}.items()} | carried
-    data = [_checked(found[matrix], picked[matrix], matrix, solution) for matrix in texts]
-    named = {name: _checked(found[name], None, name, solution) for name in beside}
+    data = [_checked(found[matrix], matrix, solution) for matrix in texts]
+    named = {name: _checked(found[name], name, solution) for name in beside}
     return data, named, found["ids"] if carried else None
 
 
@@ -153,18 +155,39 @@ def _picked(text: str, columns: str | None, matrix: str, solution: Any, ids: str
     return text
 
 
-def _checked(found: NamedMatrix, columns: str | None, matrix: str, solution: Any) -> Any:
-    """Return the rows of a matrix, after a check of the columns that the user picked.
+def _checked(found: NamedMatrix, matrix: str, solution: Any) -> Any:
+    """Return the rows of a matrix, after a check of the names of its columns.
 
-    An error is raised if their names or their order differ from the columns to which the solution was fitted. Nothing
-    is checked if the user picked no columns, or if the solution or the file has no names of columns.
+    An error is raised if the names or their order differ from the columns to which the solution was fitted. Nothing is
+    checked if the solution or the file has no names of columns.
     """
     wanted = solution.column_names.get(matrix)
-    if columns and wanted and found.names:
+    if wanted and found.names:
         from linspec.frames import check_names  # here: help loads no array library
 
         check_names(found.names, wanted, matrix, "the result")
     return found.values
+
+
+def _check_ids(text: str, first: str, ids: NamedMatrix) -> None:
+    """Refuse a further file with the column of ids, if its ids are not those of the first file in the same order."""
+    (name,) = ids.names or ("",)
+    path, _ = divided(text)
+    if name not in (column_names_in(path) or ()):
+        return
+    own, others = column_as_text(path, name).values.tolist(), ids.values.tolist()
+    if own == others:
+        return
+    place = next((i for i, (a, b) in enumerate(zip(own, others, strict=False)) if a != b), None)
+    what = (
+        f"have {len(own)} and {len(others)} rows"
+        if place is None
+        else f"differ in row {place}, from 0: {shown(own[place])} and {shown(others[place])}"
+    )
+    raise Failure(
+        f"{path} and {divided(first)[0]} must have the same ids in the column {name!r}, as rows are paired by their "
+        f"places; they {what}; sort both files alike."
+    )
 
 
 # ---- what the answer makes of them --------------------------------------------------------------
@@ -213,12 +236,23 @@ def _predictions(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -
     parts = [part.reshape(part.shape[0], -1) for part in parts]
     if getattr(solution, "classes", None) is not None:
         return Result("predictions", ["class"], parts[0])
-    names = [
-        name
-        for matrix, part in zip(predicted, parts, strict=True)
-        for name in _headings(solution, matrix, part.shape[1])
-    ]
+    if hasattr(solution, "path"):  # least squares
+        names = _headings_of_targets(solution, data[0], named)
+    else:
+        names = [
+            name
+            for matrix, part in zip(predicted, parts, strict=True)
+            for name in _headings(solution, matrix, part.shape[1])
+        ]
     return Result("predictions", names, np.concatenate(parts, axis=1))
+
+
+def _headings_of_targets(solution: Any, A: Any, named: Mapping[str, Any]) -> list[str]:
+    """Return the headings of `predictions_table`, with the ridges of a path, from the table of one row of zeros."""
+    import numpy as np
+
+    rows = {name: np.zeros((1, *matrix.shape[1:])) for name, matrix in named.items()}
+    return list(solution.predictions_table(np.zeros((1, A.shape[1])), library="", **rows)[0])
 
 
 def _headings(solution: Any, matrix: str, count: int) -> Sequence[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 __all__ = ["without_column", "without_gaps"]
 
 LONGEST = 200
@@ -37,8 +39,8 @@ def without_gaps(name: str) -> str:
 
 
 def _option(name: str) -> str:
-    """Return the option of the command line that leaves a column out."""
+    """Return the argument of the command line that leaves a column of any file out, as typed in a shell."""
     plain = name.replace("_", "a").isalnum()
     quoted = name.replace('"', '""')
-    text = f"--columns ~{name}" if plain else f"""--columns '~"{quoted}"'"""
-    return "--columns" if not name or len(text) > LONGEST else text
+    text = shlex.quote(f"FILE:~{name}" if plain else f'FILE:~"{quoted}"')
+    return "FILE:COLUMNS" if not name or len(text) > LONGEST else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -181,10 +182,26 @@ def test_remedies_for_missing_values_name_the_column_and_work(folder: Path) -> N
     Path(path).write_text(Path(path).read_text().replace(",nan", ","))
     said = run("solve", "svd", path, "-k", 1, code=2).err
     assert "--drop-missing" in said
-    assert """--columns '~"empty one"'""" in said
+    assert """'FILE:~"empty one"'""" in said
     said = run("solve", "svd", path, "-k", 1, "--drop-missing", code=2).err
-    assert """Leave columns with many gaps out: --columns '~"empty one"'.""" in said
-    run("solve", "svd", path, "-k", 1, "--columns", '~"empty one"')
+    assert """Leave columns with many gaps out: 'gaps.csv:~"empty one"'.""" in said
+    run("solve", "svd", 'gaps.csv:~"empty one"', "-k", 1)
+
+
+def test_remedies_for_missing_values_of_the_second_file_work(folder: Path) -> None:
+    write("x.csv", {"a": X[:, 0], "b": X[:, 1]})
+    write("y.csv", {"u": np.full(N, np.nan), "v": Y[:, 0], "w": Y[:, 1], "x's": Y[:, 2]})
+    Path("y.csv").write_text(Path("y.csv").read_text().replace("nan", "").replace("x's", "it's, x"))
+    command = ("solve", "cca", "x.csv")
+    said = run(*command, "y.csv", "-k", 1, code=2).err
+    assert "'FILE:~u'" in said
+    for second in ("y.csv", "y.csv:u..w", 'y.csv:~"it\'s, x"'):
+        said = run(*command, second, "-k", 1, "--drop-missing", code=2).err
+        (remedy,) = shlex.split(said.partition("many gaps out: ")[2].strip().removesuffix("."))
+        assert remedy.startswith("y.csv:")
+        assert run(*command, remedy, "-k", 1).err == ""
+    said = run(*command, "y.csv:u", "-k", 1, "--drop-missing", code=2).err
+    assert "Leave columns with many gaps out." in said
 
 
 def test_infinities_are_no_missing_values(folder: Path) -> None:
@@ -206,7 +223,7 @@ def test_compare_names_the_solvers_that_it_leaves_out_or_stops(
     monkeypatch.setattr("linspec.cli.compare.LEAST_SECONDS", 1e-9)
     monkeypatch.setattr("linspec.cli.compare.TIMES", 1.5)
     out = run("compare", "cca", "X.npy", "Y.npy", "-k", 1, "--max-passes", 3, "--max-seconds", 60).out
-    left, named = out.splitlines()[-1].split(". Named solvers run without a limit: --solvers ")
+    left, named = out.splitlines()[-1].split(". To run them, name them: --solvers ")
     assert "left out, as estimated to take more than" in left
     assert set(named.split(",")) >= {"naive-gradient", "direct", "lobpcg"}
     assert not re.search(r"^(direct|lobpcg) ", out, re.MULTILINE)
@@ -225,7 +242,15 @@ def test_compare_stops_a_slow_solver_but_not_one_that_is_named(
     limit = saved["about"]["max_seconds"]
     stopped = [row["solver"] for row in saved["rows"] if row["status"] == "BUDGET"]
     assert stopped
-    assert f"{', '.join(stopped)} stopped after {limit:.3g} s. Named solvers run without a limit" in out
+    said = f"{', '.join(stopped)} stopped after {limit:.3g} s. Named solvers run without a limit of time: "
+    assert said in out
+    last = run(*command, "--max-passes", 10**6).out.splitlines()[-1]
+    assert re.search(r" stopped after [0-9.]+ s\. Named solvers run without a limit of time: ", last)
+    last = run(*command, "--max-seconds", limit).out.splitlines()[-1]
+    assert "stopped" not in last  # by a limit of the user's own, which named solvers have, too
+    monkeypatch.setattr("linspec.cli.compare.LEAST_SECONDS", 600.0)
+    last = run(*command, "--max-passes", 2).out.splitlines()[-1]
+    assert "stopped" not in last
     out = run(*command, "--solvers", "gram,als", "--max-passes", 5).out
     assert "stopped" not in out
     assert "left out" not in out
@@ -252,3 +277,52 @@ def test_a_column_of_both_matrices_is_refused(folder: Path, arguments: tuple[str
     shared = arguments[-1]
     refused = run("solve", "least-squares", file, *arguments, code=2)
     assert f"A and B both have the column '{shared}' of one.csv, which would explain itself" in refused.err
+
+
+INPUTS = {"weights": "--sample-weight", "confounds": "--confounds", "groups": "--groups", "begun": "--start"}
+
+
+@pytest.mark.parametrize(
+    ("command", "suffix", "name"),
+    [
+        ("solve", ".npz", "weights"),
+        ("solve", ".npz", "confounds"),
+        ("solve", ".npz", "begun"),
+        ("compare", ".json", "weights"),
+        ("cross-validate", ".csv", "confounds"),
+        ("cross-validate", ".csv", "groups"),
+        ("permute", ".csv", "weights"),
+        ("bootstrap", ".csv", "groups"),
+    ],
+)
+def test_no_file_that_is_read_is_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, suffix: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("X.npy", np.eye(5))
+    path = Path(f"{name}{suffix}")
+    path.write_bytes(b"1\n2\n3\n4\n5\n")
+    said = run(command, "cca", "X.npy", "X.npy", "-k", 1, INPUTS[name], path, "--out", path, code=2).err
+    assert f"--out: '{path}' is read by this command. Name another file." in said
+    assert path.read_bytes() == b"1\n2\n3\n4\n5\n"
+
+
+# ---- requests that were answered with something else --------------------------------------------
+
+
+def test_the_reason_of_the_first_of_several_ridges_is_shown(folder: Path) -> None:
+    command = ("solve", "cca", "X.npy", "Y.npy", "-k", 1, "--ridge")
+    reason = fact(run(*command, 1, "--verbose").out, "chosen")
+    out = run(*command, "1,10", "--verbose").out
+    assert fact(out, "chosen, first ridge") == reason
+    assert "chosen" not in run(*command, "1,10").out
+
+
+@pytest.mark.parametrize(
+    "command", [("solve", "pca", "X.npy", "-k", 1), ("PCA",), ("compare", "pca", "--help")]
+)
+def test_principal_components_are_named_by_their_command(folder: Path, command: tuple[object, ...]) -> None:
+    said = run(*command, code=2).err
+    assert said.count("\n") == 1
+    assert "`linspec solve svd FILE -k K --center`" in said
+    assert "Did you mean" not in said

@@ -160,9 +160,7 @@ def test_what_the_remedies_name_works(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,a,b\nu1,1,2\nu2,,4\nu3,5,7\nu4,1,1\n")
     _, said = run("solve", "svd", path, "-k", 1, code=2)
-    assert (
-        "in column 'id'. Leave such columns out: columns=, on the command line --columns ~id; missing" in said
-    )
+    assert "in column 'id'. Leave such columns out: columns=, on the command line 'FILE:~id'; missing" in said
     _, said = run("solve", "svd", path, "-k", 1, "--columns", "~id", code=2)
     assert (
         "got an empty field in column 'a'. Fill such values, or leave their rows out of all files: on the comma"
@@ -173,7 +171,7 @@ def test_what_the_remedies_name_works(tmp_path: Path) -> None:
     assert f"{np.linalg.svd([[1, 2], [5, 7], [1, 1]], compute_uv=False)[0]:.6g}"[:5] in out
     path.write_text('"the, id",a,b\nu1,1,2\nu3,5,7\n')
     _, said = run("solve", "svd", path, "-k", 1, code=2)
-    assert """--columns '~"the, id"'""" in said
+    assert """'FILE:~"the, id"'""" in said
     run("solve", "svd", path, "-k", 1, "--columns", '~"the, id"')
 
 
@@ -238,3 +236,22 @@ def test_a_file_without_rows_is_said_to_be_that(tmp_path: Path) -> None:
     np.save(tmp_path / "E.npy", np.zeros((0, 3)))
     plain = run("solve", "svd", tmp_path / "E.npy", "-k", 1, code=2)[1]
     assert run("solve", "svd", tmp_path / "E.npy", "-k", 1, "--drop-missing", code=2)[1].endswith(plain)
+
+
+@pytest.mark.parametrize("share", [0.25, 0.0])
+def test_sparse_rows_that_all_lack_a_value_are_said_to_do_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    h5py = pytest.importorskip("h5py", reason="no h5py")
+    monkeypatch.setattr(data, "SHARE", share)  # in memory, or read in slices
+    matrix = scipy.sparse.csr_array(np.where(np.arange(4) == 1, np.nan, X))
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        file.attrs["encoding-type"] = "anndata"
+        group = file.create_group("X")
+        group.attrs.update({"encoding-type": "csr_matrix", "shape": matrix.shape})
+        for part in ("data", "indices", "indptr"):
+            group[part] = getattr(matrix, part)
+        for name, count in (("obs", N), ("var", 4)):
+            file[f"{name}/_index"] = [f"{name}{i}" for i in range(count)]
+    _, said = run("solve", "svd", tmp_path / "a.h5ad", "-k", 1, "--drop-missing", code=2)
+    assert f"leaves no row: each of {N} lacks a value ({N} in A). Leave columns with many gaps out" in said

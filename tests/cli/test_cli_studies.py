@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import linspec as ls
 from linspec import registry
 from linspec.cli import main
-from linspec.cli.tables import p_in_words
+from linspec.cli.tables import p_with_bound
 from linspec.families import inference
 
 N = 120
@@ -162,6 +162,11 @@ def test_generalized_cross_validation_needs_no_folds(folder: Path) -> None:
         (("cca", "X.npy", "Y.npy", "-k", 1, "--folds", 1), "--folds"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--folds", 500), "folds must be between 2 and"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--method", "gcv"), "least squares"),
+        (("least-squares", "X.npy", "y.npy", "--method", "gcv", "--folds", 5), "no rows; got --folds. Leave"),
+        (
+            ("least-squares", "X.npy", "y.npy", "--method", "gcv", "--groups", "y.npy"),
+            "no rows; got --groups. Leave",
+        ),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--score", "fit"), "score must be one of correlations, tcc"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--groups", "y.npy:0"), "y.npy"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--out", "scores.npz"), "--out must end in .csv or .json"),
@@ -171,6 +176,35 @@ def test_generalized_cross_validation_needs_no_folds(folder: Path) -> None:
 )
 def test_cross_validate_refuses_in_one_line(folder: Path, arguments: tuple[object, ...], words: str) -> None:
     assert words in refusal("cross-validate", *arguments)
+
+
+def test_a_file_of_scores_says_all_that_was_requested(folder: Path) -> None:
+    files = ("cca", "X.npy", "Y.npy", "--ks", "2,1", "--ridges", "0,1000", "--ridge-y", 3)
+    run("cross-validate", *files, "--folds", 3, "--rule", "one-standard-error", "--out", "s.json")
+    about = json.loads(Path("s.json").read_text())["about"]
+    expected = {
+        "ks": [2, 1],
+        "ridges": [0.0, 1000.0],
+        "ridge_y": 3.0,
+        "folds": 3,
+        "method": "folds",
+        "rule": "one-standard-error",
+        "score": None,
+        "groups": None,
+        "drop_missing": False,
+    }
+    assert {name: about.get(name, "absent") for name in expected} == expected
+    assert not {"k", "ridge"} & set(about)
+    files = ("least-squares", "X.npy", "y.npy", "--ridges", "1,10", "--method", "gcv", "--drop-missing")
+    run("cross-validate", *files, "--out", "g.json")
+    about = json.loads(Path("g.json").read_text())["about"]
+    assert about["ridges"] == [1.0, 10.0]
+    assert about["method"] == "gcv"
+    assert about["drop_missing"] is True
+    assert not {"folds", "groups", "ks"} & set(about)
+    run("permute", "cca", "X.npy", "Y.npy", "-k", 1, "--permutations", 19, "--out", "p.json")
+    about = json.loads(Path("p.json").read_text())["about"]
+    assert (about["k"], about["permutations"]) == (1, 19)
 
 
 # ---- permute ----------------------------------------------------------------------------------
@@ -226,9 +260,9 @@ def test_classes_are_tested_too(folder: Path) -> None:
 
 
 def test_least_possible_p_values_are_bounds() -> None:
-    assert p_in_words(0.001, 0.001) == "<= 0.001"
-    assert p_in_words(1e-5, 1e-5) == "<= 1e-05"
-    assert p_in_words(0.0124, 0.001) == "0.0124"
+    assert p_with_bound(0.001, 0.001) == "<= 0.001"
+    assert p_with_bound(1e-5, 1e-5) == "<= 1e-05"
+    assert p_with_bound(0.0124, 0.001) == "0.0124"
 
 
 @pytest.mark.parametrize(
@@ -238,6 +272,11 @@ def test_least_possible_p_values_are_bounds() -> None:
         (("least-squares", "X.npy", "y.npy"), "answers to least-squares have none"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--statistic", "largest"), "statistic must be one of wilks, roy"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--permutations", 0), "--permutations"),
+        (
+            ("deep-cca", "X.npy", "Y.npy"),
+            "deep-cca needs a number of components, and got none. Pass it as -k",
+        ),
+        (("kernel-cca", "X.npy", "Y.npy", "--ridge", 1), "got none. Pass it as -k"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--max-seconds", 0), "max_seconds must be a positive number"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--max-seconds", 1e-9), "Raise max_seconds"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--tol", 1e-3, "--statistic", "roy"), "largest, sum"),

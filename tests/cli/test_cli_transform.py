@@ -159,3 +159,58 @@ def test_what_an_answer_cannot_give_is_refused(
         run("solve", "discriminant", "wide.csv", *named, "--out", "s.npz")
     assert words in refusal("transform", "s.npz", *arguments)
     assert not Path("s.npy").exists()
+
+
+# ---- names and ids on both sides ----------------------------------------------------------------
+
+
+def small(name: str, columns: dict[str, object]) -> None:
+    """Write a file of a few named columns."""
+    with Path(name).open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(columns)
+        writer.writerows(zip(*(list(column) for column in columns.values()), strict=True))
+
+
+def test_columns_behind_the_file_must_be_those_of_the_answer_too(folder: Path) -> None:
+    small("a.csv", {"u": X[:, 0], "v": X[:, 1], "w": X[:, 2]})
+    run("solve", "svd", "a.csv:u,v", "-k", 1, "--out", "s.npz")
+    expected = run("transform", "s.npz", "a.csv:u,v")
+    assert run("transform", "s.npz", "a.csv") == expected
+    for columns in ("v,u", "u,w"):
+        said = refusal("transform", "s.npz", f"a.csv:{columns}")
+        assert "must have the columns of the result" in said
+        assert said == refusal("transform", "s.npz", "a.csv", "--columns", columns)
+
+
+@pytest.mark.parametrize("center", ["--center", "--no-center"])
+def test_predictions_of_a_path_say_their_ridges(folder: Path, center: str) -> None:
+    small("a.csv", {"u": PRICE, "v": X[:, 5]})
+    small("z.csv", {"age": X[:, 7]})
+    more = ("--confounds", "z.csv") if center == "--center" else ()
+    run("solve", "least-squares", "X.npy", "a.csv", "--ridge", "0.1,10", center, *more, "--out", "p.npz")
+    head, rows = rows_of(run("transform", "p.npz", "X.npy", *more))
+    assert head == ["u, ridge 0.1", "v, ridge 0.1", "u, ridge 10", "v, ridge 10"]
+    if center == "--no-center":
+        B = np.column_stack([PRICE, X[:, 5]])
+        for i, ridge in enumerate((0.1, 10.0)):
+            exact = X @ np.linalg.solve(X.T @ X + ridge * np.eye(P), X.T @ B)
+            np.testing.assert_allclose(numbers_of(rows, 0)[:, 2 * i : 2 * i + 2], exact, atol=1e-6)
+
+
+def test_the_ids_of_two_files_must_be_the_same_in_the_same_order(folder: Path) -> None:
+    small("x.csv", {"code": IDS, "u": X[:, 0], "v": X[:, 1]})
+    small("y.csv", {"w": X[:, 2], "code": IDS})
+    small("plain.csv", {"w": X[:, 2]})
+    run("solve", "cca", "x.csv:u,v", "plain.csv", "-k", 1, "--out", "c.npz")
+    head, rows = rows_of(run("transform", "c.npz", "x.csv", "y.csv", "--ids", "code"))
+    assert [row[0] for row in rows] == IDS
+    assert (head, rows) == rows_of(run("transform", "c.npz", "x.csv", "plain.csv", "--ids", "code"))
+    swapped = [IDS[1], IDS[0], *IDS[2:]]
+    small("swapped.csv", {"w": X[:, 2], "code": swapped})
+    said = refusal("transform", "c.npz", "x.csv", "swapped.csv", "--ids", "code")
+    assert "row 0, from 0: '0001' and '0000'" in said
+    assert said == refusal("transform", "c.npz", "x.csv", "swapped.csv:w", "--ids", "code")
+    small("short.csv", {"w": X[:-1, 2], "code": IDS[:-1]})
+    said = refusal("transform", "c.npz", "x.csv", "short.csv", "--ids", "code", "--drop-missing")
+    assert f"they have {N - 1} and {N} rows" in said

@@ -648,3 +648,18 @@ def test_problems_without_a_ridge_or_k_say_so():
         ls.cross_validate(X)
     path = ls.LeastSquares(X, Y, ridge=[1.0, 10.0])
     assert ls.cross_validate(path).ridges == (1.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"groups": LABELS}, "got groups"),
+        ({"y": LABELS}, "got y"),
+        ({"splitter": 4}, "got splitter"),
+        ({"splitter": LABELS, "groups": LABELS}, "got splitter and groups"),
+    ],
+)
+def test_generalized_cross_validation_refuses_what_only_folds_use(given, named):
+    X, Y = some_views()
+    with pytest.raises(InvalidOption, match=named):
+        ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0], method="gcv", **given)

@@ -51,6 +51,9 @@ __all__ = ["cross_validate"]
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 """The ridges and the ks of a grid of settings."""
 
+FOLDS = 5
+"""Number of folds by default."""
+
 METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implicit")
 
 
@@ -62,7 +65,7 @@ def cross_validate(  # noqa: PLR0913
     ridges: Any = None,
     ks: Any = None,
     method: str = "folds",
-    splitter: Any = 5,
+    splitter: Any = FOLDS,
     groups: Any = None,
     y: Any = None,
     score: str | None = None,
@@ -84,7 +87,8 @@ def cross_validate(  # noqa: PLR0913
     ks : sequence of int, optional
         The values of k, for problems with a k. By default the k of the problem.
     method : {"folds", "gcv"}, default "folds"
-        "gcv" is generalized cross-validation of a `linspec.LeastSquares`: without splits, in one pass.
+        "gcv" is generalized cross-validation of a `linspec.LeastSquares`: without splits, in one pass. It takes no
+        splitter, groups or y.
     splitter : int, array of n labels, object with a method split, or iterable of pairs, default 5
         An integer is the number of folds; the rows are put into the folds in random order. Labels give the fold of each
         row; a row labelled -1 is in all training sets. An object with a method `split` is a splitter of scikit-learn,
@@ -128,7 +132,7 @@ def cross_validate(  # noqa: PLR0913
         If k is too large for a training set, ridges or ks are passed for a problem without them, the number of labels
         is not that of the rows, a side of a split is empty, or all its rows have weight 0.
     InvalidOption
-        If method, form, score or splitter is unknown.
+        If method, form, score or splitter is unknown, or splitter, groups or y is passed with ``method="gcv"``.
     MissingCapability
         If rows cannot be selected; or Gram matrices cannot be held, and the rows come as slices; or the problem has no
         scores.
@@ -174,6 +178,7 @@ def cross_validate(  # noqa: PLR0913
     _check_word("form", form, FORMS)
     scored, ridges, ks = _score_of(problem, score), _ridges(problem, ridges), _ks(problem, ks)
     if method == "gcv":
+        _refuse_folds(splitter, groups, y)
         return _generalized(problem, scored, (ridges, ks), form, solver, rng, options)
     rows = min(A.shape[0] for A in problem.matrices.values())
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
@@ -313,6 +318,17 @@ def _generalized(
 def _check_word(name: str, value: Any, words: Sequence[str]) -> None:
     if value not in words:
         raise InvalidOption(f"{name} must be one of {', '.join(words)}; got {shown(value)}.")
+
+
+def _refuse_folds(splitter: Any, groups: Any, y: Any) -> None:
+    """Refuse arguments of folds, which generalized cross-validation would ignore."""
+    by_default = isinstance(splitter, int) and splitter == FOLDS
+    passed = {"splitter": not by_default, "groups": groups is not None, "y": y is not None}
+    if any(passed.values()):
+        named = " and ".join(name for name, is_passed in passed.items() if is_passed)
+        raise InvalidOption(
+            f'method="gcv" holds out no rows; got {named}. Leave that out, or pass method="folds".'
+        )
 
 
 def _score_of(problem: Problem[Any], name: str | None) -> HeldOutScore:
