@@ -360,9 +360,11 @@ class _Reading:
 
     def missing(self, value: str, row: int, j: int) -> NonFiniteData:
         """Make the error for a value that is missing or not finite."""
-        label = "" if self.rows is None else f" ({shown(self.rows[row])})"
+        number = self.first + row
+        known = None if self.rows is None else self.rows[row]
+        label = "" if known is None or known == number else f" ({shown(known)})"
         return NonFiniteData(
-            f"{self.what} must be finite; got {value} at row {self.first + row}{label}, {self.column(j)}. Drop or "
+            f"{self.what} must be finite; got {value} at row {number}{label}, {self.column(j)}. Drop or "
             "impute such rows."
         )
 
