@@ -4,7 +4,7 @@ Problem: the k leading singular triplets of C = XᵀY for views with so many col
 Method: from a random block Q, the bases of `two_sided_basis` grow by C Q = Xᵀ(Y Q) and CᵀP = Yᵀ(X P), two sweeps a
 step, until the residual of the k leading triplets of UᵀCV is within the tolerance.
 Source: Golub, Luk & Overton 1981, doi:10.1145/355945.355946; Musco & Musco 2015, arXiv:1504.05477 (random block).
-Where we differ: the block has ten columns more than there are triplets, so that it finds all copies of a singular value.
+Where we differ: the block has ten columns more than there are triplets, and so finds all copies of a singular value.
 No C is formed, and none is squared: values near the rounding of σ₁ keep their digits.
 """
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from linspec import HeldOutScore
 from linspec.arrays import HOST, HostArray, reciprocal
+from linspec.cost import DENSE_RATE
 from linspec_pls.regression.components import deflated
+from linspec_pls.regression.gram import component_seconds
 from linspec_pls.regression.solution import errors_of_rows
 
 
@@ -40,6 +42,11 @@ class SquaredErrors(HeldOutScore):
             error = own - 2 * np.sum(cross[m] * Q[:, m].T) + np.sum(between[m, m] * G[m, m])
             errors.append(self._of(max(float(error), 0.0), total, held.count, problem.Y.shape[1]))
         return np.tile(errors, (len(ridges), 1))
+
+    def seconds_of_split(self, problem: Any, ridges: int) -> float:
+        """Estimate the seconds of one deflation, and of the products with held-out moments."""
+        sizes = problem.sizes()
+        return sizes.k * (4.0 * sizes.p**2 / DENSE_RATE + component_seconds(sizes))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         """Score every k of a solution on held-out rows."""

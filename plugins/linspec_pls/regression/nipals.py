@@ -19,14 +19,12 @@ from linspec_pls.regression.gram import component_seconds
 
 
 class Found(Iterate):
-    """The components so far, the weights that follow, and their covariance over that of the first ones."""
+    """The components so far and the weights that follow; the residual is 1 while components are missing."""
 
     def __init__(self, components: Components, *, complete: bool) -> None:
         following, sigma = components.next_weights()
-        largest = float(max(components.covariances, default=sigma))
         done = complete or sigma <= components.lost[-1]
-        state = {"components": components, "following": following}
-        super().__init__(0.0 if done else sigma / largest, state=state)
+        super().__init__(1.0 - done, state={"components": components, "following": following})
 
     def weights(self) -> Mapping[str, Any]:
         """The weights of the components."""

@@ -55,7 +55,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
     Notes
     -----
     Residual: the largest ‖Cₐ Cₐᵀw − σ² w‖ / σ over the components, divided by ‖XᵀY‖, where Cₐ = XₐᵀY is deflated by the
-    returned components, and σ is its norm. For a component that is missing it is σ.
+    returned components, and σ is its norm; 1 if components are missing.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             gaps.append(found.misfit(w))
             found = more
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
-            gaps.append(found.norm())  # of a component that is missing
+            gaps.append(size)  # of a component that is missing
         findings = fewer_than_asked(len(found), self.k, "components with a covariance above rounding")
         findings += rounding_of_components(found)
         arrays = {name: self.X.home.place(V, self.X.dtype) for name, V in found.arrays().items()}

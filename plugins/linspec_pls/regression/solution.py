@@ -144,6 +144,7 @@ def errors_of_rows(
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Return weights of the rows, Y, and Y less its predictions, in float64 on the host."""
     found = np.asarray(to_host(solution.predict(X, k=k, confounds=confounds)), dtype=np.float64)
-    Y = np.asarray(to_host(ls.as_operator(Y, "Y").dense()), dtype=np.float64).reshape(len(found), -1)
+    Y = Y if getattr(Y, "ndim", 2) == 1 else ls.as_operator(Y, "Y").dense()
+    Y = np.asarray(to_host(Y), dtype=np.float64).reshape(len(found), -1)
     w = np.ones(len(Y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     return w, Y, Y - found.reshape(Y.shape)

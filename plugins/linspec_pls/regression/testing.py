@@ -57,8 +57,8 @@ def cases() -> Sequence[Case]:
     )
 
 
-def deflated_by(X: HostArray, Y: HostArray, weights: Any) -> tuple[list[Any], HostArray]:
-    """Deflate X and Y by weights, or by the exact ones; return the arrays of each component, and the XᵀY left.
+def deflated_by(X: HostArray, Y: HostArray, weights: Any) -> list[Any]:
+    """Deflate X and Y by weights, or by the exact ones, and return the arrays of each component.
 
     `weights` has the weights in its columns; an integer is a number of exact components.
     """
@@ -74,7 +74,7 @@ def deflated_by(X: HostArray, Y: HostArray, weights: Any) -> tuple[list[Any], Ho
         p, q = X.T @ t / (t @ t), Y.T @ t / (t @ t)
         found.append({"C": C, "s": s, "w": w, "t": t, "p": p, "q": q})
         X, Y = X - np.outer(t, p), Y - np.outer(t, q)
-    return found, X.T @ Y
+    return found
 
 
 class RegressionOracle:
@@ -90,7 +90,7 @@ class RegressionOracle:
         self.size = float(np.linalg.norm(C, 2))
         self.scale = float(np.linalg.norm(self.X, 2) * np.linalg.norm(self.Y, 2))
         real = self.size > 100 * given * self.scale
-        self.exact = deflated_by(self.X, self.Y, self.k)[0] if real else []
+        self.exact = deflated_by(self.X, self.Y, self.k) if real else []
         self.exact = [each for each in self.exact if each["s"][0] > 100 * given * self.scale]
         self.count = len(self.exact)
 
@@ -100,9 +100,9 @@ class RegressionOracle:
         return ROUNDING * self.unit * self.scale / self.size if self.count else 0.0
 
     def law(self, solution: Any) -> Law:
-        """The largest ‖Cₐ Cₐᵀw − σ² w‖ / σ over ‖XᵀY‖ of the returned weights, by explicit deflation."""
-        components, left = deflated_by(self.X, self.Y, as_host(solution.x_weights))
-        gaps = [np.linalg.norm(left, 2) if len(components) < self.count else 0.0]
+        """The largest ‖Cₐ Cₐᵀw − σ² w‖ / σ over ‖XᵀY‖ by explicit deflation; 1 if any are missing."""
+        components = deflated_by(self.X, self.Y, as_host(solution.x_weights))
+        gaps = [self.size * (len(components) < self.count)]
         for each in components:
             C, w, first = each["C"], each["w"], each["s"][0]
             gaps.append(float(np.linalg.norm(C @ (C.T @ w) / first - first * w)))
@@ -115,7 +115,7 @@ class RegressionOracle:
             return [f"there are {self.count} components to return; got {W.shape[1]}"]
         if not self.count:
             return []
-        own, found = deflated_by(self.X, self.Y, W)[0], []
+        own, found = deflated_by(self.X, self.Y, W), []
         R = as_host(solution.x_rotations)
         T, Q = np.column_stack([each["t"] for each in own]), np.column_stack([each["q"] for each in own])
         P = np.column_stack([each["p"] for each in own])
