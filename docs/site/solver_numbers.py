@@ -58,12 +58,12 @@ def least_squares(rng: np.random.Generator) -> Any:
 
 def pls(rng: np.random.Generator) -> Any:
     """Two dense views of 4000 rows, 120 and 100 columns, with six common causes; five pairs."""
-    return ls.get_problem("pls")(*two_views(rng, 4000, 120, 100, 6), k=5)
+    return ls.PLS(*two_views(rng, 4000, 120, 100, 6), k=5)
 
 
 def pls_regression(rng: np.random.Generator) -> Any:
     """Views of 4000 rows, 120 and three columns, with six common causes; ten components."""
-    return ls.get_problem("pls-regression")(*two_views(rng, 4000, 120, 3, 6), k=10)
+    return ls.PLSRegression(*two_views(rng, 4000, 120, 3, 6), k=10)
 
 
 def discriminant(rng: np.random.Generator) -> Any:

@@ -30,7 +30,7 @@ class PLSSolution(ls.LinearSolution, vector="pair"):
     >>> import linspec as ls
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.standard_normal((50, 4)), rng.standard_normal((50, 3))
-    >>> solution = ls.solve(ls.get_problem("pls")(X, Y, k=2))
+    >>> solution = ls.solve(ls.PLS(X, Y, k=2))
     >>> x_scores, y_scores = solution.transform(X, Y)
     >>> bool(np.allclose(np.sum(x_scores * y_scores, axis=0), solution.singular_values))
     True
@@ -73,7 +73,8 @@ class PLS(ls.Problem[PLSSolution]):
     >>> rng = np.random.default_rng(0)
     >>> shared = rng.standard_normal((100, 1))
     >>> X, Y = shared + 0.1 * rng.standard_normal((100, 4)), shared + 0.1 * rng.standard_normal((100, 3))
-    >>> solution = ls.solve(ls.get_problem("pls")(X, Y, k=1))
+    >>> problem = ls.PLS(X, Y, k=1)
+    >>> solution = ls.solve(problem)
     >>> solution.x_weights.shape, bool(np.all(solution.x_weights > 0.4))
     ((4, 1), True)
     """

@@ -31,6 +31,11 @@ def views(n: int, p: int, q: int, seed: int = 0) -> tuple[Any, Any]:
     )
 
 
+def test_the_problems_are_attributes_of_linspec() -> None:
+    assert ls.PLS is PLS
+    assert ls.PLSRegression is PLSRegression
+
+
 # ---- singular vectors of the cross product -----------------------------------------------------
 
 

@@ -46,7 +46,7 @@ class SquaredErrors(HeldOutScore):
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
         """Estimate the seconds of one deflation, and of the products with held-out moments."""
         sizes = problem.sizes()
-        return sizes.k * (4.0 * sizes.p**2 / DENSE_RATE + component_seconds(sizes))
+        return float(sizes.k) * (4.0 * float(sizes.p) ** 2 / DENSE_RATE + component_seconds(sizes))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         """Score every k of a solution on held-out rows."""
@@ -60,10 +60,9 @@ class SquaredErrors(HeldOutScore):
                 confounds=problem.confounds,
                 sample_weight=problem.sample_weight,
             )
-            about = Y - w @ Y / w.sum()
-            found.append(
-                self._of(float(np.sum(w @ errors**2)), float(np.sum(w @ about**2)), w.sum(), Y.shape[1])
-            )
+            count, about = float(w.sum()), Y - w @ Y / w.sum()
+            error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
+            found.append(self._of(error, total, count, Y.shape[1]))
         return np.array(found)
 
     def _of(self, error: float, total: float, count: float, columns: int) -> float:

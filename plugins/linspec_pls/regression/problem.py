@@ -64,7 +64,8 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 3)) @ rng.standard_normal((3, 20)) + 0.01 * rng.standard_normal((200, 20))
     >>> y = X @ np.ones(20)
-    >>> solution = ls.solve(ls.get_problem("pls-regression")(X, y, k=3))
+    >>> problem = ls.PLSRegression(X, y, k=3)
+    >>> solution = ls.solve(problem)
     >>> solution.predict(X[:5]).shape, bool(solution.score(X, y) > 0.999)
     ((5,), True)
     """
@@ -128,7 +129,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
 
 
 def rounding_of_components(found: Components) -> tuple[tuple[Status, str], ...]:
-    """Return a finding if deflation has lost so many digits that the last components are inaccurate."""
+    """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits."""
     shares = found.lost[: len(found)] / found.covariances
     if not (shares > DIGITS).any():
         return ()

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, HostArray, at_home, to_host
+from linspec.arrays import Array, HostArray, at_home, is_array, to_host
 from linspec.errors import InvalidProblem
+from linspec.solving import NewRows
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -32,13 +33,21 @@ class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
         The singular values to which `x_weights` and `y_weights` belong. They need not decrease.
     vector : bool
         Whether Y was a vector.
+    x_mean, y_mean : array of shape (p,), (q,), or None
+        The column means, if the problem centres.
+    x_scale, y_scale : array of shape (p,), (q,), or None
+        The numbers that the columns were divided by, if the problem scales.
+    confound_mean : numpy.ndarray of shape (c,) or None
+        The means of the confounds, if the problem has any (0 without centring).
+    x_slopes, y_slopes : array of shape (c, p), (c, q), or None
+        The slopes of the columns in the confounds.
 
     Examples
     --------
     >>> import numpy as np
     >>> import linspec as ls
     >>> X = np.random.default_rng(0).standard_normal((50, 3))
-    >>> solution = ls.solve(ls.get_problem("pls-regression")(X, X[:, 0], k=3))
+    >>> solution = ls.solve(ls.PLSRegression(X, X[:, 0], k=3))
     >>> solution.coefficients().round(6) + 0.0
     array([1., 0., 0.])
     >>> solution.coefficients(1).shape
@@ -52,6 +61,13 @@ class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
     y_loadings: Array = ls.field(rows_of="Y")
     covariances: HostArray = ls.field(shape="k")
     vector: bool = False
+    x_mean: Array | None = None
+    y_mean: Array | None = None
+    x_scale: Array | None = None
+    y_scale: Array | None = None
+    confound_mean: HostArray | None = None
+    x_slopes: Array | None = None
+    y_slopes: Array | None = None
 
     def _headline(self) -> str:
         return f"{self.x_rotations.shape[1]} components"
@@ -73,9 +89,8 @@ class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
         array of shape (p, q), or (p,) if Y was a vector
             In units of the columns of Y over those of X.
         """
-        count = self._count(k)
-        found = self.x_rotations[:, :count] @ self.y_loadings[:, :count].T
-        return found[:, 0] if self.vector else found
+        B = self._coefficients(k)
+        return B[:, 0] if self.vector else B
 
     @at_home
     def predict(self, X: Any, *, k: int | None = None, confounds: Any = None) -> Array:
@@ -93,16 +108,13 @@ class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
         Returns
         -------
         array of shape (n, q), or (n,) if Y was a vector
+            In the library, on the device and in the working dtype of the rows. Predictions of rows in blocks of other
+            processes stay there, with a column for a vector Y.
         """
-        count = self._count(k)
-        scores: Any = self.transform(X=X, confounds=confounds)
-        found = scores[:, :count] @ self.y_loadings[:, :count].T
-        if self.y_mean is not None:
-            found = found + self.y_mean[None, :]
-        if confounds is not None and self.y_slopes is not None:
-            Z = np.asarray(to_host(confounds), dtype=np.float64).reshape(len(found), -1) - self.confound_mean
-            found = found + Z @ self.y_slopes
-        return found[:, 0] if self.vector else found
+        found = NewRows.of(self, "X").images(
+            X, self._coefficients(k), "X", confounds, offset=self.y_mean, slopes=self.y_slopes
+        )
+        return found[:, 0] if self.vector and is_array(found) else found
 
     @at_home
     def score(
@@ -129,22 +141,25 @@ class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
         total = float(np.sum(w @ about**2))
         return 1 - float(np.sum(w @ errors**2)) / total if total > 0 else np.nan
 
-    def _count(self, k: int | None) -> int:
-        """Check a number of components."""
+    def _coefficients(self, k: int | None) -> Array:
+        """R Qᵀ of the first k components, with a column for a vector Y."""
         most = int(self.x_rotations.shape[1])
-        if k is None:
-            return most
-        if not 0 <= k <= most:
+        if k is not None and not 0 <= k <= most:
             raise InvalidProblem(f"k must be between 0 and the {most} components of the answer; got {k}.")
-        return int(k)
+        return self.x_rotations[:, :k] @ self.y_loadings[:, :k].T
 
 
 def errors_of_rows(
     solution: PLSRegressionSolution, X: Any, Y: Any, *, k: int | None, confounds: Any, sample_weight: Any
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Return weights of the rows, Y, and Y less its predictions, in float64 on the host."""
-    found = np.asarray(to_host(solution.predict(X, k=k, confounds=confounds)), dtype=np.float64)
-    Y = Y if getattr(Y, "ndim", 2) == 1 else ls.as_operator(Y, "Y").dense()
-    Y = np.asarray(to_host(Y), dtype=np.float64).reshape(len(found), -1)
-    w = np.ones(len(Y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return w, Y, Y - found.reshape(Y.shape)
+    predicted, right = on_host(solution.predict(X, k=k, confounds=confounds)), on_host(Y)
+    w = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return w, right, right - predicted
+
+
+def on_host(rows: Any) -> HostArray:
+    """Return rows of any kind as a dense matrix on the host; a vector as one column."""
+    dense = rows if getattr(rows, "ndim", 2) == 1 else ls.as_operator(rows, "Y").dense()
+    found: HostArray = np.asarray(to_host(dense), dtype=np.float64)
+    return found.reshape(len(found), -1)

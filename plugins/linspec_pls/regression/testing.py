@@ -23,7 +23,7 @@ from linspec.testing import (
 
 
 def case(name: str, n: int, columns: tuple[int, int], strengths: Any, k: int, **more: Any) -> Case:
-    """Make a case: two views with common variables, of which the second is the right-hand sides."""
+    """Make a case from two views with common variables. The second view has the right-hand sides."""
     own, center, gentle = more.pop("own", 2), more.pop("center", True), more.pop("gentle", True)
     X, Y = common_views(n, columns, strengths, own=own, center=center, **more)
     return Case(
