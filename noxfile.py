@@ -32,7 +32,7 @@ QUICK = (
 TEMPLATES = {
     "two-point": ("solver",),
     "heavy-ball": ("solver", "--problem", "cca"),
-    "pls": ("problem",),
+    "mca": ("problem",),
     "npz-shards": ("data",),
 }
 """The names that the templates have in the pages, and what `linspec new` is asked for."""
@@ -318,12 +318,12 @@ def template(session: nox.Session) -> None:
         session.run("python", "-m", "pytest", str(package), *session.posargs)
     session.run("linspec", "check", "operator/npz-shards")
     session.run("python", "-c", VIEWS)
-    data = ("pls", "X.npy", "Y.npy", "-k", "3")
-    session.run("linspec", "describe", "pls")
-    session.run("linspec", "solve", *data, "--out", "pls.npz")
-    session.run("linspec", "compare", *data, "--plot", "pls.png")
-    session.run("linspec", "check", "problem/pls")
-    session.run("linspec", "check", "pls/power")
+    data = ("mca", "X.npy", "Y.npy", "-k", "3")
+    session.run("linspec", "describe", "mca")
+    session.run("linspec", "solve", *data, "--out", "mca.npz")
+    session.run("linspec", "compare", *data, "--plot", "mca.png")
+    session.run("linspec", "check", "problem/mca")
+    session.run("linspec", "check", "mca/power")
 
 
 @nox.session

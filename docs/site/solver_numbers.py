@@ -56,6 +56,16 @@ def least_squares(rng: np.random.Generator) -> Any:
     return ls.LeastSquares(A, A @ rng.standard_normal((150, 3)) + rng.standard_normal((4000, 3)), ridge=1e-3)
 
 
+def pls(rng: np.random.Generator) -> Any:
+    """Two dense views of 4000 rows, 120 and 100 columns, with six common causes; five pairs."""
+    return ls.PLS(*two_views(rng, 4000, 120, 100, 6), k=5)
+
+
+def pls_regression(rng: np.random.Generator) -> Any:
+    """Views of 4000 rows, 120 and three columns, with six common causes; ten components."""
+    return ls.PLSRegression(*two_views(rng, 4000, 120, 3, 6), k=10)
+
+
 def discriminant(rng: np.random.Generator) -> Any:
     """Six classes in 3000 rows of 150 columns; ridge 1."""
     y = rng.integers(6, size=3000)
@@ -90,7 +100,17 @@ def deep_cca(rng: np.random.Generator) -> Any:
 
 PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
     function.__name__.replace("_", "-"): function
-    for function in (cca, svd, least_squares, discriminant, kernel_cca, preimage_cca, deep_cca)
+    for function in (
+        cca,
+        svd,
+        least_squares,
+        pls,
+        pls_regression,
+        discriminant,
+        kernel_cca,
+        preimage_cca,
+        deep_cca,
+    )
 }
 
 

@@ -11,6 +11,7 @@ from linspec.process.lazy_names import lazy_names
 _HOLDERS = {
     "Conclusion": "linspec.solving.conclusion",
     "DEFAULT_TERMS": "linspec.solving.conclusion",
+    "NewRows": "linspec.solving.new_rows",
     "Terms": "linspec.solving.conclusion",
     "adjusted": "linspec.solving.adjusting",
     "adjustments_of": "linspec.solving.adjusting",

@@ -12,6 +12,7 @@ from linspec.solving.conclusion import Conclusion as Conclusion
 from linspec.solving.conclusion import Terms as Terms
 from linspec.solving.conclusion import fewer_than_asked as fewer_than_asked
 from linspec.solving.conclusion import left_out_nearby as left_out_nearby
+from linspec.solving.new_rows import NewRows as NewRows
 from linspec.solving.stating import adopt as adopt
 from linspec.solving.tables import check_columns as check_columns
 from linspec.solving.tables import table_of_columns as table_of_columns

@@ -47,6 +47,15 @@ class NewRows:
         Divisors of the columns, after means and confounds are subtracted.
     names, confound_names : tuple of str or None
         The names of the columns, and of the confounds, where the training data had any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import NewRows
+    >>> solution = ls.solve(ls.SVD(np.array([[1.0, 0.0], [3.0, 0.0]]), k=1, center=True))
+    >>> NewRows.of(solution, "A").images(np.array([[5.0, 1.0]]), np.eye(2), "A")
+    array([[3., 1.]])
     """
 
     mean: Array | None = None

@@ -298,7 +298,8 @@ def _issues(solved: Solved, pair: Equivalent) -> Iterator[str]:
 def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostArray]) -> Any:
     """Convert an answer for the given columns to an answer for the plain columns, which are divided by `scales`.
 
-    The weights of each column are multiplied by its scale. Fields with an entry for each training row become None.
+    The weights of each column are multiplied by its scale, and fields in units of the columns are divided by it. Fields
+    with an entry for each training row become None.
     """
     twin = copy.copy(solution)
     for name, axes in solution.layout.shapes.items():
@@ -313,6 +314,9 @@ def _on_plain_columns(solved: Solved, solution: Any, scales: Mapping[str, HostAr
             parts[matrix] = W * scale.reshape(-1, *[1] * (W.ndim - 1))
             several = isinstance(getattr(twin, name), tuple)
             object.__setattr__(twin, name, tuple(parts.values()) if several else parts[matrix])
+        for each in solved.layout.in_units.get(matrix, ()):
+            value = getattr(twin, each)
+            object.__setattr__(twin, each, None if value is None else as_host(value) / scale[:, None])
     return twin
 
 

@@ -21,7 +21,7 @@ from linspec.cli import main
 EXAMPLES = {
     "solver": "two.?point",
     "solver --problem cca": "heavy.?ball",
-    "problem": "pls",
+    "problem": "mca",
     "data": "npz.?shards",
 }
 """What is asked for, and a pattern for every form of the name of the template's example."""

@@ -21,6 +21,8 @@ MODULES = {
     "discriminant": "discriminant",
     "kernel-cca": "kernel_cca",
     "least-squares": "least_squares",
+    "pls": "pls",
+    "pls-regression": "pls_regression",
     "preimage-cca": "preimage_cca",
     "svd": "svd",
 }
@@ -29,6 +31,8 @@ CLASSES = {
     "discriminant": "DiscriminantSolvers",
     "kernel-cca": "KernelCCASolvers",
     "least-squares": "LeastSquaresSolvers",
+    "pls": "PLSSolvers",
+    "pls-regression": "PLSRegressionSolvers",
     "preimage-cca": "PreimageCCASolvers",
     "svd": "SVDSolvers",
 }
@@ -37,6 +41,8 @@ ANSWERS = {
     "discriminant": "weights",
     "kernel-cca": "x_weights",
     "least-squares": "x",
+    "pls": "x_weights",
+    "pls-regression": "x_weights",
     "preimage-cca": "x_preimages",
     "svd": "Vh",
 }
@@ -44,7 +50,7 @@ RUNS = [
     ("cca", "gram"), ("cca", "als"), ("discriminant", "direct"), ("discriminant", "two-stage"),
     ("kernel-cca", "kcca"), ("kernel-cca", "nystrom-lobpcg"),
     ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"), ("svd", "lanczos"),
-    ("preimage-cca", "gradkcca"),
+    ("preimage-cca", "gradkcca"), ("pls", "block-krylov"), ("pls-regression", "nipals"),
 ]  # fmt: skip
 
 of_the_session = pytest.mark.slow
@@ -134,11 +140,11 @@ TIMED = """
 import json, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
-from benchmarks.families import PlsSolvers
+from benchmarks.families import McaSolvers
 found = []
-for solver in PlsSolvers.params[0]:
-    for case in PlsSolvers.params[2]:
-        bench = PlsSolvers()
+for solver in McaSolvers.params[0]:
+    for case in McaSolvers.params[2]:
+        bench = McaSolvers()
         bench.setup(solver, "numpy", case)
         bench.time_solve(solver, "numpy", case)
         right, solution = bench.track_error(solver, "numpy", case), bench.run()
@@ -152,10 +158,10 @@ print(json.dumps(found))
 def site(tmp_path: Path) -> Path:
     """A folder with two plugins: the template's family, and one more solver of families that linspec ships."""
     shutil.copytree(
-        FOLDER.parent / "linspec" / "templates" / "problem" / "linspec_pls", tmp_path / "linspec_pls"
+        FOLDER.parent / "linspec" / "templates" / "problem" / "linspec_mca", tmp_path / "linspec_mca"
     )
     (tmp_path / "acme.py").write_text(TABLE)
-    install(tmp_path, "linspec_pls", "linspec_pls.plugin")
+    install(tmp_path, "linspec_mca", "linspec_mca.plugin")
     install(tmp_path, "acme", "acme")
     return tmp_path
 
@@ -167,8 +173,8 @@ def test_a_plugin_s_solver_and_family_are_timed_once_they_are_installed(site):
         json.loads(python(DISCOVERED, str(FOLDER / "benchmarks"), *path)) for path in ([], [str(site)])
     )
     measurements = {"time_solve", "peakmem_solve", "track_passes", "track_error"}
-    assert set(beside) - set(alone) == {f"families.PlsSolvers.{name}" for name in measurements}
-    solvers, _, cases = beside["families.PlsSolvers.time_solve"]
+    assert set(beside) - set(alone) == {f"families.McaSolvers.{name}" for name in measurements}
+    solvers, _, cases = beside["families.McaSolvers.time_solve"]
     assert solvers == ["'gram'", "'power'"]
     assert len(cases) == 3
     assert "'flat-beyond-the-block'" in cases  # the largest that is gentle

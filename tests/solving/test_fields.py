@@ -17,7 +17,7 @@ from linspec.cli import main
 from linspec.cli.derived import derived_kind
 from linspec.errors import InvalidDeclaration, InvalidProblem
 from linspec.solving.fields import view_names
-from tests.studies.paired_problems import PLS, Agreement, Dense
+from tests.studies.paired_problems import MCA, Agreement, Dense
 
 RNG = np.random.default_rng(11)
 COMMON = RNG.standard_normal((80, 2))
@@ -181,10 +181,10 @@ def test_a_ridge_for_each_matrix_is_no_path():
         (lambda: Agreement(VIEWS, 4), "k must be between 1 and 3"),
         (lambda: Agreement(VIEWS, 1, center="no"), "center must be True or False"),
         (lambda: Agreement(VIEWS, 1, sample_weight=np.ones(9)), "sample_weight"),
-        (lambda: PLS(VIEWS[0]), "PLS needs two views; got no Y. Call PLS\\(X, Y, k\\)"),
-        (lambda: PLS(*VIEWS[:2]), "k must be an integer; got None"),
+        (lambda: MCA(VIEWS[0]), "MCA needs two views; got no Y. Call MCA\\(X, Y, k\\)"),
+        (lambda: MCA(*VIEWS[:2]), "k must be an integer; got None"),
         (
-            lambda: PLS(ls.Moments(VIEWS[0], center=True), None, 1),
+            lambda: MCA(ls.Moments(VIEWS[0], center=True), None, 1),
             "needs moments of two views; got moments of one",
         ),
     ],

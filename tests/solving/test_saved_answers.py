@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import io
 import json
 import subprocess
@@ -69,6 +70,8 @@ def uses(solution: Any, arrays: Any) -> list[Any]:
         if method is None or (name == "predict" and getattr(solution, "classes", 0) is None):
             continue
         views = rows if name == "score" or hasattr(solution, "x_weights") else rows[:1]
+        if name == "predict" and "Y" not in inspect.signature(method).parameters:
+            views = rows[:1]
         found.append(method(*views))
     return found
 

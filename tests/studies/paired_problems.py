@@ -13,12 +13,12 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import to_host
 
-TEMPLATE = Path(__file__).parents[2] / "linspec" / "templates" / "problem" / "linspec_pls"
+TEMPLATE = Path(__file__).parents[2] / "linspec" / "templates" / "problem" / "linspec_mca"
 
 
 def _module(name: str) -> Any:
     """Load a module of the template of a problem, under a name of its own."""
-    spec = importlib.util.spec_from_file_location(f"template_of_pls_{name}", TEMPLATE / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"template_of_mca_{name}", TEMPLATE / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -27,7 +27,7 @@ def _module(name: str) -> Any:
     return module
 
 
-PLS, Gram = _module("problem").PLS, _module("gram").Gram
+MCA, Gram = _module("problem").MCA, _module("gram").Gram
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

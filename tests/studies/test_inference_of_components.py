@@ -23,7 +23,7 @@ from linspec.errors import (
 )
 from linspec.studies.inference.bootstrap import drawn_solves
 from linspec.studies.inference.rows import loaded
-from tests.studies.paired_problems import PLS, Agreement, Dense, Gram, related
+from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
 
 RNG = np.random.default_rng
 
@@ -54,7 +54,7 @@ def test_an_argument_of_the_stepwise_test_is_refused_by_solving():
 
 def test_the_test_is_a_loop_over_permutations_by_hand():
     X, Y = related(40, (5, 4), (1.0,), 0)
-    test = ls.permutation_test(PLS(X, Y, k=3), Gram(), permutations=30, statistic="sum", rng=7)
+    test = ls.permutation_test(MCA(X, Y, k=3), Gram(), permutations=30, statistic="sum", rng=7)
     generator = RNG(7)
     chance = np.array([covariances(X, Y[generator.permutation(40)], 3) for _ in range(30)])
     np.testing.assert_allclose(test.values, covariances(X, Y, 3))
@@ -62,7 +62,7 @@ def test_the_test_is_a_loop_over_permutations_by_hand():
     uncorrected = p_values(covariances(X, Y, 3), chance)
     np.testing.assert_array_equal(test.uncorrected, uncorrected)
     np.testing.assert_array_equal(test.p_values, np.maximum.accumulate(uncorrected))
-    largest = ls.permutation_test(PLS(X, Y, k=3), Gram(), permutations=30, rng=7)
+    largest = ls.permutation_test(MCA(X, Y, k=3), Gram(), permutations=30, rng=7)
     by_hand = [(1 + np.sum(chance[:, 0] >= value)) / 31 for value in test.values]
     np.testing.assert_array_equal(largest.uncorrected, by_hand)
 
@@ -73,7 +73,7 @@ def test_the_p_value_is_that_of_all_permutations():
     X, Y = related(5, (2, 2), (1.5,), 3)
     chance = [covariances(X, Y[list(order)], 1) for order in itertools.permutations(range(5))]
     exact = np.mean([values[0] >= covariances(X, Y, 1)[0] * (1 - 1e-9) for values in chance])
-    test = ls.permutation_test(PLS(X, Y, k=1), Gram(), permutations=2000, rng=0)
+    test = ls.permutation_test(MCA(X, Y, k=1), Gram(), permutations=2000, rng=0)
     assert test.p_values[0] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 2000) + 1 / 2000)
 
 
@@ -90,7 +90,7 @@ def test_three_views_are_permuted_each_in_its_own_order():
 def test_planted_components_are_found_and_no_more():
     views = related(100, (6, 5, 4), (1.5, 1.2), 2)
     for problem, solver in (
-        (PLS(*views[:2], k=4), Gram()),
+        (MCA(*views[:2], k=4), Gram()),
         (Agreement(views, 4, ridge=1.0), Dense()),
         (ls.CCA(*views[:2], k=4, ridge=5.0), "gram"),
     ):
@@ -106,7 +106,7 @@ def test_one_component_too_many_is_rare(strengths, count):
     for seed in range(200):
         views = related(20, (3, 2, 2)[:count], strengths, seed)
         problem, solver = (
-            (PLS(*views, k=2), Gram()) if count == 2 else (Agreement(views, 2, ridge=1.0), Dense())
+            (MCA(*views, k=2), Gram()) if count == 2 else (Agreement(views, 2, ridge=1.0), Dense())
         )
         test = ls.permutation_test(problem, solver, permutations=19, rng=seed)
         found += test.uncorrected[len(strengths)] <= 0.05
@@ -123,7 +123,7 @@ def test_what_confounds_share_is_not_found():
         Z = rng.standard_normal((25, 2))
         X, Y = (Z @ rng.standard_normal((2, 3)) + rng.standard_normal((25, 3)) for _ in range(2))
         for given in found:
-            problem = PLS(X, Y, k=1, **({"confounds": Z} if given else {}))
+            problem = MCA(X, Y, k=1, **({"confounds": Z} if given else {}))
             found[given] += (
                 ls.permutation_test(problem, Gram(), permutations=19, rng=seed).p_values[0] <= 0.05
             )
@@ -145,7 +145,7 @@ def test_without_confounds_the_values_are_those_of_the_problem(center):
 def test_constant_columns_and_large_means_change_nothing():
     X, Y = related(40, (4, 3), (1.0,), 23)
     far = np.hstack([X + 1e6, np.full((40, 1), 0.1)])
-    a, b = (ls.permutation_test(PLS(V, Y, k=2), Gram(), permutations=10, rng=0) for V in (X, far))
+    a, b = (ls.permutation_test(MCA(V, Y, k=2), Gram(), permutations=10, rng=0) for V in (X, far))
     np.testing.assert_allclose(a.drawn, b.drawn, rtol=1e-8)
     np.testing.assert_allclose(a.values, b.values, rtol=1e-8)
 
@@ -156,21 +156,21 @@ def test_weights_are_repeated_rows():
     R = np.repeat(np.arange(20), w)
     weighted, repeated = (
         ls.permutation_test(problem, Gram(), permutations=20, rng=0)
-        for problem in (PLS(X, Y, k=2, sample_weight=w), PLS(X[R], Y[R], k=2))
+        for problem in (MCA(X, Y, k=2, sample_weight=w), MCA(X[R], Y[R], k=2))
     )
     np.testing.assert_array_equal(weighted.p_values, repeated.p_values)
     with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
-        ls.permutation_test(PLS(X, Y, k=2, sample_weight=np.full(20, 0.5)), Gram())
+        ls.permutation_test(MCA(X, Y, k=2, sample_weight=np.full(20, 0.5)), Gram())
 
 
 def test_files_are_read_once_and_other_data_have_the_same_test(tmp_path):
     X, Y = related(30, (4, 3), (1.0,), 6)
     np.save(tmp_path / "X.npy", X)
-    problem = PLS(ls.as_operator(tmp_path / "X.npy"), scipy.sparse.csr_array(Y), k=2)
+    problem = MCA(ls.as_operator(tmp_path / "X.npy"), scipy.sparse.csr_array(Y), k=2)
     assert not problem.X.resident
     assert loaded(problem).X.resident
     assert loaded(problem).Y is problem.Y
-    expected = ls.permutation_test(PLS(X, Y, k=2), Gram(), permutations=20, rng=0)
+    expected = ls.permutation_test(MCA(X, Y, k=2), Gram(), permutations=20, rng=0)
     found = ls.permutation_test(problem, Gram(), permutations=20, rng=0)
     np.testing.assert_allclose(found.drawn, expected.drawn)
 
@@ -191,19 +191,19 @@ def test_classes_are_permuted():
 
 def test_what_cannot_be_tested_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 8)
-    problem = PLS(X, Y, k=2)
+    problem = MCA(X, Y, k=2)
     slices = (X[i : i + 5] for i in range(0, 20, 5))
     for given, says in {
         ls.SVD(X, 2): r"SVD has one, A\. Use linspec\.bootstrap",
         ls.LeastSquares(X, Y): "LeastSquaresSolution, the answer of LeastSquares, declares none",
-        PLS(ls.Moments(X, Y, center=True), k=2): "got moments, which have none",
-        PLS(slices, Y, k=2): "slice by slice",
+        MCA(ls.Moments(X, Y, center=True), k=2): "got moments, which have none",
+        MCA(slices, Y, k=2): "slice by slice",
         ls.Discriminant(X, ls.targets.opls(Y), confounds=X[:, 0]): "removes nothing from H; got confounds",
     }.items():
         with pytest.raises(InvalidProblem, match=says):
             ls.permutation_test(given)
     with pytest.raises(MissingCapability, match="needs row slices"):
-        ls.permutation_test(PLS(X, scipy.sparse.linalg.aslinearoperator(Y), k=2))
+        ls.permutation_test(MCA(X, scipy.sparse.linalg.aslinearoperator(Y), k=2))
     with pytest.raises(InvalidProblem, match="Leave it out"):
         ls.permutation_test(problem, solution=ls.solve(problem, Gram()))
     with pytest.raises(InvalidOption, match="one of largest, sum; got 'wilks'"):
@@ -220,9 +220,9 @@ def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
     looks = itertools.count()
     monkeypatch.setattr("linspec.studies.inference.permutation.time.perf_counter", lambda: float(next(looks)))
     with pytest.warns(ConvergenceWarning, match=r"max_seconds=500 ended it after \d+ of 5000 permutations"):
-        ended = ls.permutation_test(PLS(X, Y, k=2), Gram(), permutations=5000, max_seconds=500, rng=3)
+        ended = ls.permutation_test(MCA(X, Y, k=2), Gram(), permutations=5000, max_seconds=500, rng=3)
     monkeypatch.undo()
-    whole = ls.permutation_test(PLS(X, Y, k=2), Gram(), permutations=ended.permutations, rng=3)
+    whole = ls.permutation_test(MCA(X, Y, k=2), Gram(), permutations=ended.permutations, rng=3)
     np.testing.assert_array_equal(ended.p_values, whole.p_values)
 
 
@@ -238,10 +238,10 @@ def test_tables_have_the_words_of_the_problem():
     pandas = pytest.importorskip("pandas")
     X, Y = related(30, (3, 3), (1.0,), 11)
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    test = ls.permutation_test(PLS(frame, Y, k=2), Gram(), permutations=9, rng=0)
+    test = ls.permutation_test(MCA(frame, Y, k=2), Gram(), permutations=9, rng=0)
     assert list(test.table().columns) == ["singular value", "p value", "uncorrected"]
     assert "singular values at 5 %" in repr(test)
-    found = ls.bootstrap(PLS(frame, Y, k=2), Gram(), draws=5, rng=0)
+    found = ls.bootstrap(MCA(frame, Y, k=2), Gram(), draws=5, rng=0)
     table = found.weights_table("X")
     assert list(table.index) == ["a", "b", "c"]
     assert list(table.columns[:4]) == ["pair1", "pair1 lower", "pair1 upper", "pair1 standard error"]
@@ -257,7 +257,7 @@ def test_tables_have_the_words_of_the_problem():
 def test_a_draw_is_the_problem_on_the_rows_drawn():
     """By hand: repeated rows, NumPy's singular vectors, signs matched to those of all rows."""
     X, Y = related(60, (4, 3), (2.0,), 12)
-    found = ls.bootstrap(PLS(X, Y, k=1), Gram(), draws=20, method="percentile", rng=4)
+    found = ls.bootstrap(MCA(X, Y, k=1), Gram(), draws=20, method="percentile", rng=4)
     generator, values, vectors = RNG(4), [], []
     for _ in range(20):
         rows = np.repeat(np.arange(60), generator.multinomial(60, np.full(60, 1 / 60)))
@@ -306,10 +306,10 @@ def test_of_a_cca_it_is_the_bootstrap_of_correlations():
 def test_a_problem_without_gaps_is_a_group():
     """Equal values: the rows determine the span, and intervals of both vectors are as wide as the span."""
     X, Y = related(400, (4, 4), (1.5, 1.5), 14)
-    found = ls.bootstrap(PLS(X, Y, k=2), Gram(), draws=60, rng=0)
+    found = ls.bootstrap(MCA(X, Y, k=2), Gram(), draws=60, rng=0)
     assert found.groups() == ((0, 1),)
     assert "components 1 to 2: their values may be equal" in repr(found)
-    apart = ls.bootstrap(PLS(*related(400, (4, 4), (3.0, 1.0), 14), k=2), Gram(), draws=60, rng=0)
+    apart = ls.bootstrap(MCA(*related(400, (4, 4), (3.0, 1.0), 14), k=2), Gram(), draws=60, rng=0)
     assert apart.groups() == ((0,), (1,))
     assert (apart.agreement > 0.95).all()
     assert (found.agreement < apart.agreement).all()
@@ -343,7 +343,7 @@ def test_corrected_intervals_hold_what_percentiles_miss():
         z = np.hstack([rng.standard_normal((60, 2)) * s, np.zeros((60, 3))])
         X, Y = ((z + rng.standard_normal((60, 5))) @ turn.T for _ in range(2))
         for method, each in covered.items():
-            found = ls.bootstrap(PLS(X, Y, k=2), Gram(), draws=60, method=method, rng=seed)
+            found = ls.bootstrap(MCA(X, Y, k=2), Gram(), draws=60, method=method, rng=seed)
             low, high = found.weights["X"]
             W, V = turn[:, :2], found.solution
             W = W * np.sign(np.sum(W * V.x_weights, axis=0) + np.sum(W * V.y_weights, axis=0))
@@ -366,7 +366,7 @@ def test_of_one_matrix_the_intervals_hold_the_singular_values():
 
 def test_groups_are_drawn_whole_and_widen_intervals():
     X, Y = (np.repeat(V, 5, axis=0) for V in related(30, (3, 3), (1.5,), 17))
-    problem, groups = PLS(X, Y, k=1), np.repeat(np.arange(30), 5)
+    problem, groups = MCA(X, Y, k=1), np.repeat(np.arange(30), 5)
     wide, narrow = (ls.bootstrap(problem, Gram(), draws=100, groups=g, rng=0) for g in (groups, None))
     assert wide.errors[0] == pytest.approx(narrow.errors[0] * np.sqrt(5), rel=0.3)
 
@@ -383,24 +383,24 @@ def test_components_that_a_draw_lacks_count_as_zero():
 
 def test_what_cannot_be_drawn_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 19)
-    problem = PLS(X, Y, k=2)
+    problem = MCA(X, Y, k=2)
     for given, says in {
         ls.LeastSquares(X, Y): "declares none",
         ls.get_problem("kernel-cca")(
             X, Y, k=1, ridge=1.0
         ): "KernelCCA has none, because its rows are not adjusted",
-        PLS(ls.Moments(X, Y, center=True), k=2): "got moments, which have none",
-        PLS((X[i : i + 5] for i in (0, 5, 10, 15)), Y, k=2): "slice by slice",
-        PLS(X, Y, k=2, sample_weight=np.full(20, 0.5)): r"got 0\.5 for row 0",
+        MCA(ls.Moments(X, Y, center=True), k=2): "got moments, which have none",
+        MCA((X[i : i + 5] for i in (0, 5, 10, 15)), Y, k=2): "slice by slice",
+        MCA(X, Y, k=2, sample_weight=np.full(20, 0.5)): r"got 0\.5 for row 0",
     }.items():
         with pytest.raises(InvalidProblem, match=says):
             ls.bootstrap(given)
     with pytest.raises(InvalidProblem, match="takes a problem such as"):
         ls.bootstrap(X)  # type: ignore[arg-type]
-    with pytest.raises(InvalidProblem, match="solution must be a PLSSolution; got SVDSolution"):
+    with pytest.raises(InvalidProblem, match="solution must be a MCASolution; got SVDSolution"):
         ls.bootstrap(problem, Gram(), solution=ls.solve(ls.SVD(X, 1)))
     with pytest.raises(InvalidProblem, match="solution must be of the columns of the problem"):
-        ls.bootstrap(problem, Gram(), solution=ls.solve(PLS(X[:, :2], Y, k=1), Gram()))
+        ls.bootstrap(problem, Gram(), solution=ls.solve(MCA(X[:, :2], Y, k=1), Gram()))
     with pytest.raises(InvalidOption, match="draws must be an integer >= 2"):
         ls.bootstrap(problem, Gram(), draws=1)
     with pytest.raises(InvalidOption, match="method must be one of"):
@@ -447,8 +447,8 @@ def test_ctrl_c_returns_what_there_is(function):
     X, Y = related(30, (3, 3), (1.0,), 22)
     Interrupted.calls.clear()
     call = getattr(ls, function)
-    found = call(PLS(X, Y, k=2), Interrupted(), rng=0)
+    found = call(MCA(X, Y, k=2), Interrupted(), rng=0)
     assert found.interrupted
     count = {"permutations": 2} if function == "permutation_test" else {"draws": 3}
     assert len(found.drawn) == next(iter(count.values()))
-    np.testing.assert_array_equal(found.drawn, call(PLS(X, Y, k=2), Gram(), rng=0, **count).drawn)
+    np.testing.assert_array_equal(found.drawn, call(MCA(X, Y, k=2), Gram(), rng=0, **count).drawn)

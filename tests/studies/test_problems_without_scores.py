@@ -12,7 +12,7 @@ import linspec as ls
 from linspec import registry
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.studies.held_out.defaults import default_scores, first_components
-from tests.studies.paired_problems import PLS, Agreement, Dense, Gram, related
+from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +66,7 @@ def test_three_views_are_scored_by_the_correlations_of_their_pairs():
 
 def test_the_best_k_is_the_number_of_planted_components():
     X, Y = related(200, (8, 7), (2.0, 1.5), 2)
-    found = ls.cross_validate(PLS(X, Y, k=5), ks=range(1, 6), solver=Gram(), rng=0)
+    found = ls.cross_validate(MCA(X, Y, k=5), ks=range(1, 6), solver=Gram(), rng=0)
     assert found.best.k == 2
     assert found.mean[0, 1] - found.mean[0, 0] > 0.4
 
@@ -106,8 +106,8 @@ def test_what_has_no_score_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 4)
     with pytest.raises(MissingCapability, match="no method score, and no weights of two matrices"):
         ls.cross_validate(Scoreless(X))
-    with pytest.raises(InvalidOption, match="score must be one of correlations for PLS; got 'mse'"):
-        ls.cross_validate(PLS(X, Y, k=1), score="mse")
+    with pytest.raises(InvalidOption, match="score must be one of correlations for MCA; got 'mse'"):
+        ls.cross_validate(MCA(X, Y, k=1), score="mse")
     with pytest.raises(
         InvalidProblem, match=r"score takes no weights, so it permutes rows|Round the weights"
     ):
@@ -145,7 +145,7 @@ def test_test_rows_without_a_method_are_scored_by_correlations():
 def test_what_has_no_path_is_refused():
     X, Y = related(20, (3, 3), (1.0,), 7)
     for problem, says in {
-        PLS(X, Y, k=1): "takes a problem with one ridge.*; got PLS",
+        MCA(X, Y, k=1): "takes a problem with one ridge.*; got MCA",
         ls.LeastSquares(
             X, Y, ridge=1.0
         ): r"takes several ridges itself: LeastSquares\(\.\.\., ridge=\[\.\.\.\]\)",
@@ -167,10 +167,10 @@ def test_what_has_no_path_is_refused():
 def test_slices_of_both_views_are_read_once(monkeypatch, heights):
     own = registry.Registry()
     monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
-    record = {"summary": "A problem of the tests.", "target": f"{PLS.__module__}:PLS"}
-    ls.register(ls.ProblemSpec(name="pls", testing="", **record))
+    record = {"summary": "A problem of the tests.", "target": f"{MCA.__module__}:MCA"}
+    ls.register(ls.ProblemSpec(name="mca", testing="", **record))
     record = {"summary": "One sweep.", "reference": "Bookstein 1994", "target": f"{Gram.__module__}:Gram"}
-    ls.register(ls.SolverSpec(name="gram", problem="pls", traits=("direct", "one-pass"), **record))
+    ls.register(ls.SolverSpec(name="gram", problem="mca", traits=("direct", "one-pass"), **record))
     views = related(60, (5, 4), (1.5,), 8)
     w, Z = np.arange(60) % 3, np.random.default_rng(8).standard_normal(60)
 
@@ -178,8 +178,8 @@ def test_slices_of_both_views_are_read_once(monkeypatch, heights):
         return (V[i : i + height] for i in range(0, 60, height))
 
     rows = {"sample_weight": w, "confounds": Z, "scale": True}
-    found = ls.solve(PLS(*map(slices, views, heights), k=2, **rows), "gram")
-    expected = ls.solve(PLS(*views, k=2, **rows), "gram")
+    found = ls.solve(MCA(*map(slices, views, heights), k=2, **rows), "gram")
+    expected = ls.solve(MCA(*views, k=2, **rows), "gram")
     assert found.passes == 1 < expected.passes
     np.testing.assert_allclose(found.singular_values, expected.singular_values, rtol=1e-10)
     np.testing.assert_allclose(found.x_weights, expected.x_weights, atol=1e-10)

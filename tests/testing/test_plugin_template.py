@@ -15,14 +15,14 @@ from installed import PACKAGE, PROBLEM, TEMPLATES, Site
 PAGES = TEMPLATES.parents[1] / "docs" / "extend"
 PAGE = PAGES / "write-a-plugin.md"
 PROBLEM_PAGE = PAGES / "a-problem-of-your-own.md"
-PROBLEM_PACKAGE = TEMPLATES / "problem" / "linspec_pls"
+PROBLEM_PACKAGE = TEMPLATES / "problem" / "linspec_mca"
 PAIRS_PAGE = PAGES / "a-solver-for-pairs.md"
 PAIRS_PACKAGE = TEMPLATES / "cca-solver" / "linspec_heavy_ball"
 DATA_PACKAGE = TEMPLATES / "data" / "linspec_npz_shards"
 PACKAGES = {
     PACKAGE: "two-point",
     PAIRS_PACKAGE: "heavy-ball",
-    PROBLEM_PACKAGE: "pls",
+    PROBLEM_PACKAGE: "mca",
     DATA_PACKAGE: "npz-shards",
 }
 """The packages of the templates, and the names of their entry points."""
@@ -139,7 +139,7 @@ def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(
         assert done.returncode == 0, done.stderr
         return str(done.stdout)
 
-    data = ("pls", "X.npy", "Y.npy", "-k", "3")
+    data = ("mca", "X.npy", "Y.npy", "-k", "3")
     solved = linspec("solve", *data, "--out", "answer.npz", "--plot", "run.png")
     assert "k = 3, centred" in solved
     assert "gram takes the least time" in solved
@@ -148,10 +148,10 @@ def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(
     rows = linspec("compare", *data, "--plot", "all.png").splitlines()
     assert [line.split()[0] for line in rows if f"{exact.sum():.6f}" in line] == ["gram", "power"]
     assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
-    assert "linspec-pls:pls" in linspec("describe", "pls/power")
-    assert "2 solvers" in linspec("solvers", "pls")
-    described = linspec("describe", "pls")
-    assert "PLS(X, Y, k, center=True, scale=False, sample_weight=None, confounds=None)" in described
+    assert "linspec-mca:mca" in linspec("describe", "mca/power")
+    assert "2 solvers" in linspec("solvers", "mca")
+    described = linspec("describe", "mca")
+    assert "MCA(X, Y, k, center=True, scale=False, sample_weight=None, confounds=None)" in described
     assert "gram, power" in described
 
 
@@ -178,7 +178,7 @@ def test_the_page_shows_the_problem_template_as_it_is() -> None:
                 first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                 assert "\n".join(text.splitlines()[first - 1 : node.end_lineno]) in page, node.name
                 shown.add(node.name)
-    assert {"PLS", "PLSSolution", "Gram", "Power", "exact", "residual", "linspec_problems"} <= shown
+    assert {"MCA", "MCASolution", "Gram", "Power", "exact", "residual", "linspec_problems"} <= shown
 
 
 # ------------------------------------------------------------------------- two of one name, and one that breaks

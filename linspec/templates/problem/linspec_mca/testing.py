@@ -20,4 +20,4 @@ def residual(views, parameters, answer):
     return float(max(gaps) / s.max()) if len(s) else 0.0
 
 
-TESTING = spectral_testing("pls", exact, residual, views=2)
+TESTING = spectral_testing("mca", exact, residual, views=2)

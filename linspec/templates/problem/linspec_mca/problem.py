@@ -11,7 +11,7 @@ from linspec.arrays import Array, HostArray
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PLSSolution(ls.LinearSolution, vector="pair"):
+class MCASolution(ls.LinearSolution, vector="pair"):
     """Leading singular triplets of XᵀY: unit vectors `x_weights`, `y_weights`, and `singular_values`."""
 
     x_weights: Array = ls.field(rows_of="X", leading=True)
@@ -20,7 +20,7 @@ class PLSSolution(ls.LinearSolution, vector="pair"):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PLS(ls.Problem[PLSSolution]):
+class MCA(ls.Problem[MCASolution]):
     """The k leading singular triplets of XᵀY: the directions of two views with the largest covariance.
 
     Notes
@@ -33,7 +33,7 @@ class PLS(ls.Problem[PLSSolution]):
     k: Any = ls.count("singular triplets")
     center: bool = ls.flag(True)
 
-    name: ClassVar[str] = "pls"
+    name: ClassVar[str] = "mca"
 
     def conclude(self, moments, terms=None, *, x_weights, y_weights):
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""

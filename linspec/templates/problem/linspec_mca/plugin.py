@@ -7,10 +7,10 @@ from linspec import ProblemSpec, SolverSpec, hookimpl
 def linspec_problems():
     return [
         ProblemSpec(
-            name="pls",
-            target="linspec_pls.problem:PLS",
+            name="mca",
+            target="linspec_mca.problem:MCA",
             summary="Directions of two views with the largest covariance: singular vectors of XᵀY.",
-            testing="linspec_pls.testing:TESTING",
+            testing="linspec_mca.testing:TESTING",
         )
     ]
 
@@ -20,16 +20,16 @@ def linspec_solvers():
     return [
         SolverSpec(
             name="gram",
-            problem="pls",
-            target="linspec_pls.gram:Gram",
+            problem="mca",
+            target="linspec_mca.gram:Gram",
             summary="One sweep forms XᵀY; its singular value decomposition is the answer.",
             reference="Bookstein 1994, Partial least squares: a dose-response model for measurement",
             traits=("direct", "one-pass", "automatic"),
         ),
         SolverSpec(
             name="power",
-            problem="pls",
-            target="linspec_pls.power:Power",
+            problem="mca",
+            target="linspec_mca.power:Power",
             summary="Power iteration with a block of vectors: two sweeps a step, and XᵀY is never formed.",
             reference="Rutishauser 1970, Numer. Math. 16, doi:10.1007/BF02219773",
             traits=("iterative", "randomized", "resumable", "automatic"),

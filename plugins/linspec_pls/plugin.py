@@ -1,0 +1,63 @@
+"""The table of contents of partial least squares: two problems and the solvers for them."""
+
+from linspec import ProblemSpec, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_problems() -> tuple[ProblemSpec, ...]:
+    """Covariances of two views, and regression on components."""
+    return (
+        ProblemSpec(
+            name="pls",
+            target="linspec_pls.problem:PLS",
+            summary="Directions of two views with the largest covariance: singular vectors of XᵀY.",
+            command="linspec_pls.command:PAIRS",
+            testing="linspec_pls.testing:TESTING",
+        ),
+        ProblemSpec(
+            name="pls-regression",
+            target="linspec_pls.regression.problem:PLSRegression",
+            summary="Regression on the components of X that have the largest covariance with Y.",
+            command="linspec_pls.command:REGRESSION",
+            testing="linspec_pls.regression.testing:TESTING",
+        ),
+    )
+
+
+@hookimpl
+def linspec_solvers() -> tuple[SolverSpec, ...]:
+    """Return the `SolverSpec` of each solver of this package."""
+    return (
+        SolverSpec(
+            name="gram",
+            problem="pls",
+            target="linspec_pls.gram:Gram",
+            summary="One sweep forms XᵀY; its singular value decomposition is the answer.",
+            reference="Bookstein 1994, Partial least squares: a dose-response model for measurement",
+            traits=("direct", "one-pass", "automatic"),
+        ),
+        SolverSpec(
+            name="block-krylov",
+            problem="pls",
+            target="linspec_pls.block_krylov:BlockKrylov",
+            summary="Block Golub-Kahan iteration with products only: XᵀY is never formed, sparse views stay sparse.",
+            reference="Golub, Luk & Overton 1981, ACM Trans. Math. Softw. 7(2), doi:10.1145/355945.355946",
+            traits=("iterative", "randomized", "resumable", "automatic"),
+        ),
+        SolverSpec(
+            name="gram",
+            problem="pls-regression",
+            target="linspec_pls.regression.gram:Gram",
+            summary="One sweep forms XᵀX and XᵀY, from which all components are deflated.",
+            reference="Dayal & MacGregor 1997, J. Chemom. 11:73, section 2",
+            traits=("direct", "one-pass", "automatic"),
+        ),
+        SolverSpec(
+            name="nipals",
+            problem="pls-regression",
+            target="linspec_pls.regression.nipals:Nipals",
+            summary="One product with X for each component; XᵀX is never formed, and neither is a deflated X.",
+            reference="Wold, Sjöström & Eriksson 2001, doi:10.1016/S0169-7439(01)00155-1",
+            traits=("iterative", "resumable", "automatic"),
+        ),
+    )

@@ -1,0 +1,292 @@
+"""Partial least squares against other implementations, theorems and planted factors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+import linspec as ls
+from linspec.testing import conformance
+
+PLS, PLSRegression = ls.get_problem("pls"), ls.get_problem("pls-regression")
+
+test_pls = conformance("problem/pls")
+test_regression = conformance("problem/pls-regression")
+"""The solvers are in tests/test_conformance.py."""
+
+
+def views(n: int, p: int, q: int, seed: int = 0) -> tuple[Any, Any]:
+    """Views with five common causes, columns of different sizes, and means."""
+    rng = np.random.default_rng(seed)
+    causes = rng.standard_normal((n, 5)) * [3, 2, 1.5, 1.2, 1]
+    return tuple(
+        (causes @ rng.standard_normal((5, m)) + rng.standard_normal((n, m))) * rng.uniform(0.2, 4, m) + 3
+        for m in (p, q)
+    )
+
+
+def test_the_problems_are_attributes_of_linspec() -> None:
+    assert ls.PLS is PLS
+    assert ls.PLSRegression is PLSRegression
+
+
+# ---- singular vectors of the cross product -----------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("solver", ["gram", "block-krylov"])
+def test_pls_is_that_of_scikit_learn(solver: str, scale: bool) -> None:
+    reference = pytest.importorskip("sklearn.cross_decomposition").PLSSVD
+    X, Y = views(200, 40, 15)
+    theirs = reference(4, scale=scale).fit(X, Y)
+    options = {"tol": 1e-12} if solver == "block-krylov" else {}
+    ours = ls.solve(PLS(X, Y, k=4, scale=scale), solver, rng=0, **options)
+    assert ours.converged
+    for name in ("x_weights", "y_weights"):
+        found, right = getattr(ours, name), getattr(theirs, f"{name}_")
+        np.testing.assert_allclose(found * np.sign(np.sum(found * right, axis=0)), right, atol=1e-10)
+
+
+def sparse_views(n: int, p: int, q: int, seed: int = 0) -> tuple[Any, Any]:
+    """Sparse counts of words in two languages, by subject."""
+    rng = np.random.default_rng(seed)
+    subject = rng.integers(0, 30, n)
+
+    def words(columns: int, each: int) -> Any:
+        own = (rng.zipf(1.5, (n, each)) + 37 * subject[:, None]) % columns
+        rows = np.repeat(np.arange(n), each)
+        return scipy.sparse.csr_array((np.ones(own.size), (rows, own.ravel())), shape=(n, columns))
+
+    return words(p, 40), words(q, 30)
+
+
+def test_sparse_views_are_solved_by_products_alone() -> None:
+    """The singular values are those that ARPACK finds in the centred cross product."""
+    X, Y = sparse_views(2000, 900, 600)
+    ours = ls.solve(PLS(X, Y, k=6), "block-krylov", rng=0, tol=1e-10, form="implicit")
+    C = (X.T @ Y).toarray() - np.outer(X.sum(axis=0), Y.mean(axis=0))
+    exact = np.sort(scipy.sparse.linalg.svds(C, k=6, return_singular_vectors=False, random_state=0))[::-1]
+    np.testing.assert_allclose(ours.singular_values, exact, rtol=1e-10)
+    assert ours.converged
+
+
+MEMORY = """
+import resource
+from tests.plugins.test_pls import PLS, sparse_views
+import linspec as ls
+views = sparse_views(50_000, 10_000, 5_000)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+solution = ls.solve(PLS(*views, k=10), rng=0)
+assert solution.converged and solution.solver == "block-krylov", solution
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts resident memory in kilobytes")
+def test_no_cross_product_is_held() -> None:
+    """XᵀY would take 400 MB."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, cwd=ls.__path__[0] + "/.."
+    )
+    assert int(done.stdout) < 200_000
+
+
+def test_the_basis_is_restarted() -> None:
+    """Singular values without a gap need more steps than a small basis holds."""
+    rng = np.random.default_rng(1)
+    Q = np.linalg.qr(rng.standard_normal((300, 120)))[0]
+    s = np.linspace(2, 1, 100)
+    U, V = (np.linalg.qr(rng.standard_normal((m, 100)))[0] for m in (120, 110))
+    X, Y = Q[:, :100] * np.sqrt(s) @ U.T, Q[:, :100] * np.sqrt(s) @ V.T
+    found = ls.solve(PLS(X, Y, 3, center=False), "block-krylov", rng=0, block=4, basis=20, tol=1e-9)
+    np.testing.assert_allclose(found.singular_values, s[:3], rtol=1e-12)
+    assert found.iterations > 5
+
+
+def test_small_singular_values_keep_their_digits() -> None:
+    """A method that squares XᵀY would find nothing below 1e-8 of the largest."""
+    rng = np.random.default_rng(2)
+    Q = np.linalg.qr(rng.standard_normal((80, 6)))[0]
+    U, V = (np.linalg.qr(rng.standard_normal((m, 6)))[0] for m in (12, 10))
+    s = 10.0 ** -np.arange(0, 12, 2)
+    for solver in ("gram", "block-krylov"):
+        found = ls.solve(PLS(Q * np.sqrt(s) @ U.T, Q * np.sqrt(s) @ V.T, 6, center=False), solver, rng=0)
+        np.testing.assert_allclose(found.singular_values, s, rtol=1e-3)
+
+
+# ---- regression ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("solver", ["gram", "nipals"])
+@pytest.mark.parametrize("columns", [1, 8])
+def test_regression_is_that_of_scikit_learn(solver: str, columns: int, scale: bool) -> None:
+    reference = pytest.importorskip("sklearn.cross_decomposition").PLSRegression
+    X, Y = views(150, 30, columns)
+    new = views(20, 30, columns, seed=1)[0]
+    ours = ls.solve(PLSRegression(X, Y, k=10, scale=scale), solver)
+    assert ours.converged
+    for k in (1, 4, 10):
+        theirs = reference(k, scale=scale, tol=1e-30, max_iter=20_000).fit(X, Y)
+        right = theirs.predict(new).reshape(20, columns)
+        np.testing.assert_allclose(ours.predict(new, k=k), right, rtol=0, atol=1e-10 * np.abs(right).max())
+        coefficients = theirs.coef_.reshape(columns, 30).T
+        np.testing.assert_allclose(
+            ours.coefficients(k), coefficients, atol=1e-10 * np.abs(coefficients).max()
+        )
+    np.testing.assert_allclose(ours.x_weights, theirs.x_weights_, atol=1e-10)
+
+
+def test_one_right_hand_side_is_lsqr() -> None:
+    """With k components, the coefficients are the k-th iterate of LSQR from zero (Elden 2004)."""
+    rng = np.random.default_rng(8)
+    X, y = rng.standard_normal((400, 40)) + 1, rng.standard_normal(400)
+    A, b = X - X.mean(axis=0), y - y.mean()
+    ours = ls.solve(PLSRegression(X, y, k=8), "nipals")
+    for k in range(1, 9):
+        x = scipy.sparse.linalg.lsqr(A, b, iter_lim=k, atol=0, btol=0, conlim=0)[0]
+        np.testing.assert_allclose(ours.coefficients(k), x, rtol=0, atol=1e-13 * np.abs(x).max())
+
+
+def test_all_components_are_least_squares() -> None:
+    """With as many components as columns, PLS is ordinary least squares."""
+    X, Y = views(200, 6, 3)
+    ours = ls.solve(PLSRegression(X, Y, k=6))
+    A = np.hstack([X, np.ones((200, 1))])
+    exact = np.linalg.lstsq(A, Y, rcond=None)[0]
+    np.testing.assert_allclose(ours.coefficients(), exact[:-1], atol=1e-10)
+    np.testing.assert_allclose(ours.predict(X), A @ exact, atol=1e-9)
+
+
+def test_scores_are_orthogonal_and_weights_orthonormal() -> None:
+    X, Y = views(120, 60, 4)
+    found = ls.solve(PLSRegression(X, Y, k=12), "nipals", form="implicit")
+    T, W = found.transform(X=X), found.x_weights
+    lengths = np.linalg.norm(T, axis=0)
+    np.testing.assert_allclose(T.T @ T / np.outer(lengths, lengths), np.eye(12), atol=1e-10)
+    np.testing.assert_allclose(W.T @ W, np.eye(12), atol=1e-12)
+    np.testing.assert_allclose(found.x_loadings.T @ found.x_rotations, np.eye(12), atol=1e-9)
+
+
+def test_planted_factors_are_predicted_and_chosen_in_one_pass() -> None:
+    rng = np.random.default_rng(3)
+    factors = rng.standard_normal((300, 3)) * [3, 2, 1]
+    X = factors @ rng.standard_normal((3, 50)) + 0.1 * rng.standard_normal((300, 50))
+    Y = factors @ rng.standard_normal((3, 4)) + 0.1 * rng.standard_normal((300, 4))
+    found = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="dense")
+    solved = ls.cross_validate(PLSRegression(X, Y, k=8), ks=range(1, 9), rng=0, form="solve")
+    assert found.passes == 1
+    assert found.one_standard_error.k == 3
+    np.testing.assert_allclose(found.scores, solved.scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("score", ["mse", "r2"])
+def test_scores_with_weights_confounds_and_scale_are_those_of_solutions(score: str) -> None:
+    X, Y = views(90, 10, 3)
+    rng = np.random.default_rng(4)
+    more = {
+        "sample_weight": rng.uniform(0.5, 2, 90),
+        "confounds": rng.standard_normal((90, 2)),
+        "scale": True,
+    }
+    problem = PLSRegression(X, Y, k=4, **more)
+    found, solved = (
+        ls.cross_validate(problem, ks=(1, 2, 4), score=score, rng=0, form=form).scores
+        for form in ("dense", "solve")
+    )
+    np.testing.assert_allclose(found, solved, rtol=1e-9)
+
+
+def test_predictions_follow_confounds() -> None:
+    """Y is a function of the confounds alone, and predicted from them."""
+    rng = np.random.default_rng(5)
+    Z, X = rng.standard_normal((80, 2)), rng.standard_normal((80, 5))
+    Y = Z @ np.array([[1.0, 2.0], [3.0, -1.0]]) + 0.5 + X[:, :1]
+    found = ls.solve(PLSRegression(X, Y, k=5, confounds=Z))
+    new_Z, new_X = rng.standard_normal((10, 2)), rng.standard_normal((10, 5))
+    right = new_Z @ np.array([[1.0, 2.0], [3.0, -1.0]]) + 0.5 + new_X[:, :1]
+    np.testing.assert_allclose(found.predict(new_X, confounds=new_Z), right, atol=1e-10)
+
+
+def test_fewer_components_where_y_is_used_up() -> None:
+    """y lies in the span of two eigenvectors of XᵀX, so its Krylov space has two dimensions."""
+    rng = np.random.default_rng(6)
+    Q = np.linalg.qr(rng.standard_normal((50, 5)))[0]
+    X = Q * [5.0, 4.0, 3.0, 2.0, 1.0]
+    y = Q[:, 0] + Q[:, 3]
+    for solver in ("gram", "nipals"):
+        found = ls.solve(PLSRegression(X, y, k=4, center=False), solver)
+        assert found.status is ls.Status.RANK_DEFICIENT
+        np.testing.assert_allclose(found.coefficients(), [1 / 5, 0, 0, 1 / 2, 0], atol=1e-12)
+
+
+def krylov(X: Any, y: Any, count: int) -> Any:
+    """An orthonormal basis of the span of Xᵀy, XᵀX Xᵀy, ..., in extended precision: the weights of PLS of one y."""
+    X, y = X.astype(np.longdouble), y.astype(np.longdouble)
+    found, w = [], X.T @ y
+    for _ in range(count):
+        for _ in range(2):
+            for v in found:
+                w = w - v * (v @ w)
+        found.append(w / np.sqrt(w @ w))
+        w = X.T @ (X @ found[-1])
+    return np.column_stack(found)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="extended precision judges")
+@pytest.mark.parametrize("solver", ["gram", "nipals"])
+@pytest.mark.parametrize("fall", [4.0, 30.0, 100.0])
+def test_components_far_below_the_first_are_right_or_left_out(solver: str, fall: float) -> None:
+    """Columns of falling size leave late components few digits; what is lost is said."""
+    Q = np.linalg.qr(np.random.default_rng(7).standard_normal((60, 8)))[0]
+    X, y = Q * fall ** -np.arange(8), Q.sum(axis=1)
+    found = ls.solve(PLSRegression(X, y, k=8, center=False), solver)
+    count = found.x_weights.shape[1]
+    expected = {4.0: ("CONVERGED", 8), 30.0: ("ILL_CONDITIONED", 8), 100.0: ("ILL_CONDITIONED", 7)}
+    assert (found.status.name, count) == expected[fall]
+    exact = krylov(X, y, count).astype(np.float64)
+    np.testing.assert_allclose(np.abs(found.x_weights), np.abs(exact), atol=1e-14)
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path: Any) -> None:
+    X, Y = views(100, 30, 3)
+    problem = PLSRegression(X, Y, k=6)
+    whole = ls.solve(problem, "nipals", form="implicit")
+    file = tmp_path / "run.npz"
+    cut = ls.solve(problem, "nipals", form="implicit", max_passes=whole.passes - 2, checkpoint=file)
+    assert not cut.converged
+    assert cut.residual == 1
+    assert cut.x_weights.shape[1] < 6
+    resumed = ls.solve(problem, "nipals", form="implicit", checkpoint=file)
+    np.testing.assert_array_equal(resumed.x_weights, whole.x_weights)
+
+
+def test_estimators_follow_from_the_fields() -> None:
+    pytest.importorskip("sklearn")
+    X, Y = views(100, 10, 3)
+    fitted = ls.estimators.of(PLSRegression)(n_components=3).fit(X, Y)
+    assert fitted.transform(X).shape == (100, 3)
+
+
+def test_the_command_line_predicts_rows_that_were_not_fitted(tmp_path: Any) -> None:
+    """R² of a fifth of the rows, for columns that have five common causes."""
+    for name, view in zip("XY", views(200, 12, 3), strict=True):
+        np.save(tmp_path / f"{name}.npy", view)
+    command = [sys.executable, "-m", "linspec", "solve", "pls-regression", "X.npy", "Y.npy", "-k", "5"]
+    done = subprocess.run(
+        [*command, "--held-out", "0.2", "--seed", "0"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    said = " ".join((done.stdout + done.stderr).split())
+    share = float(said.partition("R² ")[2].partition(",")[0])
+    assert 0.7 < share < 1
