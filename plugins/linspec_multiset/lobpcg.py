@@ -85,7 +85,7 @@ class LOBPCGMultiset(IterativeSolver):
         """Yield the Ritz vectors within subspaces that grow."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + self.oversample))
         run.plan(setup=moments.cost.setup + moments.cost.sweep)
-        width = problem.k + self.oversample
+        width, broken = problem.k + self.oversample, False
         if state is None:
             space, norms = _begun(problem, run, moments, width)
             least, since = math.inf, 0
@@ -93,43 +93,42 @@ class LOBPCGMultiset(IterativeSolver):
             space, norms, least, since = (state[name] for name in ("space", "norms", "least", "since"))
         while True:
             R = space.residuals(width)
-            squares = _squares(space.pencil, norms, R)
-            first = max(float(space.values[0]), 0.0) if len(space.values) else 0.0
-            lengths = np.sqrt(squares) / first if first > 0 else 0.0 * squares
+            lengths = _lengths(space, norms, R)
             residual = float(np.max(lengths[: problem.k], initial=0.0))
             if state is None:
                 better = residual < PROGRESS * least
                 least, since = (residual, 0) if better else (least, since + 1)
+                ending = Status.STAGNATED if broken or since > PATIENCE else None
+            else:
+                ending = state.ending
             state = None
             yield RitzVectors(
                 residual,
-                ending=Status.STAGNATED if since > PATIENCE else None,
+                ending=ending,
                 weights=space.weights(problem.k),
                 state={"space": space, "norms": norms, "least": least, "since": since},
             )
-            if residual <= run.tol:  # the law has sent it back: products anew, not those of many turns
-                bases = [basis.V for basis in space.shrunk(width)]
-                space = Subspaces.of(space.pencil, _multiplied(moments, space.pencil, bases))
-                R = space.residuals(width)
-                least, since = math.inf, 0
-            open_ = (
-                np.flatnonzero(lengths > SETTLED * run.tol)
-                if residual > run.tol
-                else np.arange(R[0].shape[1])
-            )
+            pencil, total = space.pencil, space.total(problem.k)
             Q = space.shrunk(width)
-            columns = moments.home.place(np.eye(R[0].shape[1])[:, open_])
+            if residual <= run.tol:  # the law has sent it back: products anew, not those of many turns
+                space = Subspaces.of(pencil, _multiplied(moments, pencil, [basis.V for basis in Q]))
+                least, since = math.inf, 0
+                continue
+            open_ = moments.home.place(np.eye(len(lengths))[:, lengths > SETTLED * run.tol])
             Z = [
-                space.directions(i, norm.solve(R.pop(0) @ columns), basis)
+                space.directions(i, norm.solve(R.pop(0) @ open_), basis)
                 for i, (norm, basis) in enumerate(zip(norms, Q, strict=True))
             ]
-            pencil = space.pencil
             del space
             new = _multiplied(moments, pencil, Z)
-            panels = [joined(old, more, pencil) for old, more in zip(Q, new, strict=True)]
-            del Q, Z, new
-            space = Subspaces.of(pencil, panels)
-            del panels
+            del Z
+            space = Subspaces.of(
+                pencil, [joined(old, more, pencil) for old, more in zip(Q, new, strict=True)]
+            )
+            broken = space.loses(total, problem.k)
+            if broken:
+                space = Subspaces.of(pencil, Q)
+            del Q, new
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -179,11 +178,13 @@ def _multiplied(moments: Moments, pencil: Pencil, blocks: Sequence[Array]) -> li
     return [basis for basis in multiplied(moments, pencil.ridges, blocks) if basis is not None]
 
 
-def _squares(pencil: Pencil, norms: Sequence[InverseNorm], R: Sequence[Array]) -> HostArray:
-    """Return the squared lengths of residuals in the norm of B⁻¹."""
-    found = [norm.squares(part) / weight for norm, part, weight in zip(norms, R, pencil.weights, strict=True)]
-    total: HostArray = np.sum(found, axis=0)
-    return total
+def _lengths(space: Subspaces, norms: Sequence[InverseNorm], R: Sequence[Array]) -> HostArray:
+    """Return the lengths of residuals in the norm of B⁻¹, divided by the first Ritz value."""
+    weights = space.pencil.weights
+    squares = sum(norm.squares(part) / weight for norm, part, weight in zip(norms, R, weights, strict=True))
+    first = float(np.max(space.values, initial=0.0))
+    lengths: HostArray = np.sqrt(squares) / first if first > 0 else 0.0 * squares
+    return lengths
 
 
 def _signs(run: Run, rows: int, columns: int) -> HostArray:

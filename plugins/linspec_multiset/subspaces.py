@@ -28,6 +28,10 @@ root of this number per column."""
 EARLIER = 1e-8
 """Earlier vectors are kept if more than this fraction of their length is outside the current ones."""
 
+ABOVE = 1e-8
+"""Rounding dominates if a Ritz value is above its limit, or their sum below the sum of a smaller space, by this
+fraction."""
+
 INSIDE = 1e-10
 """A new direction counts as within the subspace if less than this fraction of its length is outside."""
 
@@ -85,10 +89,15 @@ class Subspaces:
         parts = tuple(np.split(np.ascontiguousarray(U[:, ::-1]), ends[1:-1]))
         return cls(pencil, tuple(bases), tuple(grams), tuple(turns), values[::-1].copy(), parts, longest)
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The numbers of independent directions of each view."""
-        return tuple(T.shape[1] for T in self.turns)
+    def total(self, count: int) -> float:
+        """Return the sum of the leading Ritz values."""
+        return float(self.values[:count].sum())
+
+    def loses(self, before: float, count: int) -> bool:
+        """Return whether rounding dominates: the sum has fallen in a larger space, or a value is above its limit."""
+        limit = sum(self.pencil.weights) * (1 + ABOVE)
+        grown = self.total(count) >= before * (1 - ABOVE)
+        return not (grown and float(np.max(self.values, initial=0.0)) <= limit)
 
     def ritz_bases(self, count: int) -> list[Basis]:
         """Return the leading Ritz vectors with their products, without a product with the views."""
