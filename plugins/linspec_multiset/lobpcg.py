@@ -162,7 +162,7 @@ def _begun(problem: Any, run: Run, moments: Moments, width: int) -> tuple[Subspa
         if not moments.columns.exact:
             scale = home.place(np.array(largest_magnitude(sample.V) or 1.0))
             d = raised_diagonal(sample.V / scale, sample.SV / scale, r, home)
-        P = preconditioner_from_sketch(sample.V, sample.SV, r, d, None if r > 0 else 0, home)
+        P = preconditioner_from_sketch(sample.V, sample.SV, r, d, None, home)
         norms.append(SketchNorm(P, r, home))
         diagonals.append(d + r)
     cuts = tuple(

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linspec.algebra import eigenpairs, whitening_above_noise
+from linspec.algebra import eigenpairs, whitening
 from linspec.arrays import Array, HostArray, reciprocal, to_host, to_host_together
 from linspec.moments import Basis
 from linspec_multiset.pencil import Pencil
 
-DEPENDENT = 1e-10
-"""Columns scaled to unit length count as dependent if a combination with coefficients of length 1 is shorter than the
-root of this number per column."""
+DEPENDENT = 1e-12
+"""Columns of length 1 in Sᵢ count as dependent if a combination with coefficients of length 1 is shorter than the root
+of this number per column."""
 
 EARLIER = 1e-8
 """Earlier vectors are kept if more than this fraction of their length is outside the current ones."""
@@ -73,7 +73,7 @@ class Subspaces:
         for basis, d, cut in zip(bases, pencil.diagonals, pencil.cuts, strict=True):
             V = basis.V
             G, H = to_host_together(V.T @ basis.SV, V.T @ (V * d[:, None]))
-            T = whitening_above_noise((G + G.T) / 2, H, cut, DEPENDENT)
+            T = _coordinates(G, H, cut)
             longest = max(longest, float(np.max(np.einsum("ij,ik,kj->j", T, H, T), initial=0.0)))
             grams.append(G)
             turns.append(T)
@@ -148,6 +148,20 @@ def joined(first: Basis, second: Basis, pencil: Pencil) -> Basis:
     concat = pencil.home.concat
     CV = tuple(None if a is None else concat([a, b]) for a, b in zip(first.CV, second.CV, strict=True))
     return Basis(concat([first.V, second.V]), concat([first.SV, second.SV]), CV)
+
+
+def _coordinates(G: HostArray, H: HostArray, cut: float) -> HostArray:
+    """Return T with TᵀGT = I over the directions that are more than rounding.
+
+    G is VᵀSV, and H is Vᵀdiag(S)V. Panels are nearly orthonormal in S. In the norm of H they may be nearly parallel,
+    because all of them have parts along the shortest directions; so G is whitened, and not H.
+    """
+    live = np.diag(G) > cut * np.diag(H)
+    T = whitening(G * np.outer(live, live), DEPENDENT)
+    lengths, U = eigenpairs(T.T @ H @ T)
+    kept = lengths * cut < np.min(lengths, initial=np.inf)
+    found: HostArray = T @ U[:, kept]
+    return found
 
 
 def _orthonormal(P: HostArray, given: HostArray) -> HostArray:
