@@ -6,7 +6,8 @@ has few columns, else random signs; no probe is needed where Gram matrices are h
 
 - The components are the Rayleigh-Ritz pairs within the span of the stacked weights.
 - Their residual is measured in the norm of B⁻¹: by factors of the Gram matrices where these are known, else by the
-  norms of the solver, or by preconditioners from the probes.
+  norms of the solver, or by preconditioners from the probes. The products of Sᵢ⁻¹ϱ, for the residuals ϱ that the
+  solver has, make such a norm sharper (`linspec.algebra.SketchNorm.lengths`).
 - Where all Gram matrices are known and small, the exact eigenvalues show what is missing. Otherwise the Ritz values
   within the weights and the probes do, if they are larger: they are never above the exact values.
 - Squares in a Gram matrix lose digits. One product with the directions that were cut as null shows whether their images
@@ -40,6 +41,7 @@ from linspec.algebra import (
     ratio,
     signs_of_columns,
     squared_cut,
+    unit_columns,
     whitening_above_noise,
 )
 from linspec.arrays import Array, HostArray, to_host
@@ -47,7 +49,7 @@ from linspec.cost import DENSE_RATE, SPARSE_RATE
 from linspec.moments import Basis, multiplied
 from linspec.solving import Terms
 from linspec_multiset.pencil import Pencil, whitened_matrix
-from linspec_multiset.subspaces import Subspaces
+from linspec_multiset.subspaces import Subspaces, joined
 
 SKETCH, SEARCH = 50, 10
 """Random columns beyond k, from which a preconditioner is made; and columns where the solver's norms are known."""
@@ -72,9 +74,15 @@ def judged(
     terms: Terms,
     weights: Sequence[Array],
     norms: Sequence[InverseNorm] | None,
+    residuals: Sequence[Array] | None,
 ) -> Conclusion:
     """Compute the answer from the weights that a solver passes; see `MultisetCCA.conclude`."""
-    products = _Products.of(problem, moments, weights, known=norms is not None)
+    directions = (
+        None
+        if norms is None or residuals is None
+        else [unit_columns(norm.solve(R), moments.home) for norm, R in zip(norms, residuals, strict=True)]
+    )
+    products = _Products.of(problem, moments, weights, directions, known=norms is not None)
     grams = _Grams.of(problem, moments, products)
     norms = grams.norms(products, norms)
     pencil, home = products.pencil, moments.home
@@ -86,13 +94,13 @@ def judged(
     signs = home.place(signs_of_columns(bases[0].V, home))[None, :]
     gaps = pencil.shifted_image(bases, home.place(values)[None, :])
     squares = np.zeros(count)
-    for norm, gap, weight in zip(norms, gaps, pencil.weights, strict=True):
-        squares = squares + norm.squares(gap) / weight
+    for norm, gap, Z, weight in zip(norms, gaps, products.directions, pencil.weights, strict=True):
+        squares = squares + norm.lengths(gap, Z.V, Z.SV).squares / weight
     first = float(values[0]) if count else 0.0
     residual = ratio(float(np.sqrt(np.max(squares, initial=0.0))), first)
     exact = all(norm.kind == "exact" for norm in norms)
     findings, lost = _findings(problem, moments, terms, products, grams, values, residual)
-    return problem.concluded(
+    conclusion: Conclusion = problem.concluded(
         moments,
         residual,
         findings=tuple(findings),
@@ -102,6 +110,7 @@ def judged(
         weights=tuple(basis.V * signs for basis in bases),
         eigenvalues=values,
     )
+    return conclusion
 
 
 def _within_span(pencil: Pencil, bases: Sequence[Basis], k: int) -> tuple[HostArray, list[Basis]]:
@@ -138,40 +147,55 @@ class _Products:
     Attributes
     ----------
     pencil : Pencil
-    own, beside : list of Basis
-        Of the weights and of the probes.
+    own, directions, beside : list of Basis
+        Of the weights; of Sᵢ⁻¹ times the residuals of the solver, if it has passed them; and of the probes.
     whole : tuple of bool
         Whether the probes of a view are all unit vectors.
     """
 
     pencil: Pencil
     own: list[Basis]
+    directions: list[Basis]
     beside: list[Basis]
     whole: tuple[bool, ...]
 
     @classmethod
-    def of(cls, problem: Any, moments: Moments, weights: Sequence[Array], *, known: bool) -> _Products:
-        """Multiply weights and probes."""
+    def of(
+        cls,
+        problem: Any,
+        moments: Moments,
+        weights: Sequence[Array],
+        directions: Sequence[Array] | None,
+        *,
+        known: bool,
+    ) -> _Products:
+        """Multiply weights, directions and probes."""
         home, ridges = moments.home, problem.ridge
         W = [home.place(V) for V in weights]
+        if directions is None or moments.form == "dense":
+            directions = [V[:, :0] for V in W]
         probes = [_probe(problem, moments, i, known=known) for i in range(len(W))]
-        blocks = [home.concat([V, E]) for V, E in zip(W, probes, strict=True)]
+        blocks = [home.concat(list(parts)) for parts in zip(W, directions, probes, strict=True)]
         bases = [basis for basis in multiplied(moments, ridges, blocks) if basis is not None]
         m = int(W[0].shape[1])
+        j = m + int(directions[0].shape[1])
+        del blocks
         whole = tuple(0 < E.shape[0] == E.shape[1] for E in probes)
         diagonals = []
-        for i, (A, r) in enumerate(zip(problem.views, ridges, strict=True)):
-            probe = bases[i][m:]
+        for i, r in enumerate(ridges):
+            probe = bases[i][j:]
             if whole[i]:
                 diagonals.append(home.xp.linalg.diagonal(probe.SV) + 0.0)
             elif moments.form == "implicit" and not moments.columns.exact and probe.V.shape[1]:
                 diagonals.append(raised_diagonal(probe.V, probe.SV, r, home) + r)
             else:
                 diagonals.append(moments.diagonal()[i] + r)
-            del A
         cuts = tuple(metric_rounding(A.shape[1], A.dtype) for A in problem.views)
         pencil = Pencil(home, tuple(ridges), problem.view_weights, tuple(diagonals), cuts)
-        return cls(pencil, [basis[:m] for basis in bases], [basis[m:] for basis in bases], whole)
+        own, found, beside = (
+            [basis[columns] for basis in bases] for columns in (slice(m), slice(m, j), slice(j, None))
+        )
+        return cls(pencil, own, found, beside, whole)
 
 
 def _probe(problem: Any, moments: Moments, i: int, *, known: bool) -> Array:
@@ -215,20 +239,20 @@ class _Grams:
             upper = {(i, j): next(held) for i in range(count) for j in range(i, count)}
             factors = [moments.whitener(i, r) for i, r in enumerate(problem.ridge)]
             return cls(factors, {key: C for key, C in upper.items() if key[0] < key[1]})
-        factors = []
+        found = list[Any]()
         for i, (A, r) in enumerate(zip(problem.views, problem.ridge, strict=True)):
             if not products.whole[i]:
-                factors.append(None)
+                found.append(None)
                 continue
             S = moments.direct.gram_by_identity(i, products.beside[i].SV - home.eye(A.shape[1]) * r)
             noise = metric_rounding(A.shape[1], A.dtype)
             cut = max(squared_cut(A), noise if moments.precision.rounding > np.finfo(np.float64).eps else 0.0)
-            factors.append(Whitener(S, r, cut, home, noise if A.dtype == np.float32 else 0.0))
+            found.append(Whitener(S, r, cut, home, noise if A.dtype == np.float32 else 0.0))
         if not all(products.whole):
-            return cls(factors, None)
+            return cls(found, None)
         bases = products.beside
         blocks = {(i, j): bases[j].CV[i] for i in range(count) for j in range(i + 1, count)}
-        return cls(factors, blocks)
+        return cls(found, blocks)
 
     def norms(self, products: _Products, given: Sequence[InverseNorm] | None) -> list[InverseNorm]:
         """Return the norm of each Sᵢ⁻¹: exact where there is a factor, else as given, or from the probes."""
@@ -304,18 +328,11 @@ def _larger_values(problem: Any, products: _Products, grams: _Grams) -> tuple[Ho
         if not len(M):
             return np.zeros(0), 0.0
         return leading_eigenpairs(M, min(problem.k, len(M)))[0][::-1], 0.0
-    pairs = zip(products.own, products.beside, strict=True)
-    space = Subspaces.of(pencil, [_beside(own, probe, pencil) for own, probe in pairs])
+    parts = zip(products.own, products.directions, products.beside, strict=True)
+    space = Subspaces.of(pencil, [joined((own, Z, probe[:SEARCH]), pencil) for own, Z, probe in parts])
     unit = max(float(np.finfo(A.dtype).eps) for A in problem.views)
     digits = space.longest * unit
     return space.values[: problem.k], digits if digits > DIGITS_LOST else 0.0
-
-
-def _beside(own: Basis, probe: Basis, pencil: Pencil) -> Basis:
-    """Return weights and probes as one basis, with at most SEARCH probes."""
-    from linspec_multiset.subspaces import joined
-
-    return joined(own, probe[:SEARCH], pencil) if probe.V.shape[1] else own
 
 
 def _hidden(problem: Any, moments: Moments, terms: Terms, grams: _Grams) -> tuple[str, str]:

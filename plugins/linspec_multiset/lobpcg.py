@@ -63,11 +63,12 @@ BLOCKS_HELD = 10
 
 
 class RitzVectors(Iterate):
-    """The leading Ritz vectors, with the norms for the law."""
+    """The leading Ritz vectors, with what the law can use."""
 
     def answer(self) -> Mapping[str, Any]:
-        """Return the weights and the norms of Sᵢ⁻¹."""
-        return {**self.weights(), "norms": self["norms"]}
+        """Return the weights, the norms of Sᵢ⁻¹, and the residuals."""
+        residuals = tuple(self["space"].residuals(self["weights"][0].shape[1]))
+        return {**self.weights(), "norms": self["norms"], "residuals": residuals}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +89,10 @@ class LOBPCGMultiset(IterativeSolver):
         width, broken = problem.k + self.oversample, False
         if state is None:
             space, norms = _begun(problem, run, moments, width)
-            least, since = math.inf, 0
+            least, since, anew = math.inf, 0, False
         else:
-            space, norms, least, since = (state[name] for name in ("space", "norms", "least", "since"))
+            names = ("space", "norms", "least", "since", "anew")
+            space, norms, least, since, anew = (state[name] for name in names)
         while True:
             R = space.residuals(width)
             lengths = _lengths(space, norms, R)
@@ -106,15 +108,20 @@ class LOBPCGMultiset(IterativeSolver):
                 residual,
                 ending=ending,
                 weights=space.weights(problem.k),
-                state={"space": space, "norms": norms, "least": least, "since": since},
+                state={"space": space, "norms": norms, "least": least, "since": since, "anew": anew},
             )
-            pencil, total = space.pencil, space.total(problem.k)
-            Q = space.shrunk(width)
-            if residual <= run.tol:  # the law has sent it back: products anew, not those of many turns
-                space = Subspaces.of(pencil, _multiplied(moments, pencil, [basis.V for basis in Q]))
-                least, since = math.inf, 0
-                continue
-            open_ = moments.home.place(np.eye(len(lengths))[:, lengths > SETTLED * run.tol])
+            pencil = space.pencil
+            if (
+                residual <= run.tol and not anew
+            ):  # the law has sent it back: its products are those of many turns
+                fresh = _multiplied(moments, pencil, [basis.V for basis in space.shrunk(width)])
+                space, anew = Subspaces.of(pencil, fresh), True
+                del fresh
+                R = space.residuals(width)
+                lengths = _lengths(space, norms, R)
+            settled = SETTLED * min(run.tol, float(np.max(lengths[: problem.k], initial=0.0)))
+            open_ = moments.home.place(np.eye(len(lengths))[:, lengths > settled])
+            Q, total = space.shrunk(width), space.total(problem.k)
             Z = [
                 space.directions(i, norm.solve(R.pop(0) @ open_), basis)
                 for i, (norm, basis) in enumerate(zip(norms, Q, strict=True))
@@ -122,9 +129,7 @@ class LOBPCGMultiset(IterativeSolver):
             del space
             new = _multiplied(moments, pencil, Z)
             del Z
-            space = Subspaces.of(
-                pencil, [joined(old, more, pencil) for old, more in zip(Q, new, strict=True)]
-            )
+            space = Subspaces.of(pencil, [joined(both, pencil) for both in zip(Q, new, strict=True)])
             broken = space.loses(total, problem.k)
             if broken:
                 space = Subspaces.of(pencil, Q)
@@ -181,10 +186,10 @@ def _multiplied(moments: Moments, pencil: Pencil, blocks: Sequence[Array]) -> li
 def _lengths(space: Subspaces, norms: Sequence[InverseNorm], R: Sequence[Array]) -> HostArray:
     """Return the lengths of residuals in the norm of B⁻¹, divided by the first Ritz value."""
     weights = space.pencil.weights
-    squares = sum(norm.squares(part) / weight for norm, part, weight in zip(norms, R, weights, strict=True))
+    own = [norm.squares(part) / weight for norm, part, weight in zip(norms, R, weights, strict=True)]
+    squares: HostArray = np.sum(own, axis=0)
     first = float(np.max(space.values, initial=0.0))
-    lengths: HostArray = np.sqrt(squares) / first if first > 0 else 0.0 * squares
-    return lengths
+    return np.sqrt(squares) / (first if first > 0 else np.inf)
 
 
 def _signs(run: Run, rows: int, columns: int) -> HostArray:

@@ -48,9 +48,10 @@ class Pencil:
         found = []
         for i, (basis, weight) in enumerate(zip(bases, self.weights, strict=True)):
             part = basis.SV * (weight - values)
-            for j, other in enumerate(bases):
-                if j != i:
-                    part = part + other.CV[i] * self.weights[j]
+            for other, beside in zip(bases, self.weights, strict=True):
+                product = other.CV[i]  # CᵢⱼVⱼ; None for the view itself
+                if product is not None:
+                    part = part + product * beside
             found.append(part * weight)
         return found
 

@@ -66,8 +66,8 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     Notes
     -----
     Residual: the largest ‖A w − λ B w‖ of a component in the norm of B⁻¹, divided by λ₁. Some exact eigenvalue lies
-    within the residual times λ₁ of each returned one. The norm is exact if `residual_kind` is "exact", and that of a
-    preconditioner if it is "preconditioned".
+    within the residual times λ₁ of each returned one. The norm is exact if `residual_kind` is "exact". It is that of
+    a preconditioner if it is "preconditioned": too small where columns nearly depend on each other.
 
     With ridge 0, λ are the eigenvalues of Σωᵢ Xᵢ(XᵢᵀXᵢ)⁺Xᵢᵀ. The scores Σωᵢ Xᵢwᵢ are its eigenvectors: the variables
     that are closest to all views (Carroll 1968). For any ridge the same w maximise Σ ωᵢωⱼ wᵢᵀCᵢⱼwⱼ over i ≠ j plus
@@ -114,6 +114,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         *,
         weights: Sequence[Array],
         norms: Sequence[InverseNorm] | None = None,
+        residuals: Sequence[Array] | None = None,
     ) -> Any:
         """Compute the components within the span of the weights, their residual, and what may be missing.
 
@@ -126,13 +127,15 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         norms : sequence of InverseNorm, optional
             The norm of Sᵢ⁻¹ for each view, as far as the solver knows it. Exact norms replace it where Gram matrices
             are held, or are cheap to compute in the sweep of the weights.
+        residuals : sequence of array of shape (pᵢ, m), optional
+            The parts of A w − λ B w that the solver has. With them an estimated norm is sharper.
 
         Returns
         -------
         Conclusion
             The fields of a `MultisetCCASolution` with at most k components, its residual, and findings.
         """
-        return judged(self, moments, terms, weights, norms)
+        return judged(self, moments, terms, weights, norms, residuals)
 
 
 def _checked_weights(given: Any, count: int) -> tuple[float, ...]:

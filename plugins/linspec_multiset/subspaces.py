@@ -143,11 +143,12 @@ class Subspaces:
         return Z * home.place(np.sqrt(reciprocal(outside)))[None, :]
 
 
-def joined(first: Basis, second: Basis, pencil: Pencil) -> Basis:
-    """Return the panels of two bases side by side."""
+def joined(parts: Sequence[Basis], pencil: Pencil) -> Basis:
+    """Return the panels of several bases of one view side by side."""
     concat = pencil.home.concat
-    CV = tuple(None if a is None else concat([a, b]) for a, b in zip(first.CV, second.CV, strict=True))
-    return Basis(concat([first.V, second.V]), concat([first.SV, second.SV]), CV)
+    others = zip(*(part.CV for part in parts), strict=True)
+    CV = tuple(None if panels[0] is None else concat(list(panels)) for panels in others)
+    return Basis(concat([part.V for part in parts]), concat([part.SV for part in parts]), CV)
 
 
 def _coordinates(G: HostArray, H: HostArray, cut: float) -> HostArray:
