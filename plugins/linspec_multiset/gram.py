@@ -49,5 +49,5 @@ class GramMultiset(Solver):
             forming = moments_estimates(sizes, 0, sizes.k)["dense"].seconds
         else:
             forming = 3.0 * sizes.nnz * side / (SPARSE_RATE if sizes.scattered else DENSE_RATE)
-        seconds = forming + side**3 * (1.0 / CHOLESKY_RATE + 2.0 / FACTOR_RATE)
+        seconds = forming + side**3 * (1.0 / CHOLESKY_RATE + 4.0 / 3.0 / FACTOR_RATE)
         return Estimate(seconds, 8.0 * 4.0 * side**2, f"Gram matrices and eigenvectors of order {side:.0f}")

@@ -84,7 +84,8 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     >>> rng = np.random.default_rng(0)
     >>> common = rng.standard_normal((500, 1))
     >>> views = [common @ np.ones((1, p)) + rng.standard_normal((500, p)) for p in (3, 4, 5)]
-    >>> solution = ls.solve(ls.MultisetCCA(views, k=2))
+    >>> problem = ls.MultisetCCA(views, k=2)
+    >>> solution = ls.solve(problem)
     >>> solution.eigenvalues.round(1)
     array([2.6, 1.2])
     >>> [W.shape for W in solution.weights]

@@ -137,6 +137,15 @@ def test_cca_zoo(method, monkeypatch):
         np.testing.assert_allclose(*aligned(W, np.asarray(V)), atol=1e-8)
 
 
+def test_the_shrinkage_of_cca_zoo():
+    linear = pytest.importorskip("cca_zoo.linear")
+    views, c = related(n=400), 0.1
+    theirs = linear.MCCA(3, shrinkage=c, pca=False).fit(views).weights_
+    ours = ls.solve(ls.MultisetCCA(views, k=3, ridge=399 * c / (1 - c))).weights
+    for W, V in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(*aligned(W, np.asarray(V)), atol=1e-8)
+
+
 def test_weighted_views_of_cca_zoo(monkeypatch):
     linear = pytest.importorskip("cca_zoo.linear")
     monkeypatch.setattr(linear.GCCA, "_EPS", 0.0)
