@@ -98,6 +98,13 @@ def deep_cca(rng: np.random.Generator) -> Any:
     return ls.DeepCCA(X, Y, k=1)
 
 
+def multiset_cca(rng: np.random.Generator) -> Any:
+    """Four normal variables in four views, 4000 rows of 100 columns each; ridge 10, three components."""
+    common = rng.standard_normal((4000, 4)) * [2.0, 1.5, 1.0, 0.7]
+    views = [common @ rng.standard_normal((4, 100)) / 3 + rng.standard_normal((4000, 100)) for _ in range(4)]
+    return ls.MultisetCCA(views, k=3, ridge=10.0)
+
+
 PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
     function.__name__.replace("_", "-"): function
     for function in (
@@ -110,6 +117,7 @@ PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
         kernel_cca,
         preimage_cca,
         deep_cca,
+        multiset_cca,
     )
 }
 

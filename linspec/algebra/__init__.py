@@ -25,6 +25,7 @@ _HOLDERS = {
     "columns_outside": "linspec.algebra.growing_basis",
     "diagonal_norm": "linspec.algebra.inverse_norm",
     "eigenpairs": "linspec.algebra.small_matrices",
+    "has_short_directions": "linspec.algebra.whitener",
     "inner_products": "linspec.algebra.unit_vectors",
     "inverse_root": "linspec.algebra.small_matrices",
     "leading": "linspec.algebra.unit_vectors",

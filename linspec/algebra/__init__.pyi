@@ -34,5 +34,6 @@ from linspec.algebra.unit_vectors import unit_columns as unit_columns
 from linspec.algebra.whitener import SMALL as SMALL
 from linspec.algebra.whitener import DiagonalWhitener as DiagonalWhitener
 from linspec.algebra.whitener import Whitener as Whitener
+from linspec.algebra.whitener import has_short_directions as has_short_directions
 from linspec.algebra.whitener import leading_svd as leading_svd
 from linspec.algebra.whitener import squared_cut as squared_cut

@@ -247,10 +247,28 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
     Parameters
     ----------
     moments : Moments
-    index : {0, 1}
-        The view.
+    index : int
+        The view: 0 for X, 1 for Y, and so on.
     factor : Whitener or DiagonalWhitener
         A factor that has omitted directions: its `cut` is not None.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.algebra import has_short_directions
+    >>> x = np.arange(1.0, 7.0)
+    >>> for shorter in (1e-10, 0.0):
+    ...     X = np.stack([x, x + shorter * np.cos(x)], axis=1)  # the Gram matrix shows the same rank for both
+    ...     moments = ls.Moments(X, form="dense")
+    ...     factor = moments.whitener(0, 0.0)
+    ...     print(factor.rank, has_short_directions(moments, 0, factor))
+    1 True
+    1 False
     """
     assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
     m = factor.cut.shape[1]
@@ -260,7 +278,7 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
     if len(kept):
         own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
     longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
-    A = (moments.X, moments.Y)[index]
+    A = moments.view(index).X
     # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
     units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(A.shape[1])) * factor.rounding
     unit = float(np.finfo(A.rounded_dtype).eps)

@@ -4,8 +4,8 @@ Problem: each problem of this kind needs planted data, an oracle with the bounds
 effect of other units; only the matrix whose spectrum is meant differs.
 Method: an author gives `exact`, all values and vectors of the (centred) arrays, and `residual`, the law as it is
 defined. The rank is cut at the rounding of products, values may be wrong by the residual, and spaces by the residual
-over the gap. Data are views Xᵢ = Q √S Uᵢᵀ + Qᵢ Vᵢᵀ with orthonormal columns in Q, Qᵢ, Uᵢ and Vᵢ: what is common to the
-views has the strengths S, and the rest of each view is orthogonal to the others.
+over the gap, in the metric of the vectors. Data are views Xᵢ = Q √S Uᵢᵀ + Qᵢ Vᵢᵀ with orthonormal columns in Q, Qᵢ, Uᵢ
+and Vᵢ: what is common to the views has the strengths S, and the rest of each view is orthogonal to the others.
 Source: Wedin 1972, BIT 12, doi:10.1007/BF01932678; Davis & Kahan 1970, doi:10.1137/0707001.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from linspec import registry
 from linspec.arrays import HostArray
 from linspec.testing.family import ProblemTesting
-from linspec.testing.oracle import ROUNDING, Law, Reading, as_host, precision, shift_of
+from linspec.testing.oracle import EPS, ROUNDING, Law, Reading, as_host, precision, shift_of
 from linspec.testing.problems import Case, in_units, orthonormal
 
 __all__ = ["Spectrum", "common_views", "spectral_testing"]
@@ -232,14 +232,25 @@ class SpectralOracle:
             if not crooked <= ROUNDING * self.unit * (self.in_metric if name in self.all.metrics else 1.0):
                 found.append(f"{name} must be orthonormal; the Gram matrix differs from I by {crooked:.2g}")
             if error < self.gap:
-                W, exact = np.linalg.qr(W)[0], np.linalg.qr(exact)[0]
-                angle = np.linalg.norm(W - exact @ (exact.T @ W), 2)
-                if not angle <= 2 * error / self.gap + ROUNDING * self.unit:
+                angle, rounding = _sine(W, exact, self.all.metrics.get(name)), ROUNDING * self.unit
+                if not angle <= 2 * error / self.gap + rounding * self.in_metric:
                     found.append(
                         f"{name} must span the leading space; the sine of the angle is {angle:.2g}, and the residual "
                         f"explains {2 * error / self.gap:.2g}"
                     )
         return found
+
+
+def _sine(W: HostArray, exact: HostArray, metric: HostArray | None) -> float:
+    """Compute the sine of the largest angle between two spans, in their metric unless that is singular."""
+    size = np.ones(len(W)) if metric is None else np.sqrt(np.diag(metric))
+    if metric is not None and size.min(initial=np.inf) > 0:
+        values, vectors = np.linalg.eigh(metric / np.outer(size, size))
+        if values[0] > len(W) * EPS * values[-1]:
+            root = np.sqrt(values)[:, None] * vectors.T * size
+            W, exact = root @ W, root @ exact
+    W, exact = np.linalg.qr(W)[0], np.linalg.qr(exact)[0]
+    return float(np.linalg.norm(W - exact @ (exact.T @ W), 2))
 
 
 class _Answer:

@@ -28,7 +28,16 @@ from linspec.testing import ProductsOnly, stated, testing_of
 
 __all__ = ["FAMILIES", "KINDS", "TARGETS", "Case", "Matrix", "families_here"]
 
-FAMILIES = ("least-squares", "svd", "cca", "discriminant", "kernel-cca", "preimage-cca", "deep-cca")
+FAMILIES = (
+    "least-squares",
+    "svd",
+    "cca",
+    "discriminant",
+    "kernel-cca",
+    "preimage-cca",
+    "deep-cca",
+    "multiset-cca",
+)
 """The families that linspec ships; the plugins of some may be missing."""
 
 TARGETS = frozenset({"B", "H"})

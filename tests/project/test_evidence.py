@@ -149,6 +149,7 @@ SMALL = {
     "measure_large_means": "",
     "measure_memory": "--only cca direct",
     "measure_pls": "",
+    "measure_multiset": "--rounds 1",
     "measure_readme": "--only digits",
     "measure_regression": "--sets unscaled --names protein --max-seconds 0.1",
     "measure_regret": "--only SVD",

@@ -36,7 +36,7 @@ def solved(problem: str) -> tuple[Any, Any]:
         pytest.skip(missing)
     case = cases(problem)[0]
     name, options = QUICK.get(problem, ("auto", {}))
-    return case, ls.solve(ls.get_problem(problem)(**case.arrays, **case.parameters), name, rng=0, **options)
+    return case, ls.solve(case.state(case.arrays), name, rng=0, **options)
 
 
 def same(one: Any, other: Any, where: str = "") -> None:

@@ -1,0 +1,2 @@
+from linspec_multiset.problem import MultisetCCA as MultisetCCA
+from linspec_multiset.problem import MultisetCCASolution as MultisetCCASolution

@@ -1,0 +1,39 @@
+"""The table of contents: multiset canonical correlations and the solvers for them."""
+
+from linspec import ProblemSpec, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_problems() -> tuple[ProblemSpec, ...]:
+    """Multiset CCA."""
+    return (
+        ProblemSpec(
+            name="multiset-cca",
+            target="linspec_multiset.problem:MultisetCCA",
+            summary="Canonical correlations of any number of views: the directions on which they agree most.",
+            testing="linspec_multiset.testing:TESTING",
+        ),
+    )
+
+
+@hookimpl
+def linspec_solvers() -> tuple[SolverSpec, ...]:
+    """Solvers for multiset CCA."""
+    return (
+        SolverSpec(
+            name="gram",
+            problem="multiset-cca",
+            target="linspec_multiset.gram:GramMultiset",
+            summary="One sweep and an eigendecomposition of all whitened views together: exact.",
+            reference="Kettenring 1971, Biometrika 58(3), doi:10.1093/biomet/58.3.433",
+            traits=("direct", "one-pass", "automatic"),
+        ),
+        SolverSpec(
+            name="lobpcg",
+            problem="multiset-cca",
+            target="linspec_multiset.lobpcg:LOBPCGMultiset",
+            summary="Block iteration with a subspace for each view: sparse and large views, no Gram matrix.",
+            reference="Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124",
+            traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
+        ),
+    )
