@@ -188,7 +188,7 @@ def _show_left_out(
     usual = solvers_to_compare(kind.name)
     demonstrations = [name for name in registry.solvers(kind.name) if name not in usual]
     ended = [each for each in outcomes if each.status == "BUDGET" and automatic is not None]
-    late = [each.solver for each in ended if (each.seconds or 0.0) >= (automatic or 0.0)]  # others: by passes
+    late = [each.solver for each in ended if each.timed_out]  # the others used up their passes
     stopped = list(dict.fromkeys(late))
     texts = {
         "left out, as demonstrations of failure": demonstrations,

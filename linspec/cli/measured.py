@@ -44,12 +44,15 @@ class Outcome(Entry):
     scores : dict of lists
         "iteration", "passes", "seconds", "residual", "score" for each iteration at which a score was computed. The
         residual is computed anew, as the problem defines it.
+    timed_out : bool
+        Whether the run of a comparison took `max_seconds` or longer, with the time of its callback.
     """
 
     variant: str = ""
     traits: tuple[str, ...] = ()
     history: dict[str, list[float]] = field(default_factory=dict)
     scores: dict[str, list[float]] = field(default_factory=dict)
+    timed_out: bool = False
 
     @property
     def label(self) -> str:
@@ -156,7 +159,8 @@ def compared(
             problem, {solver: solver}, held_out=rows, callback=watch, **limits.arguments, **options
         )
     (entry,) = found.entries
-    return dataclasses.replace(watch.outcome(entry), solution=None)
+    timed_out = limits.max_seconds is not None and (entry.seconds or 0.0) >= limits.max_seconds
+    return dataclasses.replace(watch.outcome(entry), solution=None, timed_out=timed_out)
 
 
 class _Watch:
