@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -145,26 +146,40 @@ def peers(session: nox.Session) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Wheel and sdist: built, checked, installed each into an environment of its own, where demo and tests run.
+    """Wheel and sdist, built once: the wheel is tried with every supported Python that is here, the sdist with one.
 
-    Arguments after `--` are the tests; a few quick ones by default.
+    Each is installed into an empty environment, where the example of the README and the demonstration run. With the
+    Python of the session tests run, too: arguments after `--`, or a few quick ones by default.
     """
     session.install("build", "twine")
     folder = Path(session.create_tmp()).resolve()
     dist = folder / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(dist), str(ROOT))
-    built = sorted(map(str, dist.iterdir()))
-    session.run("twine", "check", "--strict", *built)
-    tests = [str(ROOT / test) for test in session.posargs] or [str(ROOT / "tests" / test) for test in QUICK]
-    for number, archive in enumerate(built):
+    built, sdist = next(dist.glob("*.whl")), next(dist.glob("*.tar.gz"))
+    session.run("twine", "check", "--strict", str(built), str(sdist))
+    example = folder / "example.py"
+    example.write_text(_first_example(ROOT / "README.md"), "utf-8")
+    found = _pythons()
+    session.log(f"Python {', '.join(found)}; not here: {', '.join(set(PYTHONS) - set(found)) or 'none'}")
+    own = ".".join(map(str, sys.version_info[:2]))
+    tests = [str(ROOT / test) for test in session.posargs or [f"tests/{test}" for test in QUICK]]
+    tried = [(built, version) for version in found] + [(sdist, own if own in found else next(iter(found)))]
+    alone = {"PYTHONPATH": None}  # the sources must not be found
+    for archive, version in tried:
         session.chdir(folder)  # elsewhere than the root, where `import linspec` would find the sources
-        session.run("python", "-m", "venv", "--clear", f"env{number}")
-        python = _python_of(folder / f"env{number}")
-        session.run(python, "-m", "pip", "install", "--quiet", f"{archive}[demo,testing]", external=True)
-        session.run(python, "-m", "linspec", "--version", external=True)
-        session.run(python, "-m", "linspec", "demo", "--quick", external=True)
-        session.run(python, "-m", "pytest", "-q", *tests, external=True)
+        environment = folder / f"{archive.suffix[1:]}-{version}"
+        session.run(found[version], "-m", "venv", "--clear", str(environment), external=True)
+        python = _python_of(environment)
+        extras = "demo,testing" if version == own else "demo"
+        session.run(
+            python, "-m", "pip", "install", "--quiet", f"{archive}[{extras}]", env=alone, external=True
+        )
+        session.run(python, "-m", "linspec", "--version", env=alone, external=True)
+        session.run(python, str(example), env=alone, external=True)
+        session.run(python, "-m", "linspec", "demo", "--quick", env=alone, external=True)
+        if version == own:
+            session.run(python, "-m", "pytest", "-q", *tests, env=alone, external=True)
 
 
 @nox.session
@@ -390,6 +405,35 @@ def site(session: nox.Session) -> None:
 def _python_of(environment: Path) -> str:
     """The interpreter of a virtual environment."""
     return str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def _pythons() -> dict[str, str]:
+    """The interpreter of each supported version that is installed: the one that runs nox, on the path, or of pyenv."""
+    places = sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/*/bin/python"))
+    found: dict[str, str] = {}
+    for program in (sys.executable, *(f"python{version}" for version in PYTHONS), *map(str, places)):
+        version = _version_of(program)
+        if version in PYTHONS:
+            found.setdefault(version, program)
+    return dict(sorted(found.items(), key=lambda item: PYTHONS.index(item[0])))
+
+
+def _version_of(program: str) -> str:
+    """The version of an interpreter, as 3.12; "" if it does not run, like a shim of pyenv without its Python."""
+    command = [program, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _first_example(page: Path) -> str:
+    """The first example in Python of a page."""
+    match = re.search(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    if match is None:
+        raise ValueError(f"{page} has no example in Python")
+    return match[1]
 
 
 def _lowest_versions() -> list[str]:

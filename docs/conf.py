@@ -81,6 +81,13 @@ if repository:
     html_theme_options["icon_links"] = [
         {"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}
     ]
+# Of several versions side by side, each finds the list of them in the folder above; see `site/versions.py`.
+if published := os.environ.get("LINSPEC_DOCS_VERSION", ""):
+    html_theme_options |= {
+        "switcher": {"json_url": "../switcher.json", "version_match": published},
+        "check_switcher": False,  # it is written when the versions are put together
+        "navbar_end": ["version-switcher", "theme-switcher"],
+    }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

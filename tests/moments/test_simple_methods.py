@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 
 import array_api_strict
 import numpy as np
@@ -72,19 +71,6 @@ def test_one_sweep_makes_the_whole_cross_product_of_rows():
     moments = Moments(A, B, form="implicit")
     moments.cross()
     assert moments.passes == 1
-
-
-@pytest.mark.parametrize(("old", "new"), [("gram_matmat", "gram"), ("cross_matmat", "cross")])
-def test_a_deprecated_name_warns_its_caller_and_returns_what_the_new_name_returns(old, new):
-    moments = Moments(A, B)
-    V = np.eye(P if new == "gram" else Q)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = getattr(moments, old)(V)
-    assert np.array_equal(found, getattr(moments, new)(V))
-    (warning,) = caught
-    assert (warning.category, warning.filename) == (DeprecationWarning, __file__)
-    assert f"call Moments.{new}(V)" in str(warning.message)
 
 
 @pytest.mark.parametrize("form", ["dense", "implicit"])

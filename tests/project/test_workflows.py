@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +25,15 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
+@cache
+def noxfile() -> dict[str, Any]:
+    """What the noxfile defines; nox refuses to read it twice."""
+    return runpy.run_path(str(ROOT / "noxfile.py"))
+
+
 def sessions() -> set[str]:
     """The names by which nox takes a session, with its Python where it has several."""
-    runpy.run_path(str(ROOT / "noxfile.py"))
+    noxfile()
     return {
         name if session.python is None else f"{name}-{python}"
         for name, session in nox.registry.get().items()
@@ -71,3 +83,108 @@ def test_what_runs_on_windows_needs_no_shell_of_unix() -> None:
     assert on_windows
     for command in on_windows:
         assert re.fullmatch(r"[\w .\-]+", command), command
+
+
+# ---- the site -------------------------------------------------------------------------------------------------
+
+
+def docs_steps() -> list[dict[str, Any]]:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "docs.yml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = workflow["jobs"]["build"]["steps"]
+    return found
+
+
+def site(tmp_path: Path, *, version: str, bench: bool, base: str = "/linspec") -> Path:
+    """The site that the workflow puts together, by its own command, of small pages."""
+    if shutil.which("bash") is None:
+        pytest.skip("the workflow runs in bash")
+    for folder in (
+        "docs/_build/html",
+        *["stable/docs/_build/html"] * bool(version),
+        *["asv_bench/.asv/html"] * bench,
+    ):
+        (tmp_path / folder / "guide").mkdir(parents=True)
+        (tmp_path / folder / "index.html").write_text(f"pages of {folder}", "utf-8")
+    (tmp_path / "docs" / "site").mkdir()
+    shutil.copy(ROOT / "docs" / "site" / "versions.py", tmp_path / "docs" / "site")
+    (command,) = (step["run"] for step in docs_steps() if "versions.py" in step.get("run", ""))
+    python = Path(sys.executable)
+    env = {
+        **os.environ,
+        "BASE": base,
+        "VERSION": version,
+        "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    subprocess.run(["bash", "-e", "-c", command], cwd=tmp_path, env=env, check=True)
+    return tmp_path / "site"
+
+
+def test_a_release_and_main_stand_side_by_side(tmp_path: Path) -> None:
+    made = site(tmp_path, version="0.1.0", bench=True)
+    listed = json.loads((made / "switcher.json").read_text("utf-8"))
+    assert [(entry["version"], entry["url"], entry.get("preferred", False)) for entry in listed] == [
+        ("0.1.0", "/linspec/stable/", True),
+        ("dev", "/linspec/dev/", False),
+    ]
+    for folder in ("stable", "dev", "bench"):
+        assert (made / folder / "index.html").is_file()
+    assert 'url=stable/index.html"' in (made / "index.html").read_text("utf-8")
+
+
+def test_before_the_first_release_the_site_opens_on_main(tmp_path: Path) -> None:
+    made = site(tmp_path, version="", bench=False, base="")
+    assert [entry["url"] for entry in json.loads((made / "switcher.json").read_text("utf-8"))] == ["/dev/"]
+    assert not (made / "stable").exists()
+    assert not (made / "bench").exists()
+    assert 'url=dev/index.html"' in (made / "index.html").read_text("utf-8")
+
+
+def test_no_host_is_named_where_versions_are_listed() -> None:
+    for path in (".github/workflows/docs.yml", "docs/site/versions.py", "docs/conf.py"):
+        assert "://" not in (ROOT / path).read_text("utf-8"), path
+    assert not list((ROOT / "docs").rglob("CNAME"))
+
+
+def test_every_version_is_built_under_its_name_and_reads_the_list_above_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [
+        step["env"]["LINSPEC_DOCS_VERSION"]
+        for step in docs_steps()
+        if step.get("run") == "nox --session docs"
+    ]
+    assert names == ["dev", "${{ steps.last.outputs.version }}"]
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    for version in ("dev", ""):
+        monkeypatch.setenv("LINSPEC_DOCS_VERSION", version)
+        options = runpy.run_path(str(ROOT / "docs" / "conf.py"))["html_theme_options"]
+        assert options.get("switcher", {}) == (
+            {"json_url": "../switcher.json", "version_match": "dev"} if version else {}
+        )
+        assert ("version-switcher" in options["navbar_end"]) == bool(version)
+
+
+def test_only_main_publishes() -> None:
+    for step in docs_steps():
+        if "pages" in step.get("uses", "") or "versions.py" in step.get("run", ""):
+            assert step["if"] == "github.ref == 'refs/heads/main'"
+
+
+# ---- the wheel ------------------------------------------------------------------------------------------------
+
+
+def test_the_wheel_is_tried_with_the_pythons_that_are_installed() -> None:
+    found, own = noxfile()["_pythons"](), ".".join(map(str, sys.version_info[:2]))
+    assert own in found or own not in noxfile()["PYTHONS"]
+    assert list(found) == [version for version in noxfile()["PYTHONS"] if version in found]
+    for version, program in found.items():
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+        assert said.startswith(f"Python {version}.")
+    assert noxfile()["_version_of"]("no-such-python") == ""
+
+
+def test_the_example_of_the_readme_is_tried_with_the_wheel() -> None:
+    example = noxfile()["_first_example"](ROOT / "README.md")
+    assert example.startswith("import linspec as ls\n")
+    assert f"```python\n{example}```" in (ROOT / "README.md").read_text("utf-8")
