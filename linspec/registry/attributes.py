@@ -66,7 +66,8 @@ def class_of_problem(name: str, public: Collection[str]) -> type[Any]:
     AttributeError
         There is no such problem, or problems of several distributions have classes of this name.
     """
-    found = _entries()
+    # pluggy asks every object in a table for attributes, while the tables are read: none of them is a class.
+    found = _entries() if name[0].isupper() else {}
     entries = found.get(name, [])
     if len(entries) == 1:
         return default_registry().implementation(entries[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import operator
+import os
 import pkgutil
 import re
 import subprocess
@@ -147,6 +148,22 @@ def test_an_unknown_attribute(name: str, remedy: str) -> None:
 def test_a_private_attribute_is_not_searched_in_records(name: str) -> None:
     run = python(f"import sys, linspec; hasattr(linspec, {name!r}); print('linspec.registry' in sys.modules)")
     assert run.stdout.strip() == "False", run.stderr
+
+
+def test_a_table_that_holds_linspec_itself_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pluggy asks each attribute of a table whether it is a hook, also the module `linspec`."""
+    record = tmp_path / "own-1.0.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")
+    (record / "entry_points.txt").write_text("[linspec]\nown = own\n")
+    (tmp_path / "own.py").write_text(
+        "import linspec\n\n@linspec.hookimpl\ndef linspec_solvers():\n"
+        '    return [linspec.SolverSpec(name="own", problem="svd", target="a:B", summary="S.", reference="N 2000")]\n'
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    assert python("import linspec; print('own' in linspec.solvers('svd'))").stdout.strip() == "True"
 
 
 def test_every_counterpart_of_a_foreign_name_is_there() -> None:
