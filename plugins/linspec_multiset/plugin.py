@@ -11,6 +11,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="multiset-cca",
             target="linspec_multiset.problem:MultisetCCA",
             summary="Canonical correlations of any number of views: the directions on which they agree most.",
+            command="linspec_multiset.command:COMMAND",
             testing="linspec_multiset.testing:TESTING",
         ),
     )
