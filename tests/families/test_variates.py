@@ -182,7 +182,7 @@ def test_what_cannot_be_scored_is_said(views):
         solution.transform()
     bad = X.copy()
     bad[3, 2] = np.nan
-    with pytest.raises(NonFiniteData, match="variates of X must be finite"):
+    with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 3, column 2"):
         solution.score(bad, Y)
     with pytest.raises(UnsupportedData, match="one library and device"):
         solution.score(array_api_strict.asarray(X), Y)
