@@ -12,7 +12,7 @@ import pytest
 import linspec as ls
 from linspec.errors import InvalidOption, MissingPackage
 from linspec.families.cca.inference.significance import Significance
-from tests.studies.paired_problems import PLS, Gram, related
+from tests.studies.paired_problems import MCA, Gram, related
 
 LIBRARIES = ["pandas", "polars", "pyarrow", ""]
 SHARED = np.random.default_rng(0).standard_normal((80, 2)) * [2.0, 1.0]
@@ -111,7 +111,7 @@ def test_columns_in_another_order_have_their_intervals_in_this_order() -> None:
 
 def test_both_kinds_of_bootstrap_look_alike() -> None:
     views = related(40, (3, 2), (2.0,), 3)
-    other = ls.bootstrap(PLS(*views, k=2), Gram(), draws=5, rng=0)
+    other = ls.bootstrap(MCA(*views, k=2), Gram(), draws=5, rng=0)
     rename = {"singular value": "canonical correlation"}
     assert [rename.get(name, name) for name in other.table()[0]] == list(BOOTSTRAP.table()[0])
     names = [name for name in other.weights_table("X")[0] if not name.endswith("standard error")]
