@@ -248,6 +248,8 @@ def _answer(case: Any, solver: str, wrap: Any, kind: str, companions: frozenset[
     data = {
         name: x.copy() if name in companions and not arrays else wrap(x) for name, x in case.arrays.items()
     }
+    if kind == "iterator" and len(main) > 2:  # slices of two matrices can be paired, of more not
+        return REFUSES
     if kind == "iterator" and len(main) > 1:
         first, second = (case.arrays[name] for name in main)
         both = linspec.paired(
