@@ -93,15 +93,8 @@ def _report(study: Study, found: Any) -> None:
 def _show(study: Study, found: Any) -> list[dict[str, float]]:
     """Print the values with their intervals, and return them."""
     layout, solution = study.problem.solution.layout, found.solution
-    low, high = _intervals_of_values(found)
-    columns = {
-        layout.value_label: getattr(solution, layout.value),
-        "lower": low,
-        "upper": high,
-        "bias": found.bias,
-        "agreement": found.agreement,
-    }
-    rows = [{name: float(values[i]) for name, values in columns.items()} for i in range(len(found.bias))]
+    columns = (layout.value_label, "lower", "upper", "bias", "agreement")
+    rows = [{name: row[name] for name in columns} for row in found.table(library="")]
     draws = f"{count_of(found.draws, 'draw')}{', interrupted' * found.interrupted}, {100 * found.level:g} % intervals"
     ties = [group for group in found.groups() if len(group) > 1]
     tied = ", ".join(f"{group[0] + 1} to {group[-1] + 1}" for group in ties)
@@ -129,43 +122,24 @@ def _show(study: Study, found: Any) -> list[dict[str, float]]:
     return rows
 
 
-def _intervals_of_values(found: Any) -> Any:
-    """Return the intervals of the values; those of canonical correlations have a name of their own."""
-    return found.values if hasattr(found, "values") else getattr(found, found.solution.layout.value)
-
-
-def _intervals_of_weights(found: Any, matrix: str) -> Any:
-    """Return the intervals of the weights of a matrix; those of the views of a CCA have names of their own."""
-    if hasattr(found, "weights"):
-        return found.weights[matrix]
-    field, _ = found.solution.layout.weights[matrix]
-    return getattr(found, field)
-
-
 def _weights(found: Any) -> list[dict[str, Any]]:
     """Return the interval of each weight, with the name of its column."""
-    import numpy as np
-
-    from linspec.arrays import to_host
     from linspec.solving.solution import weights_by_matrix
 
-    solution, layout = found.solution, found.solution.layout
-    rows = []
-    for matrix, (weights, axis) in weights_by_matrix(solution).items():
-        W = np.asarray(to_host(weights), dtype=np.float64)
-        W = W.T if axis else W
-        low, high = _intervals_of_weights(found, matrix)
-        names = solution.column_names.get(matrix) or range(len(W))
-        rows += [
-            {
-                "matrix": matrix,
-                "column": name,
-                layout.component: i + 1,
-                "weight": float(W[j, i]),
-                "lower": float(low[j, i]),
-                "upper": float(high[j, i]),
-            }
-            for i in range(W.shape[1])
-            for j, name in enumerate(names)
-        ]
+    layout, rows = found.solution.layout, []
+    for matrix in weights_by_matrix(found.solution):
+        table = found.weights_table(matrix, library="")
+        for i in range(len(found.bias)):
+            vector = f"{layout.vector}{i + 1}"
+            rows += [
+                {
+                    "matrix": matrix,
+                    "column": next(iter(row.values())),
+                    layout.component: i + 1,
+                    "weight": row[vector],
+                    "lower": row[f"{vector} lower"],
+                    "upper": row[f"{vector} upper"],
+                }
+                for row in table
+            ]
     return rows
