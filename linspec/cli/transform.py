@@ -237,7 +237,7 @@ def _predictions(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -
     if getattr(solution, "classes", None) is not None:
         return Result("predictions", ["class"], parts[0])
     if hasattr(solution, "path"):  # least squares
-        names = _headings_of_targets(solution, data[0], named)
+        names = solution.target_names
     else:
         names = [
             name
@@ -245,14 +245,6 @@ def _predictions(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -
             for name in _headings(solution, matrix, part.shape[1])
         ]
     return Result("predictions", names, np.concatenate(parts, axis=1))
-
-
-def _headings_of_targets(solution: Any, A: Any, named: Mapping[str, Any]) -> list[str]:
-    """Return the headings of `predictions_table`, with the ridges of a path, from the table of one row of zeros."""
-    import numpy as np
-
-    rows = {name: np.zeros((1, *matrix.shape[1:])) for name, matrix in named.items()}
-    return list(solution.predictions_table(np.zeros((1, A.shape[1])), library="", **rows)[0])
 
 
 def _headings(solution: Any, matrix: str, count: int) -> Sequence[str]:

@@ -95,12 +95,20 @@ class LeastSquaresSolution(Solution, vector="x", component="solution", residual=
         """Return the last axis of values, which counts right-hand sides, by name; for a path the first axis, too."""
         values = values if self.path else values[None]
         values = values[..., None] if values.ndim == 2 else values
-        names = self.column_names.get("B") or tuple(f"{unnamed}{i + 1}" for i in range(values.shape[2]))
-        return {
-            f"{name}{ridge}": np.asarray(values[i, :, j])
-            for i, ridge in enumerate(self._ridges_in_names(len(values)))
-            for j, name in enumerate(names)
-        }
+        columns = (values[i, :, j] for i in range(values.shape[0]) for j in range(values.shape[2]))
+        return dict(zip(self._names(unnamed), map(np.asarray, columns), strict=True))
+
+    @property
+    def target_names(self) -> list[str]:
+        """The names of the columns of `predictions_table`: a right-hand side each, for a path with the ridge."""
+        return self._names("target")
+
+    def _names(self, unnamed: str) -> list[str]:
+        """Return the names of right-hand sides, for each ridge of a path; `unnamed` and a number if they have none."""
+        shape = self.x.shape if self.path else (1, *self.x.shape)
+        count = shape[2] if len(shape) > 2 else 1
+        names = self.column_names.get("B") or tuple(f"{unnamed}{i + 1}" for i in range(count))
+        return [f"{name}{ridge}" for ridge in self._ridges_in_names(shape[0]) for name in names]
 
     def _ridges_in_names(self, count: int) -> list[str]:
         """Return the ends of the names of columns: the ridges of a path, or their numbers if they are not known."""
