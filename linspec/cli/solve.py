@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
@@ -55,9 +54,6 @@ MOST_WORKERS = 1024
 
 NAME = 60
 """Largest number of characters that are shown of a column's name."""
-
-FIGURES = re.compile(r"\(residual [^ ,]+, tolerance [^ )]+ ?(\([^()]*\))?\)$")
-"""The end of a message, which repeats the residual and the tolerance that stand beside it."""
 
 JUDGED = {
     "recomputed": "recomputed by a sweep",
@@ -413,12 +409,13 @@ def _run(
 
 
 def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
+    from linspec.solving.solution import without_figures
     from linspec.solving.verdict import WARNED
 
     how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
+    said, note = without_figures(solution.message, solution.residual, solution.tol)
     # A warning has printed the message already, on standard error.
-    said = FIGURES.sub(r"\1", solution.message).rstrip()
-    message = "" if solution.status in WARNED else f": {said}"
+    message = "" if solution.status in WARNED else f": {said}{note}"
     limit = "" if solution.tol is None else f", tolerance {solution.tol:.2g}"
     return [
         ("residual", f"{solution.residual:.3g}, {how}{limit}"),

@@ -546,19 +546,20 @@ class Solution:
 
     def _advice_and_limit(self) -> tuple[str, str]:
         """Return the message without its figures, and the tolerance, both as text for the summary."""
-        if self.tol is None:
-            return self.message, ""
-        limit = f", tolerance {self.tol:.2g}"
-        figures = f" (residual {self.residual:.2g}{limit}"
-        before, found, rest = self.message.rpartition(figures)
-        if not found:
-            return self.message, limit
-        note = re.match(r"((?: \([^()]*\))?)\)", rest)  # the figures may end with a note in brackets
-        more, after = (note[1], rest[note.end() :]) if note else ("", rest)
-        return before + after, limit + more
+        advice, note = without_figures(self.message, self.residual, self.tol)
+        return advice, "" if self.tol is None else f", tolerance {self.tol:.2g}{note}"
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
+
+
+def without_figures(message: str, residual: float, tol: float | None) -> tuple[str, str]:
+    """Return a message without its residual and tolerance, and the note in brackets that may stand behind them."""
+    if tol is None:
+        return message, ""
+    before, found, rest = message.rpartition(f" (residual {residual:.2g}, tolerance {tol:.2g}")
+    end = re.match(r"((?: \([^()]*\))?)\)", rest) if found else None
+    return (before + rest[end.end() :], end[1]) if end else (message, "")
 
 
 def weights_by_matrix(solution: Any) -> dict[str, tuple[Array, int]]:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import linspec as ls
 from linspec.cli import main
 from linspec.cli.columns import without_columns
-from linspec.cli.solve import FIGURES
+from linspec.solving.solution import without_figures
 
 N = 80
 RNG = np.random.default_rng(4)
@@ -123,7 +123,7 @@ def test_a_residual_is_said_once_with_its_tolerance(folder: Path) -> None:
     )
     assert "tolerance 1e-06" not in fact(out, "status")
     single = "Done. (residual 1e-05, tolerance 0.0001 (the least that products in float32 allow))"
-    assert FIGURES.sub(r"\1", single) == "Done. (the least that products in float32 allow)"
+    assert "".join(without_figures(single, 1e-5, 1e-4)) == "Done. (the least that products in float32 allow)"
 
 
 def test_values_that_a_ridge_has_shrunk_are_said_to_be_so(folder: Path) -> None:
