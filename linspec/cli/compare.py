@@ -187,9 +187,8 @@ def _show_left_out(
 
     usual = solvers_to_compare(kind.name)
     demonstrations = [name for name in registry.solvers(kind.name) if name not in usual]
-    ended = [each for each in outcomes if each.status == "BUDGET" and automatic is not None]
-    late = [each.solver for each in ended if each.timed_out]  # the others used up their passes
-    stopped = list(dict.fromkeys(late))
+    late = [each.solver for each in outcomes if each.status == "BUDGET" and each.timed_out]  # not of passes
+    stopped = [] if automatic is None else list(dict.fromkeys(late))
     texts = {
         "left out, as demonstrations of failure": demonstrations,
         f"left out, as estimated to take more than {limit or 0:.3g} s": slow,

@@ -145,8 +145,8 @@ def _rows(found: Any) -> list[dict[str, Any]]:
     for row in found.rows:
         figures = row._asdict()
         if isinstance(row.ridge, tuple):
-            figures = {"split": row.split, "ridge": row.ridge[0], "ridge_y": row.ridge[1], **figures}
-            figures["ridge"] = row.ridge[0]
+            ridge, ridge_y = row.ridge[:2]
+            figures = {"split": row.split, "ridge": ridge, "ridge_y": ridge_y, "k": row.k, "score": row.score}
         rows.append({name: value for name, value in figures.items() if value is not None})
     return rows
 

@@ -137,7 +137,8 @@ def _check_apart(files: Mapping[str, str], read: Mapping[str, NamedMatrix]) -> N
         names, others = read[a].names, read[b].names
         if path != other_path or not (columns or other_columns) or names is None or others is None:
             continue
-        if shared := [name for name in names if name in set(others)]:
+        there = set(others)
+        if shared := [name for name in names if name in there]:
             raise Failure(
                 f"{a} and {b} both have the column {shown(shared[0])} of {path}, which would explain itself. Leave it "
                 f"out of one of them: {without_columns(shared[0])}."

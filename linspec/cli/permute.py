@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from linspec import registry
 from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import SHOWN, Kind
 from linspec.cli.settings import AUTO, ProblemGroup
 from linspec.cli.studies import Study, check_components, run_study, stated_study, study_command, write_rows
 from linspec.cli.tables import p_with_bound, show_facts, show_table
-from linspec.errors import InvalidProblem
 from linspec.process.plurals import count_of
 
 __all__ = ["permute"]
@@ -74,14 +74,9 @@ def _permute(kind: Kind, given: Mapping[str, Any]) -> None:
             f"permute pairs the rows of two or more matrices at random, and {kind.name} has one; `linspec bootstrap` "
             "and `linspec cross-validate` draw and hold out rows."
         )
-    try:
-        study = stated_study(kind, given, {name: given[name] for name in OWN})
-    except InvalidProblem as error:
-        if given.get("k", 1) is None and str(error).startswith("k must be"):
-            raise Failure(
-                f"{kind.name} needs a number of components, and got none. Pass it as -k K."
-            ) from error
-        raise
+    if "k" in given and given["k"] is None and "k" in registry.get_problem(kind.name).stated.needed:
+        raise Failure(f"{kind.name} needs a number of components, and got none. Pass it as -k K.")
+    study = stated_study(kind, given, {name: given[name] for name in OWN})
     run_study(lambda: _tested(study), lambda found: _report(study, found))
 
 

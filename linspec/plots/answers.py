@@ -372,6 +372,11 @@ def column_axis(axes: Axes, names: Sequence[str], label: str, places: Any = None
     axes.locator_params(axis="x", nbins=6)
     axes.ticklabel_format(axis="x", scilimits=SHORT, useMathText=True)
     axes.set_xlabel(label)
+    _name_rows(axes, names, places)
+
+
+def _name_rows(axes: Axes, names: Sequence[str], places: Any) -> None:
+    """Write the names of columns of the data beside the y axis, in a small size if they are many."""
     axes.set_yticks(places, list(names))
     axes.tick_params(axis="y", length=0)
     if len(names) > FEW_ROWS:
@@ -399,10 +404,7 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
             caption = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
             axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
     bare(axes)
-    axes.set_yticks(range(len(names)), list(names))
-    axes.tick_params(axis="y", length=0)
-    if len(names) > FEW_ROWS:
-        axes.tick_params(axis="y", labelsize=6)
+    _name_rows(axes, names, range(len(names)))
     axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(vector)

@@ -20,9 +20,9 @@ import numpy as np
 from linspec.algebra.small_matrices import whitening
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.frames import library_of, row_names_of, table
 from linspec.process.plurals import count_of
 from linspec.solving.new_rows import NOTHING, NewRows
+from linspec.solving.tables import table_of_rows
 from linspec.sweeps.blocks import brought_here
 
 __all__ = ["LinearClassifier", "pooled"]
@@ -213,7 +213,7 @@ class LinearClassifier:
         texts = [str(name) for name in classes]
         texts = texts if len(set(texts)) == len(texts) else [repr(name) for name in classes]
         columns = {text: found[:, j] for j, text in enumerate(texts)}
-        return self._table_of_rows(columns, X, library)
+        return table_of_rows(self, columns, X, library)
 
     @at_home
     def predictions_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
@@ -242,12 +242,7 @@ class LinearClassifier:
         found = to_host(self.probabilities(X, confounds=confounds))
         best = found.argmax(axis=1)
         columns = {"class": self.classes[best], "probability": found[np.arange(len(found)), best]}
-        return self._table_of_rows(columns, X, library)
-
-    def _table_of_rows(self, columns: dict[str, HostArray], X: Any, library: str | None) -> Any:
-        """Make a table with a row for each row of X, labelled as they are."""
-        default = library_of(X) or self.frame_library
-        return table("row", row_names_of(X), columns, default if library is None else library)
+        return table_of_rows(self, columns, X, library)
 
     def __repr__(self) -> str:
         directions = count_of(self.means.shape[1], "direction")
