@@ -92,7 +92,12 @@ def _signature(value: Any) -> str:
         return "(...)"
     plain = [_plain(each) for each in signature.parameters.values()]
     text = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
-    return re.sub(r" at 0x[0-9a-f]+", "", text)
+    return _without_places(text)
+
+
+def _without_places(text: str) -> str:
+    """A text without addresses in memory and files of modules, which differ between machines."""
+    return re.sub(r" at 0x[0-9a-f]+| from '[^']*'(?=>)", "", text)
 
 
 def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
@@ -114,7 +119,7 @@ def _of_records() -> Iterator[str]:
         except LinspecError:  # an extra is missing here
             continue
         given = ", ".join(f"{option.name}={option.default!r}" for option in options)
-        yield f"{spec.kind} {spec.qualified}({re.sub(r' at 0x[0-9a-f]+', '', given)})"
+        yield f"{spec.kind} {spec.qualified}({_without_places(given)})"
 
 
 def _of_commands(command: click.Command, path: str) -> Iterator[str]:
