@@ -8,6 +8,7 @@ changes is a change of the interface: it belongs in the changelog, and usually n
 
 from __future__ import annotations
 
+import enum
 import importlib
 import inspect
 import re
@@ -63,7 +64,8 @@ def _of_name(name: str, value: Any) -> Iterator[str]:
         yield f"{name}: {', '.join(bases)}"
     if issubclass(value, LinspecError):
         return
-    yield f"{name}{_signature(value)}"
+    of_linspec = value.__module__.startswith("linspec") and not issubclass(value, enum.Enum)
+    yield f"{name}{_signature(value)}" if of_linspec else name  # Python changes signatures of its own classes
     for member in sorted(dir(value)):
         if member.startswith("_") or _owner(value, member) not in (value, None):
             continue
