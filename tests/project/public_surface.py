@@ -57,7 +57,8 @@ def _of_module(module: str, names: Any) -> Iterator[str]:
 def _of_name(name: str, value: Any) -> Iterator[str]:
     """The line of a name, and of the public members of a class of linspec."""
     if not inspect.isclass(value):
-        yield f"{name}{_signature(value)}" if callable(value) else f"{name}: {type(value).__name__}"
+        of_linspec = callable(value) and str(getattr(value, "__module__", "")).startswith("linspec")
+        yield f"{name}{_signature(value)}" if of_linspec else f"{name}: {type(value).__name__}"
         return
     if issubclass(value, BaseException):
         bases = [each.__name__ for each in value.__mro__[1:] if each not in (BaseException, object)]
