@@ -28,6 +28,7 @@ __all__ = [
     "chosen_columns",
     "column_options",
     "in_quotes",
+    "left_out",
     "with_columns",
     "without_columns",
 ]
@@ -101,6 +102,11 @@ def in_quotes(names: Sequence[str]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
     return buffer.getvalue()
+
+
+def left_out(name: str, picked: str = "") -> str:
+    """Return the text that leaves out a column, beside those that `picked`, a text ``~a,b``, leaves out already."""
+    return f"{picked or REST}{',' * bool(picked)}{in_quotes([name])}"
 
 
 def without_columns(*names: str) -> str:

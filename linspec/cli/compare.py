@@ -15,6 +15,7 @@ import click
 from linspec import registry
 from linspec.cli import plots
 from linspec.cli.failures import Command, Failure, printable, shortened
+from linspec.cli.ids import ids_option
 from linspec.cli.interrupts import INTERRUPTED, Interrupts, held
 from linspec.cli.kinds import Kind
 from linspec.cli.missing import drop_option, read_inputs
@@ -96,6 +97,7 @@ def _command(kind: Kind) -> Command:
             f"{LEAST_SECONDS:g} s and {TIMES} times the estimate of the fastest.",
         ),
         *held_out_options(kind),
+        ids_option(),
         drop_option(),
         *run_parameters(),
         click.Option(["--out"], metavar="FILE", help="Write the figures of all runs to FILE.json."),
@@ -117,7 +119,9 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
     out = check_target("--out", given["out"], (".json",), inputs=kind.inputs(given))
     plot = plots.check_plot("--plot", given["plot"], inputs=kind.inputs(given), others=[out])
     runs = _runs(kind, given)
-    matrices, beside, told = read_inputs(files, runs[0].values, given["drop_missing"], kind.labels)
+    matrices, beside, told = read_inputs(
+        files, runs[0].values, kind.labels, drop=given["drop_missing"], ids=given["ids"]
+    )
     if told:
         click.echo(told, err=True)
     stated: list[tuple[Any, list[RunRequest]]] = [
@@ -366,7 +370,10 @@ def _about(kind: Kind, given: Mapping[str, Any], runs: Sequence[RunRequest]) -> 
         "problem": kind.name,
         "files": kind.files(given),
         **_common(runs),
-        **{name: given.get(name) for name in ("held_out", "seed", "max_passes", "max_seconds")},
+        **{
+            name: given.get(name)
+            for name in ("ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
+        },
         "linspec": linspec.__version__,
     }
 

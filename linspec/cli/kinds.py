@@ -215,8 +215,7 @@ class Kind:
             The parameters, as `Kind.values` returns them. A parameter that is None is not passed on, so that the
             constructor uses its default.
         rows : mapping of str, optional
-            The weights ("sample_weight") and confounds ("confounds") that have been read already. If `values` names a
-            file of weights or confounds that `rows` does not have, the file is read here.
+            The weights ("sample_weight") and confounds ("confounds"), if `values` names files of them.
 
         Returns
         -------
@@ -237,11 +236,7 @@ class Kind:
         if not self.path and isinstance(values.get("ridge"), tuple | list):
             raise Failure(f"--ridge must be one number here; got {_in_words(values['ridge'])}.")
         given = {name: value for name, value in values.items() if value is not None}
-        from linspec.cli.data import read_named
-
-        for name in ROW_FILES:
-            if name in given:
-                given[name] = of_rows(rows[name] if name in rows else read_named(given[name]))
+        given |= {name: of_rows(data) for name, data in rows.items()}
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
         problem = registry.get_problem(self.name)(*arranged, **given)

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec.cli.columns import REST, NamedMatrix, in_quotes, without_columns
+from linspec.cli.columns import REST, NamedMatrix, in_quotes, left_out, without_columns
 from linspec.cli.data import SHARE, column_names_in, divided, read_named
 from linspec.cli.failures import Failure
+from linspec.cli.ids import read_ids, without_ids
 from linspec.cli.kinds import ROW_FILES
 from linspec.errors import shown
 from linspec.process import machine
@@ -97,9 +98,14 @@ def read_complete(
 
 
 def read_inputs(
-    files: Mapping[str, str], values: Mapping[str, Any], drop: bool, labels: Collection[str] = ()
+    files: Mapping[str, str],
+    values: Mapping[str, Any],
+    labels: Collection[str] = (),
+    *,
+    drop: bool = False,
+    ids: str | None = None,
 ) -> tuple[dict[str, NamedMatrix], dict[str, NamedMatrix], str]:
-    """Read the matrices of a problem; if `drop` is True, also its weights and confounds, without incomplete rows.
+    """Read the matrices of a problem, and its weights and confounds.
 
     Parameters
     ----------
@@ -107,26 +113,30 @@ def read_inputs(
         The file of each matrix.
     values : mapping
         The parameters of the problem.
-    drop : bool
-        Whether rows that lack a value are left out.
     labels : collection of str, default ()
         The matrices that may be a column of texts.
+    drop : bool, default False
+        Whether rows that lack a value are left out.
+    ids : str, optional
+        The column of ids, which is compared between the files and left out of the numbers.
 
     Returns
     -------
     dict, dict, str
         First, the matrices by name. Second, the weights and confounds, by the parameters "sample_weight" and
-        "confounds"; empty if `drop` is False, as `Kind.construct` then reads their files. Third, a sentence with the
-        number of dropped rows; "" if `drop` is False.
+        "confounds". Third, a sentence with the number of dropped rows; "" if `drop` is False.
     """
-    if not drop:
-        read = {name: read_named(text, texts=name in labels) for name, text in files.items()}
-        _check_apart(files, read)
-        return read, {}, ""
     beside = {ROW_FILES[name]: values[name] for name in ROW_FILES if values.get(name) is not None}
-    found, told = read_complete({**files, **beside}, labels)
+    texts = {**files, **beside}
+    if ids is not None:
+        read_ids(texts.values(), ids)
+        texts = {name: without_ids(text, ids) for name, text in texts.items()}
+    if drop:
+        found, told = read_complete(texts, labels)
+    else:
+        found, told = {name: read_named(text, texts=name in labels) for name, text in texts.items()}, ""
     rows = {name: found.pop(words) for name, words in ROW_FILES.items() if words in beside}
-    _check_apart(files, found)
+    _check_apart({name: texts[name] for name in files}, found)
     return found, rows, told
 
 
@@ -181,12 +191,9 @@ def _without(text: str, names: Sequence[str], column: int) -> str:
     path, picked = divided(text)
     if column_names_in(path) is None:
         return ""
-    name = in_quotes([names[column]])
     left = in_quotes([other for j, other in enumerate(names) if j != column])
-    if picked.startswith(REST):
-        left = f"{picked},{name}"
-    elif not picked:
-        left = f"{REST}{name}"
+    if not picked or picked.startswith(REST):
+        left = left_out(names[column], picked)
     return f": {shlex.quote(f'{path}:{left}')}" if 0 < len(left) <= LONGEST else ""
 
 

@@ -13,6 +13,7 @@ from linspec.cli import plots
 from linspec.cli.columns import NamedMatrix
 from linspec.cli.data import described
 from linspec.cli.failures import Command, Failure, in_one_line, shortened
+from linspec.cli.ids import ids_option
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.missing import drop_option, read_inputs
@@ -75,6 +76,7 @@ def _command(kind: Kind) -> Command:
         *kind.own_parameters(),
         solver_option(kind),
         *held_out_options(kind),
+        ids_option(),
         drop_option(),
         *run_parameters(),
         click.Option(
@@ -126,7 +128,9 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         raise Failure("--explained counts every row once; got --sample-weight. Leave one of them out.")
     if isinstance(ridges, tuple) and not kind.path:
         _check_one_by_one(given, out or plot)
-    matrices, beside, told = read_inputs(files, values, given["drop_missing"], kind.labels)
+    matrices, beside, told = read_inputs(
+        files, values, kind.labels, drop=given["drop_missing"], ids=given["ids"]
+    )
     if told:
         click.echo(told, err=True)
     if isinstance(ridges, tuple) and not kind.path:
@@ -163,6 +167,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         if kind.advice is not None and (advice := kind.advice(solution, values)):
             click.echo(f"Warning: {in_one_line(advice)}", err=True)
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
+        about |= {"ids": given["ids"]} if given["ids"] else {}
         about |= {"drop_missing": told} if told else {}
         about |= {"held_out": given.get("held_out"), "score": outcome.score} if rows else {}
         about = {**about, "seconds": seconds, "linspec": _version()}

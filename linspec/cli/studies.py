@@ -20,6 +20,7 @@ import click
 
 from linspec import registry
 from linspec.cli.failures import Command, Failure
+from linspec.cli.ids import ids_option
 from linspec.cli.interrupts import INTERRUPTED, held, raising
 from linspec.cli.kinds import Kind, of_rows
 from linspec.cli.missing import drop_option, read_inputs
@@ -84,7 +85,7 @@ class Study:
             "problem": self.kind.name,
             "files": self.kind.files(self.given),
             **self.asked,
-            **{name: self.given[name] for name in ("drop_missing", "solver", "seed")},
+            **{name: self.given[name] for name in ("ids", "drop_missing", "solver", "seed")},
             "options": self.options,
             "linspec": linspec.__version__,
         }
@@ -119,6 +120,7 @@ def study_command(
         *(kind.own_parameters() if stated is None else stated),
         *own,
         solver_option(kind),
+        ids_option(),
         drop_option(),
         *setting_parameters(),
         click.Option(["--out"], metavar="FILE", help=f"Write {what} to FILE.csv or FILE.json."),
@@ -156,7 +158,11 @@ def stated_study(
     options = solver_options(kind.name, given["solver"], texts, given["tol"])
     values = {**kind.values(given), **(changed or {})}
     matrices, rows, told = read_inputs(
-        {**files, **beside}, values, given["drop_missing"], [*kind.labels, *beside]
+        {**files, **beside},
+        values,
+        [*kind.labels, *beside],
+        drop=given["drop_missing"],
+        ids=given["ids"],
     )
     if told:
         click.echo(told, err=True)

@@ -17,15 +17,15 @@ from typing import IO, Any
 
 import click
 
-from linspec.cli.columns import REST, NamedMatrix, in_quotes
-from linspec.cli.data import column_as_text, column_names_in, divided, read_named
+from linspec.cli.columns import NamedMatrix, in_quotes
+from linspec.cli.data import column_names_in, read_named
 from linspec.cli.failures import Command, Failure
+from linspec.cli.ids import ids_option, read_ids, without_ids
 from linspec.cli.missing import drop_option, read_complete
 from linspec.cli.offered import kind_named
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.settings import FileName
 from linspec.cli.tables import show_facts
-from linspec.errors import shown
 
 __all__ = ["transform"]
 
@@ -122,13 +122,15 @@ def _read(
     asked = [(given["x"], given["columns"])]
     asked += [(text, given["y_columns"] if i == 0 else None) for i, text in enumerate(given["y"])]
     texts = {
-        matrix: _picked(text, columns, matrix, solution, given["ids"] if i == 0 else None)
-        for i, (matrix, (text, columns)) in enumerate(zip(matrices, asked, strict=False))
+        matrix: _picked(text, columns, matrix, solution, given["ids"])
+        for matrix, (text, columns) in zip(matrices, asked, strict=False)
     }
-    beside = {} if given["confounds"] is None else {"confounds": given["confounds"]}
-    carried = {"ids": column_as_text(given["x"], given["ids"])} if given["ids"] else {}
-    for text in given["y"] if carried else ():
-        _check_ids(text, given["x"], carried["ids"])
+    beside = {}
+    if given["confounds"] is not None:
+        beside["confounds"] = _picked(given["confounds"], None, "confounds", solution, given["ids"])
+    carried = {}
+    if given["ids"]:
+        carried["ids"] = read_ids([*texts.values(), *beside.values()], given["ids"])
     if given["drop_missing"]:
         found, told = read_complete({**texts, **beside}, carried=carried)
         click.echo(told, err=True)
@@ -143,16 +145,14 @@ def _picked(text: str, columns: str | None, matrix: str, solution: Any, ids: str
     """Return the argument `text`, a file, with names of columns appended: ``FILE:COLUMNS``.
 
     The columns that the user names are appended. If the user names none, the columns to which the solution was fitted
-    are appended. If the solution or the file has no names of columns, all columns but that of the ids are.
+    are appended. If the solution or the file has no names of columns, all columns but that of the ids are taken.
     """
     wanted = solution.column_names.get(matrix)
     if columns:
         return f"{text}:{columns}"
     if wanted and column_names_in(text):
         return f"{text}:{in_quotes(wanted)}"
-    if ids and column_names_in(text):
-        return f"{text}:{REST}{in_quotes([ids])}"
-    return text
+    return without_ids(text, ids)
 
 
 def _checked(found: NamedMatrix, matrix: str, solution: Any) -> Any:
@@ -167,27 +167,6 @@ def _checked(found: NamedMatrix, matrix: str, solution: Any) -> Any:
 
         check_names(found.names, wanted, matrix, "the result")
     return found.values
-
-
-def _check_ids(text: str, first: str, ids: NamedMatrix) -> None:
-    """Refuse a further file with the column of ids, if its ids are not those of the first file in the same order."""
-    (name,) = ids.names or ("",)
-    path, _ = divided(text)
-    if name not in (column_names_in(path) or ()):
-        return
-    own, others = column_as_text(path, name).values.tolist(), ids.values.tolist()
-    if own == others:
-        return
-    place = next((i for i, (a, b) in enumerate(zip(own, others, strict=False)) if a != b), None)
-    what = (
-        f"have {len(own)} and {len(others)} rows"
-        if place is None
-        else f"differ in row {place}, from 0: {shown(own[place])} and {shown(others[place])}"
-    )
-    raise Failure(
-        f"{path} and {divided(first)[0]} must have the same ids in the column {name!r}, as rows are paired by their "
-        f"places; they {what}; sort both files alike."
-    )
 
 
 # ---- what the answer makes of them --------------------------------------------------------------
@@ -310,11 +289,7 @@ transform = Command(
             ["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."
         ),
         click.Option(["--y-columns"], metavar="NAMES", help="The same of Y-FILE."),
-        click.Option(
-            ["--ids"],
-            metavar="COLUMN",
-            help="Carry this column of FILE into the output, as it stands; it is none of the numbers.",
-        ),
+        ids_option("It stands first in the output, as in FILE."),
         click.Option(
             ["--predict"],
             is_flag=True,

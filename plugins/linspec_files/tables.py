@@ -18,9 +18,10 @@ def without_column(name: str) -> str:
     name : str
         The name; "" for a column without one.
     """
+    ids = f"--ids {shlex.quote(name)} if it names the rows, else " if 0 < len(name) <= LONGEST else ""
     return (
-        f"Leave such columns out: columns=, on the command line {_option(name)}; missing values in others are dropped "
-        "by --drop-missing."
+        f"Leave such columns out: columns=, on the command line {ids}{_option(name)}; missing values in others are "
+        "dropped by --drop-missing."
     )
 
 

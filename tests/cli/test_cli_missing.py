@@ -160,7 +160,9 @@ def test_what_the_remedies_name_works(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("id,a,b\nu1,1,2\nu2,,4\nu3,5,7\nu4,1,1\n")
     _, said = run("solve", "svd", path, "-k", 1, code=2)
-    assert "in column 'id'. Leave such columns out: columns=, on the command line 'FILE:~id'; missing" in said
+    remedy = "on the command line --ids id if it names the rows, else 'FILE:~id'; missing"
+    assert f"in column 'id'. Leave such columns out: columns=, {remedy}" in said
+    run("solve", "svd", path, "-k", 1, "--ids", "id", "--drop-missing")
     _, said = run("solve", "svd", path, "-k", 1, "--columns", "~id", code=2)
     assert (
         "got an empty field in column 'a'. Fill such values, or leave their rows out of all files: on the comma"
