@@ -410,6 +410,20 @@ def test_categories_are_labels() -> None:
     np.testing.assert_array_equal(ls.targets.lda(pa.array(SPECIES).dictionary_encode()).toarray(), wanted)
 
 
+def test_confounds_with_names_of_their_own() -> None:
+    """`labelled` names the columns of an array of confounds, and other rows must have them in that order."""
+    rng = np.random.default_rng(0)
+    A, Z = rng.standard_normal((30, 3)), rng.standard_normal((30, 2))
+    named = ls.labelled(Z, columns=["age", "hour"])
+    solution = ls.solve(ls.SVD(A, k=1, confounds=named))
+    assert solution.column_names == {"confounds": ("age", "hour")}
+    plain = ls.solve(ls.SVD(A, k=1, confounds=Z))
+    np.testing.assert_array_equal(solution.transform(A, confounds=named), plain.transform(A, confounds=Z))
+    turned = ls.labelled(Z[:, ::-1], columns=["hour", "age"])
+    with pytest.raises(InvalidProblem, match="confounds must have the columns of the training rows"):
+        solution.transform(A, confounds=turned)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_series_is_a_right_hand_side_weights_and_confounds(library: str) -> None:
     data = frame(library)

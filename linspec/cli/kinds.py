@@ -237,6 +237,7 @@ class Kind:
             raise Failure(f"--ridge must be one number here; got {_in_words(values['ridge'])}.")
         given = {name: value for name, value in values.items() if value is not None}
         given |= {name: of_rows(data) for name, data in rows.items()}
+        names |= {name: data.names for name, data in rows.items() if data.names}
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
         problem = registry.get_problem(self.name)(*arranged, **given)

@@ -289,6 +289,8 @@ def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
     if is_frame(values) or is_series(values):
         found = numbers_of(values, name).values
         values = found[:, 0] if is_series(values) else found
+    if hasattr(values, "dense"):  # an operator, such as `labelled` makes
+        values = values.dense()
     if hasattr(values, "toarray"):
         values = values.toarray()
     host = to_host(values) if is_array(values) else np.asarray(values)

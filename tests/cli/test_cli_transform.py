@@ -198,6 +198,24 @@ def test_predictions_of_a_path_say_their_ridges(folder: Path, center: str) -> No
             np.testing.assert_allclose(numbers_of(rows, 0)[:, 2 * i : 2 * i + 2], exact, atol=1e-6)
 
 
+def test_confounds_are_matched_by_their_names(folder: Path) -> None:
+    """Scores of rows less their regression on two confounds, whose columns stand in another order in the new file."""
+    age, sex = PRICE, (CLASS == "elm").astype(float)
+    small("z.csv", {"age": age, "sex": sex})
+    small("turned.csv", {"note": IDS, "sex": sex, "age": age})
+    small("other.csv", {"sex": sex, "years": age})
+    run("solve", "svd", "X.npy", "-k", 2, "--center", "--confounds", "z.csv", "--out", "s.npz")
+    Z = np.column_stack([np.ones(N), age, sex])
+    rest = X - Z @ np.linalg.lstsq(Z, X, rcond=None)[0]
+    expected = np.abs(rest @ np.linalg.svd(rest)[2][:2].T)
+    for name in ("z.csv", "turned.csv", "turned.csv:age,sex"):
+        _, rows = rows_of(run("transform", "s.npz", "X.npy", "--confounds", name))
+        np.testing.assert_allclose(np.abs(numbers_of(rows, 0)), expected, atol=1e-8)
+    assert "no column is called 'age'" in refusal("transform", "s.npz", "X.npy", "--confounds", "other.csv")
+    said = refusal("transform", "s.npz", "X.npy", "--confounds", "turned.csv:sex,age")
+    assert "confounds must have the columns of the result" in said
+
+
 def test_the_ids_of_two_files_must_be_the_same_in_the_same_order(folder: Path) -> None:
     small("x.csv", {"code": IDS, "u": X[:, 0], "v": X[:, 1]})
     small("y.csv", {"w": X[:, 2], "code": IDS})
