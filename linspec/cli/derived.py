@@ -67,6 +67,7 @@ def derived_kind(name: str, cls: Any) -> Kind:
         varied=tuple(filter(None, ("ridge" * bool(stated.ridge), "ridge_y" * _takes_pair(stated)))),
         scored=hasattr(cls.solution, "score"),
         variates=pairs,
+        loadings=hasattr(cls.solution, "loadings_table"),
         proves_completeness=cls.proves_completeness,
     )
 

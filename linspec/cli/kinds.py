@@ -120,6 +120,8 @@ class Kind:
     variates : bool, default False
         Whether ``solution.transform(X, Y)`` returns two blocks of variates, P for X and Q for Y. Plots show column i of
         P against column i of Q, as for canonical correlations.
+    loadings : bool, default False
+        Whether solutions have a method `loadings_table`, which the option ``--loadings`` needs.
     proves_completeness : bool, default False
         Whether `linspec.solve` takes ``complete=True`` for the problem.
     several : bool, default False
@@ -164,6 +166,7 @@ class Kind:
     unused: Callable[[Mapping[str, Any]], Collection[str]] | None = None
     scored: bool = False
     variates: bool = False
+    loadings: bool = False
     proves_completeness: bool = False
     several: bool = False
 

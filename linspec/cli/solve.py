@@ -102,6 +102,11 @@ def _command(kind: Kind) -> Command:
         again = "; the data are read again for that" if kind.explained_by_rows else ""
         text = f"Show how much of each matrix the answer explains{again}."
         parameters.append(click.Option(["--explained"], is_flag=True, help=text))
+    if kind.loadings:
+        text = (
+            "Show the correlation of each column with each score, by name; the data are read again for that."
+        )
+        parameters.append(click.Option(["--loadings"], is_flag=True, help=text))
     if kind.proves_completeness:
         text = "Prove that nothing is missing, if a matrix with a row for every column of the files fits into memory."
         parameters.append(click.Option(["--complete"], is_flag=True, help=text))
@@ -164,6 +169,8 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
             click.echo()
             head, shares = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
             show_table(head, shares, right=head)
+        if given.get("loadings"):
+            _show_loadings(solution, problem)
         if kind.advice is not None and (advice := kind.advice(solution, values)):
             click.echo(f"Warning: {in_one_line(advice)}", err=True)
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
@@ -213,7 +220,7 @@ def _check_one_by_one(given: Mapping[str, Any], target: Any) -> None:
         raise Failure(f"{target.option} is for one answer; got several ridges. Name one, or leave it out.")
     if given.get("ridge_y") is not None:
         raise Failure("--ridge-y stands beside one ridge; got several. Leave it out.")
-    for option in ("explained", "workers", "checkpoint", "start"):
+    for option in ("explained", "loadings", "workers", "checkpoint", "start"):
         if given.get(option):
             raise Failure(f"--{option} is for one answer; got several ridges. Name one, or leave it out.")
 
@@ -297,6 +304,22 @@ def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
         rows.append(row)
     click.echo()
     show_table(list(rows[0]), [list(row.values()) for row in rows], right=right)
+
+
+def _show_loadings(solution: Any, problem: Any) -> None:
+    """Print a table of the loadings on the fitted rows for each matrix whose columns have some."""
+    from linspec.solving.linear_solution import as_several  # here: help loads no array library
+    from linspec.solving.solution import weights_by_matrix
+
+    names = list(weights_by_matrix(solution)) or list(problem.matrices)
+    beside = {name: getattr(problem, name, None) for name in ("confounds", "sample_weight")}
+    beside = {name: value for name, value in beside.items() if value is not None}
+    tables = solution.loadings_table(*(problem.matrices[name] for name in names), library="", **beside)
+    for name, rows in zip(names, as_several(tables), strict=True):
+        click.echo(f"\nloadings of {name}")
+        head = list(rows[0])
+        cells = [[str(row["column"]), *(f"{row[vector]:.4f}" for vector in head[1:])] for row in rows]
+        show_table(head, cells, right=head[1:])
 
 
 def _largest_weights(solution: Any) -> list[tuple[str, str]]:

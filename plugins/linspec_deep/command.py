@@ -50,5 +50,6 @@ COMMAND = Kind(
     varied=tuple(name for name, _ in OF_NETS),
     scored=True,
     variates=True,
+    loadings=True,
 )
 """Declaration of deep CCA for the command line."""

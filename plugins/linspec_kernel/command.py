@@ -127,5 +127,6 @@ COMMAND = Kind(
     unused=of_other_kernels,
     scored=True,
     variates=True,
+    loadings=True,
 )
 """Declaration of kernel CCA for the command line."""

@@ -33,5 +33,6 @@ COMMAND = Kind(
     answer=_eigenvalues,
     score=Score("sum of eigenvalues", "sum", _total),
     varied=("ridge",),
+    loadings=True,
 )
 """The description of the problem for the command line."""

@@ -34,6 +34,7 @@ PAIRS = Kind(
     answer=_singular_values,
     score=Score("sum of singular values", "sum", _total),
     variates=True,
+    loadings=True,
 )
 """The description of `pls` for the command line."""
 
@@ -48,5 +49,6 @@ REGRESSION = Kind(
     answer=_covariances,
     score=None,
     scored=True,
+    loadings=True,
 )
 """The description of `pls-regression` for the command line."""

@@ -74,6 +74,7 @@ COMMAND = Kind(
     varied=("ridge", "ridge_y"),
     scored=True,
     variates=True,
+    loadings=True,
     proves_completeness=True,
 )
 """The description of the problem for the command line."""

@@ -114,5 +114,6 @@ COMMAND = Kind(
     second_columns="--target-column",
     labels=("Y",),
     varied=("target", "ridge"),
+    loadings=True,
 )
 """The description of the problem for the command line."""

@@ -86,5 +86,6 @@ COMMAND = Kind(
     explained=_table_of_shares,
     explained_by_rows=False,
     advice=_unscaled,
+    loadings=True,
 )
 """The description of the problem for the command line."""

@@ -98,5 +98,6 @@ COMMAND = Kind(
     unused=partial(of_other_kernels, usual="linear"),
     scored=True,
     variates=True,
+    loadings=True,
 )
 """Declaration of preimage CCA for the command line."""
