@@ -192,6 +192,18 @@ def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter
     return options
 
 
+def _path_and_columns(text: str, named: str | None) -> tuple[str, str | None]:
+    """Return the file of an argument, and its columns: those that an option names, or those behind the file."""
+    from linspec.cli.data import divided  # it imports this module
+
+    path, behind = divided(text)
+    if behind and named:
+        raise Failure(
+            f"the columns of {path} are named by an option and behind it, {shown(text)}. Name them once."
+        )
+    return path, named or behind or None
+
+
 def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parsed arguments, in which the names of columns are appended to the files, as ``FILE:COLUMNS``.
 
@@ -204,10 +216,16 @@ def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str,
     click.MissingParameter
         A file after the first is missing. There is no error if only the second file is missing and the option
         "second_columns" names its columns.
+    Failure
+        An option names columns of a file that has columns behind it.
     """
     made = dict(given)
     first, *others = (matrix.lower() for matrix in matrices)
     own, second = made.pop("columns", None), made.pop("second_columns", None)
+    if own or (second and made[others[0]] is None):
+        made[first], own = _path_and_columns(made[first], own)
+    if second and made[others[0]] is not None:
+        made[others[0]], second = _path_and_columns(made[others[0]], second)
     for name in others:
         if made[name] is None:
             if name != others[0] or not second:

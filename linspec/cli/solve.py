@@ -164,7 +164,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
             ]
         )
         if isinstance(ridges, tuple):
-            _show_path(ridges, solution)
+            _show_path(ridges, solution, rows)
         if given.get("explained") and kind.explained is not None:
             click.echo()
             head, shares = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
@@ -289,16 +289,19 @@ def files_in_words(files: Mapping[str, str], matrices: Mapping[str, Any]) -> lis
     return [(name, f"{shortened(files[name])} ({described(data)})") for name, data in matrices.items()]
 
 
-def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
+def _show_path(ridges: tuple[float, ...], solution: Any, held_out: Rows | None) -> None:
     """Print a table with one row for each ridge of a path."""
     from linspec.arrays import to_host
 
-    rows, right = [], ["ridge", "norm of coefficients", "intercept", "residual"]
+    rows, right = [], ["ridge", "norm of coefficients", "intercept", "held out", "residual"]
     for ridge, one in zip(ridges, solution.along_path(), strict=True):
         norm = float((to_host(one.x).astype(float) ** 2).sum()) ** 0.5
         row = {"ridge": f"{ridge:g}", "norm of coefficients": f"{norm:.6g}"}
         if one.intercept is not None and to_host(one.intercept).size == 1:
             row["intercept"] = f"{float(to_host(one.intercept).reshape(-1)[0]):.6g}"
+        if held_out is not None:
+            matrices, named = held_out.arguments
+            row["held out"] = f"{one.score(*matrices, **named):.6f}"
         row["residual"] = f"{one.residual:.1e}"
         row |= {f"largest, {vector}": text for _, vector, text in _largest(one, LARGEST_OF_PATH)}
         rows.append(row)

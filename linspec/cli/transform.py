@@ -21,11 +21,13 @@ from linspec.cli.columns import NamedMatrix, in_quotes
 from linspec.cli.data import column_names_in, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.ids import ids_option, read_ids, without_ids
+from linspec.cli.kinds import SHOWN, of_rows
 from linspec.cli.missing import drop_option, read_complete
 from linspec.cli.offered import kind_named
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.settings import FileName
 from linspec.cli.tables import show_facts
+from linspec.process.plurals import count_of
 
 __all__ = ["transform"]
 
@@ -33,7 +35,7 @@ SUFFIXES = (".csv", ".npy")
 
 ABOUT = """Scores of new rows by a result of `linspec solve --out RESULT.npz`: components, canonical variates,
 discriminant directions; of least squares, predictions. --predict gives classes of a discriminant, and the other view
-of canonical correlations.
+of canonical correlations. If the targets of the rows are known, --target-column scores the predictions: accuracy or R².
 
 Columns of files with names are picked by the names that the result knows. Without --out the numbers are printed."""
 
@@ -61,20 +63,22 @@ def _transform(**given: Any) -> None:
     """Run `linspec transform`; arguments are checked before the rows are read."""
     import linspec
 
-    files = [given["result"], given["x"], *given["y"]]
-    out = check_target("--out", given["out"], SUFFIXES, inputs=[*files, given["confounds"] or ""])
+    files = [given["result"], given["x"], *given["y"], given["confounds"] or "", given["targets"] or ""]
+    out = check_target("--out", given["out"], SUFFIXES, inputs=files)
     if given["predict"] and given["probabilities"]:
         raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
     solution = linspec.load_solution(given["result"])
     matrices = _matrices(solution)
     compute = _chosen(solution, given)
+    _check_targets(given, compute)
     _check_files(solution, matrices, given)
     if out is not None and out.suffix == ".npy" and given["ids"]:
         raise Failure(
             f"--ids are texts, and .npy is for numbers; got --out {given['out']}. Name a .csv file."
         )
-    data, named, ids = _read(solution, matrices, given)
-    result = compute(solution, data, named)
+    data, named, found = _read(solution, matrices, given)
+    ids, result = found.get("ids"), compute(solution, data, named)
+    scores = _score_rows(solution, result, of_rows(found["targets"])) if "targets" in found else []
     if out is not None and out.suffix == ".npy" and result.values.dtype.kind == "U":
         raise Failure(
             f"--out: classes are texts, and .npy is for numbers; got {given['out']!r}. Name a .csv file."
@@ -83,11 +87,13 @@ def _transform(**given: Any) -> None:
         buffer = io.BytesIO()
         _write(result, ids, buffer, ".csv")
         click.echo(buffer.getvalue().decode(), nl=False)
+        for label, text in scores:
+            click.echo(f"{label} {text}", err=True)
         return
     check_room(out, 8 * result.values.size)
     rows, columns = result.values.shape
     facts = [("result", f"{given['result']} ({solution.problem})"), (result.what, f"{rows} x {columns}")]
-    show_facts(facts)
+    show_facts([*facts, *scores])
     write_all([(out, partial(_write, result, ids))])
 
 
@@ -117,8 +123,8 @@ def _check_files(solution: Any, matrices: Sequence[str], given: Mapping[str, Any
 
 def _read(
     solution: Any, matrices: Sequence[str], given: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any], Any]:
-    """Return the rows of each matrix, the confounds as a named argument, and the column of ids, or None."""
+) -> tuple[list[Any], dict[str, Any], dict[str, NamedMatrix]]:
+    """Return the rows of each matrix, the confounds as a named argument, and the ids and targets if there are any."""
     asked = [(given["x"], given["columns"])]
     asked += [(text, given["y_columns"] if i == 0 else None) for i, text in enumerate(given["y"])]
     texts = {
@@ -128,17 +134,27 @@ def _read(
     beside = {}
     if given["confounds"] is not None:
         beside["confounds"] = _picked(given["confounds"], None, "confounds", solution, given["ids"])
-    carried = {}
+    more = {}
+    if given["targets"] or given["target_column"]:
+        text = given["targets"] or given["x"]
+        more["targets"] = _picked(text, given["target_column"], _predicted(solution), solution, given["ids"])
+    wanted, carried = {**texts, **beside, **more}, {}
     if given["ids"]:
-        carried["ids"] = read_ids([*texts.values(), *beside.values()], given["ids"])
+        carried["ids"] = read_ids(wanted.values(), given["ids"])
+    labels = tuple(more) if getattr(solution, "classes", None) is not None else ()
     if given["drop_missing"]:
-        found, told = read_complete({**texts, **beside}, carried=carried)
+        found, told = read_complete(wanted, labels, carried)
         click.echo(told, err=True)
     else:
-        found = {name: read_named(text) for name, text in {**texts, **beside}.items()} | carried
+        found = {name: read_named(text, texts=name in labels) for name, text in wanted.items()} | carried
     data = [_checked(found[matrix], matrix, solution) for matrix in texts]
     named = {name: _checked(found[name], name, solution) for name in beside}
-    return data, named, found["ids"] if carried else None
+    return data, named, {name: found[name] for name in (*more, *carried)}
+
+
+def _predicted(solution: Any) -> str:
+    """Return the name of the matrix that an answer predicts from the first one."""
+    return (*kind_named(solution.problem).matrices, "")[1]
 
 
 def _picked(text: str, columns: str | None, matrix: str, solution: Any, ids: str | None) -> str:
@@ -191,6 +207,41 @@ def _chosen(solution: Any, given: Mapping[str, Any]) -> Any:
     return _scores
 
 
+def _check_targets(given: Mapping[str, Any], compute: Any) -> None:
+    """Refuse targets if nothing is predicted that they could be compared with, or both views are."""
+    option = next((name for name in ("target_column", "targets") if given[name]), None)
+    if option is None:
+        return
+    if compute is not _predictions:
+        raise Failure(f"--{option.replace('_', '-')} scores predictions; got none. Pass --predict, too.")
+    if given["y"]:
+        raise Failure(
+            f"the targets are what FILE predicts; got {given['y'][0]!r}, too. Pass it as --targets alone."
+        )
+
+
+def _score_rows(solution: Any, result: Result, truth: Any) -> list[tuple[str, str]]:
+    """Return the accuracy of predicted classes, or R² of predictions, in words; for a path that of each ridge."""
+    import numpy as np
+
+    from linspec.solving.prediction_score import prediction_score  # here: help loads no array library
+
+    classes, values, rows = getattr(solution, "classes", None), result.values, []
+    ridges = [one.ridge for one in solution.along_path()] if getattr(solution, "path", False) else [None]
+    if classes is not None:
+        scores = [prediction_score(values[:, 0], truth, classes)]
+    else:
+        scores = [prediction_score(part, truth) for part in np.split(values, len(ridges), axis=1)]
+    for i, (score, ridge) in enumerate(zip(scores, ridges, strict=True)):
+        label = score.label + (f", ridge {ridge:g}" if ridge is not None else "")
+        rows.append((label, f"{score.total:.6g}, on {count_of(score.rows, 'row')}"))
+        if len(score.by_target) > 1:
+            names = result.names[i * len(score.by_target) :]
+            each = [f"{name} {one:.4g}" for name, one in zip(names, score.by_target[:SHOWN], strict=False)]
+            rows.append((f"{label} of each", "  ".join(each) + "  …" * (len(score.by_target) > SHOWN)))
+    return rows
+
+
 def _probabilities(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -> Result:
     from linspec.arrays import to_host
     from linspec.sweeps.blocks import brought_here
@@ -208,7 +259,7 @@ def _predictions(solution: Any, data: Sequence[Any], named: Mapping[str, Any]) -
 
     found = solution.predict(*data, **named)
     kind = kind_named(solution.problem)
-    predicted = list(reversed(kind.matrices[: len(data)])) if len(data) > 1 else kind.matrices[1:2]
+    predicted = list(reversed(kind.matrices[: len(data)])) if len(data) > 1 else [_predicted(solution)]
     parts = [to_host(brought_here(part)) for part in (found if isinstance(found, tuple) else (found,))]
     if getattr(solution, "path", False):
         parts = [np.concatenate([part.reshape(part.shape[0], -1) for part in parts[0]], axis=1)]
@@ -297,6 +348,15 @@ transform = Command(
         ),
         click.Option(
             ["--probabilities"], is_flag=True, help="The probability of each class of a discriminant."
+        ),
+        click.Option(
+            ["--target-column"],
+            metavar="NAMES",
+            help="With --predict: the columns of FILE, or of --targets, that are predicted; their accuracy or R² is "
+            "printed.",
+        ),
+        click.Option(
+            ["--targets"], metavar="FILE", help="With --predict: the targets of the rows, if FILE lacks them."
         ),
         click.Option(
             ["--confounds"], metavar="FILE", help="The confounds of the rows, if the problem had some."

@@ -13,6 +13,8 @@ from linspec.solving.conclusion import Terms as Terms
 from linspec.solving.conclusion import fewer_than_asked as fewer_than_asked
 from linspec.solving.conclusion import left_out_nearby as left_out_nearby
 from linspec.solving.new_rows import NewRows as NewRows
+from linspec.solving.prediction_score import PredictionScore as PredictionScore
+from linspec.solving.prediction_score import score_of_predictions as score_of_predictions
 from linspec.solving.stating import adopt as adopt
 from linspec.solving.tables import check_columns as check_columns
 from linspec.solving.tables import table_of_columns as table_of_columns

@@ -110,6 +110,12 @@ def vector_of_list(data: Any, name: str) -> Any:
         return array_of_list(data)
 
 
+def as_columns(data: Any, name: str) -> Any:
+    """Return a vector, an array or a list of numbers, as a matrix with one column; return other data unchanged."""
+    data = vector_of_list(data, name)
+    return data[:, None] if is_array(data) and data.ndim == 1 else data
+
+
 def of_pairs(data: Any) -> str:
     """Return advice on streams of pairs, for the message that a second matrix is missing; "" if `data` is no stream."""
     if not is_stream(data):

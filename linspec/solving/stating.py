@@ -25,6 +25,7 @@ from linspec.operators.streamed import StreamedOperator
 from linspec.registry.options import is_number
 from linspec.solving.adjusting import in_field
 from linspec.solving.checks import (
+    as_columns,
     check_flag,
     check_home,
     check_k,
@@ -217,7 +218,7 @@ def _as_columns(problem: Any, name: str, data: Any) -> Any:
     """
     data = vector_of_list(data, name)
     object.__setattr__(problem, "vector", getattr(data, "ndim", 2) == 1 or is_series(data))
-    return data[:, None] if is_array(data) and data.ndim == 1 else data
+    return as_columns(data, name)
 
 
 def _promote(problem: Any) -> None:

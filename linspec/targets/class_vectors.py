@@ -17,7 +17,7 @@ from linspec.arrays import HostArray, is_array, plain_array, to_host
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.frames import is_frame, is_series, labels_of
 
-__all__ = ["class_codes"]
+__all__ = ["are_classes", "class_codes"]
 
 
 def as_array(given: Any) -> Any:
@@ -44,6 +44,19 @@ def _of_sequence(given: Any) -> HostArray:
             f"the rows of a label matrix must have equally many entries; got a {type(given).__name__} that is not a "
             "matrix. Pass zeros and ones, a column for each label."
         ) from error
+
+
+def are_classes(labels: Any) -> bool:
+    """Whether labels are a class vector, the class of each row, or texts, and not a matrix of numbers.
+
+    Parameters
+    ----------
+    labels : anything that `linspec.targets` takes
+    """
+    labels = as_array(labels)
+    return getattr(labels, "ndim", 2) == 1 or getattr(getattr(labels, "dtype", None), "kind", "") in tuple(
+        "OSTU"
+    )
 
 
 def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:

@@ -273,6 +273,21 @@ def test_one_file_holds_both_views(people: Path, tmp_path: Path) -> None:
     assert "A, price" in rest
 
 
+def test_columns_are_named_behind_the_file_or_by_an_option(people: Path) -> None:
+    """Both forms of naming work beside the option of the other matrix, and are refused together."""
+    names = people.read_text().splitlines()[0].split(",")
+    first, last = names[1], names[-1]
+    arguments = ("solve", "least-squares")
+    behind = run(*arguments, f"{people}:{first}", "--target-column", last)
+    option = run(*arguments, people, "--columns", first, "--target-column", last)
+    assert behind.split("seconds")[0] == option.split("seconds")[0]
+    for files in ((f"{people}:{first}", "--columns", first), (people, f"{people}:{last}")):
+        given = [*arguments, *map(str, files), "--target-column", last]
+        result = CliRunner().invoke(main, given)
+        assert result.exit_code == 2
+        assert "Name them once" in result.stderr
+
+
 def test_explained_variance(people: Path) -> None:
     views = ("--columns", "a,b", "--y-columns", "c,d")
     out = run("solve", "cca", people, *views, "-k", 2, "--explained")

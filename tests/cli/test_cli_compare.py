@@ -133,7 +133,7 @@ def test_the_help_says_what_takes_several_values():
     assert "default: rbf" in told
     assert "--held-out" in told
     assert "NUMBER,…" not in run("solve", "kernel-cca", "--help").out
-    assert "--held-out" not in run("solve", "least-squares", "--help").out
+    assert "--held-out" not in run("solve", "svd", "--help").out
 
 
 # ---- one solve, rows held out -----------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_records_for_the_command_line_say_what_answers_can_do() -> None:
     for name in offered():
         kind, answer = kind_named(name), ls.get_problem(name).solution
         assert kind.loadings == hasattr(answer, "loadings_table"), name
-        assert kind.scored <= hasattr(answer, "score"), name
+        assert kind.scored == hasattr(answer, "score"), name
 
 
 def test_loadings_are_of_one_answer() -> None:

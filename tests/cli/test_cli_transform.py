@@ -216,6 +216,83 @@ def test_confounds_are_matched_by_their_names(folder: Path) -> None:
     assert "confounds must have the columns of the result" in said
 
 
+def parts(folder: Path) -> None:
+    """Write the first 60 rows and the others into files of their own."""
+    lines = Path("wide.csv").read_text().splitlines()
+    Path("old.csv").write_text("\n".join(lines[:61]) + "\n")
+    Path("new.csv").write_text("\n".join([lines[0], *lines[61:]]) + "\n")
+
+
+def test_accuracy_on_new_rows_is_that_of_scikit_learn(folder: Path) -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    parts(folder)
+    run("solve", "discriminant", "old.csv:~code,price", "--target-column", "class", "--out", "d.npz")
+    expected = LinearDiscriminantAnalysis(solver="lsqr").fit(X[:60], CLASS[:60]).score(X[60:], CLASS[60:])
+    arguments = ("transform", "d.npz", "new.csv", "--predict")
+    out = run(*arguments, "--target-column", "class", "--out", "p.csv")
+    assert f"accuracy {expected:.6g}, on 30 rows" in " ".join(out.split())
+    small("known.csv", {"code": IDS[60:], "truth": CLASS[60:]})
+    result = CliRunner().invoke(main, [*arguments, "--targets", "known.csv:truth"])
+    assert result.stderr == f"accuracy {expected:.6g}, on 30 rows\n"
+    assert len(result.stdout.splitlines()) == 31
+
+
+def test_r2_on_new_rows_is_that_of_scikit_learn(folder: Path) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    parts(folder)
+    truth = np.column_stack([PRICE, X[:, 5]])
+    small("y.csv", {"cost": truth[:60, 0], "size": truth[:60, 1]})
+    small("z.csv", {"size": truth[60:, 1], "note": IDS[60:], "cost": truth[60:, 0]})
+    of_x = "old.csv:~code,class,price"
+    run("solve", "least-squares", of_x, "y.csv", "--ridge", "1,100", "--out", "path.npz")
+    run("solve", "pls-regression", of_x, "y.csv", "-k", 3, "--out", "pls.npz")
+    for name, ridges in (("path.npz", ("1", "100")), ("pls.npz", ("",))):
+        arguments = ["transform", name, "new.csv", "--predict", "--targets", "z.csv"]
+        result = CliRunner().invoke(main, arguments)
+        _, rows = rows_of(result.stdout)
+        said = result.stderr.splitlines()
+        for i, ridge in enumerate(ridges):
+            predicted = numbers_of(rows, 0)[:, 2 * i : 2 * i + 2]
+            total = metrics.r2_score(truth[60:], predicted, multioutput="variance_weighted")
+            cost, size = metrics.r2_score(truth[60:], predicted, multioutput="raw_values")
+            label = f"R², ridge {ridge}" if ridge else "R²"
+            assert said[2 * i] == f"{label} {total:.6g}, on 30 rows"
+            assert said[2 * i + 1].startswith(f"{label} of each cost")
+            assert said[2 * i + 1].endswith(f"{size:.4g}")
+            assert f" {cost:.4g}  size" in said[2 * i + 1]
+    run("solve", "least-squares", "old.csv:~code,class", "--target-column", "price", "--out", "one.npz")
+    result = CliRunner().invoke(main, ["transform", "one.npz", "new.csv", "--target-column", "price"])
+    predicted = numbers_of(rows_of(result.stdout)[1], 0)
+    assert result.stderr == f"R² {metrics.r2_score(PRICE[60:], predicted):.6g}, on 30 rows\n"
+
+
+def test_held_out_rows_of_each_ridge_are_scored(folder: Path) -> None:
+    """The price is the difference of two columns and noise of half its variance: R² is 2/3, or 0 with a huge ridge."""
+    arguments = (f"wide.csv:{NAMES[0]},{NAMES[1]}", "--target-column", "price", "--held-out", 0.4)
+    out = run("solve", "least-squares", *arguments, "--ridge", "0,1e9")
+    scores = [
+        float(line.split()[3]) for line in out.splitlines() if line.lstrip().startswith(("0 ", "1e+09 "))
+    ]
+    assert scores[0] > 0.4 > abs(scores[1])
+
+
+def test_targets_need_predictions(folder: Path) -> None:
+    small("x.csv", {"u": X[:, 0], "v": X[:, 1]})
+    small("y.csv", {"w": X[:, 2], "t": X[:, 3]})
+    run("solve", "cca", "x.csv", "y.csv", "-k", 1, "--out", "c.npz")
+    assert "Pass --predict" in refusal("transform", "c.npz", "x.csv", "--targets", "y.csv")
+    said = refusal("transform", "c.npz", "x.csv", "y.csv", "--predict", "--targets", "y.csv")
+    assert "what FILE predicts" in said
+    assert (
+        "R² "
+        in CliRunner().invoke(main, ["transform", "c.npz", "x.csv", "--predict", "--targets", "y.csv"]).stderr
+    )
+    said = refusal("transform", "c.npz", "x.csv", "--predict", "--targets", "y.csv", "--target-column", "t")
+    assert "shape of the predictions" in said
+
+
 def test_the_ids_of_two_files_must_be_the_same_in_the_same_order(folder: Path) -> None:
     small("x.csv", {"code": IDS, "u": X[:, 0], "v": X[:, 1]})
     small("y.csv", {"w": X[:, 2], "code": IDS})

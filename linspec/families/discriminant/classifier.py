@@ -22,6 +22,7 @@ from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
 from linspec.solving.new_rows import NOTHING, NewRows
+from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.tables import table_of_rows
 from linspec.sweeps.blocks import brought_here
 
@@ -171,6 +172,32 @@ class LinearClassifier:
         D = self.decision(X, confounds=confounds)
         found: HostArray = self.classes[to_host(namespace(D).argmax(D, axis=1))]
         return found
+
+    @at_home
+    def score(self, X: Any, y: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
+        """Compute the accuracy: the share of rows whose most probable class is their class.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+        y : class vector of length n
+            The class of each of these rows. Rows without a class are left out.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+
+        Raises
+        ------
+        InvalidProblem
+            If the rows do not fit, or none of the classes is one of `classes`.
+        """
+        return score_of_predictions(self, X, y, confounds=confounds, sample_weight=sample_weight).total
 
     @at_home
     def probabilities_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:

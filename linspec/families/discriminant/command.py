@@ -114,6 +114,7 @@ COMMAND = Kind(
     second_columns="--target-column",
     labels=("Y",),
     varied=("target", "ridge"),
+    scored=True,
     loadings=True,
 )
 """The description of the problem for the command line."""

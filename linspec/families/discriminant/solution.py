@@ -26,7 +26,7 @@ from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
 from linspec.sweeps.blocks import brought_here
-from linspec.targets.class_vectors import class_codes
+from linspec.targets.class_vectors import are_classes, class_codes
 
 DEPENDENT = 1e-12
 """Limit below which an eigenvalue of the k x k Gram matrix of targets, scaled to unit diagonal, counts as zero.
@@ -101,25 +101,28 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
 
     @at_home
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
-        """Compute Pillai's trace on some rows, usually new ones: how much of their targets the directions explain.
+        """Score some rows, usually new ones: the accuracy of their classes, or how much of their targets is explained.
 
-        It is the sum of the squared canonical correlations of the variates with the targets, about the means of these
-        rows if the problem centres. It is between 0 and k. Neither the ridge nor the scale of the targets matters.
+        With the class of each row it is the share of rows for which `predict` gives this class. With targets it is
+        Pillai's trace, the sum of the squared canonical correlations of the variates with the targets, about the means
+        of these rows if the problem centres; it is between 0 and k, and neither the ridge nor the scale of the targets
+        matters. Comparisons and cross-validation use it.
 
         Parameters
         ----------
         X : data of shape (n, p)
             Any kind of data that `linspec.as_operator` accepts.
-        H : data of shape (n, t)
-            The targets of the same rows, such as those that `linspec.targets` makes from their labels. Their columns
-            may differ from those of the training targets.
+        H : class vector of length n, or data of shape (n, t)
+            The class of each of these rows, for a solution that has `classes`; rows without a class are left out. Or
+            their targets, such as those that `linspec.targets` makes from labels: their columns may differ from those
+            of the training targets.
         confounds : array of shape (n, c), optional
             The confounds of these rows, if the problem had any.
 
         Returns
         -------
         float
-            Larger is better. Chance alone adds about k t / n, which matters for few rows.
+            Larger is better. To Pillai's trace chance alone adds about k t / n, which matters for few rows.
 
         Raises
         ------
@@ -127,6 +130,8 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
             The numbers of columns or of rows differ, or there are no rows.
         NonFiniteData
             The variates or the targets contain NaN or infinity.
+        MissingCapability
+            H is a class vector, and the solution has no `classes`: `classifier` has a score of its own.
 
         Examples
         --------
@@ -136,9 +141,13 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
         >>> y = np.tile(["ash", "elm", "oak"], 80)
         >>> X = rng.standard_normal((240, 5)) + 4 * np.tile(np.eye(3, 5), (80, 1))
         >>> solution = ls.solve(ls.Discriminant(X[:120], ls.targets.lda(y[:120])))
+        >>> solution.score(X[120:], y[120:]) > 0.95
+        True
         >>> bool(1.5 < solution.score(X[120:], ls.targets.lda(y[120:])) < 2)
         True
         """
+        if are_classes(H):
+            return self.classifier().score(X, H, confounds=confounds)
         X, targets = as_operator(X, "X"), as_operator(H, "the targets H")
         check_order({"X": X, "H": targets, "confounds": confounds})
         P = self.transform(X, confounds=confounds)

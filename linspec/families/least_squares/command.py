@@ -38,5 +38,6 @@ COMMAND = Kind(
     path=True,
     centring=("with an intercept", "without an intercept"),
     varied=("ridge",),
+    scored=True,
 )
 """The description of the problem for the command line."""

@@ -12,6 +12,7 @@ from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespac
 from linspec.errors import InvalidProblem
 from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
+from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.ridge_values import ridge_labels
 from linspec.solving.solution import Solution
 from linspec.solving.tables import table_of_rows
@@ -19,7 +20,9 @@ from linspec.sweeps.blocks import BlockOperator, brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class LeastSquaresSolution(Solution, vector="x", component="solution", residual="relative gradient"):
+class LeastSquaresSolution(
+    Solution, vector="x", component="solution", score="R²", residual="relative gradient"
+):
     """Coefficients of a least-squares problem.
 
     Attributes
@@ -219,6 +222,45 @@ class LeastSquaresSolution(Solution, vector="x", component="solution", residual=
         there = namespace(found)
         others = (x.shape[0], *x.shape[2:])
         return there.moveaxis(there.reshape(found, (found.shape[0], *others)), 1, 0)
+
+    @at_home
+    def score(self, A: Any, B: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
+        """Compute R²: 1 minus the squared errors of predictions over the squares of B about its means on these rows.
+
+        Parameters
+        ----------
+        A : data of shape (n, p)
+        B : data of shape (n, m), or vector of length n
+            The right-hand sides of these rows.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            At most 1; of several right-hand sides together. `linspec.solving.score_of_predictions` has each.
+
+        Raises
+        ------
+        InvalidProblem
+            The rows do not fit, or the solution is a path: each solution of `along_path` has a score.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = np.random.default_rng(0).standard_normal((60, 4))
+        >>> ls.solve(ls.LeastSquares(A[:40], A[:40, 0])).score(A[40:], A[40:, 0])
+        1.0
+        """
+        if self.path:
+            raise InvalidProblem(
+                f"a score is that of one ridge; got a path of {len(self.residuals)}. Score each solution of "
+                "along_path()."
+            )
+        return score_of_predictions(self, A, B, confounds=confounds, sample_weight=sample_weight).total
 
     @at_home
     def predictions_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, HostArray, at_home, is_array, to_host
 from linspec.errors import InvalidProblem
-from linspec.solving import NewRows
+from linspec.solving import NewRows, score_of_predictions
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -136,10 +136,7 @@ class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
         float
             At most 1.
         """
-        w, Y, errors = errors_of_rows(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight)
-        about = Y - w @ Y / w.sum()
-        total = float(np.sum(w @ about**2))
-        return 1 - float(np.sum(w @ errors**2)) / total if total > 0 else np.nan
+        return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
 
     def _coefficients(self, k: int | None) -> Array:
         """R Qᵀ of the first k components, with a column for a vector Y."""

@@ -1,0 +1,105 @@
+"""Accuracy and R² of answers, against those of scikit-learn and against their definitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.solving import score_of_predictions
+
+N, TRAIN = 150, 90
+RNG = np.random.default_rng(11)
+A = RNG.standard_normal((N, 5)) + 3.0
+B = A @ RNG.standard_normal((5, 2)) * [1.0, 5.0] + 2 * RNG.standard_normal((N, 2))
+CLASS = np.array(["ash", "elm", "oak"])[np.argmax(A[:, :3] + RNG.standard_normal((N, 3)), axis=1)]
+WEIGHT = RNG.integers(0, 4, N - TRAIN).astype(float)
+NEW = slice(TRAIN, N)
+
+
+def fitted(center: bool = True, ridge: Any = 0.0) -> Any:
+    return ls.solve(ls.LeastSquares(A[:TRAIN], B[:TRAIN], ridge, center=center))
+
+
+def lda() -> Any:
+    return ls.solve(ls.Discriminant(A[:TRAIN], ls.targets.lda(CLASS[:TRAIN])))
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("weights", [None, WEIGHT])
+def test_r2_is_that_of_scikit_learn(center: bool, weights: Any) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    solution = fitted(center)
+    predicted = solution.predict(A[NEW])
+    score = score_of_predictions(solution, A[NEW], B[NEW], sample_weight=weights)
+    named = {"sample_weight": weights}
+    each = metrics.r2_score(B[NEW], predicted, multioutput="raw_values", **named)
+    np.testing.assert_allclose(score.by_target, each, rtol=1e-10)
+    together = metrics.r2_score(B[NEW], predicted, multioutput="variance_weighted", **named)
+    assert score.total == pytest.approx(together, rel=1e-10)
+    assert solution.score(A[NEW], B[NEW], sample_weight=weights) == score.total
+    assert (score.label, score.rows) == ("R²", N - TRAIN)
+
+
+def test_on_the_fitted_rows_r2_is_the_squared_correlation() -> None:
+    """With an intercept and no ridge, R² of one target is the squared correlation with its prediction."""
+    solution = ls.solve(ls.LeastSquares(A, B[:, 0], center=True))
+    rho = np.corrcoef(B[:, 0], solution.predict(A))[0, 1]
+    assert solution.score(A, B[:, 0]) == pytest.approx(rho**2, rel=1e-12)
+    components = ls.solve(ls.get_problem("pls-regression")(A, B[:, 0], k=5))
+    assert components.score(A, B[:, :1]) == pytest.approx(rho**2, rel=1e-10)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHT])
+def test_accuracy_is_that_of_scikit_learn(weights: Any) -> None:
+    analysis = pytest.importorskip("sklearn.discriminant_analysis")
+    other = analysis.LinearDiscriminantAnalysis(solver="lsqr").fit(A[:TRAIN], CLASS[:TRAIN])
+    classifier = lda().classifier()
+    expected = other.score(A[NEW], CLASS[NEW], weights)
+    assert 0.4 < expected < 1
+    assert classifier.score(A[NEW], CLASS[NEW], sample_weight=weights) == pytest.approx(expected, abs=1e-12)
+    if weights is None:
+        assert lda().score(A[NEW], CLASS[NEW]) == pytest.approx(expected, abs=1e-12)
+        assert lda().score(A[NEW], CLASS[NEW].tolist()) == pytest.approx(expected, abs=1e-12)
+
+
+def test_rows_without_a_class_do_not_count_and_other_classes_are_wrong() -> None:
+    classifier = lda().classifier()
+    right = classifier.predict(A[NEW]).astype(object)
+    assert classifier.score(A[NEW], right) == 1.0
+    some = right.copy()
+    some[:10], some[10:20] = None, "fir"
+    score = score_of_predictions(classifier, A[NEW], some)
+    assert (score.total, score.rows) == ((N - TRAIN - 20) / (N - TRAIN - 10), N - TRAIN - 10)
+
+
+def test_a_target_that_does_not_vary_has_no_r2() -> None:
+    score = score_of_predictions(fitted(), A[NEW], np.column_stack([B[NEW, 0], np.ones(N - TRAIN)]))
+    np.testing.assert_array_equal(np.isnan(score.by_target), [False, True])
+
+
+def test_scores_that_cannot_be_computed_are_refused() -> None:
+    with pytest.raises(
+        InvalidProblem, match="classes of the training data, such as 'ash', 'elm', 'oak'; got 0, 1"
+    ):
+        lda().score(A[NEW], np.arange(N - TRAIN) % 2)
+    with pytest.raises(InvalidProblem, match="equally many; got 60 and 59"):
+        lda().score(A[NEW], CLASS[NEW][1:])
+    with pytest.raises(InvalidProblem, match=r"shape of the predictions, \(60, 2\); got \(60, 1\)"):
+        fitted().score(A[NEW], B[NEW, 0])
+    with pytest.raises(InvalidProblem, match="got a path of 2"):
+        fitted(ridge=[0.1, 1.0]).score(A[NEW], B[NEW])
+    opls = ls.solve(ls.Discriminant(A, ls.targets.opls((CLASS[:, None] == np.unique(CLASS)).astype(float))))
+    with pytest.raises(MissingCapability, match=r"classifier\(X, y\)"):
+        opls.score(A, CLASS)
+    assert opls.classifier(A, CLASS).score(A, CLASS) > 0.5
+
+
+def test_solvers_of_least_squares_are_compared_by_r2_on_held_out_rows() -> None:
+    found = ls.compare(ls.LeastSquares(A, B, center=True), ["direct", "lsqr"], held_out=0.3, rng=0)
+    scores = [entry.score for entry in found.entries]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-6)
+    assert 0 < scores[0] < 1
