@@ -20,6 +20,7 @@ _HOLDERS = {
     "main": "linspec.cli.program",
     "ridge_option": "linspec.cli.kinds",
     "row_options": "linspec.cli.kinds",
+    "without_columns": "linspec.cli.columns",
 }
 
 __all__ = list(_HOLDERS)

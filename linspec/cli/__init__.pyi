@@ -1,3 +1,4 @@
+from linspec.cli.columns import without_columns as without_columns
 from linspec.cli.kinds import Kind as Kind
 from linspec.cli.kinds import Score as Score
 from linspec.cli.kinds import center_option as center_option

@@ -109,12 +109,27 @@ def left_out(name: str, picked: str = "") -> str:
     return f"{picked or REST}{',' * bool(picked)}{in_quotes([name])}"
 
 
-def without_columns(*names: str) -> str:
-    """Return the option that leaves columns out, as typed in a shell."""
+def without_columns(*names: str, file: str = "") -> str:
+    """Return the words that leave columns out, as typed in a shell: an option, or ``FILE:~NAMES`` of a file.
+
+    Parameters
+    ----------
+    *names : str
+        The columns.
+    file : str, optional
+        The file; without it the words are the option ``--columns``.
+
+    Examples
+    --------
+    >>> from linspec.cli import without_columns
+    >>> print(without_columns("age", "sex"))
+    --columns '~age,sex'
+    >>> print(without_columns("age, years", file="people.csv"))
+    'people.csv:~"age, years"'
+    """
     plain = all(name.replace("_", "a").isalnum() for name in names)
-    return (
-        f"--columns {REST}{','.join(names)}" if plain else f"--columns {shlex.quote(REST + in_quotes(names))}"
-    )
+    text = REST + (",".join(names) if plain else in_quotes(names))
+    return shlex.quote(f"{file}:{text}") if file else f"--columns {shlex.quote(text)}"
 
 
 def _parts(text: str, where: str) -> list[str]:

@@ -23,7 +23,6 @@ from linspec.process import machine
 from linspec.process.paths import is_there
 
 if TYPE_CHECKING:
-    from linspec.arrays import Array
     from linspec.operators import RowFiles
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "column_names_in",
     "described",
     "divided",
-    "read_matrix",
     "read_named",
 ]
 
@@ -41,11 +39,6 @@ SHARE = 0.25
 
 A matrix that would take more stays in its file, and every pass reads its rows in slices.
 """
-
-
-def read_matrix(text: str) -> Array:
-    """Read a matrix of numbers as `read_named` does, but return only its values, without the names of columns."""
-    return read_named(text).values
 
 
 def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMatrix:

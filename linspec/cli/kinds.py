@@ -96,6 +96,9 @@ class Kind:
     path : bool, default False
         Whether the constructor takes a tuple of ridges, and one solve gives an answer for each of them. If False,
         ``--ridge 1,10`` makes a problem for each ridge, and each problem is solved.
+    along_path : callable, optional
+        Takes the solution for one ridge of a path, returns the rows (label, text) that its line of the table shows; by
+        default those of `answer`.
     explained : callable, optional
         Takes a solution, the matrices and the confounds. Returns the head and the rows of a table with the share of
         each matrix that the answer explains.
@@ -156,6 +159,7 @@ class Kind:
     second_columns: str = "--y-columns"
     labels: tuple[str, ...] = ()
     path: bool = False
+    along_path: Callable[[Any], list[tuple[str, str]]] | None = None
     explained: Callable[[Any, Sequence[Any], Any], tuple[list[str], list[list[str]]]] | None = None
     explained_by_rows: bool = True
     advice: Callable[[Any, Mapping[str, Any]], str] | None = None

@@ -78,7 +78,7 @@ def check_target(
     suffixes : tuple of str
         The suffixes of the known formats.
     inputs : iterable of str, default ()
-        The files that are read, as arguments of `linspec.cli.data.read_matrix`.
+        The files that are read, as arguments of `linspec.cli.data.read_named`.
     others : iterable of Target or None, default ()
         Other files that are written.
     """

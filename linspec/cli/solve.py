@@ -56,16 +56,6 @@ MOST_WORKERS = 1024
 NAME = 60
 """Largest number of characters that are shown of a column's name."""
 
-JUDGED = {
-    "recomputed": "recomputed by a sweep",
-    "bound": "from above",
-    "unavailable": "as the law cannot judge this answer",
-}
-"""Words for how a residual was computed, by the `residual_kind` of the solution.
-
-Residuals of all other kinds are computed from Gram matrices that are held.
-"""
-
 
 def _command(kind: Kind) -> Command:
     def action(**given: Any) -> None:
@@ -164,7 +154,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
             ]
         )
         if isinstance(ridges, tuple):
-            _show_path(ridges, solution, rows)
+            _show_path(kind, ridges, solution, rows)
         if given.get("explained") and kind.explained is not None:
             click.echo()
             head, shares = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
@@ -289,16 +279,11 @@ def files_in_words(files: Mapping[str, str], matrices: Mapping[str, Any]) -> lis
     return [(name, f"{shortened(files[name])} ({described(data)})") for name, data in matrices.items()]
 
 
-def _show_path(ridges: tuple[float, ...], solution: Any, held_out: Rows | None) -> None:
+def _show_path(kind: Kind, ridges: tuple[float, ...], solution: Any, held_out: Rows | None) -> None:
     """Print a table with one row for each ridge of a path."""
-    from linspec.arrays import to_host
-
-    rows, right = [], ["ridge", "norm of coefficients", "intercept", "held out", "residual"]
+    rows, shown = [], kind.along_path or kind.answer
     for ridge, one in zip(ridges, solution.along_path(), strict=True):
-        norm = float((to_host(one.x).astype(float) ** 2).sum()) ** 0.5
-        row = {"ridge": f"{ridge:g}", "norm of coefficients": f"{norm:.6g}"}
-        if one.intercept is not None and to_host(one.intercept).size == 1:
-            row["intercept"] = f"{float(to_host(one.intercept).reshape(-1)[0]):.6g}"
+        row = {"ridge": f"{ridge:g}", **dict(shown(one))}
         if held_out is not None:
             matrices, named = held_out.arguments
             row["held out"] = f"{one.score(*matrices, **named):.6f}"
@@ -306,7 +291,9 @@ def _show_path(ridges: tuple[float, ...], solution: Any, held_out: Rows | None) 
         row |= {f"largest, {vector}": text for _, vector, text in _largest(one, LARGEST_OF_PATH)}
         rows.append(row)
     click.echo()
-    show_table(list(rows[0]), [list(row.values()) for row in rows], right=right)
+    head = list(rows[0])
+    right = [name for name in head if not name.startswith("largest")]
+    show_table(head, [list(row.values()) for row in rows], right=right)
 
 
 def _show_loadings(solution: Any, problem: Any) -> None:
@@ -443,13 +430,12 @@ def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
     from linspec.solving.solution import without_figures
     from linspec.solving.verdict import WARNED
 
-    how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
     said, note = without_figures(solution.message, solution.residual, solution.tol)
     # A warning has printed the message already, on standard error.
     message = "" if solution.status in WARNED else f": {said}{note}"
     limit = "" if solution.tol is None else f", tolerance {solution.tol:.2g}"
     return [
-        ("residual", f"{solution.residual:.3g}, {how}{limit}"),
+        ("residual", f"{solution.residual:.3g} ({solution.about_residual}){limit}"),
         ("status", f"{status_in_words(solution.status.name)}{message}"),
         (
             "passes",

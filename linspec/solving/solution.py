@@ -28,7 +28,7 @@ from linspec.solving.ridge_values import ridge_in_words, size_of_ridge
 from linspec.solving.summary import Summary
 from linspec.solving.tables import LeadingColumns, leading_columns, table_of_columns, vectors_by_name
 
-KINDS = {
+SOURCES = {
     "recomputed": "recomputed from the data",
     "from-gram": "from held Gram matrices",
     "in-pass": "from the same reading of the data",
@@ -501,6 +501,15 @@ class Solution:
         """The words " with the ridge" for values that a positive ridge changes, else ""."""
         return " with the ridge" if size_of_ridge(self.ridge) > 0 else ""
 
+    @property
+    def about_residual(self) -> str:
+        """What kind of residual it is, and its source, in words: "relative, from held Gram matrices".
+
+        A law may name kinds of its own (`residual_kind`), which stand as they are.
+        """
+        source = SOURCES.get(self.residual_kind, self.residual_kind)
+        return ", ".join(filter(None, (self.layout.residual, source)))
+
     def summary(self) -> Summary:
         """Summarise the answer as a table: how the run ended, then one row for each component.
 
@@ -528,12 +537,10 @@ class Solution:
         """Return status, residual, cost, ridge and message of the run as pairs of texts."""
         advice, limit = self._advice_and_limit()
         made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
-        source = KINDS.get(self.residual_kind, self.residual_kind)
-        kind = ", ".join(filter(None, (self.layout.residual, source)))
         ridge = [("ridge", self._about_ridge())] if size_of_ridge(self.ridge) > 0 else []
         return [
             ("status", self.status.name),
-            ("residual", f"{self.residual:.2g} ({kind}){limit}"),
+            ("residual", f"{self.residual:.2g} ({self.about_residual}){limit}"),
             ("cost", f"{made}, {self.seconds:.3g} s"),
             *ridge,
             ("message", advice),

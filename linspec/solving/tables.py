@@ -145,6 +145,7 @@ def table_of_components(solution: Any, columns: Mapping[str, HostArray], library
     Parameters
     ----------
     solution : Solution
+        Or another result that has its `layout` and `frame_library`.
     columns : mapping of str to numpy.ndarray of shape (k,)
     library : str, optional
         As for `Solution.weights_table`.

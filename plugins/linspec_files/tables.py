@@ -41,7 +41,7 @@ def without_gaps(name: str) -> str:
 
 def _option(name: str) -> str:
     """Return the argument of the command line that leaves a column of any file out, as typed in a shell."""
-    plain = name.replace("_", "a").isalnum()
-    quoted = name.replace('"', '""')
-    text = shlex.quote(f"FILE:~{name}" if plain else f'FILE:~"{quoted}"')
+    from linspec.cli import without_columns  # here: reading files needs no command line
+
+    text = without_columns(name, file="FILE")
     return "FILE:COLUMNS" if not name or len(text) > LONGEST else text

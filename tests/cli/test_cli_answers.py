@@ -170,7 +170,7 @@ def test_ordinary_columns_two_columns_and_no_centring_give_no_warning(folder: Pa
 
 
 def test_names_are_quoted_for_the_shell() -> None:
-    assert without_columns("my_id") == "--columns ~my_id"
+    assert without_columns("my_id") == "--columns '~my_id'"
     assert without_columns("it's", "b") == """--columns '~"it'"'"'s","b"'"""
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import linspec as ls
 from linspec.cli import data, main
 from linspec.cli.columns import chosen_columns
-from linspec.cli.data import described, read_matrix, read_named
+from linspec.cli.data import described, read_named
 from linspec.cli.failures import Failure
 from linspec_files import delimited
 
@@ -126,7 +126,7 @@ def test_columns_of_text(people: Path) -> None:
     assert labels.values.tolist() == KIND
     assert described(labels) == "60 texts"
     with pytest.raises(Failure, match="line 2, field 5: a number is needed; got 'oak' in column 'kind'"):
-        read_matrix(f"{people}:kind")
+        read_named(f"{people}:kind")
     assert "field 5: a number is needed; got 'oak' in column 'kind'" in refused(f"{people}:kind,a")
     plain = people.with_name("plain.csv")
     plain.write_text("1,2,3\n4,5,6\n")

@@ -6,13 +6,14 @@ import gzip
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse
 
-from linspec.cli.data import described, read_matrix
+from linspec.cli.data import described, read_named
 from linspec.cli.failures import Failure
 
 DENSE = np.array([[1.0, 2.5, -3.0], [0.0, 4.0, 1e-3]])
@@ -21,6 +22,11 @@ DENSE = np.array([[1.0, 2.5, -3.0], [0.0, 4.0, 1e-3]])
 @pytest.fixture
 def sparse():
     return scipy.sparse.random_array((7, 5), density=0.4, rng=np.random.default_rng(0), format="csr")
+
+
+def read_matrix(text: str) -> Any:
+    """Return the values that are read, without the names of columns."""
+    return read_named(text).values
 
 
 def refusal(text: object) -> str:

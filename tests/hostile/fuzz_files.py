@@ -579,9 +579,9 @@ def run(args: list[str]) -> tuple[int, str, str]:
 
 def compared(name: str, path: Path) -> tuple[str, str]:
     """Compare what linspec reads with another reader; return how it ended, and the details."""
-    from linspec.cli.data import read_matrix
+    from linspec.cli.data import read_named
 
-    found: Any = read_matrix(str(path))
+    found: Any = read_named(str(path)).values
     if found.shape[0] * found.shape[-1] > COMPARED:
         return "read", ""
     found = found.toarray() if scipy.sparse.issparse(found) else np.asarray(found)

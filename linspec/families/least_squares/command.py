@@ -16,13 +16,23 @@ def _least_squares_parameters() -> list[click.Parameter]:
 
 
 def _coefficients(solution: Any) -> list[tuple[str, str]]:
-    from linspec.arrays import to_host
-
     if solution.path:  # its table has a row for each ridge
         return []
-    x = to_host(solution.x)
-    shape = " x ".join(map(str, x.shape))
-    found = [("coefficients", f"{shape}, norm {float((x.astype(float) ** 2).sum()) ** 0.5:.6g}")]
+    (_, norm), *intercept = _norm_and_intercept(solution)
+    return [("coefficients", f"{' x '.join(map(str, solution.x.shape))}, norm {norm}"), *intercept]
+
+
+def _of_ridge(solution: Any) -> list[tuple[str, str]]:
+    """The norm for one ridge of a path, and the intercept of a single right-hand side; several would not fit."""
+    norm, *intercept = _norm_and_intercept(solution)
+    return [norm, *(intercept if len(solution.target_names) == 1 else ())]
+
+
+def _norm_and_intercept(solution: Any) -> list[tuple[str, str]]:
+    from linspec.arrays import to_host
+
+    norm = float((to_host(solution.x).astype(float) ** 2).sum()) ** 0.5
+    found = [("norm of coefficients", f"{norm:.6g}")]
     if solution.intercept is not None:
         found.append(("intercept", first_numbers(to_host(solution.intercept).reshape(-1), ".6g")))
     return found
@@ -36,6 +46,7 @@ COMMAND = Kind(
     score=None,
     second_columns="--target-column",
     path=True,
+    along_path=_of_ridge,
     centring=("with an intercept", "without an intercept"),
     varied=("ridge",),
     scored=True,

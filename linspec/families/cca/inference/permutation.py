@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -45,7 +45,6 @@ from linspec.errors import (
 )
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.frames import table
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, as_operator
 from linspec.operators.largest_entry import magnitude_of
@@ -58,6 +57,7 @@ from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
+from linspec.solving.tables import table_of_components
 from linspec.studies.inference.p_values import p_values_in_words
 from linspec.studies.inference.permutation import (
     TIE,
@@ -112,6 +112,7 @@ class PermutationTest:
     permutations: int
     interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
     frame_library: str = ""
+    layout: ClassVar = CCASolution.layout
 
     @property
     def values(self) -> HostArray:
@@ -163,12 +164,11 @@ class PermutationTest:
         (['component', 'canonical correlation', 'p value', 'uncorrected'], 0.1)
         """
         columns = {
-            CCASolution.layout.value_label: self.correlations,
+            self.layout.value_label: self.correlations,
             "p value": self.p_values,
             "uncorrected": self.uncorrected,
         }
-        numbers, component = range(1, len(self.correlations) + 1), CCASolution.layout.component
-        return table(component, numbers, columns, self.frame_library if library is None else library)
+        return table_of_components(self, columns, library)
 
     def __repr__(self) -> str:
         return (

@@ -22,7 +22,7 @@ exist without the earlier ones, so `components` uses the largest p-value up to e
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaincc
@@ -32,11 +32,11 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.families.cca.inference.permutation import PermutationTest, check_problem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.frames import table
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
 from linspec.solving.solution import Status
 from linspec.solving.solve import solve
+from linspec.solving.tables import table_of_components
 from linspec.studies.inference.p_values import p_in_words
 from linspec.studies.inference.permutation import leading_components, sums_from
 from linspec.studies.inference.rows import frequencies
@@ -115,6 +115,7 @@ class Significance:
     tracy_widom: Approximation
     permutation: PermutationTest | None = None
     frame_library: str = ""
+    layout: ClassVar = CCASolution.layout
 
     def components(self, alpha: float = 0.05, by: str = "wilks") -> int:
         """The number of leading pairs whose hypotheses are all rejected.
@@ -163,10 +164,8 @@ class Significance:
         >>> list(row)[:5]
         ['component', 'canonical correlation', 'Wilks', 'F', 'df']
         """
-        layout = CCASolution.layout
-        columns = {layout.value_label: self.correlations, **self._statistics(), **self._p_values()}
-        numbers = range(1, len(self.correlations) + 1)
-        return table(layout.component, numbers, columns, self.frame_library if library is None else library)
+        columns = {self.layout.value_label: self.correlations, **self._statistics(), **self._p_values()}
+        return table_of_components(self, columns, library)
 
     def _statistics(self) -> dict[str, HostArray]:
         """Return Wilks' Λ with its F statistic and degrees of freedom, by the heads of the printed table."""
