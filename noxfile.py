@@ -6,6 +6,7 @@ In an environment that has `.[dev]` already, `nox --no-venv --no-install -s lint
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -361,14 +362,16 @@ def trends(session: nox.Session) -> None:
     """Benchmarks of this commit, kept, and the pages of all results: asv_bench/.asv/html.
 
     Arguments after `--` go to `asv run`: `v0.1.0..HEAD` takes those commits, each in an environment of its own.
+    LINSPEC_BENCH_MACHINE names the machine; by default its own name does. Results are kept by it.
     """
     session.install(*DEV, "torch==2.13.0")
     config = ("--config", "asv_bench/asv.conf.json")
     home = {"HOME": session.create_tmp()}
+    machine = ("--machine", os.environ.get("LINSPEC_BENCH_MACHINE") or platform.node())
     commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True)).strip()
     chosen = session.posargs or ("--python=same", "--set-commit-hash", commit)
-    session.run("asv", "machine", "--yes", *config, env=home, silent=True)
-    session.run("asv", "run", *config, "--launch-method", "forkserver", *chosen, env=home)
+    session.run("asv", "machine", "--yes", *machine, *config, env=home, silent=True)
+    session.run("asv", "run", *config, *machine, "--launch-method", "forkserver", *chosen, env=home)
     session.run("asv", "publish", *config, env=home)
 
 

@@ -18,6 +18,9 @@ from pathlib import Path
 VERSIONS = ("stable", "dev")
 """The versions, the first one that exists is where the site opens."""
 
+BENCH = "bench"
+"""The pages of asv, which the list of versions leads to as well."""
+
 INDEX = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -31,7 +34,7 @@ INDEX = """<!DOCTYPE html>
 
 
 def switcher(there: list[str], stable: str, base: str) -> list[dict[str, object]]:
-    """The entries of `switcher.json` for the versions that are there."""
+    """The entries of `switcher.json` for the parts that are there."""
     entries: list[dict[str, object]] = []
     for name in VERSIONS:
         if name in there:
@@ -43,6 +46,8 @@ def switcher(there: list[str], stable: str, base: str) -> list[dict[str, object]
                 "url": f"{base.rstrip('/')}/{name}/",
             }
             entries.append({**entry, "preferred": True} if name == "stable" else entry)
+    if BENCH in there:
+        entries.append({"name": "benchmarks", "version": BENCH, "url": f"{base.rstrip('/')}/{BENCH}/"})
     return entries
 
 
@@ -56,7 +61,9 @@ def assemble(site: Path, parts: dict[str, Path], stable: str = "", base: str = "
     site.mkdir(parents=True)
     for name, folder in parts.items():
         shutil.copytree(folder, site / name)
-    (site / "switcher.json").write_text(json.dumps(switcher(there, stable, base), indent=2) + "\n", "utf-8")
+    (site / "switcher.json").write_text(
+        json.dumps(switcher(list(parts), stable, base), indent=2) + "\n", "utf-8"
+    )
     (site / "index.html").write_text(INDEX.format(first=there[0]), "utf-8")
     (site / ".nojekyll").touch()  # folders such as _static are published as they are
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -94,14 +95,14 @@ def docs_steps() -> list[dict[str, Any]]:
     return found
 
 
-def site(tmp_path: Path, *, version: str, bench: bool, base: str = "/linspec") -> Path:
+def site(tmp_path: Path, *, version: str, base: str = "/linspec") -> Path:
     """The site that the workflow puts together, by its own command, of small pages."""
     if shutil.which("bash") is None:
         pytest.skip("the workflow runs in bash")
     for folder in (
         "docs/_build/html",
         *["stable/docs/_build/html"] * bool(version),
-        *["asv_bench/.asv/html"] * bench,
+        "asv_bench/.asv/html",
     ):
         (tmp_path / folder / "guide").mkdir(parents=True)
         (tmp_path / folder / "index.html").write_text(f"pages of {folder}", "utf-8")
@@ -120,11 +121,12 @@ def site(tmp_path: Path, *, version: str, bench: bool, base: str = "/linspec") -
 
 
 def test_a_release_and_main_stand_side_by_side(tmp_path: Path) -> None:
-    made = site(tmp_path, version="0.1.0", bench=True)
+    made = site(tmp_path, version="0.1.0")
     listed = json.loads((made / "switcher.json").read_text("utf-8"))
     assert [(entry["version"], entry["url"], entry.get("preferred", False)) for entry in listed] == [
         ("0.1.0", "/linspec/stable/", True),
         ("dev", "/linspec/dev/", False),
+        ("bench", "/linspec/bench/", False),
     ]
     for folder in ("stable", "dev", "bench"):
         assert (made / folder / "index.html").is_file()
@@ -132,11 +134,42 @@ def test_a_release_and_main_stand_side_by_side(tmp_path: Path) -> None:
 
 
 def test_before_the_first_release_the_site_opens_on_main(tmp_path: Path) -> None:
-    made = site(tmp_path, version="", bench=False, base="")
-    assert [entry["url"] for entry in json.loads((made / "switcher.json").read_text("utf-8"))] == ["/dev/"]
+    made = site(tmp_path, version="", base="")
+    listed = json.loads((made / "switcher.json").read_text("utf-8"))
+    assert [entry["url"] for entry in listed] == ["/dev/", "/bench/"]
     assert not (made / "stable").exists()
-    assert not (made / "bench").exists()
     assert 'url=dev/index.html"' in (made / "index.html").read_text("utf-8")
+
+
+def position(part: str) -> int:
+    """The place of the one step whose command has this part."""
+    (found,) = (i for i, step in enumerate(docs_steps()) if part in step.get("run", ""))
+    return found
+
+
+def test_the_pages_of_this_commit_are_tried_in_a_browser_that_is_there() -> None:
+    """The session skips where there is no browser, so the step asks for one first."""
+    at = position("nox --session site")
+    step = docs_steps()[at]
+    assert "if" not in step  # of pull requests, too
+    assert step["run"].split() == ["google-chrome", "--version", "nox", "--session", "site"]
+    assert docs_steps()[at - 1]["run"] == "nox --session docs"
+    assert "google-chrome" in inspect.getsource(noxfile()["site"].func)
+
+
+def test_the_site_has_pages_of_benchmarks_on_every_backend_of_the_runner() -> None:
+    at = position("nox --session trends")
+    kept, step = docs_steps()[at - 1], docs_steps()[at]
+    assert step["env"]["LINSPEC_BENCH_BACKENDS"].split(",") == ["numpy", "array-api-strict", "torch"]
+    config = re.sub(
+        r"^\s*//.*$", "", (ROOT / "asv_bench" / "asv.conf.json").read_text("utf-8"), flags=re.MULTILINE
+    )
+    folders = json.loads(config)
+    assert kept["with"]["path"] == f"asv_bench/{folders['results_dir']}"
+    assert kept["with"]["key"].startswith(kept["with"]["restore-keys"])
+    assert kept["if"] == step["if"] == "github.ref == 'refs/heads/main'"
+    assert f"bench=asv_bench/{folders['html_dir']}" in docs_steps()[position("versions.py")]["run"]
+    assert at < position("versions.py")
 
 
 def test_no_host_is_named_where_versions_are_listed() -> None:
