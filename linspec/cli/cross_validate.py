@@ -62,7 +62,9 @@ def _command(kind: Kind) -> Command:
             help="Choose the best setting, or the simplest one within a standard error of it.",
         ),
         click.Option(
-            ["--score"], metavar="NAME", help="One of the scores of the problem; by default the first."
+            ["--score"],
+            metavar="NAME",
+            help="One of the scores of the problem; by default the first. Another name lists them.",
         ),
     ]
     stated = [

@@ -663,3 +663,21 @@ def test_generalized_cross_validation_refuses_what_only_folds_use(given, named):
     X, Y = some_views()
     with pytest.raises(InvalidOption, match=named):
         ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0], method="gcv", **given)
+
+
+def test_accuracy_of_classes_is_that_of_scikit_learn_on_the_same_folds() -> None:
+    analysis = pytest.importorskip("sklearn.discriminant_analysis")
+    selection = pytest.importorskip("sklearn.model_selection")
+    rng = np.random.default_rng(4)
+    y = np.array(["ash", "elm", "oak"])[rng.integers(3, size=150)]
+    X = rng.standard_normal((150, 5)) + 1.2 * (y[:, None] == ["ash", "elm", "oak"]) @ np.eye(3, 5)
+    folds = selection.KFold(5, shuffle=True, random_state=0)
+    problem = ls.Discriminant(X, ls.targets.lda(y), k=2)
+    found = ls.cross_validate(problem, ks=[1, 2], splitter=folds, score="accuracy")
+    peer = analysis.LinearDiscriminantAnalysis(solver="lsqr")
+    expected = selection.cross_val_score(peer, X, y, cv=folds)
+    assert [row.score for row in found.rows if row.k == 2] == pytest.approx(expected.tolist(), abs=1e-12)
+    assert found.best.k == 2
+    opls = ls.targets.opls((y[:, None] == np.unique(y)).astype(float))
+    with pytest.raises(MissingCapability, match="accuracy needs the class of each row"):
+        ls.cross_validate(ls.Discriminant(X, opls, k=2), ks=[1, 2], score="accuracy")

@@ -1,4 +1,4 @@
-"""Scores of how much discriminant directions of training rows explain of held-out targets.
+"""Scores of held-out rows: how much discriminant directions explain of their targets, and the share of right classes.
 
 Problem: score all ridges and all k of one split from second moments of its training rows and of its held-out rows.
 Method: M = XᵀX = UΛUᵀ is decomposed once. For each ridge the left singular vectors of (Λ + r)^(-1/2) UᵀXᵀH give the
@@ -20,6 +20,9 @@ import numpy as np
 from linspec.algebra.small_matrices import EPS, whitening
 from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
+from linspec.errors import MissingCapability
+from linspec.solving.prediction_score import prediction_score
+from linspec.studies.held_out.defaults import first_components
 from linspec.studies.held_out.grams import ROUNDING, Split
 from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
 
@@ -62,6 +65,26 @@ class PillaiTrace(HeldOutScore):
             P, H = (block - w @ block / w.sum() for block in (P, H))
         wH = H * w[:, None]
         return _traces(P.T @ (P * w[:, None]), P.T @ (wH @ whitening(H.T @ wH)), ks)
+
+
+class Accuracy(HeldOutScore):
+    """The share of the held-out rows whose class is predicted, for targets that `linspec.targets.lda` made."""
+
+    label = "accuracy"
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        if problem.classes is None:
+            raise MissingCapability(
+                "accuracy needs the class of each row, which targets.lda of a class vector on the host knows; these "
+                'targets know none. Pass score="pillai".'
+            )
+        (names, _), H = problem.classes, problem.H.matrix.tocsr()
+        truth = np.full(H.shape[0], None, dtype=object)  # rows without a class do not count
+        truth[np.repeat(np.arange(H.shape[0]), np.diff(H.indptr))] = names[H.indices]
+        found = (first_components(solution, k).predict(problem.X, confounds=problem.confounds) for k in ks)
+        return np.array(
+            [prediction_score(part, truth, solution.classes, problem.sample_weight).total for part in found]
+        )
 
 
 def _turn(problem: Any, squares: HostArray) -> HostArray:

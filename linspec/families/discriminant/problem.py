@@ -132,7 +132,10 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     name: ClassVar[str] = "discriminant"
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"pillai": "linspec.families.discriminant.held_out:PillaiTrace"}
+        {
+            "pillai": "linspec.families.discriminant.held_out:PillaiTrace",
+            "accuracy": "linspec.families.discriminant.held_out:Accuracy",
+        }
     )
 
     factor: ClassVar[Array | None] = None

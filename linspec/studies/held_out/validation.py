@@ -103,10 +103,11 @@ def cross_validate(  # noqa: PLR0913
         One of the scores of the problem, by default the first. CCA: "correlations" (the sum of the signed correlations
         of the pairs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
         "reconstruction" (the fraction of the sum of squares), "log-likelihood". Discriminant: "pillai" (Pillai's
-        trace). A problem of your own may list scores in `Problem.held_out_scores`. If it lists none, there are up to
-        two scores. "score" is the method `score` of its solutions, if they have one. "correlations" is available if
-        solutions have column weights for two or more matrices: for each component and each pair of matrices the
-        correlation of the component scores of the rows, with its sign, summed.
+        trace), "accuracy" (the share of right classes). A problem of your own may list scores in
+        `Problem.held_out_scores`. If it lists none, there are up to two scores. "score" is the method `score` of its
+        solutions, if they have one. "correlations" is available if solutions have column weights for two or more
+        matrices: for each component and each pair of matrices the correlation of the component scores of the rows, with
+        its sign, summed.
     form : {"auto", "dense", "solve", "sparse", "implicit"}, default "auto"
         "dense" computes all scores from Gram matrices of all sets of rows, which it holds in memory. The next three
         values solve for each ridge and split (least squares: once for all ridges of a split). With "solve",
