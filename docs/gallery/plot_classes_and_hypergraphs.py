@@ -34,7 +34,8 @@ peer = LinearDiscriminantAnalysis().fit(measured, wine.target)
 same = int((lda.predict(measured) == peer.predict(measured)).sum())
 
 figure, panel = plt.subplots(figsize=(5.4, 4), layout="constrained")
-ls.plots.scores(lda.transform(measured), [str(wine.target_names[i]) for i in wine.target], ax=panel)
+kinds = [str(wine.target_names[i]) for i in wine.target]
+ls.plots.scores(lda.transform(measured), kinds, label="direction", ax=panel)
 panel.set_title(
     f"Two directions tell three cultivars apart;\n{same} of {len(wine.target)} predictions are scikit-learn's"
 )
@@ -67,7 +68,7 @@ figure, panel = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
 kinds = [
     ", ".join(name for name, has in zip(members, row, strict=True) if has) or "none" for row in labels[test]
 ]
-ls.plots.scores(reduced[test], kinds, ax=panel)
+ls.plots.scores(reduced[test], kinds, label="direction", ax=panel)
 words = ", ".join(f"{name} {area:.2f}" for name, area in zip(members, areas, strict=True))
 panel.set_title(f"New images by their labels, areas under the curve:\n{words}")
 plt.show()

@@ -194,7 +194,9 @@ def _show_left_out(
     late = [each.solver for each in outcomes if each.status == "BUDGET" and each.timed_out]  # not of passes
     stopped = [] if automatic is None else list(dict.fromkeys(late))
     texts = {
-        "left out, as demonstrations of failure": demonstrations,
+        f"left out, {'as a demonstration' if len(demonstrations) == 1 else 'as demonstrations'} of failure": (
+            demonstrations
+        ),
         f"left out, as estimated to take more than {limit or 0:.3g} s": slow,
         f"stopped after {automatic or 0:.3g} s": stopped,
     }

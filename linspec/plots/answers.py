@@ -164,7 +164,7 @@ def scree(
         axes.set_ylim(1.1 * lowest, top and 1.02 * top)
         if test is not None or null is not None or held_out is not None:
             axes.legend(loc="best", handletextpad=0.5)
-        axes.set_xlabel("number of the pair" if top else "number")
+        axes.set_xlabel("number of the pair" if top else _word(solution))
         axes.set_ylabel(label)
         whole_numbers(axes)
     return axes
@@ -191,6 +191,12 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
             f"scree takes a solution or a list of values; got an array of shape {values.shape}."
         )
     return values, "value", None
+
+
+def _word(solution: Any) -> str:
+    """What the values are numbers of: "component" for most answers, "number" for a list of values."""
+    layout = getattr(type(getattr(solution, "solution", solution)), "layout", None)
+    return "number" if layout is None else str(layout.component)
 
 
 def _chance(null: Any, solution: Any) -> tuple[HostArray | None, str]:
@@ -445,7 +451,7 @@ def scores(
         The two columns to draw, counted from 0.
     label : str, optional
         The axis label without the number of the component. By default the column name of a table, otherwise
-        "direction".
+        "component".
     ax : matplotlib.axes.Axes, optional
         The axes to draw into; by default axes of a new figure.
 
@@ -469,7 +475,7 @@ def scores(
     >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
     >>> axes = ls.plots.scores(ls.solve(ls.SVD(A, k=2, center=True)).transform(A))
     >>> axes.get_xlabel()
-    'direction 1'
+    'component 1'
     """
     check_order({"points": points, "classes": classes})
     _, columns, Z = _of_table(points) if is_frame(points) else (None, None, _numbers(points))
@@ -506,7 +512,7 @@ def scores(
 def _called(j: int, label: str, columns: Sequence[str] | None) -> str:
     """The axis label of component j; the column name "direction1" of a table becomes "direction 1"."""
     if label or columns is None:
-        return f"{label or 'direction'} {j + 1}"
+        return f"{label or 'component'} {j + 1}"
     name = columns[j]
     stem = name.removesuffix(str(j + 1))
     return f"{stem} {j + 1}" if stem.isalpha() and stem != name else name

@@ -94,7 +94,7 @@ def convergence(
 
     Parameters
     ----------
-    solutions : Solution, mapping from str to Solution, or sequence of Solution
+    solutions : Solution, mapping from str to Solution, sequence of Solution, or Comparison
         The keys of a mapping are the labels; otherwise the labels are the names of the solvers.
     against : {"passes", "seconds", "iterations"}, optional
         The cost on the horizontal axis. By default passes; seconds if an iterative solver keeps Gram matrices in
@@ -130,6 +130,12 @@ def convergence(
     """
     if against is not None and against not in COSTS:
         raise InvalidOption(f"against must be one of {', '.join(COSTS)}; got {shown(against)}.")
+    if hasattr(solutions, "entries"):  # of a comparison; a solver that failed has no solution
+        done = [each for each in solutions.entries if each.solution is not None]
+        alone = len({each.problem for each in done}) == 1
+        solutions = {
+            each.solver if alone else f"{each.problem}, {each.solver}": each.solution for each in done
+        }
     if isinstance(solutions, Mapping):
         runs = [(str(name), solution) for name, solution in solutions.items()]
     else:
@@ -313,16 +319,20 @@ def _diamond(axes: Axes, curve: Curve, residual: float, low: float) -> None:
 
 
 def _written(axes: Axes, curve: Curve, residual: float, low: float) -> None:
-    """If a residual is below the lower edge of the axes, write it there as text."""
+    """If a residual is below the lower edge of the axes, write it there as text, above neighbouring texts."""
     if residual < low:
-        place: Any = {"xytext": (7, 5), "textcoords": "offset points"}
+        written = sum(getattr(text, "xy", (0, None))[1] == low for text in axes.texts)
+        place: Any = {"xytext": (7, 5 + 10 * (written % 3)), "textcoords": "offset points"}
         axes.annotate(f"{residual:.0e}", (curve.end, low), fontsize=8, color=curve.colour, **place)
 
 
 def _line_style(xs: Sequence[float], number: int) -> dict[str, Any]:
-    """The style of a line: dashes chosen by its number, and marks if the line has few points."""
+    """The style of a line: dashes chosen by its number, and marks if the line has few points.
+
+    When all colours have been used, the dashes are shifted, so that many lines remain distinct.
+    """
     few = len(xs) <= FEW
-    dashes = DASHES[number % len(DASHES)]
+    dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
     return {"linewidth": 1.6, "linestyle": dashes, "marker": "." if few else "", "markersize": 6}
 
 

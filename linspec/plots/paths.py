@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["cross_validation", "ridge_path"]
 
 NAMED = 8
-"""Largest number of lines in a plot that get a colour and a name each."""
+"""Number of lines in a plot, those of the largest values, that get a colour and a name each; others are grey."""
+
+FAINT: dict[str, Any] = {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.5}
+"""The style of lines without a name."""
 
 MARKED = 10
 """Approximate number of markers on a named line, so that lines can be distinguished in black and white."""
@@ -95,19 +98,19 @@ def ridge_path(
         given, columns = _of_coefficients(path, ridges)
         labels, label, scored = _names(path, names, columns.shape[1]), "coefficient", False
     xs, order = _places(given)
-    few = columns.shape[1] <= NAMED
-    longest = max(map(len, labels)) if few else 0
+    named = np.sort(np.argsort(-np.nanmax(np.abs(columns), axis=0), kind="stable")[:NAMED])
+    longest = max(len(labels[i]) for i in named)
+    join = "" if _pairs(given) else "-"  # pairs have no order: no line joins them
+    apart = max(1, len(order) // MARKED)
     with axes_for(ax, (5.2 + WIDTH * longest, 3.8)) as axes:
-        for i, column in enumerate(columns.T):
-            colour = COLOURS[i % len(COLOURS)] if few else COLOURS[0]
-            style = LINE if few else {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.5}
-            name = labels[i] if few and columns.shape[1] > 1 else ""
-            marker = MARKERS[i % len(MARKERS)] if few else "o"
-            form = marker if _pairs(given) else f"{marker}-"  # pairs have no order: no line joins them
-            apart = max(1, len(order) // MARKED) if few else 1
-            axes.plot(
-                xs[order], column[order], form, color=colour, label=name or "_", markevery=apart, **style
-            )
+        for number, i in enumerate(named):
+            form, colour = f"{MARKERS[number]}{join}", COLOURS[number]
+            name = labels[i] if columns.shape[1] > 1 else "_"
+            axes.plot(xs[order], columns[order, i], form, color=colour, label=name, markevery=apart, **LINE)
+        others = np.delete(columns, named, axis=1)
+        for number, column in enumerate(others.T):
+            name = f"{len(others.T)} smaller" if number == 0 else "_"
+            axes.plot(xs[order], column[order], f".{join}", color=MUTED, label=name, zorder=1, **FAINT)
         if scored:
             best = path.best
             words = _in_words(given[best], in_full=_pairs(given))
@@ -116,7 +119,7 @@ def ridge_path(
             axes.axhline(0, color=MUTED, linewidth=0.8)
         elif np.min(columns) >= 0:
             axes.set_ylim(bottom=0)
-        if few and columns.shape[1] > 1:
+        if columns.shape[1] > 1:
             legend_beside(axes, "" if label == "coefficient" else "number")
         axes.set_ylabel(label)
         _ridge_axis(axes, given, xs)

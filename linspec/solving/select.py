@@ -188,7 +188,8 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     if name:
         return _Choice(problem, name, estimates, rough, within, sizes.sharing)
     others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
-    also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
+    how = "it iterates" if len(others) == 1 else "they iterate"
+    also = f" By name, {', '.join(others)} can be tried: {how}." if others else ""
     if not estimates:
         raise NoSuitableSolver(f'"auto" finds no solver for {problem.name} that these data allow.{also}')
     raise NoSuitableSolver(

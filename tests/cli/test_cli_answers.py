@@ -219,7 +219,7 @@ def test_compare_names_the_solvers_that_it_leaves_out_or_stops(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = run("compare", "cca", "X.npy", "Y.npy", "-k", 1, "--max-passes", 3).out
-    assert out.splitlines()[-1].startswith("naive-gradient left out, as demonstrations of failure.")
+    assert out.splitlines()[-1].startswith("naive-gradient left out, as a demonstration of failure.")
     monkeypatch.setattr("linspec.cli.compare.LEAST_SECONDS", 1e-9)
     monkeypatch.setattr("linspec.cli.compare.TIMES", 1.5)
     out = run("compare", "cca", "X.npy", "Y.npy", "-k", 1, "--max-passes", 3, "--max-seconds", 60).out

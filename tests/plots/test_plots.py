@@ -133,7 +133,7 @@ def test_the_legend_of_scree_leaves_room_for_a_title():
 
 def test_scree_of_other_answers():
     ax = drawn(ls.plots.scree(ls.solve(ls.SVD(X, k=3)), held_out=[3.0, 2.0, 1.0]))
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number", "singular value")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component", "singular value")
     np.testing.assert_array_equal(lines(ax)["held-out rows"].get_ydata(), [3.0, 2.0, 1.0])
     with pytest.raises(InvalidProblem, match="has none"):
         ls.plots.scree(ls.solve(ls.LeastSquares(X, Y)))
@@ -354,7 +354,7 @@ def test_scores_of_each_class_have_a_colour_and_a_marker():
     assert words(ax) == ["ash", "elm", "oak"]
     assert len({tuple(cloud.get_facecolor()[0]) for cloud in ax.collections}) == 3
     assert len({len(cloud.get_paths()[0].vertices) for cloud in ax.collections}) > 1
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("direction 3", "direction 1")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 3", "component 1")
 
 
 def test_many_classes_are_distinct_and_rows_without_a_class_are_grey():
@@ -433,6 +433,35 @@ def test_a_path_of_least_squares_shows_coefficients():
         ls.plots.ridge_path(solution, ridges=[1.0])
     with pytest.raises(InvalidProblem, match="several ridges"):
         ls.plots.ridge_path(SOLUTION)
+
+
+def test_of_many_coefficients_the_largest_have_a_name_and_the_others_are_grey():
+    wide = rng.standard_normal((60, 12)) * np.arange(1, 13)[::-1]
+    names = [f"column {j}" for j in range(12)]
+    problem = ls.LeastSquares(ls.labelled(wide, columns=names), wide @ np.arange(12.0), [0.0, 1.0])
+    solution = ls.solve(problem)
+    ax = drawn(ls.plots.ridge_path(solution))
+    largest = np.argsort(-np.abs(solution.x).max(axis=0))[:8]
+    assert words(ax) == [*(names[j] for j in sorted(largest)), "4 smaller"]
+    assert len({line.get_color() for line in ax.get_lines()[:8]}) == 8
+    assert len({line.get_color() for line in ax.get_lines()[8:12]}) == 1
+
+
+def test_more_runs_than_colours_differ_in_their_dashes():
+    runs = {str(seed): ls.solve(ls.CCA(X, Y, 1, 1.0), "als", rng=seed) for seed in range(12)}
+    ax = drawn(ls.plots.convergence(runs))
+    assert words(ax) == list(runs)
+    shown = lines(ax)
+    looks = {(shown[name].get_color(), str(shown[name]._dash_pattern)) for name in runs}
+    assert len(looks) == len(runs)
+
+
+def test_a_comparison_is_drawn_by_its_solvers():
+    found = ls.compare(ls.CCA(X, Y, k=1, ridge=1.0), ["als", "gram"])
+    assert words(drawn(ls.plots.convergence(found))) == ["als", "gram"]
+    problems = {f"ridge {r:g}": ls.CCA(X, Y, k=1, ridge=r) for r in (1.0, 2.0)}
+    two = ls.compare(problems, ["gram"])
+    assert words(drawn(ls.plots.convergence(two))) == ["ridge 1, gram", "ridge 2, gram"]
 
 
 def of_folds(ridges, ks, splits=4):
