@@ -86,6 +86,20 @@ def test_least_squares_has_an_intercept_as_in_scikit_learn(folder: Path, ridge: 
     np.testing.assert_allclose(ls.load_solution("r.npz").x, fitted.coef_, rtol=1e-8)
 
 
+def test_residuals_have_the_words_of_the_summary(folder: Path) -> None:
+    """The certificate of a saved answer and the line of the command say the same of the residual."""
+    np.save("two.npy", Y)
+    for solver, option in (("gram", ()), ("als", ("-o", "form=implicit"))):
+        out = run(
+            "solve", "cca", "X.npy", "two.npy", "-k", 1, "--solver", solver, *option, "--out", "c.npz"
+        ).out
+        solution = ls.load_solution("c.npz")
+        words = str(solution.summary()).split("residual", 1)[1].split("(", 1)[1].split(")")[0]
+        assert f"({words})" in fact(out, "residual")
+        assert words == solution.about_residual
+        assert words.startswith("squared, ")
+
+
 def test_without_an_intercept_the_problem_says_so(folder: Path) -> None:
     out = run("solve", "least-squares", "X.npy", "y.npy", "--no-center", "--out", "r.npz").out
     assert "without an intercept" in fact(out, "problem")

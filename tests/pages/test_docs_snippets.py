@@ -130,6 +130,11 @@ def write_data(path: Path) -> None:
     scipy.sparse.save_npz(path / "labels.npz", scipy.sparse.csr_array(shared > 0.5))
     lines = [f"{a:.6f},{b:.6f},{c:.6f},{'rose' if a > 0 else 'lily'}" for a, b, c in shared]
     (path / "flowers.csv").write_text("\n".join(["petal,sepal,stem,species", *lines]) + "\n")
+    for name, columns in (("genes", 4), ("traits", 3)):
+        data = shared @ rng.standard_normal((3, columns)) + rng.standard_normal((150, columns))
+        head = ["person", *(f"{name}{j}" for j in range(columns))]
+        lines = [",".join([f"p{i}", *map(str, row)]) for i, row in enumerate(data.tolist())]
+        (path / f"{name}.csv").write_text("\n".join([",".join(head), *lines]) + "\n")
     if all(map(importlib.util.find_spec, ("zarr", "h5py", "pyarrow"))):
         _write_files(path, np.load(path / "X.npy"))
 
