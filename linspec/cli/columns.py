@@ -11,22 +11,26 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import click
 
 from linspec.cli.failures import Failure
 from linspec.errors import shown
+from linspec.process.paths import is_there
 
 __all__ = [
     "NamedMatrix",
     "chosen_columns",
     "column_options",
+    "divided",
     "in_quotes",
     "left_out",
     "with_columns",
@@ -102,6 +106,26 @@ def in_quotes(names: Sequence[str]) -> str:
     buffer = io.StringIO()
     csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
     return buffer.getvalue()
+
+
+def divided(text: str) -> tuple[str, str]:
+    """Split a text into the file, or the pattern of files, and the text behind it."""
+    if is_there(text):
+        return text, ""
+    from linspec.operators.row_files import is_pattern
+
+    parts = text.split(":")
+    fronts = (":".join(parts[:i]) for i in range(len(parts) - 1, 0, -1))
+    there = next((front for front in fronts if is_there(front)), None)
+    if there:
+        return there, text[len(there) + 1 :]
+    front, colon, rest = text.partition(":")
+    if is_pattern(front):
+        return front, rest
+    linked = os.path.islink(text)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
+    name = front if colon and not linked and Path(front).suffix else text
+    what = "a link that leads to no file" if os.path.islink(name) else "no such file"  # noqa: PTH114
+    raise Failure(f"{name}: {what}.")
 
 
 def left_out(name: str, picked: str = "") -> str:
@@ -209,8 +233,6 @@ def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter
 
 def _path_and_columns(text: str, named: str | None) -> tuple[str, str | None]:
     """Return the file of an argument, and its columns: those that an option names, or those behind the file."""
-    from linspec.cli.data import divided  # it imports this module
-
     path, behind = divided(text)
     if behind and named:
         raise Failure(

@@ -11,16 +11,13 @@ are held.
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec.cli.columns import NamedMatrix, chosen_columns, in_quotes
+from linspec.cli.columns import NamedMatrix, chosen_columns, divided, in_quotes
 from linspec.cli.failures import Failure, with_remedy
 from linspec.errors import LinspecError
 from linspec.process import machine
-from linspec.process.paths import is_there
 
 if TYPE_CHECKING:
     from linspec.operators import RowFiles
@@ -30,7 +27,6 @@ __all__ = [
     "column_as_text",
     "column_names_in",
     "described",
-    "divided",
     "read_named",
 ]
 
@@ -139,26 +135,6 @@ def _located(text: str, gaps: bool) -> RowFiles:
     if names is None:
         return replace(files, part=rest)
     return replace(files, columns=tuple(chosen_columns(list(map(str, names)), rest, path)))
-
-
-def divided(text: str) -> tuple[str, str]:
-    """Split a text into the file, or the pattern of files, and the text behind it."""
-    if is_there(text):
-        return text, ""
-    from linspec.operators.row_files import is_pattern
-
-    parts = text.split(":")
-    fronts = (":".join(parts[:i]) for i in range(len(parts) - 1, 0, -1))
-    there = next((front for front in fronts if is_there(front)), None)
-    if there:
-        return there, text[len(there) + 1 :]
-    front, colon, rest = text.partition(":")
-    if is_pattern(front):
-        return front, rest
-    linked = os.path.islink(text)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
-    name = front if colon and not linked and Path(front).suffix else text
-    what = "a link that leads to no file" if os.path.islink(name) else "no such file"  # noqa: PTH114
-    raise Failure(f"{name}: {what}.")
 
 
 def _files(path: str) -> RowFiles:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 import click
 
-from linspec.cli.columns import REST, NamedMatrix, left_out
-from linspec.cli.data import column_as_text, column_names_in, divided
+from linspec.cli.columns import REST, NamedMatrix, divided, left_out
+from linspec.cli.data import column_as_text, column_names_in
 from linspec.cli.failures import Failure, in_one_line
 from linspec.errors import shown
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from linspec.cli.columns import REST, NamedMatrix, in_quotes, left_out, without_columns
-from linspec.cli.data import SHARE, column_names_in, divided, read_named
+from linspec.cli.columns import REST, NamedMatrix, divided, in_quotes, left_out, without_columns
+from linspec.cli.data import SHARE, column_names_in, read_named
 from linspec.cli.failures import Failure
 from linspec.cli.ids import read_ids, without_ids
 from linspec.cli.kinds import ROW_FILES

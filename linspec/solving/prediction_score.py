@@ -44,6 +44,16 @@ class PredictionScore(NamedTuple):
         R² of each target; for classes the accuracy alone.
     rows : int
         The number of scored rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import score_of_predictions
+    >>> A = np.diag([1.0, 2.0, 4.0])
+    >>> score = score_of_predictions(ls.solve(ls.LeastSquares(A, A[:, 0])), A, A[:, 0])
+    >>> score.label, score.rows, round(score.total, 6)
+    ('R²', 3, 1.0)
     """
 
     label: str

@@ -10,6 +10,7 @@ import pytest
 import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.solving import score_of_predictions
+from linspec.testing.backends import backends
 
 N, TRAIN = 150, 90
 RNG = np.random.default_rng(11)
@@ -18,6 +19,7 @@ B = A @ RNG.standard_normal((5, 2)) * [1.0, 5.0] + 2 * RNG.standard_normal((N, 2
 CLASS = np.array(["ash", "elm", "oak"])[np.argmax(A[:, :3] + RNG.standard_normal((N, 3)), axis=1)]
 WEIGHT = RNG.integers(0, 4, N - TRAIN).astype(float)
 NEW = slice(TRAIN, N)
+BACKENDS = [backend for backend in backends() if backend.name != "products-only"]
 
 
 def fitted(center: bool = True, ridge: Any = 0.0) -> Any:
@@ -74,6 +76,20 @@ def test_rows_without_a_class_do_not_count_and_other_classes_are_wrong() -> None
     some[:10], some[10:20] = None, "fir"
     score = score_of_predictions(classifier, A[NEW], some)
     assert (score.total, score.rows) == ((N - TRAIN - 20) / (N - TRAIN - 10), N - TRAIN - 10)
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
+def test_scores_are_the_same_in_every_library(backend: Any) -> None:
+    if reason := backend.missing():
+        pytest.skip(reason)
+    dtype = np.float64 if backend.float64 else np.float32
+    old, new = (backend.wrap(A[rows].astype(dtype)) for rows in (slice(TRAIN), NEW))
+    targets, truth = (backend.companion(B[rows].astype(dtype)) for rows in (slice(TRAIN), NEW))
+    found = ls.solve(ls.LeastSquares(old, targets, center=True)).score(new, truth)
+    assert found == pytest.approx(fitted().score(A[NEW], B[NEW]), rel=1e-9 if backend.float64 else 1e-4)
+    coded = backend.companion(ls.targets.lda(CLASS[:TRAIN]).toarray().astype(dtype))
+    trained = ls.solve(ls.Discriminant(old, coded)).classifier(old, CLASS[:TRAIN])
+    assert trained.score(new, CLASS[NEW]) == pytest.approx(lda().score(A[NEW], CLASS[NEW]), abs=0.02)
 
 
 def test_a_target_that_does_not_vary_has_no_r2() -> None:
