@@ -13,7 +13,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cli.kinds import Kind
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.solving.conclusion import DEFAULT_TERMS
 from linspec.solving.new_rows import NewRows
 from linspec.testing import conformance, run_checks, testing_of
@@ -169,6 +169,30 @@ class TwoNumbers(ls.HeldOutScore):
 
     def of_moments(self, problem, split, ridges, ks):
         return np.full((len(ridges), len(ks)), 2.0)
+
+
+class NeedsMore(ls.HeldOutScore):
+    """Needs something that these data lack."""
+
+    label = "something"
+
+    def of_solution(self, problem, solution, ks):
+        raise MissingCapability("these rows have no classes.")
+
+
+class ScoresNoData(Honest):
+    """Its only score refuses the data."""
+
+    held_out_scores: ClassVar[dict[str, str]] = {"something": f"{__name__}:NeedsMore"}
+
+
+class ScoresSomeDataOtherwise(Honest):
+    """A second score refuses the data, which is no fault."""
+
+    held_out_scores: ClassVar[dict[str, str]] = {
+        **ls.SVD.held_out_scores,
+        "something": f"{__name__}:NeedsMore",
+    }
 
 
 class ScoresNaN(Honest):
@@ -392,6 +416,8 @@ LIARS: list[tuple[dict[str, str], set[str]]] = [
     ({"target": "ScoresNowhere"}, {"held-out"}),
     ({"target": "ScoresByAnythingElse"}, {"held-out"}),
     ({"target": "ScoresNaN"}, {"held-out"}),
+    ({"target": "ScoresNoData"}, {"held-out"}),
+    ({"target": "ScoresSomeDataOtherwise"}, set()),
     ({"target": "ScoresTwice"}, {"held-out"}),
     ({**OF_PAIRS, "target": "HonestPairs"}, set()),
     ({**OF_PAIRS, "target": "KeepsItsPairs"}, {"paired"}),
