@@ -33,6 +33,7 @@ __all__ = [
     "divided",
     "in_quotes",
     "left_out",
+    "path_and_columns",
     "with_columns",
     "without_columns",
 ]
@@ -231,7 +232,7 @@ def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter
     return options
 
 
-def _path_and_columns(text: str, named: str | None) -> tuple[str, str | None]:
+def path_and_columns(text: str, named: str | None) -> tuple[str, str | None]:
     """Return the file of an argument, and its columns: those that an option names, or those behind the file."""
     path, behind = divided(text)
     if behind and named:
@@ -260,9 +261,9 @@ def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str,
     first, *others = (matrix.lower() for matrix in matrices)
     own, second = made.pop("columns", None), made.pop("second_columns", None)
     if own or (second and made[others[0]] is None):
-        made[first], own = _path_and_columns(made[first], own)
+        made[first], own = path_and_columns(made[first], own)
     if second and made[others[0]] is not None:
-        made[others[0]], second = _path_and_columns(made[others[0]], second)
+        made[others[0]], second = path_and_columns(made[others[0]], second)
     for name in others:
         if made[name] is None:
             if name != others[0] or not second:

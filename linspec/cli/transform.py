@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import click
 
-from linspec.cli.columns import NamedMatrix, in_quotes
+from linspec.cli.columns import NamedMatrix, in_quotes, path_and_columns
 from linspec.cli.data import column_names_in, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.ids import ids_option, read_ids, without_ids
@@ -165,7 +165,8 @@ def _picked(text: str, columns: str | None, matrix: str, solution: Any, ids: str
     """
     wanted = solution.column_names.get(matrix)
     if columns:
-        return f"{text}:{columns}"
+        path, _ = path_and_columns(text, columns)
+        return f"{path}:{columns}"
     if wanted and column_names_in(text):
         return f"{text}:{in_quotes(wanted)}"
     return without_ids(text, ids)

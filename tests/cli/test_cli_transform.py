@@ -177,6 +177,7 @@ def test_columns_behind_the_file_must_be_those_of_the_answer_too(folder: Path) -
     run("solve", "svd", "a.csv:u,v", "-k", 1, "--out", "s.npz")
     expected = run("transform", "s.npz", "a.csv:u,v")
     assert run("transform", "s.npz", "a.csv") == expected
+    assert "Name them once" in refusal("transform", "s.npz", "a.csv:u,v", "--columns", "u,v")
     for columns in ("v,u", "u,w"):
         said = refusal("transform", "s.npz", f"a.csv:{columns}")
         assert "must have the columns of the result" in said
