@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.errors import MissingCapability, NonFiniteData
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.adjustment import scaled
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
+from linspec.sweeps.cell_sums import CellRows, CellSums, RowSums
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.held_grams import HeldGram
@@ -358,6 +360,47 @@ class Sweeps(ABC):
         for view in self.views:
             view.record(0, 0, sweeps=1.0)
         return part
+
+    def cell_sums(self, model: CellRows, *, beside: bool) -> list[RowSums]:
+        """Compute the moments of cells of unadjusted rows in one sweep, and learn the adjustments from their union."""
+        known = self.known_by_products
+        if known:
+            raise MissingCapability(
+                f"moments of sets of rows need rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass "
+                "an array, a sparse matrix, a file or slices."
+            )
+        for view in self.views:
+            view.admit(1.0)
+        about = [view.adjustment.shift for view in self.views]
+        task = CellSums(self.home, about, by_pairs=False, model=model, beside=beside)
+        with np.errstate(all="ignore"), timed("sweep of %s for sets of rows", self.names):
+            part = self.run(task, sum(self.widths) * len(model.cells), threads=False)
+        for view in self.views:
+            view.record(0, view.operator.shape[1], sweeps=1.0)
+        names, n = " and ".join(view.name for view in self.views), self.views[0].operator.shape[0]
+        if n != model.rows:
+            raise InvalidProblem(f"the sets must be of the rows of {names}; got {model.rows} for {n} rows.")
+        cells = [part[number].finished() for number in sorted(part)]
+        self._learn_from(reduce(RowSums.merged, cells), beside=beside)
+        return cells
+
+    def _learn_from(self, sums: RowSums, *, beside: bool) -> None:
+        """Learn the adjustments of all views from the moments of all rows."""
+        place, start, end = self.home.place, 0, len(sums.gram)
+        confounds = slice(sum(self.widths[:-1] if beside else self.widths), end)
+        for i, view in enumerate(self.views):
+            start = end if beside and i == len(self.views) - 1 else start
+            own, known = slice(start, start + self.widths[i]), view.adjustment
+            mean, squares = (sums.origin + sums.mean)[own], sums.squares[own]
+            turn = known.model.turn
+            known.learn(
+                self.home,
+                sums.count,
+                mean=place(mean) if known.shift is None else place(mean) + known.shift,
+                explained=None if turn is None else place(sums.gram[confounds, own].T @ turn),
+                squares=place(squares if known.model.center else squares + sums.count * mean**2),
+            )
+            start = own.stop
 
     # ---- what identifies the rows ----------------------------------------------------------------
 

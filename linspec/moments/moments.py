@@ -26,6 +26,7 @@ that the moments of all views hold.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -53,6 +54,7 @@ from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
+from linspec.sweeps.cell_sums import CellRows, RowSums
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.gradients import GradientOfSquares, residual
 from linspec.sweeps.held_grams import HeldGram, SparseGram, symmetric_product
@@ -843,3 +845,53 @@ class Moments:
         array([2., 6.])
         """
         return self._sweeps.over_rows(task, columns)
+
+    @one_at_a_time
+    def cell_sums(
+        self,
+        cells: Sequence[HostArray],
+        rows: int,
+        *,
+        weights: HostArray | None = None,
+        confounds: HostArray | None = None,
+        beside: bool = False,
+    ) -> list[RowSums]:
+        """Compute the moments of sets of rows in one sweep, which also learns the adjustments of the views.
+
+        The rows are those of the data as they were given: no means, confounds or scales are taken out of them, because
+        moments of a set of rows can be adjusted later by what this set alone says (`linspec.studies.split_of`).
+
+        Parameters
+        ----------
+        cells : sequence of numpy.ndarray of int
+            The numbers of the rows of each set, in increasing order. Together they have each row once.
+        rows : int
+            The number of rows of the data.
+        weights : numpy.ndarray of shape (n,), optional
+        confounds : numpy.ndarray of shape (n, c), optional
+            The weights and the confounds of the rows, which must be those by which the views are adjusted.
+        beside : bool, default False
+            Whether products of the last view with itself are left out, except for squares: for very many columns.
+
+        Returns
+        -------
+        list of RowSums
+            For each set its count, column means and Gram matrix: first the columns of the views, then the confounds,
+            then the columns of a view beside.
+
+        Raises
+        ------
+        MissingCapability
+            A view is known by its products only.
+        InvalidProblem
+            The data have another number of rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from linspec import Moments
+        >>> first, second = Moments(np.array([[1.0], [3.0], [5.0]])).cell_sums([np.array([0, 1]), np.array([2])], 3)
+        >>> first.count, first.origin + first.mean, first.gram
+        (2.0, array([2.]), array([[2.]]))
+        """
+        return self._sweeps.cell_sums(CellRows(rows, tuple(cells), weights, confounds), beside=beside)

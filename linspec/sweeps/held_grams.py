@@ -96,7 +96,7 @@ class DenseGram(HeldGram):
     def plus(self, other: DenseGram) -> DenseGram:
         """The sums of two Gram matrices, in new memory."""
         pairs = zip(self.upper, other.upper, strict=True)
-        return DenseGram([[a + b for a, b in zip(own, more, strict=True)] for own, more in pairs])
+        return type(self)([[a + b for a, b in zip(own, more, strict=True)] for own, more in pairs])
 
     def product(self, i: int, j: int, V: Array) -> Array:
         """XᵢᵀXⱼ V."""
@@ -117,6 +117,19 @@ class DenseGram(HeldGram):
     def magnified(self, lost: float, *, by_entries: bool) -> float:
         """0.0 if the entries were centred; else `lost`, because one subtraction in each product cancels digits."""
         return 0.0 if by_entries else lost
+
+
+class GramBeside(DenseGram):
+    """The Gram matrix of a view, its products with a second view, and the squares of the columns of the second."""
+
+    def add_rows(self, slabs: list[Array]) -> None:
+        """Add the products of some rows of both views."""
+        X, Y = slabs
+        self._add([[X.T @ X, X.T @ Y], [namespace(Y).sum(Y * Y, axis=0)]])
+
+    def diagonals(self) -> list[Array]:
+        """The squares of the columns of both views."""
+        return [_diagonal(self.upper[0][0]), self.upper[1][0]]
 
 
 class ReducedGram(DenseGram):
@@ -170,9 +183,9 @@ class RunningGram:
         For each view, the means of the rows so far, minus the first row.
     """
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, gram: DenseGram | None = None) -> None:
         self.home = home
-        self.gram = DenseGram()
+        self.gram = DenseGram() if gram is None else gram  # to which rows are added
         self.means: list[Array] = []
         self._count: float = 0
 

@@ -20,7 +20,7 @@ import numpy as np
 from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import HostArray, reciprocal
 from linspec.operators.adjustment import EXPLAINED
-from linspec.studies.held_out.row_sums import RowSums
+from linspec.sweeps.cell_sums import RowSums
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
@@ -49,6 +49,7 @@ class Grams:
     count: float
     means: Mapping[str, HostArray]
     _spread: HostArray
+    _squares: HostArray
     _places: Mapping[str, slice]
 
     def __getitem__(self, names: tuple[str, str]) -> HostArray:
@@ -63,6 +64,11 @@ class Grams:
         """The Gram or cross matrix of these rows about their own means."""
         spread: HostArray = self._spread[self._places[left], self._places[right]]
         return spread
+
+    def squares(self, name: str) -> HostArray:
+        """The sums of squares of the columns of a matrix about zero."""
+        squares: HostArray = self._squares[self._places[name]] + self.count * self.means[name] ** 2
+        return squares
 
 
 def share_lost(lost: Any, value: Any) -> HostArray:
@@ -157,15 +163,19 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
     problem : Problem
         Its matrices, `center`, `scale`, `scaled` and `confounds` are used.
     training, held_out : RowSums
-        Moments of the columns of the matrices, followed by the confounds.
+        Moments of the columns of the matrices, followed by the confounds. If there are columns beside, they follow the
+        confounds, and are columns of the last matrix.
     """
+    widths = {name: A.shape[1] for name, A in problem.matrices.items()}
+    if len(training.beside):
+        widths[list(widths)[-1]] = len(training.beside)
     places, width = {}, 0
-    for name, A in problem.matrices.items():
-        places[name] = slice(width, width + A.shape[1])
-        width += A.shape[1]
+    for name, columns in widths.items():
+        places[name] = slice(width, width + columns)
+        width += columns
     taken = _Taken(problem, training, places, width)
-    spreads = {name: np.diag(held_out.gram)[place] for name, place in places.items()}
-    lengths = np.diag(training.gram) + training.count * (training.origin + training.mean) ** 2
+    spreads = {name: taken.columns_of(held_out.squares)[place] for name, place in places.items()}
+    lengths = taken.columns_of(training.squares_about(np.zeros_like(training.mean), np.zeros_like(training.mean)))
     squares = {name: lengths[place] for name, place in places.items()}
     rank = training.rows - bool(problem.center) - taken.confounds
     return Split(taken.out_of(training), taken.out_of(held_out), spreads, squares, rank, taken, held_out)
@@ -176,20 +186,21 @@ class _Taken:
 
     def __init__(self, problem: Any, training: RowSums, places: Mapping[str, slice], width: int) -> None:
         self.places, self.width = places, width
+        self.full, self.end = width - len(training.beside), len(training.gram)  # confounds stand between the two
         zero = np.zeros_like(training.mean)
         self.point = (training.origin, training.mean) if problem.center else (zero, zero)
         S = training.about(*self.point)
-        beside = S[width:, width:]
-        T = whitening(beside)
+        T = whitening(S[self.full :, self.full : self.end])
         self.confounds = T.shape[1]
-        self.slopes = T @ (T.T @ S[width:, :width])
+        self.slopes = T @ (T.T @ self.columns_of(S[self.full :]))
         for name in (
             places.keys() - problem.solution.layout.means.keys()
         ):  # nothing is subtracted from targets
             self.slopes[:, places[name]] = 0.0
         self.factors = np.ones(width)
-        left = np.diag(self._mapped(S))
-        explained = left <= EXPLAINED * np.diag(S)[:width]
+        squares = training.squares_about(*self.point)
+        left = self._squares(S, self._mapped(S), squares)
+        explained = left <= EXPLAINED * self.columns_of(squares)
         self.factors[explained] = 0.0
         for name in problem.solution.layout.scaled if problem.scale else ():
             if name in places:
@@ -200,15 +211,18 @@ class _Taken:
     def out_of(self, sums: RowSums) -> Grams:
         """Return the `Grams` after the adjustment of the rows whose moments are `sums`."""
         matrix = self._mapped(sums.gram)
+        squares = self._squares(sums.gram, matrix, sums.squares)
         if not np.all(self.factors == 1.0):
-            matrix = matrix * self.factors[:, None] * self.factors[None, :]
+            matrix = matrix * self.factors[: self.full, None] * self.factors[None, :]
+            squares = squares * self.factors * self.factors
         gap = sums.less(*self.point)
-        means = (gap[: self.width] - gap[self.width :] @ self.slopes) * self.factors
+        means = (self.columns_of(gap) - gap[self.full : self.end] @ self.slopes) * self.factors
         return Grams(
             sums.rows,
             sums.count,
             {name: means[place] for name, place in self.places.items()},
             matrix,
+            squares,
             self.places,
         )
 
@@ -228,16 +242,31 @@ class _Taken:
         lost = cancelled + sums.count * off * (2 * np.abs(means) + off)
         return Images(means, sums.count, lost, K, sums.gram @ K)
 
+    def columns_of(self, array: HostArray) -> HostArray:
+        """Return the entries of an array, along its last axis, for the columns of the matrices, not the confounds."""
+        if self.full == self.width:
+            return array[..., : self.width]
+        return np.concatenate([array[..., : self.full], array[..., self.end :]], axis=-1)
+
     def _mapped(self, S: HostArray) -> HostArray:
         """Return the Gram matrix of the columns minus their regression on the confounds.
 
         S is the Gram matrix of [columns, confounds], and Γ = `slopes` holds the regression coefficients. The result is
-        [I −Γᵀ] S [I −Γᵀ]ᵀ.
+        [I −Γᵀ] S [I −Γᵀ]ᵀ. Columns beside have no rows in it.
         """
-        A = S[: self.width, : self.width]
+        A = self.columns_of(S[: self.full])
         if not self.confounds:
             return A
-        C = S[self.width :, : self.width]
-        half = S[self.width :, self.width :] @ self.slopes - C
-        mapped: HostArray = A - C.T @ self.slopes + self.slopes.T @ half
+        C, own = self.columns_of(S[self.full :]), self.slopes[:, : self.full]
+        half = S[self.full :, self.full : self.end] @ self.slopes - C
+        mapped: HostArray = A - C[:, : self.full].T @ self.slopes + own.T @ half
         return mapped
+
+    def _squares(self, S: HostArray, mapped: HostArray, squares: HostArray) -> HostArray:
+        """Return the diagonal of `mapped`, continued for the columns beside, whose `squares` are not in S."""
+        beside = squares[self.end :]
+        if self.confounds and len(beside):
+            slopes = self.slopes[:, self.full :]
+            half = S[self.full :, self.full : self.end] @ slopes - 2 * S[self.full :, self.end :]
+            beside = np.maximum(beside + np.sum(slopes * half, axis=0), 0.0)
+        return np.concatenate([np.diag(mapped), beside])
