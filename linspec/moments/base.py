@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -361,8 +362,8 @@ class Sweeps(ABC):
             view.record(0, 0, sweeps=1.0)
         return part
 
-    def cell_sums(self, model: CellRows, *, beside: bool) -> list[RowSums]:
-        """Compute the moments of cells of unadjusted rows in one sweep, and learn the adjustments from their union."""
+    def cell_sums(self, model: CellRows, *, beside: bool) -> tuple[list[RowSums], RowSums]:
+        """Compute the moments of cells of unadjusted rows in one sweep, and learn the adjustments from all rows."""
         known = self.known_by_products
         if known:
             raise MissingCapability(
@@ -371,6 +372,10 @@ class Sweeps(ABC):
             )
         for view in self.views:
             view.admit(1.0)
+        numbers, count = np.concatenate([np.zeros(0, dtype=np.int64), *model.cells]), len(model.cells)
+        partition = len(numbers) == model.rows == len(np.unique(numbers))
+        if not partition:
+            model = replace(model, cells=(*model.cells, np.arange(model.rows)))
         about = [view.adjustment.shift for view in self.views]
         task = CellSums(self.home, about, by_pairs=False, model=model, beside=beside)
         with np.errstate(all="ignore"), timed("sweep of %s for sets of rows", self.names):
@@ -380,9 +385,10 @@ class Sweeps(ABC):
         names, n = " and ".join(view.name for view in self.views), self.views[0].operator.shape[0]
         if n != model.rows:
             raise InvalidProblem(f"the sets must be of the rows of {names}; got {model.rows} for {n} rows.")
-        cells = [part[number].finished() for number in sorted(part)]
-        self._learn_from(reduce(RowSums.merged, cells), beside=beside)
-        return cells
+        cells = [part.pop(number).finished() for number in sorted(part)]
+        whole = reduce(RowSums.merged, cells if partition else cells[count:])
+        self._learn_from(whole, beside=beside)
+        return cells[:count], whole
 
     def _learn_from(self, sums: RowSums, *, beside: bool) -> None:
         """Learn the adjustments of all views from the moments of all rows."""

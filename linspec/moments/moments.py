@@ -855,7 +855,7 @@ class Moments:
         weights: HostArray | None = None,
         confounds: HostArray | None = None,
         beside: bool = False,
-    ) -> list[RowSums]:
+    ) -> tuple[list[RowSums], RowSums]:
         """Compute the moments of sets of rows in one sweep, which also learns the adjustments of the views.
 
         The rows are those of the data as they were given: no means, confounds or scales are taken out of them, because
@@ -864,7 +864,8 @@ class Moments:
         Parameters
         ----------
         cells : sequence of numpy.ndarray of int
-            The numbers of the rows of each set, in increasing order. Together they have each row once.
+            The numbers of the rows of each set, in increasing order. If they do not have each row once, the sums of all
+            rows are one set more for the sweep.
         rows : int
             The number of rows of the data.
         weights : numpy.ndarray of shape (n,), optional
@@ -875,9 +876,9 @@ class Moments:
 
         Returns
         -------
-        list of RowSums
-            For each set its count, column means and Gram matrix: first the columns of the views, then the confounds,
-            then the columns of a view beside.
+        (list of RowSums, RowSums)
+            For each set, and for all rows, the count, column means and Gram matrix: first the columns of the views, then
+            the confounds, then the columns of a view beside.
 
         Raises
         ------
@@ -890,8 +891,9 @@ class Moments:
         --------
         >>> import numpy as np
         >>> from linspec import Moments
-        >>> first, second = Moments(np.array([[1.0], [3.0], [5.0]])).cell_sums([np.array([0, 1]), np.array([2])], 3)
-        >>> first.count, first.origin + first.mean, first.gram
-        (2.0, array([2.]), array([[2.]]))
+        >>> moments = Moments(np.array([[1.0], [3.0], [5.0]]))
+        >>> (first, second), whole = moments.cell_sums([np.array([0, 1]), np.array([2])], 3)
+        >>> first.count, first.origin + first.mean, first.gram, whole.gram
+        (2.0, array([2.]), array([[2.]]), array([[8.]]))
         """
         return self._sweeps.cell_sums(CellRows(rows, tuple(cells), weights, confounds), beside=beside)

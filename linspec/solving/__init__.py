@@ -29,6 +29,7 @@ _HOLDERS = {
     "refuse_iterators": "linspec.solving.checks",
     "score_of_predictions": "linspec.solving.prediction_score",
     "table_of_columns": "linspec.solving.tables",
+    "table_of_components": "linspec.solving.tables",
     "table_of_features": "linspec.solving.tables",
     "table_of_rows": "linspec.solving.tables",
     "table_of_training_rows": "linspec.solving.tables",

@@ -18,6 +18,7 @@ from linspec.solving.prediction_score import score_of_predictions as score_of_pr
 from linspec.solving.stating import adopt as adopt
 from linspec.solving.tables import check_columns as check_columns
 from linspec.solving.tables import table_of_columns as table_of_columns
+from linspec.solving.tables import table_of_components as table_of_components
 from linspec.solving.tables import table_of_features as table_of_features
 from linspec.solving.tables import table_of_rows as table_of_rows
 from linspec.solving.tables import table_of_training_rows as table_of_training_rows

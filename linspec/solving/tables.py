@@ -139,8 +139,13 @@ def leading_columns(
     )
 
 
-def table_of_components(solution: Any, columns: Mapping[str, HostArray], library: str | None = None) -> Any:
-    """Make a table with a row for each component of an answer, numbered from 1.
+def table_of_components(
+    solution: Any,
+    columns: Mapping[str, HostArray],
+    library: str | None = None,
+    labels: Sequence[Any] | None = None,
+) -> Any:
+    """Make a table with a row for each component of an answer.
 
     Parameters
     ----------
@@ -149,17 +154,20 @@ def table_of_components(solution: Any, columns: Mapping[str, HostArray], library
     columns : mapping of str to numpy.ndarray of shape (k,)
     library : str, optional
         As for `Solution.weights_table`.
+    labels : sequence of length k, optional
+        The labels of the components; by default numbers from 1.
 
     Examples
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.solving.tables import table_of_components
+    >>> from linspec.solving import table_of_components
     >>> table_of_components(ls.solve(ls.SVD(np.eye(2), k=1)), {"singular value": np.array([1.0])})
     [{'component': 1, 'singular value': 1.0}]
     """
-    numbers = range(1, len(next(iter(columns.values()))) + 1)
-    return table(solution.layout.component, numbers, columns, _library(solution, library, None))
+    if labels is None:
+        labels = range(1, len(next(iter(columns.values()))) + 1)
+    return table(solution.layout.component, labels, columns, _library(solution, library, None))
 
 
 def table_of_rows(solution: Any, values: Any, data: Any, library: str | None = None) -> Any:

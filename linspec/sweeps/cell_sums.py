@@ -65,10 +65,10 @@ class RowSums:
         """The sums of squares of all columns about their means."""
         return np.concatenate([np.diag(self.gram), self.beside])
 
-    def with_beside(self, columns: slice) -> RowSums:
+    def with_beside(self, columns: slice | HostArray) -> RowSums:
         """Return these moments with some of the columns beside, and without the others."""
         g = len(self.gram)
-        kept = slice(g + columns.start, g + columns.stop)
+        kept = g + np.arange(len(self.beside))[columns]
         origin, mean, gram = (
             np.concatenate([array[..., :g], array[..., kept]], axis=-1)
             for array in (self.origin, self.mean, self.gram)

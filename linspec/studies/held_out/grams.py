@@ -6,7 +6,7 @@ Method: the adjustment of a row is an affine map, a ↦ diag(f)(a − m − Γ�
 follows from the means of [rows, confounds] and their Gram matrix about these means. So the held-out rows need not be
 read again. Terms of a score may cancel; `Split.images` estimates the rounding error.
 Where we differ: a column that confounds explain completely would leave only rounding errors, and is set to zero, as
-in a solve.
+in a solve. Columns beside, which are targets, stay: they may vary on held-out rows.
 """
 
 from __future__ import annotations
@@ -201,6 +201,7 @@ class _Taken:
         squares = training.squares_about(*self.point)
         left = self._squares(S, self._mapped(S), squares)
         explained = left <= EXPLAINED * self.columns_of(squares)
+        explained[self.full :] = False
         self.factors[explained] = 0.0
         for name in problem.solution.layout.scaled if problem.scale else ():
             if name in places:

@@ -1,0 +1,2 @@
+from linspec_many_targets.problem import RidgeManyTargets as RidgeManyTargets
+from linspec_many_targets.problem import RidgeManyTargetsSolution as RidgeManyTargetsSolution

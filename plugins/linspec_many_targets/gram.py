@@ -1,0 +1,128 @@
+"""The choice for many targets from the Gram matrices of the folds, in one sweep.
+
+Problem: p columns whose p x p Gram matrix is small beside the data, and any number of targets.
+Method: one sweep forms S = XᵀX, C = XᵀY and the squares of Y for each fold; those of training rows follow by merging.
+With D = diag(√γ) and D S D = V Λ Vᵀ, a target c has z = VᵀD c, and its solution for a ridge r is w = D V (Λ + r)⁻¹ z. Its
+squared error on held-out rows, whose moments are S_v, c_v and y_v², is y_v² − 2 c_vᵀw + wᵀS_v w: rows are not read again.
+Source: Nunez-Elizalde, Huth & Gallant 2019, doi:10.1016/j.neuroimage.2019.04.012 (bands as scaled columns).
+Where we differ: targets have products with the columns of X alone, so memory is (folds + 1) p (p + m) numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import Run, Solution, Solver
+from linspec.arrays import HostArray
+from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.process import pause
+from linspec.studies import Split, split_of, training_and_held_out
+from linspec_many_targets.choice import ROUNDING, FoldData, Images, blocks_of, chosen, eigenbasis, fitted
+
+FOLDS, RIDGES, SETTINGS = 5, 20, 4
+"""Usual numbers of folds, ridges and settings, for estimates of time and memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class MomentImages(Images):
+    """Images of targets in one fold, with second moments of the held-out rows in the same eigenbasis."""
+
+    values: HostArray
+    images: HostArray
+    totals: HostArray
+    cross: HostArray
+    gram: HostArray
+    squares: HostArray
+
+    def errors(self, c: HostArray) -> HostArray:
+        """Return y² − 2 cᵀx + cᵀG c for each target."""
+        found: HostArray = np.einsum("ij,ij->j", c, self.gram @ c - 2 * self.cross)
+        found += self.squares
+        return np.maximum(found, 0.0)
+
+    def rounding(self, c: HostArray) -> HostArray:
+        """Return a bound of the rounding of the terms, which cancel where the fit is good."""
+        size: float = float(np.trace(self.gram))
+        return ROUNDING * (self.squares + size * np.einsum("ij,ij->j", c, c))
+
+
+class MomentFolds(FoldData):
+    """The moments of the folds of a problem."""
+
+    def __init__(self, problem: Any, moments: Any) -> None:
+        self.problem, self.sums = problem, problem.sums(moments)
+        self.order, self.targets = problem.X.shape[1], problem.Y.shape[1]
+        self._kept: tuple[slice, list[Split]] | None = None
+
+    def _splits(self, block: slice) -> list[Split]:
+        """The adjusted moments of each fold, with the targets of a block; the last block is kept."""
+        if self._kept is None or self._kept[0] != block:
+            cells = [cell.with_beside(block) for cell in self.sums.cells]
+            pairs = training_and_held_out(cells, self.problem.splits)
+            self._kept = block, [split_of(self.problem.unadjusted, *pair) for pair in pairs]
+        return self._kept[1]
+
+    def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
+        """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
+        d, found = np.sqrt(gamma)[self.problem.band_of], []
+        for split in self._splits(next(iter(blocks_of(self.targets, self.order)))):
+            values, V = eigenbasis(d[:, None] * split.training["X", "X"] * d)
+            R = d[:, None] * V
+            found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
+        return found
+
+    def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
+        """Yield the images of a block of targets for each fold."""
+        for (values, R, G), split in zip(decomposed, self._splits(block), strict=True):
+            yield MomentImages(
+                values,
+                R.T @ split.training["X", "Y"],
+                split.spreads["Y"],
+                R.T @ split.held_out["X", "Y"],
+                G,
+                split.held_out.squares("Y"),
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gram(Solver):
+    """One sweep, then an eigendecomposition for each fold and setting (Nunez-Elizalde, Huth & Gallant 2019)."""
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Choose for every target, and fit all rows with what was chosen."""
+        data = MomentFolds(problem, run.moments("implicit"))
+        best = chosen(data, problem.ridges, problem.settings)
+        problem.note_rounding(run, best)
+        weights, least = np.empty((data.order, data.targets)), np.empty(data.targets)
+        for number in np.unique(best.setting):
+            d = np.sqrt(problem.settings[number])[problem.band_of]
+            mine = np.flatnonzero(best.setting == number)
+            values, V = eigenbasis(d[:, None] * data.sums.of_all(mine[:1])["X", "X"] * d)
+            R = d[:, None] * V
+            for block in blocks_of(len(mine), data.order):
+                some = mine[block]
+                z = R.T @ data.sums.of_all(some)["X", "Y"]
+                weights[:, some], least[some] = fitted(values, R, z, best.ridges[some])
+                pause()
+        return run.finish(
+            weights=weights,
+            ridges=best.ridges,
+            band_weights=problem.settings[best.setting],
+            scores=best.scores,
+            least=least,
+        )
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Estimated cost of the moments, of the decompositions, and of the errors of all candidates."""
+        if not sizes.readable:
+            return None
+        p, m = float(sizes.p), float(sizes.q)
+        sweep = 2.0 * sizes.n * p * (p + m) / DENSE_RATE
+        each = 20 * p**3 / FACTOR_RATE + (RIDGES + 4) * 2 * p * p * m / DENSE_RATE
+        seconds = sweep + SETTINGS * (FOLDS + 1) * each
+        return Estimate(seconds, 8.0 * (FOLDS + 3) * p * (p + m), "Gram matrices of the folds")
