@@ -23,7 +23,7 @@ from linspec.operators.adjustment import scaled
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
-from linspec.sweeps.cell_sums import CellRows, CellSums, RowSums
+from linspec.sweeps.cell_sums import CellPart, CellRows, CellSums, RowSums
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.held_grams import HeldGram
@@ -364,12 +364,6 @@ class Sweeps(ABC):
 
     def cell_sums(self, model: CellRows, *, beside: bool) -> tuple[list[RowSums], RowSums]:
         """Compute the moments of cells of unadjusted rows in one sweep, and learn the adjustments from all rows."""
-        known = self.known_by_products
-        if known:
-            raise MissingCapability(
-                f"moments of sets of rows need rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass "
-                "an array, a sparse matrix, a file or slices."
-            )
         for view in self.views:
             view.admit(1.0)
         numbers, count = np.concatenate([np.zeros(0, dtype=np.int64), *model.cells]), len(model.cells)
@@ -379,7 +373,7 @@ class Sweeps(ABC):
         about = [view.adjustment.shift for view in self.views]
         task = CellSums(self.home, about, by_pairs=False, model=model, beside=beside)
         with np.errstate(all="ignore"), timed("sweep of %s for sets of rows", self.names):
-            part = self.run(task, sum(self.widths) * len(model.cells), threads=False)
+            part = self._in_one_part(task)
         for view in self.views:
             view.record(0, view.operator.shape[1], sweeps=1.0)
         names, n = " and ".join(view.name for view in self.views), self.views[0].operator.shape[0]
@@ -389,6 +383,24 @@ class Sweeps(ABC):
         whole = reduce(RowSums.merged, cells if partition else cells[count:])
         self._learn_from(whole, beside=beside)
         return cells[:count], whole
+
+    def _in_one_part(self, task: CellSums) -> dict[int, CellPart]:
+        """Run a task whose parts are too large for several of them; each block of rows is read once."""
+        operators = [view.operator for view in self.views]
+        if self.streamed:
+            return self.run(task, sum(self.widths) * len(task.model.cells), threads=False)
+        whole, n = self.whole(task), operators[0].shape[0]
+        by_rows = all(A.access == "rows" for A in operators)
+        height = task.rows_at_once(operators) if by_rows else max(n, 1)
+        found: Any = None
+        for start in range(0, n, height):
+            some = slice(start, min(start + height, n))
+            found = whole.part([A.rows(some) if by_rows else A for A in operators], start, found)
+            for A in operators:
+                A.release()
+        self._check(whole, found, False)
+        part: dict[int, CellPart] = self.part_of(found)
+        return part
 
     def _learn_from(self, sums: RowSums, *, beside: bool) -> None:
         """Learn the adjustments of all views from the moments of all rows."""

@@ -882,8 +882,6 @@ class Moments:
 
         Raises
         ------
-        MissingCapability
-            A view is known by its products only.
         InvalidProblem
             The data have another number of rows.
 

@@ -252,8 +252,7 @@ class CellSums(Task[dict[int, CellPart]]):
                 more = CellPart(*_counted(own, w), pairs=self._of_pairs(rows, own, w, first_row))
                 part[number] = part[number].merged(more) if number in part else more
             return part
-        height = gram_rows(rows, ROWS_A_CELL * len(self.model.cells))
-        height = max(height, 1 if self.beside else ROWS_A_CELL)
+        height = self.rows_at_once(rows)
         if not all(A.access == "rows" for A in rows):
             height = max(n, 1)
         for start in range(0, n, height):
@@ -261,6 +260,11 @@ class CellSums(Task[dict[int, CellPart]]):
             for A in rows:
                 A.release()
         return part
+
+    def rows_at_once(self, rows: Sequence[LinearOperator]) -> int:
+        """The number of rows whose products are added at a time."""
+        height = gram_rows(rows, ROWS_A_CELL * len(self.model.cells))
+        return max(height, 1 if self.beside else ROWS_A_CELL)
 
     def _add_dense(
         self, part: dict[int, CellPart], rows: Sequence[LinearOperator], some: slice, first_row: int
