@@ -26,7 +26,7 @@ from linspec.process import pause
 ROUNDING = 8 * EPS
 """Rounding of a product of second moments, relative to the product of norms."""
 
-BLOCK_ENTRIES = 2**20
+BLOCK_ENTRIES = 2**18
 """Largest number of entries of an array for a block of targets."""
 
 LEAST_BLOCK = 64
