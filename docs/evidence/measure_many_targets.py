@@ -80,15 +80,26 @@ def beside(
     if here:
         calls["himalaya"] = lambda: _himalaya(X, Y, settings)
     found = alternate(calls, report.given.rounds, warm=True)
-    table = report.table("", "CPU s::.3f", "worst::.3f", "mean R²::.4f", title=f"{title}: {n} x {bands}, {m} targets")
+    table = report.table(
+        "", "CPU s::.3f", "worst::.3f", "mean R²::.4f", title=f"{title}: {n} x {bands}, {m} targets"
+    )
     own = found["linspec"]
-    table.row(f"linspec `{own.answer.solver.split('/')[-1]}`", own.median, max(own.cpu), float(own.answer.scores.mean()))
+    table.row(
+        f"linspec `{own.answer.solver.split('/')[-1]}`",
+        own.median,
+        max(own.cpu),
+        float(own.answer.scores.mean()),
+    )
     if not here:
-        report.say([Claim("scores equal those of himalaya", None, "himalaya is not installed", own=True)], title)
+        report.say(
+            [Claim("scores equal those of himalaya", None, "himalaya is not installed", own=True)], title
+        )
         return
     scores, ridges, coefficients = found["himalaya"].answer
     name = "RidgeCV" if len(bands) == 1 else "GroupRidgeCV"
-    table.row(f"himalaya `{name}`", found["himalaya"].median, max(found["himalaya"].cpu), float(scores.mean()))
+    table.row(
+        f"himalaya `{name}`", found["himalaya"].median, max(found["himalaya"].cpu), float(scores.mean())
+    )
     ratio, _ = found["himalaya"].over(own)
     gap = float(np.abs(scores - own.answer.scores).max())
     off = float(np.abs(coefficients - own.answer.coefficients()).max() / np.abs(coefficients).max())
@@ -116,7 +127,13 @@ def _himalaya(X: list[Any], Y: Any, settings: Any) -> tuple[Any, Any, Any]:
         params = {"score_func": r2_score}
         model = RidgeCV(alphas=RIDGES, fit_intercept=True, cv=5, solver_params=params).fit(X[0], Y)
         return model.cv_scores_, model.best_alphas_, model.coef_
-    params = {"n_iter": settings, "alphas": RIDGES, "score_func": r2_score, "progress_bar": False, "warn": False}
+    params = {
+        "n_iter": settings,
+        "alphas": RIDGES,
+        "score_func": r2_score,
+        "progress_bar": False,
+        "warn": False,
+    }
     model = GroupRidgeCV(groups="input", fit_intercept=True, cv=5, solver_params=params).fit(X, Y)
     coefficients = np.vstack(model.coef_) if isinstance(model.coef_, list) else model.coef_
     return model.cv_scores_.max(axis=0), model.best_alphas_, coefficients
@@ -203,7 +220,9 @@ def memory(report: Report) -> None:
     names = ("solver", "peak", "passes", "residual", "status", "score", "held")
     for kind in ("file", "slices"):
         with tempfile.TemporaryDirectory() as folder:
-            found = of_many(kind, n, p, m, folder) if kind == "file" else apart(of_many, kind, n, p, m, folder)
+            found = (
+                of_many(kind, n, p, m, folder) if kind == "file" else apart(of_many, kind, n, p, m, folder)
+            )
         if "said" in found:
             table.row(kind, found["said"])
             continue

@@ -378,7 +378,9 @@ class Sweeps(ABC):
             view.record(0, view.operator.shape[1], sweeps=1.0)
         names, n = " and ".join(view.name for view in self.views), self.views[0].operator.shape[0]
         if n != model.rows:
-            raise InvalidProblem(f"sets of {model.rows} rows must be of the rows of {names}; got {n} rows. Pass a label for each row.")
+            raise InvalidProblem(
+                f"sets of {model.rows} rows must be of the rows of {names}; got {n} rows. Pass a label for each row."
+            )
         cells = [part.pop(number).finished() for number in sorted(part)]
         whole = reduce(RowSums.merged, cells if partition else cells[count:])
         self._learn_from(whole, beside=beside)

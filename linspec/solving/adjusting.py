@@ -33,7 +33,7 @@ def adjusted(problem: Any) -> Any:
 
     The matrices of the copy are `AdjustedOperator` objects that apply weights, centring, confounds and scale. The
     fields `sample_weight` and `confounds` of the copy are None, and `center` and `scale` are False, so that nothing
-    is adjusted twice. The field `given` of the copy is the passed problem, which is not changed.
+    is adjusted twice. The field `given` of the copy is the problem before it was adjusted, which is not changed.
 
     Examples
     --------
@@ -70,7 +70,8 @@ def adjusted(problem: Any) -> Any:
     else:
         return problem
     twin = problem.with_matrices(found)
-    values = {"center": False, "scale": False, "sample_weight": None, "confounds": None, "given": problem}
+    given = problem if problem.given is None else problem.given  # a path of ridges adjusts before it solves
+    values = {"center": False, "scale": False, "sample_weight": None, "confounds": None, "given": given}
     for name, value in values.items():
         object.__setattr__(twin, name, value)
     return twin

@@ -202,7 +202,11 @@ def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.
     """Return the approximate solvers; the exact ones if there are none, or if the columns are few and one fits."""
     exact = {name: e for name, e in estimates.items() if name not in rough}
     few = sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.free_memory() / 2)
-    return exact if few or len(exact) == len(estimates) else {name: e for name, e in estimates.items() if name in rough}
+    return (
+        exact
+        if few or len(exact) == len(estimates)
+        else {name: e for name, e in estimates.items() if name in rough}
+    )
 
 
 def _what_is_not_known(problem: Problem[Any], name: str, rough: frozenset[str]) -> str:

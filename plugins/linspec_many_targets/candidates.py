@@ -94,7 +94,9 @@ def checked_weights(given: Any, bands: int, seed: int) -> HostArray:
     """Return the candidates for the weights of the bands, of shape (settings, bands)."""
     if given is None or isinstance(given, int | np.integer):
         if isinstance(given, bool) or (given is not None and given < 1):
-            raise InvalidProblem(f"band_weights must be at least 1 if it is a number of draws; got {shown(given)}.")
+            raise InvalidProblem(
+                f"band_weights must be at least 1 if it is a number of draws; got {shown(given)}."
+            )
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InvalidProblem(f"seed must be an integer of at least 0; got {shown(seed)}.")
         return _drawn(1 if bands == 1 else 20 if given is None else int(given), bands, int(seed))
@@ -118,7 +120,5 @@ def checked_weights(given: Any, bands: int, seed: int) -> HostArray:
 def _drawn(count: int, bands: int, seed: int) -> HostArray:
     """Draw weights that sum to 1; those of the first setting are equal, and 1 for a single band."""
     rng = np.random.default_rng(seed)
-    drawn = [
-        rng.dirichlet(np.full(bands, CONCENTRATIONS[i % len(CONCENTRATIONS)])) for i in range(count - 1)
-    ]
+    drawn = [rng.dirichlet(np.full(bands, CONCENTRATIONS[i % len(CONCENTRATIONS)])) for i in range(count - 1)]
     return np.array([np.full(bands, 1.0 / bands), *drawn])

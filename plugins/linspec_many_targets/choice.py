@@ -153,7 +153,9 @@ def inverse_of(values: HostArray, ridges: Any) -> HostArray:
     return reciprocal(np.where(sums > cut, sums, 0.0))
 
 
-def fitted(values: HostArray, vectors: HostArray, images: HostArray, ridges: HostArray) -> tuple[HostArray, HostArray]:
+def fitted(
+    values: HostArray, vectors: HostArray, images: HostArray, ridges: HostArray
+) -> tuple[HostArray, HostArray]:
     """Return V (Λ + r)⁻¹ z for each target, and the smallest λ + r that was inverted for it.
 
     Parameters

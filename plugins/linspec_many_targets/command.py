@@ -40,12 +40,22 @@ def _parameters() -> list[click.Parameter]:
             help="The number of columns of each band, in order, with commas between them: 60,60,40.",
         ),
         click.Option(
-            ["--band-weights"], type=int, metavar="NUMBER", help="How many settings of weights of bands are tried."
+            ["--band-weights"],
+            type=int,
+            metavar="NUMBER",
+            help="How many settings of weights of bands are tried.",
         ),
         click.Option(
-            ["--splitter"], type=int, default=5, show_default=True, metavar="NUMBER", help="Folds of successive rows."
+            ["--splitter"],
+            type=int,
+            default=5,
+            show_default=True,
+            metavar="NUMBER",
+            help="Folds of successive rows.",
         ),
-        click.Option(["--seed"], type=int, default=0, show_default=True, metavar="NUMBER", help="Of those draws."),
+        click.Option(
+            ["--seed"], type=int, default=0, show_default=True, metavar="NUMBER", help="Of those draws."
+        ),
         center_option(True, "Fit an intercept; sparse data stay sparse."),
         *row_options(),
     ]
@@ -54,7 +64,10 @@ def _parameters() -> list[click.Parameter]:
 def _with_labels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Replace numbers of columns by labels of columns."""
     if "bands" in values:
-        values = {**values, "bands": [f"band{i + 1}" for i, count in enumerate(values["bands"]) for _ in range(count)]}
+        values = {
+            **values,
+            "bands": [f"band{i + 1}" for i, count in enumerate(values["bands"]) for _ in range(count)],
+        }
     return matrices, values
 
 

@@ -144,7 +144,12 @@ class Kernel(Solver):
         """Choose for every target, and fit all rows with what was chosen."""
         run.plan(setup=1.0 + run.settling)
         A, Y = problem.rows_of("X").astype(np.float64), problem.rows_of("Y")
-        slopes = to_host(run.moments("implicit").columns.adjustment(1).of_new_rows().get("slopes", np.zeros((0, Y.shape[1]))))
+        slopes = to_host(
+            run.moments("implicit")
+            .columns.adjustment(1)
+            .of_new_rows()
+            .get("slopes", np.zeros((0, Y.shape[1])))
+        )
         best = chosen(RowFolds(problem, A, Y, slopes), problem.ridges, problem.settings)
         problem.note_rounding(run, best)
         n, m = Y.shape

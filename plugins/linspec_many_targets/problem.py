@@ -156,7 +156,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         n, splitter = min(A.shape[0] for A in self.matrices.values()), self.splitter
         counted = isinstance(splitter, int) and not isinstance(splitter, bool) and self.groups is None
         if counted and n != np.inf and 2 <= splitter <= n:
-            splitter = np.repeat(np.arange(splitter), [len(part) for part in np.array_split(np.empty(n), splitter)])
+            splitter = np.repeat(
+                np.arange(splitter), [len(part) for part in np.array_split(np.empty(n), splitter)]
+            )
         found = folds_of(splitter, n, groups=self.groups, rng=self.seed)
         w = self.sample_weight
         for number, split in enumerate(found.splits):
@@ -173,7 +175,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         if self.groups is not None:
             twin._keep(groups=np.asarray(self.groups)[numbers])
         if not isinstance(self.splitter, int) and not callable(getattr(self.splitter, "split", None)):
-            sides = [[np.flatnonzero(np.isin(numbers, side)) for side in split] for split in self.splits.splits]
+            sides = [
+                [np.flatnonzero(np.isin(numbers, side)) for side in split] for split in self.splits.splits
+            ]
             twin._keep(splitter=[tuple(pair) for pair in sides if all(len(side) for side in pair)])
         twin._split()
         return twin
@@ -242,10 +246,18 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         Conclusion
         """
         (n, p), m, home = self.X.shape, self.Y.shape[1], self.X.home
-        ridges, scores, gammas = (np.asarray(to_host(each), dtype=np.float64) for each in (ridges, scores, band_weights))
+        ridges, scores, gammas = (
+            np.asarray(to_host(each), dtype=np.float64) for each in (ridges, scores, band_weights)
+        )
         wanted = {"ridges": (m,), "scores": (m,), "band_weights": (m, len(self.band_names))}
         wanted |= {"weights": (p, m)} if mixing is None else {"weights": (p, n), "mixing": (n, m)}
-        given = {"weights": weights, "mixing": mixing, "ridges": ridges, "scores": scores, "band_weights": gammas}
+        given = {
+            "weights": weights,
+            "mixing": mixing,
+            "ridges": ridges,
+            "scores": scores,
+            "band_weights": gammas,
+        }
         for name, shape in wanted.items():
             if tuple(given[name].shape) != shape:
                 raise BrokenPlugin(f"{name} must have shape {shape}; got {tuple(given[name].shape)}.")
@@ -256,7 +268,10 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             mixing = home.place(mixing, self.X.dtype)
             law = self._of_rows(to_host(returned).T, np.asarray(to_host(mixing), dtype=np.float64))
         gammas_there = np.maximum(gammas, 0.0)
-        parts = [law(block, ridges[block], gammas_there[block]) for block in blocks_of(m, p if mixing is None else n)]
+        parts = [
+            law(block, ridges[block], gammas_there[block])
+            for block in blocks_of(m, p if mixing is None else n)
+        ]
         gaps, lengths, sizes = (np.concatenate(each) for each in zip(*parts, strict=True))
         floor = self._floor(moments) * np.sqrt(gammas_there.max(axis=1))
         ratios = [ratio(gap, max(size, low)) for gap, size, low in zip(gaps, sizes, floor, strict=True)]
@@ -298,7 +313,10 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Return the law for w = γ ∘ Xᵀa: D Xᵀ(y − X w) − r D⁻¹w is D Xᵀe with e = y − K a − r a."""
         if not np.array_equal(X, self.rows_of("X")):
             raise BrokenPlugin("weights must be the rows of X, transposed, where mixing is handed over.")
-        kernels, Y = band_kernels(X.astype(np.float64), X, self.band_of, len(self.band_names)), self.rows_of("Y")
+        kernels, Y = (
+            band_kernels(X.astype(np.float64), X, self.band_of, len(self.band_names)),
+            self.rows_of("Y"),
+        )
 
         def law(block: slice, ridges: HostArray, gammas: HostArray) -> tuple[HostArray, HostArray, HostArray]:
             y, a, found = Y[:, block].astype(np.float64), duals[:, block], np.empty((3, len(ridges)))

@@ -95,8 +95,14 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             return np.arange(m)
         if is_array(targets):
             targets = to_host(targets).tolist()
-        listed = list(targets) if isinstance(targets, Iterable) and not isinstance(targets, str) else [targets]
-        names = {name: i for i, name in enumerate(self.target_names)} if any(isinstance(t, str) for t in listed) else {}
+        listed = (
+            list(targets) if isinstance(targets, Iterable) and not isinstance(targets, str) else [targets]
+        )
+        names = (
+            {name: i for i, name in enumerate(self.target_names)}
+            if any(isinstance(t, str) for t in listed)
+            else {}
+        )
         found = [names.get(each, -1) if isinstance(each, str) else each for each in listed]
         for each, number in zip(listed, found, strict=True):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < m:
@@ -212,8 +218,13 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         """Predict by the products of rows with the training rows of each band."""
         A = ls.as_operator(X, "X")
         rows, home = NewRows.of(self, "X"), Home.of(self.weights)
-        V = [self.weights * home.place(self.band_of == b, host_dtype(self.weights))[:, None] for b in range(len(self.band_names))]
-        scores = rows.images(A.rows(slice(0, A.shape[0])) if A.access == "blocks" else A, home.concat(V), "X", confounds)
+        V = [
+            self.weights * home.place(self.band_of == b, host_dtype(self.weights))[:, None]
+            for b in range(len(self.band_names))
+        ]
+        scores = rows.images(
+            A.rows(slice(0, A.shape[0])) if A.access == "blocks" else A, home.concat(V), "X", confounds
+        )
         there = Home.of(scores)
         kernels = np.split(np.asarray(to_host(scores), dtype=np.float64), len(V), axis=1)
         mixing, found = to_host(self.mixing), np.empty((len(kernels[0]), len(some)))
@@ -251,9 +262,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         return table_of_rows(self, named, X, library)
 
     @at_home
-    def target_scores(
-        self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
-    ) -> HostArray:
+    def target_scores(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> HostArray:
         """Compute R² of each target: 1 minus squared errors over the squares of the target about its mean on these rows.
 
         Parameters
@@ -271,7 +280,9 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         predicted = _on_host(self.predict(X, confounds=confounds))
         right = _on_host(Y)
         if predicted.shape != right.shape:
-            raise InvalidProblem(f"Y must have shape {predicted.shape}, as the predictions; got {right.shape}.")
+            raise InvalidProblem(
+                f"Y must have shape {predicted.shape}, as the predictions; got {right.shape}."
+            )
         w = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         about = right - w @ right / w.sum()
         totals, errors = w @ about**2, w @ (right - predicted) ** 2

@@ -180,18 +180,18 @@ class ManyTargetsOracle:
         if tuple(solution.weights.shape) != (self.X.shape[1], rows):
             return [f"weights must have shape {(self.X.shape[1], rows)}; got {tuple(solution.weights.shape)}"]
         d, z, ridges = self._scaled(solution)
-        law, found = self.law(solution), []
-        size, noise = self._sizes(d)
+        (size, noise), norm, found = self._sizes(d), float(np.linalg.norm(self.X)) * d.max(axis=0), []
         for t, ridge in enumerate(ridges):
             exact = fit(self.X, self.Y[:, [t]], ridge, d[:, t] ** 2)[:, 0]
             s = np.linalg.svd(self.X * d[:, t], compute_uv=False)
-            s = s[s > len(s) * self.unit * s.max(initial=0.0)] if len(self.X) < len(d) else s
-            least = float(s.min(initial=np.inf) ** 2 if np.isfinite(s.min(initial=np.inf)) else 0.0) + ridge
-            allowed = (law.residual + law.floor) * max(size[t], noise[t] * self.unit) / least
-            allowed += ROUNDING * self.unit * (s.max(initial=0.0) ** 2 + ridge) / least * np.linalg.norm(exact)
-            off = np.linalg.norm(d[:, t] * z[:, t] - exact)
-            if not off <= allowed + ROUNDING * self.unit * noise[t] / least:
-                found.append(f"target {t} differs from the exact coefficients by {off:.2g}; explained: {allowed:.2g}")
+            least = (float(s[-1]) ** 2 if len(self.X) >= len(d) else 0.0) + ridge
+            rounding = ROUNDING * self.unit * (norm[t] ** 2 * np.linalg.norm(z[:, t]) + noise[t])
+            allowed = d[:, t].max() * (float(solution.residual) * size[t] + rounding) / least
+            off = float(np.linalg.norm(d[:, t] * z[:, t] - exact))
+            if not off <= allowed:
+                found.append(
+                    f"target {t} differs from the exact coefficients by {off:.2g}; explained: {allowed:.2g}"
+                )
         return found + self._choice(solution)
 
     def _choice(self, solution: Any) -> list[str]:
@@ -199,13 +199,19 @@ class ManyTargetsOracle:
         if self.truth is None:
             return []
         found = []
-        for t, (ridge, gamma) in enumerate(zip(as_host(solution.ridges), as_host(solution.band_weights), strict=True)):
+        for t, (ridge, gamma) in enumerate(
+            zip(as_host(solution.ridges), as_host(solution.band_weights), strict=True)
+        ):
             i = int(np.argmin(np.linalg.norm(self.settings - gamma, axis=1)))
             own = self.truth[i, int(np.argmin(np.abs(self.ridges - ridge))), t]
             if not abs(float(solution.scores[t]) - own) <= 1e-8 * (1 + abs(own)):
-                found.append(f"scores[{t}] must be the held-out R² {own:.6g}; got {float(solution.scores[t]):.6g}")
+                found.append(
+                    f"scores[{t}] must be the held-out R² {own:.6g}; got {float(solution.scores[t]):.6g}"
+                )
             if not own >= self.truth[:, :, t].max() - 1e-8:
-                found.append(f"target {t} has a better candidate, with R² {self.truth[:, :, t].max():.6g} for {own:.6g}")
+                found.append(
+                    f"target {t} has a better candidate, with R² {self.truth[:, :, t].max():.6g} for {own:.6g}"
+                )
         return found
 
 

@@ -175,7 +175,9 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
         width += columns
     taken = _Taken(problem, training, places, width)
     spreads = {name: taken.columns_of(held_out.squares)[place] for name, place in places.items()}
-    lengths = taken.columns_of(training.squares_about(np.zeros_like(training.mean), np.zeros_like(training.mean)))
+    lengths = taken.columns_of(
+        training.squares_about(np.zeros_like(training.mean), np.zeros_like(training.mean))
+    )
     squares = {name: lengths[place] for name, place in places.items()}
     rank = training.rows - bool(problem.center) - taken.confounds
     return Split(taken.out_of(training), taken.out_of(held_out), spreads, squares, rank, taken, held_out)
@@ -186,7 +188,10 @@ class _Taken:
 
     def __init__(self, problem: Any, training: RowSums, places: Mapping[str, slice], width: int) -> None:
         self.places, self.width = places, width
-        self.full, self.end = width - len(training.beside), len(training.gram)  # confounds stand between the two
+        self.full, self.end = (
+            width - len(training.beside),
+            len(training.gram),
+        )  # confounds stand between the two
         zero = np.zeros_like(training.mean)
         self.point = (training.origin, training.mean) if problem.center else (zero, zero)
         S = training.about(*self.point)

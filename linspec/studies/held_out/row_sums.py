@@ -29,6 +29,7 @@ from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.runners import swept
 from linspec.sweeps.views import View
 
+
 def bytes_held(columns: int, folds: Folds) -> float:
     """Bytes of memory for the moments of all cells and for merging them."""
     return 8.0 * columns**2 * (2 * len(folds.cells) + 6)
