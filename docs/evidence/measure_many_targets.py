@@ -1,8 +1,8 @@
 """Print what ridges of many targets take beside himalaya, whether scores agree, and what 100,000 targets take.
 
 Run `OPENBLAS_NUM_THREADS=1 python docs/evidence/measure_many_targets.py`; `--quick` takes small data. All data are
-generated. `--parts` takes some of peers, wide and memory. himalaya (`pip install himalaya==0.4.11`) is compared where it
-is installed, with equal folds, ridges and weights of bands, and R² as its score.
+generated. `--parts` takes some of peers, wide and memory. himalaya (`pip install himalaya==0.4.11`) is compared where
+it is installed, with equal folds, ridges and weights of bands, and R² as its score.
 
 - peers: 1,600 rows, bands of 60, 60 and 40 columns, 150 targets, five folds, 20 ridges, four weights of bands
   (`GroupRidgeCV`); and the same as one band (`RidgeCV`).
@@ -214,7 +214,8 @@ def memory(report: Report) -> None:
     quick = report.given.quick
     n, p, m = (200, 10, 2_000) if quick else (2000, 60, 100_000)
     table = report.table(
-        "data", "solver", "peak MB::.0f", "passes::.0f", "residual::.1e", "status", "mean R²::.3f", "coefficients, MB::.1f",
+        "data", "solver", "peak MB::.0f", "passes::.0f", "residual::.1e", "status", "mean R²::.3f",
+        "coefficients, MB::.1f",
         title=f"Memory: {m:,} targets, {n:,} rows, {p} columns, six ridges, five folds",
     )  # fmt: skip
     names = ("solver", "peak", "passes", "residual", "status", "score", "held")

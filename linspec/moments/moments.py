@@ -877,8 +877,8 @@ class Moments:
         Returns
         -------
         (list of RowSums, RowSums)
-            For each set, and for all rows, the count, column means and Gram matrix: first the columns of the views, then
-            the confounds, then the columns of a view beside.
+            For each set, and for all rows, the count, column means and Gram matrix: first the columns of the views,
+            then the confounds, then the columns of a view beside.
 
         Raises
         ------

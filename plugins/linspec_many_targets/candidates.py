@@ -1,4 +1,4 @@
-"""What is chosen among: ridges, bands of columns, and weights of the bands.
+"""Candidates of the choice: ridges, bands of columns, and weights of the bands.
 
 Problem: min ‖y − X w‖² + r Σ_b ‖w_b‖² / γ_b, for a ridge r and weights γ of the bands of columns of X.
 Method: r is one of a grid, γ one of a list: given, or drawn from Dirichlet distributions (Dupré la Tour, Eickenberg,
@@ -22,6 +22,10 @@ CONCENTRATIONS = (1.0, 0.1)
 """Concentrations of the Dirichlet distributions, in turn: even weights, and weights that leave bands out."""
 
 
+DRAWS = 20
+"""The number of settings of several bands by default."""
+
+
 def checked_ridges(given: Any) -> tuple[float, ...]:
     """Return the candidates for the ridge; all must be positive."""
     listed = to_host(given).tolist() if is_array(given) else given
@@ -31,7 +35,7 @@ def checked_ridges(given: Any) -> tuple[float, ...]:
         raise InvalidProblem("ridges must have at least one number; got none. Pass ridges=[1, 10, 100].")
     if min(found) == 0:
         raise InvalidProblem(
-            "ridges must be above 0; got 0. Pass a small ridge, or use linspec.LeastSquares for coefficients without one."
+            "ridges must be above 0; got 0. Pass a small ridge, or take linspec.LeastSquares, which needs none."
         )
     return found
 
@@ -90,16 +94,17 @@ def _of_mapping(given: Mapping[Any, Any], p: int, names: Sequence[str] | None) -
     return found
 
 
-def checked_weights(given: Any, bands: int, seed: int) -> HostArray:
+def checked_weights(given: Any, bands: int, seed: Any) -> HostArray:
     """Return the candidates for the weights of the bands, of shape (settings, bands)."""
-    if given is None or isinstance(given, int | np.integer):
-        if isinstance(given, bool) or (given is not None and given < 1):
+    draws = DRAWS if given is None else given
+    if isinstance(draws, int | np.integer):
+        if draws is True or draws < 1:
             raise InvalidProblem(
                 f"band_weights must be at least 1 if it is a number of draws; got {shown(given)}."
             )
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InvalidProblem(f"seed must be an integer of at least 0; got {shown(seed)}.")
-        return _drawn(1 if bands == 1 else 20 if given is None else int(given), bands, int(seed))
+        return _drawn(1 if bands == 1 else int(draws), bands, int(seed))
     try:
         weights = np.array(to_host(given) if is_array(given) else given, dtype=np.float64)
     except (TypeError, ValueError) as error:

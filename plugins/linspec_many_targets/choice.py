@@ -2,8 +2,8 @@
 
 Problem: m targets, a grid of ridges and a list of settings γ; for each target the pair with the largest mean R² over
 the folds. m may be a hundred thousand.
-Method: a setting and a fold need one eigendecomposition, of the scaled Gram matrix D S D or of the kernel Σ γ_b K_b, with
-D = diag(√γ). It serves every ridge and every target: in the eigenbasis the solution is z / (λ + r), where z is the
+Method: a setting and a fold need one eigendecomposition, of the scaled Gram matrix D S D with D = diag(√γ), or of the
+kernel Σ γ_b K_b. It serves every ridge and every target: in the eigenbasis the solution is z / (λ + r), where z is the
 image of the target. Targets are worked in blocks. Of each target only the best so far is kept.
 Source: Dupré la Tour, Eickenberg, Nunez-Elizalde & Gallant 2022, section 2.4,
 doi:10.1016/j.neuroimage.2022.119728 (random search, with a ridge of its own for each target).
@@ -56,7 +56,7 @@ class Images(ABC):
 
 
 class FoldData(ABC):
-    """What the choice needs of the data: for a setting, each fold in an eigenbasis.
+    """Data of all folds, as the choice needs them: for a setting, each fold in an eigenbasis.
 
     Attributes
     ----------
@@ -147,10 +147,11 @@ def eigenbasis(S: HostArray) -> tuple[HostArray, HostArray]:
 
 
 def inverse_of(values: HostArray, ridges: Any) -> HostArray:
-    """Return 1 / (λ + r), and 0 where λ + r is rounding of the largest eigenvalue, so that solutions have least norm."""
+    """Return 1 / (λ + r), and 0 where λ + r is rounding of the largest eigenvalue: solutions then have least norm."""
     sums = values + ridges
     cut = len(values) * EPS * float(values.max(initial=0.0))
-    return reciprocal(np.where(sums > cut, sums, 0.0))
+    found: HostArray = reciprocal(np.where(sums > cut, sums, 0.0))
+    return found
 
 
 def fitted(

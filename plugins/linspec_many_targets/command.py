@@ -12,7 +12,7 @@ from linspec.cli import Kind, center_option, first_numbers, row_options
 class _Numbers(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
     """Numbers with commas between them."""
 
-    def __init__(self, kind: type[int] | type[float]) -> None:
+    def __init__(self, kind: type[int | float]) -> None:
         self.kind, self.name = kind, "numbers"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -2,8 +2,9 @@
 
 Problem: p columns whose p x p Gram matrix is small beside the data, and any number of targets.
 Method: one sweep forms S = XᵀX, C = XᵀY and the squares of Y for each fold; those of training rows follow by merging.
-With D = diag(√γ) and D S D = V Λ Vᵀ, a target c has z = VᵀD c, and its solution for a ridge r is w = D V (Λ + r)⁻¹ z. Its
-squared error on held-out rows, whose moments are S_v, c_v and y_v², is y_v² − 2 c_vᵀw + wᵀS_v w: rows are not read again.
+With D = diag(√γ) and D S D = V Λ Vᵀ, a target c has z = VᵀD c, and its solution for a ridge r is w = D V (Λ + r)⁻¹ z.
+Its squared error on held-out rows, whose moments are S_v, c_v and y_v², is y_v² − 2 c_vᵀw + wᵀS_v w: no row is read
+again.
 Source: Nunez-Elizalde, Huth & Gallant 2019, doi:10.1016/j.neuroimage.2019.04.012 (bands as scaled columns).
 Where we differ: targets have products with the columns of X alone, so memory is (folds + 1) p (p + m) numbers.
 """
@@ -46,8 +47,9 @@ class MomentImages(Images):
 
     def rounding(self, c: HostArray) -> HostArray:
         """Return a bound of the rounding of the terms, which cancel where the fit is good."""
-        size: float = float(np.trace(self.gram))
-        return ROUNDING * (self.squares + size * np.einsum("ij,ij->j", c, c))
+        size = float(np.trace(self.gram))
+        found: HostArray = ROUNDING * (self.squares + size * np.einsum("ij,ij->j", c, c))
+        return found
 
 
 class MomentFolds(FoldData):

@@ -10,7 +10,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
         ProblemSpec(
             name="ridge-many-targets",
             target="linspec_many_targets.problem:RidgeManyTargets",
-            summary="Ridge regression of many targets: a ridge, and weights of bands of columns, for each by its folds.",
+            summary="Ridge regression of many targets, each with a ridge and weights of bands chosen by held-out rows.",
             command="linspec_many_targets.command:COMMAND",
             testing="linspec_many_targets.testing:TESTING",
         ),

@@ -241,6 +241,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             The numbers a with w = γ ∘ Xᵀa.
         least : numpy.ndarray of shape (m,), optional
             The smallest eigenvalue of D XᵀX D + r that the solver has inverted, by default r.
+
         Returns
         -------
         Conclusion

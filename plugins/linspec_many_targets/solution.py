@@ -263,7 +263,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
 
     @at_home
     def target_scores(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> HostArray:
-        """Compute R² of each target: 1 minus squared errors over the squares of the target about its mean on these rows.
+        """Compute R² of each target: 1 minus squared errors over its squares about its mean on these rows.
 
         Parameters
         ----------

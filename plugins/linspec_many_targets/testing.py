@@ -11,6 +11,7 @@ import numpy as np
 from linspec.arrays import HostArray, reciprocal
 from linspec.testing import ROUNDING, Case, Law, ProblemTesting, Reading, as_host, precision, shift_of
 
+FOLDS = 3
 RIDGES = (1.0, 10.0, 100.0)
 WEIGHTS = ((0.5, 0.5), (0.9, 0.1))
 
@@ -56,15 +57,12 @@ def case(
     p: int,
     m: int,
     *,
-    seed: int = 0,
     ridges: Sequence[float] = RIDGES,
     weights: Any = WEIGHTS,
     center: bool = True,
-    splitter: int = 3,
-    scored: bool = True,
 ) -> Case:
     """Make a case: noise with targets that depend on the first half of the columns, which are the first band."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p)) + rng.standard_normal(p)
     Y = X[:, : -(-p // 2)] @ rng.standard_normal((-(-p // 2), m)) + 2 * rng.standard_normal((n, m))
     bands = [int(2 * j >= p) for j in range(p)] if len(weights[0]) > 1 else [0] * p
@@ -72,11 +70,11 @@ def case(
         "ridges": tuple(ridges),
         "bands": bands,
         "band_weights": [list(row) for row in weights],
-        "splitter": splitter,
+        "splitter": FOLDS,
         "center": center,
     }
     gammas = np.array(weights)[:, bands]
-    truth = {"scores": held_out_scores(X, Y, splitter, ridges, gammas, center)} if scored else {}
+    truth = {"scores": held_out_scores(X, Y, FOLDS, ridges, gammas, center)}
     return Case(
         name=name, problem="ridge-many-targets", arrays={"X": X, "Y": Y}, parameters=parameters, truth=truth
     )

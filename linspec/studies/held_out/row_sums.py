@@ -1,8 +1,9 @@
 """The moments of sets of rows, computed for all sets in one sweep and merged.
 
 Problem: cross-validation needs the moments of the training rows and of the held-out rows of every split.
-Method: one sweep computes the moments of each cell of rows (`linspec.studies.held_out.folds`, `linspec.sweeps.cell_sums`).
-Moments of unions are merged from those of cells; for k folds, each training set is a prefix and a suffix of the cells.
+Method: one sweep computes the moments of each cell of rows (`linspec.studies.held_out.folds`), by the task of
+`linspec.sweeps.cell_sums`. Moments of unions are merged from those of cells; for k folds, each training set is a prefix
+and a suffix of the cells.
 Where we differ: subtracting the moments of the fold from those of all rows would take fewer merges, but loses all
 digits by which the fold is larger than the other rows. So no moments are subtracted here.
 """
