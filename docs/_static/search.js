@@ -40,6 +40,8 @@ const ASKED = {
     + "hypothesis inference uncertainty error bars standard errors",
   "problems/cca#rows-that-were-not-fitted": "predict new rows test set held out score generalize overfitting",
   "problems/least-squares": "least squares linear regression ridge intercept coefficients ols",
+  "problems/many-targets":
+    "many targets multi output multioutput multitarget alpha per target banded group ridge bands voxels encoding model himalaya",
   "problems/supervised": "lda discriminant classification classify classes labels multilabel pls opls",
   "problems/supervised#classes-of-new-rows": "predict class classes probabilities new rows classifier",
   "problems/kernel-cca": "kernel nonlinear rbf gaussian nystrom",

@@ -147,6 +147,7 @@ SMALL = {
     "measure_inference": "--parts size wide",
     "measure_kernel": "--rows 300 --landmarks 50 --columns 50",
     "measure_large_means": "",
+    "measure_many_targets": "--rounds 1",
     "measure_memory": "--only cca direct",
     "measure_pls": "",
     "measure_multiset": "--rounds 1",
