@@ -9,12 +9,9 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
-    "Folds": "linspec.studies.held_out.folds",
-    "Split": "linspec.studies.held_out.grams",
     "folds_of": "linspec.studies.held_out.folds",
     "split_of": "linspec.studies.held_out.grams",
     "training_and_held_out": "linspec.studies.held_out.row_sums",
-    "union": "linspec.studies.held_out.row_sums",
 }
 
 __all__ = list(_HOLDERS)

@@ -53,9 +53,6 @@ def _parameters() -> list[click.Parameter]:
             metavar="NUMBER",
             help="Folds of successive rows.",
         ),
-        click.Option(
-            ["--seed"], type=int, default=0, show_default=True, metavar="NUMBER", help="Of those draws."
-        ),
         center_option(True, "Fit an intercept; sparse data stay sparse."),
         *row_options(),
     ]

@@ -21,7 +21,7 @@ from linspec import Run, Solution, Solver
 from linspec.arrays import HostArray
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.process import pause
-from linspec.studies import Split, split_of, training_and_held_out
+from linspec.studies import split_of, training_and_held_out
 from linspec_many_targets.choice import ROUNDING, FoldData, Images, blocks_of, chosen, eigenbasis, fitted
 
 FOLDS, RIDGES, SETTINGS = 5, 20, 4
@@ -58,9 +58,9 @@ class MomentFolds(FoldData):
     def __init__(self, problem: Any, moments: Any) -> None:
         self.problem, self.sums = problem, problem.sums(moments)
         self.order, self.targets = problem.X.shape[1], problem.Y.shape[1]
-        self._kept: tuple[slice, list[Split]] | None = None
+        self._kept: tuple[slice, list[Any]] | None = None
 
-    def _splits(self, block: slice) -> list[Split]:
+    def _splits(self, block: slice) -> list[Any]:
         """The adjusted moments of each fold, with the targets of a block; the last block is kept."""
         if self._kept is None or self._kept[0] != block:
             cells = [cell.with_beside(block) for cell in self.sums.cells]

@@ -14,7 +14,7 @@ from linspec.algebra import ratio
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.solving import DEFAULT_TERMS, Terms
-from linspec.studies import Folds, folds_of, split_of
+from linspec.studies import folds_of, split_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
 from linspec_many_targets.choice import Choice, blocks_of
 from linspec_many_targets.kernel import band_kernels, sum_of
@@ -128,7 +128,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     band_names: ClassVar[tuple[str, ...]]
     band_of: ClassVar[HostArray]
     settings: ClassVar[HostArray]
-    splits: ClassVar[Folds]
+    splits: ClassVar[Any]
     _sums: ClassVar[Sums | None] = None
 
     def __post_init__(self) -> None:

@@ -38,6 +38,7 @@ MODULES = (
     "plots",
     "process",
     "solving",
+    "studies",
     "sweeps",
     "targets",
     "testing",

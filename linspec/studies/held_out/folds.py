@@ -87,6 +87,13 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     InvalidProblem
         If there are no splits; if a side of a split is empty, or has row numbers out of range or twice; or if labels or
         groups do not have one entry for each row.
+
+    Examples
+    --------
+    >>> from linspec.studies import folds_of
+    >>> folds = folds_of([0, 1, 1, 0], rows=4)
+    >>> [(training.tolist(), held_out.tolist()) for training, held_out in folds.splits]
+    [([1, 2], [0, 3]), ([0, 3], [1, 2])]
     """
     labels = _labels(splitter)
     n = _count(rows, labels, groups)

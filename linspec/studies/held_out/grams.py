@@ -165,6 +165,18 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
     training, held_out : RowSums
         Moments of the columns of the matrices, followed by the confounds. If there are columns beside, they follow the
         confounds, and are columns of the last matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.studies import folds_of, split_of, training_and_held_out
+    >>> A, b, folds = np.arange(6.0)[:, None], np.arange(6.0), folds_of([0, 0, 1, 1, 2, 2], rows=6)
+    >>> problem = ls.LeastSquares(A, b, center=True)
+    >>> cells, _ = ls.Moments(A, b[:, None]).cell_sums(folds.cells, folds.rows)
+    >>> splits = [split_of(problem, *pair) for pair in training_and_held_out(cells, folds)]
+    >>> splits[0].training["A", "B"], splits[0].held_out.means["A"]
+    (array([[5.]]), array([-3.]))
     """
     widths = {name: A.shape[1] for name, A in problem.matrices.items()}
     if len(training.beside):

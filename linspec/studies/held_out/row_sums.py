@@ -37,7 +37,26 @@ def bytes_held(columns: int, folds: Folds) -> float:
 
 
 def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tuple[RowSums, RowSums]]:
-    """Yield, for each split, the moments of its training rows and of its held-out rows, merged from those of cells."""
+    """Yield, for each split, the moments of its training rows and of its held-out rows, merged from those of cells.
+
+    Parameters
+    ----------
+    cells : sequence of RowSums
+        Those of `linspec.Moments.cell_sums` for the cells of the folds.
+    folds : Folds
+        The result of `folds_of`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.studies import folds_of, training_and_held_out
+    >>> A, folds = np.arange(6.0)[:, None], folds_of([0, 0, 1, 1, 2, 2], rows=6)
+    >>> cells, _ = ls.Moments(A).cell_sums(folds.cells, folds.rows)
+    >>> pairs = training_and_held_out(cells, folds)
+    >>> [(training.origin + training.mean, held_out.count) for training, held_out in pairs]
+    [(array([3.5]), 2.0), (array([2.5]), 2.0), (array([1.5]), 2.0)]
+    """
     if folds.complements and len(cells) > 2:
         yield from _all_but_one(cells)
         return
