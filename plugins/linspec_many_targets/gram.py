@@ -127,4 +127,4 @@ class Gram(Solver):
         sweep = 2.0 * sizes.n * p * (p + m) / DENSE_RATE
         each = 20 * p**3 / FACTOR_RATE + (RIDGES + 4) * 2 * p * p * m / DENSE_RATE
         seconds = sweep + SETTINGS * (FOLDS + 1) * each
-        return Estimate(seconds, 8.0 * (FOLDS + 3) * p * (p + m), "Gram matrices of the folds")
+        return Estimate(seconds, 8.0 * (FOLDS + 4) * p * (p + m), "Gram matrices of the folds")

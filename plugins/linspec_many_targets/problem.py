@@ -11,7 +11,7 @@ import numpy as np
 import linspec as ls
 from linspec import Status
 from linspec.algebra import ratio
-from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec.studies import folds_of, split_of
@@ -154,11 +154,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     def _split(self) -> None:
         """Make the folds, so that faults of them end in an error before data are read."""
         n, splitter = min(A.shape[0] for A in self.matrices.values()), self.splitter
-        counted = isinstance(splitter, int) and not isinstance(splitter, bool) and self.groups is None
-        if counted and n != np.inf and 2 <= splitter <= n:
-            splitter = np.repeat(
-                np.arange(splitter), [len(part) for part in np.array_split(np.empty(n), splitter)]
-            )
+        if _is_count(splitter) and self.groups is None and n != np.inf and 2 <= splitter <= n:
+            sizes = [len(rows) for rows in np.array_split(np.arange(n), splitter)]
+            splitter = np.repeat(np.arange(splitter), sizes)
         found = folds_of(splitter, n, groups=self.groups, rng=self.seed)
         w = self.sample_weight
         for number, split in enumerate(found.splits):
@@ -173,8 +171,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Return the problem on some rows. Folds that were given row by row stay; others are made anew."""
         twin = super().on_rows(numbers)
         if self.groups is not None:
-            twin._keep(groups=np.asarray(self.groups)[numbers])
-        if not isinstance(self.splitter, int) and not callable(getattr(self.splitter, "split", None)):
+            groups = to_host(self.groups) if is_array(self.groups) else np.asarray(self.groups)
+            twin._keep(groups=groups[numbers])
+        if not _is_count(self.splitter) and not callable(getattr(self.splitter, "split", None)):
             sides = [
                 [np.flatnonzero(np.isin(numbers, side)) for side in split] for split in self.splits.splits
             ]
@@ -343,6 +342,11 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         size = np.sqrt(float(of_x.sum())) * np.sqrt(squares)
         found: HostArray = 10 * float(np.finfo(self.X.dtype).eps) * size
         return found
+
+
+def _is_count(splitter: Any) -> bool:
+    """Whether a splitter is a number of folds."""
+    return isinstance(splitter, int | np.integer) and not isinstance(splitter, bool)
 
 
 Law = Callable[[slice, HostArray, HostArray], tuple[HostArray, HostArray, HostArray]]

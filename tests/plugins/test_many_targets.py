@@ -160,6 +160,8 @@ def test_folds_of_successive_rows_are_those_of_scikit_learn():
     by_number = ls.solve(RidgeManyTargets(X, Y, splitter=5))
     by_splitter = ls.solve(RidgeManyTargets(X, Y, splitter=KFold(5)))
     assert np.array_equal(by_number.scores, by_splitter.scores)
+    by_other_number = ls.solve(RidgeManyTargets(X, Y, splitter=np.int64(5)))
+    assert np.array_equal(by_number.scores, by_other_number.scores)
 
 
 def test_coefficients_for_a_ridge_of_each_target_are_those_of_scikit_learn():
