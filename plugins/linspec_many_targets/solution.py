@@ -216,15 +216,13 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         self, X: Any, some: HostArray, confounds: Any, offset: Array | None, slopes: Array | None
     ) -> Array:
         """Predict by the products of rows with the training rows of each band."""
-        A = ls.as_operator(X, "X")
+        A = _here(X, "X")
         rows, home = NewRows.of(self, "X"), Home.of(self.weights)
         V = [
             self.weights * home.place(self.band_of == b, host_dtype(self.weights))[:, None]
             for b in range(len(self.band_names))
         ]
-        scores = rows.images(
-            A.rows(slice(0, A.shape[0])) if A.access == "blocks" else A, home.concat(V), "X", confounds
-        )
+        scores = rows.images(A, home.concat(V), "X", confounds)
         there = Home.of(scores)
         kernels = np.split(np.asarray(to_host(scores), dtype=np.float64), len(V), axis=1)
         mixing, found = to_host(self.mixing), np.empty((len(kernels[0]), len(some)))
@@ -256,9 +254,8 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             A row for each row of X, and a column for each target.
         """
         names = self.target_names
-        found = to_host(self.predict(X, targets=targets, confounds=confounds))
-        columns = np.reshape(found, (len(found), -1)).T
-        named = dict(zip([names[i] for i in self._numbers(targets)], columns, strict=True))
+        found = _on_host(self.predict(X, targets=targets, confounds=confounds))
+        named = dict(zip([names[i] for i in self._numbers(targets)], found.T, strict=True))
         return table_of_rows(self, named, X, library)
 
     @at_home
@@ -313,8 +310,14 @@ def _picked(array: Array, some: HostArray) -> Array:
     return home.xp.take(array, home.xp.asarray(some, device=home.device), axis=array.ndim - 1)
 
 
+def _here(rows: Any, name: str) -> ls.LinearOperator:
+    """Return rows as an operator, in this process also if they are blocks in others."""
+    A = ls.as_operator(rows, name)
+    return A.rows(slice(0, A.shape[0])) if A.access == "blocks" else A
+
+
 def _on_host(rows: Any) -> HostArray:
     """Return rows of any kind as a dense float64 matrix on the host; a vector as one column."""
-    dense = rows if getattr(rows, "ndim", 2) == 1 else ls.as_operator(rows, "Y").dense()
+    dense = rows if getattr(rows, "ndim", 2) == 1 else _here(rows, "Y").dense()
     found: HostArray = np.asarray(to_host(dense), dtype=np.float64)
     return found.reshape(len(found), -1)

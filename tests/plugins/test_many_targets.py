@@ -313,6 +313,12 @@ def test_predictions_of_factors_for_rows_on_workers():
     found = ls.solve(RidgeManyTargets(X, Y), "kernel")
     there = found.predict(array.from_array(X, chunks=(15, X.shape[1])))
     np.testing.assert_allclose(np.asarray(there), found.predict(X))
+    table = found.predictions_table(array.from_array(X, chunks=(15, X.shape[1])), targets=[3], library="")
+    np.testing.assert_allclose([row["target4"] for row in table], found.predict(X)[:, 3])
+    score = found.score(
+        array.from_array(X, chunks=(15, X.shape[1])), array.from_array(Y, chunks=(15, Y.shape[1]))
+    )
+    assert score == pytest.approx(found.score(X, Y))
 
 
 def test_scores_of_rows_are_those_of_scikit_learn():

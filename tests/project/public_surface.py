@@ -28,7 +28,18 @@ from linspec.registry.queries import default_registry
 RECORD = Path(__file__).with_name("public_surface.txt")
 
 FOR_ALL = ("estimators", "targets", "metrics", "kernels", "features", "datasets", "plots", "errors")
-FOR_AUTHORS = ("arrays", "algebra", "cli", "cost", "moments", "operators", "process", "solving", "sweeps")
+FOR_AUTHORS = (
+    "arrays",
+    "algebra",
+    "cli",
+    "cost",
+    "moments",
+    "operators",
+    "process",
+    "solving",
+    "studies",
+    "sweeps",
+)
 MODULES = (
     *(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS)),
     "linspec.families.cca",
