@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, to_host
 from linspec.errors import InvalidProblem, shown
-from linspec.solving import NewRows, table_of_components, table_of_rows
+from linspec.solving import NewRows, score_of_predictions, table_of_components, table_of_rows
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target", score="mean R²"):
+class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target", score="R²"):
     """The chosen ridge and weights of bands of each target, and the coefficients.
 
     Attributes
@@ -254,8 +254,10 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             A row for each row of X, and a column for each target.
         """
         names = self.target_names
-        found = _on_host(self.predict(X, targets=targets, confounds=confounds))
-        named = dict(zip([names[i] for i in self._numbers(targets)], found.T, strict=True))
+        found = self.predict(X, targets=targets, confounds=confounds)
+        found = to_host(found if is_array(found) else _here(found, "predictions").dense())
+        columns = np.reshape(found, (len(found), -1)).T
+        named = dict(zip([names[i] for i in self._numbers(targets)], columns, strict=True))
         return table_of_rows(self, named, X, library)
 
     @at_home
@@ -273,35 +275,30 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         -------
         numpy.ndarray of shape (m,)
             At most 1; NaN for a target that does not vary on these rows.
+
+        Raises
+        ------
+        InvalidProblem
+            The rows do not fit each other, or the training data.
         """
-        predicted = _on_host(self.predict(X, confounds=confounds))
-        right = _on_host(Y)
-        if predicted.shape != right.shape:
-            raise InvalidProblem(
-                f"Y must have shape {predicted.shape}, as the predictions; got {right.shape}."
-            )
-        w = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        about = right - w @ right / w.sum()
-        totals, errors = w @ about**2, w @ (right - predicted) ** 2
-        return np.where(totals > 0, 1 - errors * reciprocal(totals), np.nan)
+        found = score_of_predictions(self, X, Y, confounds=confounds, sample_weight=sample_weight)
+        return found.by_target
 
     @at_home
     def score(self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
-        """Compute the mean of `target_scores` over the targets that vary on these rows.
+        """Compute R² of all targets together: the squares of targets that vary more count more.
 
         Parameters
         ----------
         X, Y, confounds, sample_weight
-            As for `target_scores`.
+            As for `target_scores`, like the errors.
 
         Returns
         -------
         float
             At most 1; NaN if no target varies.
         """
-        found = self.target_scores(X, Y, confounds=confounds, sample_weight=sample_weight)
-        varies = np.isfinite(found)
-        return float(found[varies].mean()) if varies.any() else np.nan
+        return score_of_predictions(self, X, Y, confounds=confounds, sample_weight=sample_weight).total
 
 
 def _picked(array: Array, some: HostArray) -> Array:
@@ -314,10 +311,3 @@ def _here(rows: Any, name: str) -> ls.LinearOperator:
     """Return rows as an operator, in this process also if they are blocks in others."""
     A = ls.as_operator(rows, name)
     return A.rows(slice(0, A.shape[0])) if A.access == "blocks" else A
-
-
-def _on_host(rows: Any) -> HostArray:
-    """Return rows of any kind as a dense float64 matrix on the host; a vector as one column."""
-    dense = rows if getattr(rows, "ndim", 2) == 1 else _here(rows, "Y").dense()
-    found: HostArray = np.asarray(to_host(dense), dtype=np.float64)
-    return found.reshape(len(found), -1)
