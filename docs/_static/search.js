@@ -34,6 +34,7 @@ const ASKED = {
   "guide/faq#does-it-take-missing-values": "missing values value nan nans impute imputation na null",
   "guide/faq#why-do-signs-or-scales-differ-from-my-old-tool": "sign flip signs differ scale other results different",
   "problems/svd": "pca svd principal components component sparse matrix lsa truncated explained variance dimension reduction",
+  "problems/svd#how-many-components": "parallel analysis horn number of components factors p value scree chance kaiser",
   "problems/cca": "cca canonical correlation correlations two views multimodal loadings",
   "problems/cca#how-many-components":
     "p value values pvalue significance significant permutation test bootstrap interval confidence wilks null "

@@ -2,7 +2,9 @@
 
 Run `python docs/evidence/measure_inference.py`; `--quick` takes few sets. Without `--data` rows are drawn with known
 correlations. "size": how often the tests of `linspec.significance` reject at 5 % that there is any pair, of normal rows
-without one, and that there is a second pair beside one of .8. "wide": the seconds that `linspec.permutation_test` takes
+without one, and that there is a second pair beside one of .8. "columns": how often parallel analysis, the permutation
+test of an SVD, finds at 5 % more components than were planted, with each statistic; one factor of several strengths
+stands in all columns or in two. "wide": the seconds that `linspec.permutation_test` takes
 to refuse 8000 x 5500 + 5500, and for each permutation of 4000 x 1500 + 1500. "draws" (`--data FOLDER`): CPU seconds of
 each permutation and each draw of the bootstrap for word counts of titles and queries, k = 10, ridge 1. Coverage of the
 bootstrap: `measure_bootstrap.py`.
@@ -47,6 +49,30 @@ def size(report: Report, replicates: int) -> None:
             table.row(n, f"{p} + {q}", c, pairs, *found, 1000 * watch.cpu / replicates)
 
 
+def columns(report: Report, replicates: int) -> None:
+    """How often parallel analysis finds at 5 % the planted component, and how often more than there are."""
+    title = f"components found in % of {replicates} sets, at 5 %"
+    table = report.table("data", "statistic", "the planted one::.1f", "more than planted::.1f", title=title)
+    for n, p, in_columns in ((100, 20, 20), (100, 20, 2), (50, 100, 100)):
+        for strength in (0.0, 0.5, 0.8, 1.5):
+            found: dict[str, list[int]] = {"ranked": [], "largest": []}
+            for seed in range(replicates):
+                rng = np.random.default_rng(seed)
+                A = rng.standard_normal((n, p))
+                A[:, :in_columns] += 2 * strength / np.sqrt(in_columns) * rng.standard_normal((n, 1))
+                for statistic, counts in found.items():
+                    problem = ls.SVD(A, k=3, center=True)
+                    test = ls.permutation_test(
+                        problem, "gram", permutations=19, statistic=statistic, rng=seed
+                    )
+                    counts.append(test.components())
+            name = f"{n} x {p}, strength {strength:g} in {in_columns}"
+            for statistic, counts in found.items():
+                planted = int(strength > 0)
+                shares = [100 * np.mean(np.array(counts) > least) for least in (0, planted)]
+                table.row(name, statistic, *shares)
+
+
 def wide(report: Report, *, quick: bool) -> None:
     """Show the time of a permutation test on all columns, or its refusal."""
     table = report.table("", "CPU s before the first::.1f", "CPU s a permutation::.2f", "said")
@@ -80,12 +106,16 @@ def cost_of_draws(report: Report, draws: int) -> None:
 def main() -> int:
     """Measure and print."""
     parser = arguments(__doc__)
-    parser.add_argument("--parts", nargs="+", default=["size", "wide", "draws"])
-    parser.add_argument("--replicates", type=int, default=1000, help="sets of rows for the size")
+    parser.add_argument("--parts", nargs="+", default=["size", "columns", "wide", "draws"])
+    parser.add_argument(
+        "--replicates", type=int, default=1000, help="sets of rows for the size; a fifth for the columns"
+    )
     report = Report(parser)
     given = report.given
     if "size" in given.parts:
         size(report, 5 if given.quick else given.replicates)
+    if "columns" in given.parts:
+        columns(report, 2 if given.quick else given.replicates // 5)
     if "wide" in given.parts:
         wide(report, quick=given.quick)
     if "draws" in given.parts:

@@ -1,4 +1,4 @@
-"""`linspec permute`: which components several matrices share beyond chance, by permuted rows."""
+"""`linspec permute`: which components are more than chance, by permuted rows, or the entries of permuted columns."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from linspec.process.plurals import count_of
 
 __all__ = ["permute"]
 
-ABOUT = """Permute the rows of every matrix but the first, and compare the values of components with those of permuted
-rows. The rows must be exchangeable: not ordered in time, and not from a few families.
+ABOUT = """Permute the rows of every matrix but the first, or of a single matrix the entries of each column, and
+compare the values of components with those of permuted data. The rows must be exchangeable: not ordered in time, and
+not from a few families.
 
 Canonical correlations without a ridge are tested stepwise, all pairs, without a solve for each permutation. With a
 ridge, a --solver or an option of one, and for other problems, every permutation is solved."""
@@ -40,8 +41,9 @@ def _command(kind: Kind) -> Command:
         ),
         click.Option(
             ["--statistic"],
-            type=click.Choice(["wilks", "roy", "largest", "sum"]),
-            help="Stepwise wilks (the default) or roy; by solving largest (the default) or sum.",
+            type=click.Choice(["wilks", "roy", "largest", "sum", "ranked"]),
+            help="Stepwise wilks (the default) or roy; by solving largest (the default) or sum; for a single matrix "
+            "ranked (the default) or largest.",
         ),
         click.Option(
             ["--max-seconds"],
@@ -63,18 +65,19 @@ def _optional(option: click.Parameter) -> click.Parameter:
     return twin
 
 
-permute = ProblemGroup("permute", "Test by permuted rows which components are more than chance.", _command)
+permute = ProblemGroup("permute", "Test by permutations which components are more than chance.", _command)
 """The command `linspec permute`."""
 
 
 def _permute(kind: Kind, given: Mapping[str, Any]) -> None:
     check_components(kind, "permute")
-    if len(kind.matrices) < len("XY") and not kind.several:
+    stated = registry.get_problem(kind.name).stated
+    if len(kind.matrices) < len("XY") and not kind.several and not stated.permutes_columns(kind.matrices[0]):
         raise Failure(
             f"permute pairs the rows of two or more matrices at random, and {kind.name} has one; `linspec bootstrap` "
             "and `linspec cross-validate` draw and hold out rows."
         )
-    if "k" in given and given["k"] is None and "k" in registry.get_problem(kind.name).stated.needed:
+    if "k" in given and given["k"] is None and "k" in stated.needed:
         raise Failure(f"{kind.name} needs a number of components, and got none. Pass it as -k K.")
     study = stated_study(kind, given, {name: given[name] for name in OWN})
     run_study(lambda: _tested(study), lambda found: _report(study, found))

@@ -1,7 +1,7 @@
 """Permutation tests and bootstrap intervals of any problem, each in the sharpest way that the problem has.
 
-`linspec.families.cca.inference` has the ways of canonical correlations; other problems are solved again on permuted or
-drawn rows (`linspec.studies.inference`).
+`linspec.families.cca.inference` has the ways of canonical correlations; other problems are solved again on permuted
+data or drawn rows (`linspec.studies.inference`).
 """
 
 from __future__ import annotations
@@ -36,17 +36,18 @@ def permutation_test(
     rng: Any = None,
     **options: Any,
 ) -> PermutationTest | ComponentTest:
-    """Test by permuting rows how many components several matrices share: canonical correlations, covariances.
+    """Test by permutations how many components are more than chance: of several matrices, or of the columns of one.
 
     There are two ways. *Stepwise*: a CCA without a `solver` is tested pair by pair, from one decomposition of its
     views; before each step, the earlier pairs are removed. `solution`, `projected` and the statistics "wilks" and
     "roy" belong to this way. *By solving*: a problem is solved again for each permutation. This is done for a CCA with
-    a `solver`, and for all other problems of two or more matrices whose solutions declare the values of their
-    components. `solver`, `**options` and the statistics "largest" and "sum" belong to this way.
+    a `solver`, and for all other problems whose solutions declare the values of their components: covariances of two
+    matrices, whose rows are permuted; principal components of one, whose columns are (parallel analysis). `solver`,
+    `**options` and the statistics "largest", "sum" and "ranked" belong to this way.
 
     Parameters
     ----------
-    problem : CCA, or Problem of two or more matrices
+    problem : CCA, SVD, or Problem of two or more matrices
         Stepwise: the data, centring and confounds of the CCA are used. p + q must be less than n, unless a `solution`
         is passed. k, ridge and scale are not used: all pairs are tested, without a ridge. Without centring, nonzero
         means of both views correlate in every permutation. By solving: all fields of the problem are used, such as k,
@@ -61,12 +62,14 @@ def permutation_test(
         pairs of variates that correlate beyond chance.
     permutations : int, default 999
         The number of permutations; the smallest p-value is 1 / (permutations + 1).
-    statistic : {"wilks", "roy"} or {"largest", "sum"}, optional
+    statistic : {"wilks", "roy"} or {"largest", "sum", "ranked"}, optional
         Stepwise: "wilks", the default, combines all remaining pairs, which suits many weak pairs. "roy" (Roy's largest
         root) uses only the first remaining pair, and costs one more singular value decomposition for each step. By
-        solving: "largest", the default, compares the value of the j-th component with the largest value of the permuted
-        rows. "sum" compares the sum of the values of components j to k with the sum of the k − j + 1 largest values of
-        the permuted rows, which suits many weak components and depends on k.
+        solving: "largest", the default for several matrices, compares the value of the j-th component with the largest
+        value of the permuted data. "sum", for several matrices, compares the sum of the values of components j to k
+        with the sum of the k − j + 1 largest values of the permuted rows, which suits many weak components and depends
+        on k. "ranked", for one matrix and its default there, compares the j-th value with the j-th value of the
+        permuted columns.
     projected : bool, default True
         Stepwise: whether to subtract from permuted variates their projection on the removed pairs. False is the
         published test, which finds too many pairs if rows are few and pairs are strong.
@@ -87,10 +90,10 @@ def permutation_test(
     Raises
     ------
     InvalidProblem
-        If the problem has one matrix, or its solutions declare no values; if the data are Moments, or rows that can be
-        read only once; if weights are not integers. Stepwise: if the ranks of X and Y add up to more than the rank that
-        n rows can have; then some correlations are 1 in any order of the rows. By solving: if a `solution` is passed,
-        or confounds are removed from only some of the matrices.
+        If the problem has one matrix and does not permute its columns, or its solutions declare no values; if the data
+        are Moments, or rows that can be read only once; if weights are not integers. Stepwise: if the ranks of X and Y
+        add up to more than the rank that n rows can have; then some correlations are 1 in any order of the rows. By
+        solving: if a `solution` is passed, or confounds are removed from only some of the matrices.
     InvalidOption, UnknownOption
         If `permutations`, `statistic` or `max_seconds` is invalid; if `statistic` or an option belongs to the other
         way.
@@ -120,6 +123,12 @@ def permutation_test(
     weak one of covariances may stay hidden. Where you know how the problem removes a component, remove it from the
     matrices, and test the rest. Confounds are removed as by Huh & Jhun (2001), with the entries as dense matrices.
 
+    Of one matrix, an SVD, the entries of each column are permuted over the rows, each column in its own order (Horn
+    1965; Buja & Eyuboglu 1992, doi:10.1207/s15327906mbr2704_2). The hypothesis is that the columns are unrelated. The
+    data must fit into memory; sparse data stay sparse. Centre them: without centring, the means make a first component
+    in every permutation. Scale columns of unequal units: else the first component is the column with the largest
+    numbers, in every permutation, and its large p-value is also that of all later components.
+
     Examples
     --------
     >>> import numpy as np
@@ -133,6 +142,9 @@ def permutation_test(
     >>> classes = ls.Discriminant(X, ls.targets.lda(np.arange(200) % 3))
     >>> ls.permutation_test(classes, permutations=99, rng=0).components()  # classes by number tell nothing
     0
+    >>> A = np.hstack([X, shared + rng.standard_normal((200, 2))])
+    >>> ls.permutation_test(ls.SVD(A, k=4, center=True, scale=True), permutations=99, rng=0).components()
+    2
     """
     if not isinstance(problem, CCA) or solver is not None:
         _refuse_solution(problem, solution)
@@ -144,7 +156,7 @@ def permutation_test(
             problem,
             "auto" if solver is None else solver,
             permutations=permutations,
-            statistic="largest" if statistic is None else statistic,
+            statistic=statistic,
             max_seconds=max_seconds,
             rng=rng,
             options=options,

@@ -103,8 +103,8 @@ def scree(
     null : array of shape (permutations, k), PermutationTest or ComponentTest, optional
         Values of data without structure, as `linspec.null_correlations` returns them: their median and a band between
         their quantiles `alpha` and 1 − `alpha` are drawn. For a permutation test, values with a p-value above `alpha`
-        get hollow marks. A `ComponentTest` also has a band: of the largest value of the permuted rows, with which it
-        compares every value, or with the statistic "sum" of all their values.
+        get hollow marks. A `ComponentTest` also has a band: with the statistic "largest" of the largest value of the
+        permuted data, with which it compares every value, otherwise of all their values.
     held_out : sequence of float, optional
         The same values on rows that were not fitted.
     alpha : float, default 0.05
@@ -203,9 +203,9 @@ def _chance(null: Any, solution: Any) -> tuple[HostArray | None, str]:
     """The values of permuted rows to draw, and their name: the given ones, or those of a test by solving."""
     test = solution if null is None else null
     if isinstance(test, ComponentTest):
-        if test.statistic == "sum":
-            return test.drawn, "chance"
-        return np.repeat(test.drawn[:, :1], len(test.values), axis=1), "largest by chance"
+        if test.statistic == "largest":
+            return np.repeat(test.drawn[:, :1], len(test.values), axis=1), "largest by chance"
+        return test.drawn, "chance"
     return None if null is None or hasattr(null, "p_values") else _null(null), "chance"
 
 

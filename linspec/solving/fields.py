@@ -48,6 +48,7 @@ class Matrix:
     like: str = ""
     vector: bool = False
     once: bool = True
+    permuted: str = "rows"
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,18 @@ class Flag:
     default: bool = False
 
 
+PERMUTED = ("rows", "columns")
+"""The ways in which a permutation test draws a matrix by chance."""
+
+
 def matrix(
-    what: str = "", *, default: Any = None, like: str = "", vector: bool = False, once: bool = True
+    what: str = "",
+    *,
+    default: Any = None,
+    like: str = "",
+    vector: bool = False,
+    once: bool = True,
+    permuted: str = "rows",
 ) -> Any:
     """Declare a matrix of a problem: data of any kind, which become a `linspec.LinearOperator`.
 
@@ -100,10 +111,19 @@ def matrix(
         Whether a vector of length n may be passed. It becomes a matrix with one column, and `Problem.vector` is True.
     once : bool, default True
         Whether the rows may be an iterator, which is read once.
+    permuted : {"rows", "columns"}, default "rows"
+        How `linspec.permutation_test` draws the matrix by chance. "rows": with its rows in a random order, except for
+        the first matrix of the problem, so that nothing relates the matrices. "columns": with the entries of each
+        column in an order of its own, so that nothing relates the columns.
 
     Returns
     -------
     dataclasses.Field
+
+    Raises
+    ------
+    InvalidDeclaration
+        `permuted` is another word.
 
     Examples
     --------
@@ -116,7 +136,9 @@ def matrix(
     >>> Views().X is None
     True
     """
-    return _declared(Matrix(what, False, like, vector, once), default)
+    if permuted not in PERMUTED:
+        raise InvalidDeclaration(f"permuted must be one of {', '.join(PERMUTED)}; got {shown(permuted)}.")
+    return _declared(Matrix(what, False, like, vector, once, permuted), default)
 
 
 def views(what: str = "views", *, once: bool = True) -> Any:
@@ -294,6 +316,10 @@ class Statement:
         is the first that holds matrices.
         """
         return name if name in self.fields else self.matrix_names[0]
+
+    def permutes_columns(self, name: str) -> bool:
+        """Return whether permutations of the matrix `name` are those of the entries of each column."""
+        return bool(self.matrices[self.field_of(name)].permuted == "columns")
 
     @cached_property
     def count(self) -> str:

@@ -268,7 +268,7 @@ def test_least_possible_p_values_are_bounds() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("svd", "X.npy", "-k", 1), "pairs the rows of two or more matrices at random, and svd has one"),
+        (("svd", "X.npy", "-k", 1, "--statistic", "sum"), "statistic must be one of ranked, largest"),
         (("least-squares", "X.npy", "y.npy"), "answers to least-squares have none"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--statistic", "largest"), "statistic must be one of wilks, roy"),
         (("cca", "X.npy", "Y.npy", "-k", 1, "--permutations", 0), "--permutations"),

@@ -144,7 +144,7 @@ SMALL = {
     "measure_discriminant": "--tables 0 --ridges 1",
     "measure_estimators": "--alphas 1 --parts pca",
     "measure_gpu": "",
-    "measure_inference": "--parts size wide",
+    "measure_inference": "--parts size columns wide",
     "measure_kernel": "--rows 300 --landmarks 50 --columns 50",
     "measure_large_means": "",
     "measure_many_targets": "--rounds 1",

@@ -69,7 +69,7 @@ class SVD(Problem[SVDSolution]):
     (1000, 3)
     """
 
-    A: Any = matrix("data")
+    A: Any = matrix("data", permuted="columns")
     k: Any = count("singular triplets", optional=True)
     center: bool = flag(False)
     left: bool = flag(False, "Compute the left singular vectors too.")

@@ -27,6 +27,7 @@ from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
+from linspec.studies.inference.columns import with_columns_permuted
 from linspec.sweeps.finite import explain_non_finite
 
 P = TypeVar("P", bound=Problem[Any])
@@ -61,16 +62,28 @@ def loaded(problem: Problem[Any]) -> Problem[Any]:
         for name, A in problem.matrices.items()
         if A.readable and not A.resident and A.access in ("rows", "slices")
     }
-    needed = sum(float(A.shape[0]) * A.shape[1] * A.dtype.itemsize for A in outside.values())
+    needed = sum(_held_bytes(A) for A in outside.values())
     if not outside or needed > machine.available_memory() / 2:
         return problem
-    read = {name: A.dense() for name, A in outside.items()}
-    copies = {
-        name: np.array(W) if isinstance(W, np.ndarray) else W for name, W in read.items()
-    }  # no maps of files
     return problem.with_matrices(
-        {name: as_operator(W, name).with_names_of(outside[name]) for name, W in copies.items()}
+        {name: as_operator(_read(A), name).with_names_of(A) for name, A in outside.items()}
     )
+
+
+def _held_bytes(A: LinearOperator) -> float:
+    """Return the bytes of all entries in memory; a stored entry of sparse data has an index, too."""
+    if A.sparse:
+        return float(A.nnz) * (A.dtype.itemsize + np.dtype(np.int64).itemsize)
+    return float(A.shape[0]) * A.shape[1] * A.dtype.itemsize
+
+
+def _read(A: LinearOperator) -> Any:
+    """Read the entries of A; sparse rows stay sparse."""
+    stored = A.rows(slice(0, A.shape[0])).stored_array if A.sparse and A.access == "rows" else None
+    if stored is not None:
+        return stored
+    W = A.dense()
+    return np.array(W) if isinstance(W, np.ndarray) else W  # no map of a file
 
 
 def frequencies(problem: Problem[Any], purpose: str) -> HostArray | None:
@@ -110,10 +123,18 @@ def with_equal_rows(problem: P, function: str) -> P:
 
 
 def permuted(problem: Problem[Any], generator: np.random.Generator) -> Problem[Any]:
-    """Return the problem with the rows of every matrix but the first in a random order, each in its own."""
-    first, *others = problem.matrices.items()
-    n = first[1].shape[0]
-    return problem.with_matrices({name: chosen_rows(A, generator.permutation(n)) for name, A in others})
+    """Return the problem with matrices by chance, each as its field declares.
+
+    The rows of every matrix but the first get a random order, each matrix its own; or the entries of each column do,
+    each column its own.
+    """
+    found = {}
+    for i, (name, A) in enumerate(problem.matrices.items()):
+        if problem.stated.permutes_columns(name):
+            found[name] = with_columns_permuted(A, generator)
+        elif i > 0:
+            found[name] = chosen_rows(A, generator.permutation(A.shape[0]))
+    return problem.with_matrices(found)
 
 
 def on_images(problem: Problem[Any], function: str) -> Problem[Any]:

@@ -1,0 +1,90 @@
+"""Columns whose entries are in random orders: data without components, with the columns of the given ones.
+
+Problem: the components of one matrix, such as principal components, have values larger than zero in data without any
+structure, too. How large are they then?
+Method: parallel analysis by permutation. The entries of each column are permuted over the rows, each column in an order
+of its own. Means and lengths of the columns stay, and nothing relates the columns any more. Sparse data stay sparse:
+the stored entries of a column get random rows, all different, since zeros are exchangeable as other entries are.
+Source: Horn 1965, Psychometrika 30:179, doi:10.1007/BF02289447; Buja & Eyuboglu 1992, Multivariate Behav. Res.
+27:509, doi:10.1207/s15327906mbr2704_2.
+Where we differ: Horn draws normal numbers; permutations keep the distribution of each column.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import HostArray
+from linspec.errors import MissingCapability
+from linspec.operators import LinearOperator, as_operator
+from linspec.solving.select import check_fits
+
+__all__ = ["check_entries_fit", "with_columns_permuted"]
+
+INDEX_BYTES = 8
+"""Bytes of the number of a row."""
+
+
+def check_entries_fit(name: str, A: LinearOperator) -> None:
+    """Raise if entries of A cannot be read, or do not fit into memory beside their permutation."""
+    if A.access != "rows":
+        raise MissingCapability(
+            f"permutation_test permutes the entries of each column of {name}, which must be in memory; got {A!r}. Pass "
+            "an array, a sparse matrix or a file, or a sample of the rows as one."
+        )
+    entries = A.nnz if A.sparse else A.shape[0] * A.shape[1]
+    check_fits(
+        float(entries) * (3 * A.dtype.itemsize + 2 * INDEX_BYTES),
+        f"permuted columns of {name}",
+        "Pass a sample of the rows, or fewer columns.",
+    )
+
+
+def with_columns_permuted(A: LinearOperator, generator: np.random.Generator) -> LinearOperator:
+    """Return the matrix with the entries of each column in a random order, each column in its own."""
+    held = A.rows(slice(0, A.shape[0]))
+    if scipy.sparse.issparse(held.stored_array):
+        return as_operator(_sparse(held.stored_array, generator))
+    n, p = A.shape
+    orders = generator.permuted(np.tile(np.arange(n), (p, 1)), axis=1).T
+    xp, device = A.home.xp, A.home.device
+    return as_operator(xp.take_along_axis(held.dense(), xp.asarray(orders, device=device), axis=0))
+
+
+def _sparse(matrix: Any, generator: np.random.Generator) -> Any:
+    columns = scipy.sparse.csc_array(matrix, copy=True)
+    columns.sum_duplicates()  # two stored numbers of one entry move together
+    rows = _random_rows(columns.indptr, columns.shape[0], generator)
+    return scipy.sparse.csc_array((columns.data, rows, columns.indptr), shape=columns.shape).tocsr()
+
+
+def _random_rows(edges: HostArray, n: int, generator: np.random.Generator) -> HostArray:
+    """Draw a row for each stored entry, so that those of one column are different.
+
+    Every entry gets any row, and entries that meet another one of their column draw again. No step prefers one row to
+    another, so all ways to place the entries of a column are equally likely. A column that stores more than half of its
+    entries would draw often, so it takes the first rows of a random order of all.
+
+    Parameters
+    ----------
+    edges : numpy.ndarray of shape (p + 1,)
+        The entries of column j are those from edges[j] to edges[j + 1].
+    n : int
+        The number of rows.
+    """
+    counts = np.diff(edges).astype(np.intp)
+    columns = np.repeat(np.arange(len(counts)), counts)
+    rows = np.empty(len(columns), dtype=np.intp)
+    full = counts > n // 2
+    for j in np.flatnonzero(full):
+        rows[edges[j] : edges[j + 1]] = generator.permutation(n)[: counts[j]]
+    places = np.flatnonzero(~full[columns])
+    open_places = places
+    while len(open_places):
+        rows[open_places] = generator.integers(n, size=len(open_places))
+        _, first = np.unique(columns[places] * n + rows[places], return_index=True)
+        open_places = np.delete(places, first)
+    return rows

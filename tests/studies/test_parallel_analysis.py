@@ -1,0 +1,214 @@
+"""Principal components beside those of permuted columns, against NumPy, enumeration, planted factors and pure noise."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+
+import linspec as ls
+from linspec.errors import (
+    InvalidDeclaration,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NoSuitableSolver,
+)
+from linspec.studies.inference.columns import with_columns_permuted
+from linspec.testing.backends import backends
+from tests.plugins.test_files import write_h5ad
+
+RNG = np.random.default_rng
+N, P = 60, 8
+
+
+def factors(seed: int, strengths: tuple[float, ...] = (2.0, 1.2)) -> Any:
+    """Rows with one factor for each strength, in three columns each, in noise."""
+    rng = RNG(seed)
+    A = rng.standard_normal((N, P))
+    for i, strength in enumerate(strengths):
+        A[:, 3 * i : 3 * i + 3] += strength * rng.standard_normal((N, 1))
+    return A
+
+
+def singular_values(A: Any) -> Any:
+    """Singular values of the centred matrix, by NumPy."""
+    return np.linalg.svd(A - A.mean(axis=0), compute_uv=False)
+
+
+def oracle(A: Any, k: int, permutations: int, rng: int) -> tuple[Any, Any]:
+    """The values of the permuted columns, and the p-values (r + 1)/(n + 1) by rank, each at least the one before."""
+    generator, (n, p) = RNG(rng), A.shape
+    drawn = []
+    for _ in range(permutations):
+        orders = generator.permuted(np.tile(np.arange(n), (p, 1)), axis=1)
+        drawn.append(singular_values(np.column_stack([A[order, j] for j, order in enumerate(orders)]))[:k])
+    p_values = [
+        (1 + sum(row[j] >= singular_values(A)[j] for row in drawn)) / (1 + permutations) for j in range(k)
+    ]
+    return np.array(drawn), np.maximum.accumulate(p_values)
+
+
+DENSE = [
+    backend for backend in backends() if backend.is_array and not backend.sparse and not backend.missing()
+]
+
+
+@pytest.mark.parametrize("backend", DENSE, ids=lambda backend: backend.name)
+def test_the_test_is_parallel_analysis_by_hand(backend):
+    A = factors(0).astype(np.float64 if backend.float64 else np.float32)
+    drawn, p_values = oracle(A, 4, 40, rng=5)
+    test = ls.permutation_test(ls.SVD(backend.wrap(A), k=4, center=True), "gram", permutations=40, rng=5)
+    np.testing.assert_allclose(test.drawn, drawn, rtol=1e-6)
+    np.testing.assert_allclose(test.values, singular_values(A)[:4], rtol=1e-6)
+    np.testing.assert_array_equal(test.p_values, p_values)
+
+
+def test_planted_factors_are_found_and_named_by_number():
+    A = factors(1)
+    for data in (A, scipy.sparse.csr_array(A), (100 * A).round().astype(np.int32), A.astype(np.float32)):
+        test = ls.permutation_test(ls.SVD(data, k=5, center=True, scale=True), permutations=99, rng=0)
+        assert test.components() == 2
+        assert [row["component"] for row in test.table()] == [1, 2, 3, 4, 5]
+        assert test.table()[0]["p value"] == 0.01  # 1 / (1 + 99): never zero
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_p_values_of_pure_noise_are_uniform(sparse):
+    """The rank of the first value among those of 19 permutations: any of twenty, equally often."""
+    ranks = []
+    for seed in range(60):
+        rng = RNG([seed, 3])
+        A = rng.exponential(size=(12, 4)) * (rng.random((12, 4)) < 0.7)
+        data = scipy.sparse.csr_array(A) if sparse else A
+        test = ls.permutation_test(ls.SVD(data, k=1, center=True), "gram", permutations=19, rng=rng)
+        ranks.append(round(20 * test.p_values[0]))
+    counts = np.bincount(ranks, minlength=21)[1:]
+    assert scipy.stats.chisquare(counts).pvalue > 1e-3
+    assert counts[0] <= scipy.stats.binom.ppf(1 - 1e-3, 60, 0.05)  # p ≤ .05
+
+
+def test_stored_entries_get_any_rows_equally_often():
+    """All 4!/(4 − m)! places of m entries of a column, for few stored entries and for many."""
+    for m in (1, 2, 3):
+        rows = np.arange(m)
+        A = ls.as_operator(scipy.sparse.csr_array((rows + 1.0, (rows, 0 * rows)), shape=(4, 1)))
+        generator, found = RNG(0), Counter[tuple[int, ...]]()
+        for _ in range(960):
+            column = with_columns_permuted(A, generator).dense()[:, 0]
+            found[tuple(int(np.flatnonzero(column == i + 1)[0]) for i in range(m))] += 1
+        counts = [found[places] for places in itertools.permutations(range(4), m)]
+        assert sum(counts) == 960
+        assert scipy.stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_permuted_sparse_columns_keep_their_entries_and_stay_sparse():
+    rng = RNG(0)
+    A = scipy.sparse.random_array((50, 30), density=0.3, rng=rng).tolil()
+    A[:, 0], A[:, 1] = 1.0 + np.arange(50)[:, None], 0
+    A = A.tocsr()
+    twice = scipy.sparse.csr_array(  # each entry is stored as two numbers that add up
+        (np.repeat(A.data / 2, 2), np.repeat(A.indices, 2), 2 * A.indptr), shape=A.shape
+    )
+    for matrix in (A, twice):
+        found = with_columns_permuted(ls.as_operator(matrix), rng)
+        assert found.sparse
+        assert found.nnz == A.nnz
+        np.testing.assert_array_equal(np.sort(found.dense(), axis=0), np.sort(A.toarray(), axis=0))
+        assert (found.dense() != A.toarray()).any(axis=0)[2:].all()
+
+
+def test_sparse_data_have_the_chance_level_of_the_same_dense_data():
+    """Two samples of the first value of permuted columns, from two ways to permute: one distribution."""
+    rng = RNG(2)
+    A = rng.poisson(0.3, (40, 12)).astype(float)
+    drawn = [
+        ls.permutation_test(ls.SVD(data, k=1, center=True), "gram", permutations=300, rng=0).drawn[:, 0]
+        for data in (A, scipy.sparse.csr_array(A))
+    ]
+    assert scipy.stats.ks_2samp(*drawn).pvalue > 1e-3
+
+
+def test_what_confounds_explain_is_no_component():
+    """All columns follow one confound: without it a component is found, with it none."""
+    rng = RNG(4)
+    Z = rng.standard_normal((40, 1))
+    A = Z + rng.standard_normal((40, 6))
+    plain, partial = (
+        ls.permutation_test(ls.SVD(A, k=2, center=True, **given), permutations=99, rng=0)
+        for given in ({}, {"confounds": Z})
+    )
+    assert plain.components() == 1
+    assert partial.components() == 0
+    fewer = ls.permutation_test(ls.SVD(A[:7], center=True, confounds=Z[:7]), permutations=5, rng=0)
+    assert len(fewer.values) == 5  # seven rows less a mean and a confound
+
+
+def test_weights_are_equal_rows_and_fractions_are_refused():
+    A, w = factors(0), RNG(0).integers(0, 3, N).astype(float)
+    repeated = np.repeat(A, w.astype(int), axis=0)
+    tests = [
+        ls.permutation_test(problem, "gram", permutations=20, rng=1)
+        for problem in (ls.SVD(A, k=3, center=True, sample_weight=w), ls.SVD(repeated, k=3, center=True))
+    ]
+    np.testing.assert_allclose(tests[0].drawn, tests[1].drawn)
+    with pytest.raises(InvalidProblem, match="how many equal rows"):
+        ls.permutation_test(ls.SVD(A, k=3, sample_weight=w / 2))
+
+
+def test_files_are_read_once_and_data_that_cannot_be_held_are_refused(tmp_path, monkeypatch):
+    A = factors(0)
+    np.save(tmp_path / "A.npy", A)
+    expected = ls.permutation_test(ls.SVD(A, k=3, center=True), "gram", permutations=9, rng=1)
+    found = ls.permutation_test(ls.SVD(tmp_path / "A.npy", k=3, center=True), "gram", permutations=9, rng=1)
+    np.testing.assert_allclose(found.drawn, expected.drawn)
+    dask = pytest.importorskip("dask.array")
+    with pytest.raises(MissingCapability, match=r"which must be in memory; got .* a sample of the rows"):
+        ls.permutation_test(ls.SVD(dask.from_array(A, chunks=(20, P)), k=3))
+    with pytest.raises(InvalidProblem, match="slice by slice"):
+        ls.permutation_test(ls.SVD(lambda: iter([A]), k=3))
+    big = ls.SVD(RNG(0).standard_normal((10**4, 100)), k=3)
+    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "30000000")
+    with pytest.raises(
+        NoSuitableSolver, match=r"permuted columns of A would take .* Pass a sample of the rows"
+    ):
+        ls.permutation_test(big)
+
+
+def test_a_sparse_file_is_not_made_dense(tmp_path):
+    A = scipy.sparse.random_array((300, 40), density=0.05, rng=RNG(0)).tocsr()
+    path = write_h5ad(tmp_path / "A.h5ad", A)
+    expected = ls.permutation_test(ls.SVD(A, k=2), "gram", permutations=5, rng=1)
+    found = ls.permutation_test(ls.SVD(path, k=2), "gram", permutations=5, rng=1)
+    np.testing.assert_allclose(found.drawn, expected.drawn, rtol=1e-6)  # the same random rows: it was sparse
+
+
+def test_each_kind_of_permutation_has_its_own_statistics():
+    A = factors(0)
+    largest = ls.permutation_test(ls.SVD(A, k=3, center=True), permutations=30, statistic="largest", rng=5)
+    chance = np.repeat(largest.drawn[:, :1], 3, axis=1)
+    np.testing.assert_array_equal(largest.uncorrected, (1 + np.sum(chance >= largest.values, axis=0)) / 31)
+    for statistic in ("sum", "wilks"):
+        with pytest.raises(InvalidOption, match="one of ranked, largest for permuted columns; got"):
+            ls.permutation_test(ls.SVD(A, k=3), statistic=statistic)
+    with pytest.raises(InvalidOption, match="one of largest, sum for permuted rows; got 'ranked'"):
+        ls.permutation_test(ls.CCA(A, A[:, :2], 1), "gram", statistic="ranked")
+
+
+def test_a_problem_of_one_matrix_that_permutes_rows_is_refused():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Plain(ls.SVD):
+        A: Any = ls.matrix("data")
+
+    with pytest.raises(
+        InvalidProblem, match=r"Plain has one, A\. Use linspec\.bootstrap .*permuted=\"columns\""
+    ):
+        ls.permutation_test(Plain(factors(0), 2))
+    with pytest.raises(InvalidDeclaration, match="permuted must be one of rows, columns; got 'entries'"):
+        ls.matrix("data", permuted="entries")
