@@ -24,7 +24,7 @@ from linspec.operators.adjustment import Adjustment
 from linspec.operators.row_model import PLAIN, weights_and_confounds
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks import BlockOperator, row_images
-from linspec.sweeps.finite import explain_non_finite
+from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.images import Images
 
 __all__ = ["NOTHING", "NewRows"]
@@ -131,7 +131,7 @@ class NewRows:
         InvalidProblem
             When the columns, or the confounds, do not fit those of the training data.
         NonFiniteData
-            When an entry of the rows is NaN or infinite; rows in blocks are not searched.
+            When an entry of the rows is NaN or infinite. The rows are searched only if their images are not finite.
         """
         A = _checked(data, V, name, OF_TRAINING, self.names)
         Z = self.confounds_less_mean(confounds, {name: A})
@@ -139,10 +139,9 @@ class NewRows:
             V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
             S = None if Z is None else to_host(self.slopes) @ to_host(V)
             S = S if slopes is None or S is None else S - to_host(slopes)
-            return _given_back(A, V, self.mean, offset, Z, S)
+            return _given_back(A, V, name, self.mean, offset, Z, S)
         found = _products(A, V, self._adjustment(A.home.blocks, Z))
-        if not all_finite(found):
-            raise NonFiniteData(explain_non_finite({name: A}))
+        _check_finite(all_finite(found), name, A)
         if offset is not None:
             found = found + A.home.place(offset, A.dtype)[None, :]
         return found if Z is None or slopes is None else found + _of_confounds(Z, slopes, found)
@@ -174,13 +173,16 @@ class NewRows:
         ------
         InvalidProblem
             When the columns, or the confounds, do not fit.
+        NonFiniteData
+            When a score is NaN or infinite.
         """
         V = V if self.scale is None else V * self.scale[None, :]
         A = _checked(scores, V, name, "columns of `transform`", None)
         Z = self.confounds_less_mean(confounds, {name: A})
         if isinstance(A, BlockOperator):
-            return _given_back(A, V, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
+            return _given_back(A, V, name, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
         found = _products(A, V, Adjustment(PLAIN))
+        _check_finite(all_finite(found), name, A)
         if self.mean is not None:
             found = found + A.home.place(self.mean, A.dtype)[None, :]
         return found if Z is None else found + _of_confounds(Z, self.slopes, found)
@@ -243,7 +245,8 @@ def _products(A: LinearOperator, V: Array, adjustment: Adjustment) -> Array:
     first = 0
     for block in A.blocks() if A.access == "slices" else (A,):
         _check_confounds(Z, first + block.shape[0], whole=False)
-        pieces = task.part([block], first, pieces)
+        with np.errstate(all="ignore"):  # products that are not finite are an error, which names the entry
+            pieces = task.part([block], first, pieces)
         first += block.shape[0]
     _check_confounds(Z, first, whole=True)
     found: list[Array] = pieces or []
@@ -259,10 +262,25 @@ def _check_confounds(Z: HostArray | None, rows: int, *, whole: bool) -> None:
         raise InvalidProblem(f"confounds must have a row for each of {rows} rows; got {len(Z)}.")
 
 
+def _check_finite(finite: bool, name: str, A: LinearOperator) -> None:
+    """Raise an error that names the entry of the rows, if their images are not finite."""
+    if not finite:
+        raise NonFiniteData(explain_non_finite({name: A}))
+
+
 def _given_back(
-    A: BlockOperator, V: Array, mean: Array | None, offset: Array | None, Z: HostArray | None, S: Any
+    A: BlockOperator,
+    V: Array,
+    name: str,
+    mean: Array | None,
+    offset: Array | None,
+    Z: HostArray | None,
+    S: Any,
 ) -> Any:
-    """Compute the images of rows in blocks, and return them in the type of the caller's data."""
+    """Compute the images of rows in blocks, and return them in the type of the caller's data.
+
+    The images are searched where they are. They are narrow, so the rows themselves need no second reading.
+    """
     found = row_images(
         A,
         to_host(V),
@@ -271,6 +289,7 @@ def _given_back(
         confounds=Z,
         slopes=S,
     )
+    _check_finite(first_non_finite(found) is None, name, A)
     return found if found.given_back is None else found.given_back(found)
 
 

@@ -701,6 +701,32 @@ def test_what_is_not_finite_is_named_by_row_and_column(kind):
         answers(ls.CCA(posted(kind(broken)), posted(kind(Y)), 2), "lobpcg")
 
 
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+def test_new_rows_that_are_not_finite_are_named_as_those_in_memory(kind):
+    """Rows in blocks and in memory have one error, for each function that takes new rows."""
+    broken = X.copy()
+    broken[601, 3] = np.nan
+    svd, cca = ls.solve(ls.SVD(X, 3, center=True)), ls.solve(ls.CCA(X, Y, 2))
+    least = ls.solve(ls.LeastSquares(X, Y))
+    of_one = (svd.transform, svd.loadings, least.predict, lambda A: ls.project(A, 2, rng=0))
+    for of in (posted, lambda A: A):
+        A, B = of(kind(broken)), of(kind(Y))
+        for made in of_one:
+            with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 601, column 3"):
+                made(A)
+        for made in (cca.transform, cca.score):
+            with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 601, column 3"):
+                made(A, B)
+
+
+@pytest.mark.parametrize("of", [np.array, posted], ids=["array", "blocks"])
+def test_scores_that_are_not_finite_are_named(of):
+    scores = np.ones((len(X), 3))
+    scores[601, 2] = np.inf
+    with pytest.raises(NonFiniteData, match="scores must be finite; got inf at row 601, column 2"):
+        ls.solve(ls.SVD(X, 3, center=True)).inverse_transform(of(scores))
+
+
 def test_a_sparse_gram_matrix_that_would_fill_is_not_chosen():
     """Random columns meet in some row, nearly all; those of a band meet their neighbours alone."""
     n, p, m = 150_000, 3000, 8
