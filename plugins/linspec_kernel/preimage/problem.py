@@ -66,6 +66,7 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     Proj the nearest point of the bound's set, and b its radius (1 for "ratio"). It is zero exactly if one step along
     the gradient, projected, ends at u again; such a point is stationary. There may be better stationary points:
     methods begin at several points, and `agreeing` counts those that led to the best value.
+    A pair by chance is stationary, too: the residual says nothing about rows that were not fitted. `score` does.
 
     With a homogeneous kernel the correlation does not change with the length of u. At a point of a ball with
     residual 0, the gradient is then zero too, as without any bound. If a method returns zero entries in a ball, it
