@@ -116,6 +116,24 @@ class Columns(Aspect):
         unit = CONSTANT * float(np.finfo(self._views[index].given.dtype).eps)
         return left <= unit**2 * before
 
+    @property
+    def constant(self) -> dict[str, tuple[int, ...]]:
+        """By the name of a view, the columns of which nothing is left beyond the rounding of their subtracted means.
+
+        Makes no sweep: it is empty before the sweep that computes the lengths of the columns, and for operators that
+        only give products. Views without such columns are left out. So are columns that confounds explain.
+        """
+        found = {}
+        for i, squares in enumerate(self.known_diagonals() or ()):
+            view = self._views[i]
+            subtracted = self.squares_subtracted(i) if view.adjustment.known else None
+            limit = (CONSTANT * float(np.finfo(view.given.dtype).eps)) ** 2
+            least = np.zeros(len(squares)) if subtracted is None else limit * to_host(subtracted)
+            columns = np.flatnonzero(to_host(squares) <= least)
+            explained = view.adjustment.nearly_explained
+            found[view.name] = tuple(int(j) for j in columns if j not in explained)
+        return {name: columns for name, columns in found.items() if columns}
+
     # ---- what was subtracted ------------------------------------------------------------------
 
     @property

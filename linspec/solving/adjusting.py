@@ -9,17 +9,19 @@ has the means, slopes and scales that an answer keeps for new rows; `lost_to_cen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, to_host
+from linspec.errors import shown
 from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, uncounted
 from linspec.operators.adjustment import Adjustment
 from linspec.operators.row_model import row_model
+from linspec.process.plurals import count_of
 from linspec.solving.fields import view_names
 from linspec.solving.solution import Status
 
@@ -179,9 +181,8 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
     """
     findings: list[tuple[Status, str]] = []
     for name, columns in moments.columns.explained.items():
-        listed = ", ".join(map(str, columns[:5])) + (", …" if len(columns) > 5 else "")
         text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
-        text += f"their squares: {listed}. What is left of them is rounding. Leave them out."
+        text += f"their squares: {_listed(problem, name, columns)}. What is left of them is rounding. Leave them out."
         findings.append((Status.ILL_CONDITIONED, text))
     findings += [
         underflowing_columns(name, columns) for name, columns in moments.columns.underflowing.items()
@@ -195,6 +196,41 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
         f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
     )
     return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
+
+
+def constant_columns(
+    problem: Any, moments: Moments, findings: Iterable[tuple[Status | None, str]]
+) -> tuple[tuple[None, str], ...]:
+    """Return remarks that name the constant columns of each matrix, if a finding is that ranks are deficient.
+
+    Such a column adds nothing to the rank. Without centring it is a column of zeros.
+
+    Parameters
+    ----------
+    moments : Moments
+        The moments of the problem.
+    findings : iterable of (Status or None, str)
+        All findings of the run.
+    """
+    if not problem.stated.adjusts_rows or all(status is not Status.RANK_DEFICIENT for status, _ in findings):
+        return ()
+    what, found = "constant" if moments.center else "zero", []
+    for name, columns in moments.columns.constant.items():
+        of_all = f"{len(columns)} of the {count_of(problem.matrices[name].shape[1], 'column')} of {name}"
+        verb = "is" if len(columns) == 1 else "are"
+        found.append((None, f"{of_all} {verb} {what}: {_listed(problem, name, columns)}."))
+    return tuple(found)
+
+
+FEW = 5
+"""The number of columns that a message lists."""
+
+
+def _listed(problem: Any, name: str, columns: tuple[int, ...]) -> str:
+    """List the first columns of a matrix by name, or by number from 0 if they have no names."""
+    names = problem.column_names.get(name)
+    known = [shown(names[j]) if names else str(j) for j in columns[:FEW]]
+    return ", ".join(known) + ", …" * (len(columns) > FEW)
 
 
 def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:

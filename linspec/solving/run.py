@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CellType, FunctionType
 from typing import Any
 
@@ -34,7 +34,7 @@ from linspec.process.pauses import Ended, OutOfPasses, admitting, looking
 from linspec.registry.options import stated_options
 from linspec.registry.parts import with_parts
 from linspec.solving.accounts import Allowance, Counts
-from linspec.solving.adjusting import adjusted, adjustments_of
+from linspec.solving.adjusting import adjusted, adjustments_of, constant_columns
 from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Terms
@@ -733,6 +733,8 @@ class Run:
         self._budget.close()
         judgement = self._judge(arrays)
         conclusion = judgement.conclusion
+        constant = constant_columns(self.problem, self.moments(), (*self._notes, *conclusion.findings))
+        conclusion = replace(conclusion, findings=(*conclusion.findings, *constant))
         found = verdict(
             self.problem,
             conclusion,

@@ -282,9 +282,9 @@ def _check_solution(solution: CCASolution, problem: CCA) -> None:
         raise InvalidProblem(f"solution must be of the {p} and {q} columns of the problem; got {sizes}.")
     ranks = solution.ranks
     if (ranks is not None and tuple(ranks) != (p, q)) or solution.status is Status.RANK_DEFICIENT:
-        raise _refused(
-            f"views of full rank {p} and {q}; got {'a lower one' if ranks is None else tuple(ranks)}"
-        )
+        got = "a lower one" if ranks is None else tuple(ranks)
+        refused = _refused(f"views of full rank {p} and {q}; got {got}")
+        raise InvalidProblem(f"{refused} Of the views the solution says: {solution.message}")
     if len(solution.correlations) < min(p, q):
         raise _refused(f"all {min(p, q)} pairs; got {len(solution.correlations)}")
     if not solution.converged:
