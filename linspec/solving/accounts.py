@@ -54,7 +54,9 @@ class Allowance:
         """
         run = self._run
         affordable = run._budget.affords(run.passes, passes, run._certificate())
-        return affordable and not run._interrupted
+        granted = affordable and not run._interrupted
+        run._budget.refused |= not granted
+        return granted
 
     def affordable(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yield the items of an iterator until the budget has no passes for the sweeps of the next item.
@@ -73,7 +75,10 @@ class Allowance:
         while True:
             try:
                 item = next(items)
-            except (StopIteration, OutOfPasses):
+            except StopIteration:
+                return
+            except OutOfPasses:
+                self._run._budget.refused = True
                 return
             yield item
 

@@ -35,6 +35,9 @@ class Budget:
         Passes that no sweep may use at present; see `reserving`.
     closing : bool
         Whether the iteration is over, and only the certificate follows.
+    refused : bool
+        Whether passes were refused since this was last set to False. What a solver makes after a refusal is not what
+        it makes with a larger budget.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Budget:
         self.max_passes = math.inf if max_passes is None else float(max_passes)
         self.max_seconds = math.inf if max_seconds is None else float(max_seconds)
         self.reserved = 0.0
-        self.closing = False
+        self.closing = self.refused = False
         self._began = time.perf_counter() if began is None else began
         self._deadline = self._began + self.max_seconds
 

@@ -204,13 +204,18 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
 
+    kept: Any = None  # the iterate that a checkpoint copies
+    run._budget.refused = False
+
     def copy() -> Any:
-        return stored(iterate)
+        return stored(kept)
 
     while True:
         if run.ended:  # within the step, by iterates of a part
             return _finished(kernel, iterate, iterate.answer(), run)
-        if iterate.copyable:
+        # From a step that the budget has cut short, a run would not go on as a run in one piece: it goes on before it.
+        if iterate.copyable and (kept is None or not run._budget.refused):
+            kept = iterate
             run.checkpoint(copy)
         if iterate.ending is not None:
             run.end(iterate.ending)
@@ -229,6 +234,7 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
         run.offer(last.weights)
         whole = last is iterate
         iterate = last if whole else None  # the generator may give up its arrays within the step
+        kept = kept if whole else None
         try:
             with run.budget.reserving(last.after), np.errstate(all="ignore"), run._taking_up():
                 iterate = next(kernel)

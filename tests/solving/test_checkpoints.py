@@ -265,6 +265,26 @@ def test_budgets_count_both_runs(case: str, tmp_path: Path) -> None:
     assert bits(ls.solve(state(), solver, start=path, max_passes=whole.passes, **options)) == bits(whole)
 
 
+@pytest.mark.parametrize("lstsq", ["cg", "lsqr", "ling", "gd"])
+def test_a_step_that_the_budget_cuts_short_is_made_again(lstsq: str, tmp_path: Path) -> None:
+    """Cut at every pass: the part of a half step is in the answer, and not in the file.
+
+    "ling" reads its data again to prepare itself, as its record says; the others make no sweep more.
+    """
+    options = {"form": "implicit", "lstsq": lstsq, "max_iterations": 3}
+    X, V = A[:300, :8], Y[:300, :6]
+    whole, path = ls.solve(ls.CCA(X, V, k=1, ridge=1.0), "als", rng=0, **options), tmp_path / "run.ckpt"
+    for few in range(6, int(min(whole.passes, 30))):
+        part = ls.solve(
+            ls.CCA(X, V, k=1, ridge=1.0), "als", rng=0, checkpoint=path, max_passes=few, **options
+        )
+        assert part.passes <= few
+        found = ls.solve(ls.CCA(X, V, k=1, ridge=1.0), "als", start=path, **options)
+        assert np.array_equal(found.x_weights, whole.x_weights), few
+        assert found.iterations == whole.iterations
+        assert found.passes == whole.passes + 2 * (lstsq == "ling"), few
+
+
 def test_a_run_is_cut_and_goes_on_many_times(tmp_path: Path) -> None:
     state, solver, options = CASES["krylov-sparse"]
     options = {**options, "block": 6}  # by itself it is as wide as the budget of the first run asks for
