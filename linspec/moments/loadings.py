@@ -153,7 +153,8 @@ class Structure(NamedTuple):
     def cosines(self, i: int, weights: HostArray) -> HostArray:
         """The inner products of `products`, divided by the lengths of the variates of view i; 0 for length 0.
 
-        They are cosines if the variates of the other weights have length 1 on these rows.
+        They are cosines if the variates of the other weights have length 1 on these rows. Weights that were solved for
+        on other rows, such as those of a draw, have about length 1.
         """
         products = self.products(i, weights)
         length = self.lengths[i][:, None]

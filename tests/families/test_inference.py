@@ -391,3 +391,38 @@ def test_blocks_of_steps_are_the_steps_one_by_one(shape):
     M = U.T @ V
     one_by_one = [_log_unshared(M[k:, :k]) for k in range(min(p, q))]
     np.testing.assert_allclose(_crossing_logs(M), one_by_one, rtol=1e-10, atol=1e-12)
+
+
+def test_agreement_has_the_lengths_that_its_docstring_states():
+    """One pair by NumPy on the same draws: with the lengths over the rows of the draw, and near exact cosines."""
+    n, draws, rng = 400, 20, np.random.default_rng(0)
+    shared = rng.standard_normal((n, 1))
+    views = shared + rng.standard_normal((n, 4)), shared + 3 * rng.standard_normal((n, 3))
+
+    def centred(w):
+        return [A - w @ A / w.sum() for A in views]
+
+    def pair(w):
+        roots = [np.linalg.qr(np.sqrt(w)[:, None] * A) for A in centred(w)]
+        U, _, Vt = np.linalg.svd(roots[0].Q.T @ roots[1].Q)
+        return np.linalg.solve(roots[0].R, U[:, 0]), np.linalg.solve(roots[1].R, Vt[0])
+
+    def product(i, u, v, w):
+        A = centred(w)[i]
+        return (A @ u) @ (w * (A @ v))
+
+    generator, ones = np.random.default_rng(7), np.ones(n)
+    whole, cosines, stated = pair(ones), [], []
+    for _ in range(draws):
+        w = generator.multinomial(n, np.full(n, 1 / n)).astype(float)
+        drawn = pair(w)
+        for found, rows in ((cosines, ones), (stated, w)):
+            parts = [
+                product(i, whole[i], drawn[i], ones)
+                / np.sqrt(product(i, whole[i], whole[i], ones) * product(i, drawn[i], drawn[i], rows))
+                for i in (0, 1)
+            ]
+            found.append(abs(sum(parts)) / 2)
+    test = ls.bootstrap(ls.CCA(*views, k=1), "gram", draws=draws, method="percentile", rng=7)
+    np.testing.assert_allclose(test.agreement, min(np.mean(stated), 1.0), rtol=1e-8)
+    assert np.abs(np.array(stated) / cosines - 1).max() < 4 / np.sqrt(n)

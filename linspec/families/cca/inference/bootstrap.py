@@ -98,7 +98,9 @@ class Bootstrap:
         For each pair, the mean over the draws of |cx + cy| / 2. cx is the cosine between the variate of X in `solution`
         and the variate of X in the draw, and cy is the cosine for Y. The pairs of the draw are rotated, ordered and
         signed as for the intervals of loadings and weights. If the mean is far below 1, the pair is not stable, and
-        its intervals are wide.
+        its intervals are wide. The length of a variate of the draw is that over the rows of the draw, because its
+        length over all rows would take one more sweep for each draw. So cx and cy are cosines but for a relative error
+        of about 1/√n in each draw, and a mean above 1 is returned as 1.
     level : float
     method : {"corrected", "percentile"}
     draws : int
