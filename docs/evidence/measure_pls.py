@@ -5,8 +5,8 @@ Run `python docs/evidence/measure_pls.py`; `--quick` takes small data. All data 
 - PLS-SVD, dense: 20,000 rows, 400 and 300 columns with ten common causes, k = 10, against `PLSSVD`;
 - regression, dense: 5,000 rows, 400 columns, five right-hand sides, k = 20, against `PLSRegression`, whose power
   method runs to `tol=1e-22` in one row and to its default, 1e-6, in another; and with one right-hand side;
-- every k from 1 to 20 on five folds of 5,000 rows and 100 columns, three times, against `PLSRegression` fitted for each k and
-  fold, and against the cross-validation of IKPLS (Engstrøm 2024, algorithm 1, on one process) where it is installed;
+- every k from 1 to 20 on five folds of 5,000 rows and 100 columns, three times, against `PLSRegression` fitted for each
+  k and fold, and against the cross-validation of IKPLS (Engstrøm 2024, algorithm 1, one process) where it is installed;
 - PLS-SVD, sparse: 50,000 rows, 10,000 and 5,000 columns, where scikit-learn takes no sparse matrix: linspec alone.
 
 error: the largest difference to NumPy's answer, relative to the largest entry: of the weights up to sign, or of the
