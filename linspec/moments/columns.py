@@ -117,13 +117,13 @@ class Columns(Aspect):
         return left <= unit**2 * before
 
     @property
-    def constant(self) -> dict[str, tuple[int, ...]]:
-        """By the name of a view, the columns of which nothing is left beyond the rounding of their subtracted means.
+    def constant(self) -> tuple[tuple[int, ...], ...]:
+        """For each view, the columns of which nothing is left beyond the rounding of their subtracted means.
 
         Makes no sweep: it is empty before the sweep that computes the lengths of the columns, and for operators that
-        only give products. Views without such columns are left out. So are columns that confounds explain.
+        only give products. Columns that confounds explain are left out.
         """
-        found = {}
+        found = []
         for i, squares in enumerate(self.known_diagonals() or ()):
             view = self._views[i]
             subtracted = self.squares_subtracted(i) if view.adjustment.known else None
@@ -131,8 +131,8 @@ class Columns(Aspect):
             least = np.zeros(len(squares)) if subtracted is None else limit * to_host(subtracted)
             columns = np.flatnonzero(to_host(squares) <= least)
             explained = view.adjustment.nearly_explained
-            found[view.name] = tuple(int(j) for j in columns if j not in explained)
-        return {name: columns for name, columns in found.items() if columns}
+            found.append(tuple(int(j) for j in columns if j not in explained))
+        return tuple(found)
 
     # ---- what was subtracted ------------------------------------------------------------------
 

@@ -199,7 +199,7 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
 
 
 def constant_columns(
-    problem: Any, moments: Moments, findings: Iterable[tuple[Status | None, str]]
+    problem: Any, moments: Any, findings: Iterable[tuple[Status | None, str]]
 ) -> tuple[tuple[None, str], ...]:
     """Return remarks that name the constant columns of each matrix, if a finding is that ranks are deficient.
 
@@ -212,10 +212,15 @@ def constant_columns(
     findings : iterable of (Status or None, str)
         All findings of the run.
     """
-    if not problem.stated.adjusts_rows or all(status is not Status.RANK_DEFICIENT for status, _ in findings):
+    deficient = any(status is Status.RANK_DEFICIENT for status, _ in findings)
+    if not deficient or not isinstance(
+        moments, Moments
+    ):  # a problem may have moments of its own, such as kernels
         return ()
     what, found = "constant" if moments.center else "zero", []
-    for name, columns in moments.columns.constant.items():
+    for name, columns in zip(problem.matrices, moments.columns.constant, strict=False):
+        if not columns:
+            continue
         of_all = f"{len(columns)} of the {count_of(problem.matrices[name].shape[1], 'column')} of {name}"
         verb = "is" if len(columns) == 1 else "are"
         found.append((None, f"{of_all} {verb} {what}: {_listed(problem, name, columns)}."))

@@ -29,11 +29,16 @@ INDEX_BYTES = 8
 
 
 def check_entries_fit(name: str, A: LinearOperator) -> None:
-    """Raise if entries of A cannot be read, or do not fit into memory beside their permutation."""
+    """Raise an error if entries of A cannot be read, or do not fit into memory beside their permutation."""
     if A.access != "rows":
         raise MissingCapability(
             f"permutation_test permutes the entries of each column of {name}, which must be in memory; got {A!r}. Pass "
             "an array, a sparse matrix or a file, or a sample of the rows as one."
+        )
+    if A.sparse and not A.home.on_host:
+        raise MissingCapability(
+            f"permutation_test permutes the stored entries of {name} on the host; got {A!r}. Pass a SciPy sparse "
+            "matrix."
         )
     entries = A.nnz if A.sparse else A.shape[0] * A.shape[1]
     check_fits(
