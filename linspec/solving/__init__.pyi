@@ -1,5 +1,7 @@
 from linspec.solving.adjusting import adjusted as adjusted
 from linspec.solving.adjusting import adjustments_of as adjustments_of
+from linspec.solving.along_ridges import RidgesSolution as RidgesSolution
+from linspec.solving.along_ridges import WithRidges as WithRidges
 from linspec.solving.checks import check_flag as check_flag
 from linspec.solving.checks import check_home as check_home
 from linspec.solving.checks import check_k as check_k

@@ -110,7 +110,8 @@ class Problem(ABC, Generic[S_co]):
             answers = [
                 each for each in get_args(base) if isinstance(each, type) and issubclass(each, Solution)
             ]
-            cls.solution = answers[0] if answers and "solution" not in vars(cls) else cls.solution
+            if answers and "solution" not in vars(cls):
+                cls.solution = answers[0]
         adjusts = cls.stated.adjusts_rows if adjusts_rows is None else adjusts_rows
         cls.stated = Statement.of(cls, cls.stated, adjusts_rows=adjusts)
         if adjusts:

@@ -10,17 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.algebra.small_matrices import ratio
-from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
-from linspec.errors import BrokenPlugin, InvalidProblem, shown
+from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.errors import BrokenPlugin
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.families.least_squares.uncertainty import uncertain
 from linspec.moments.moments import Moments
 from linspec.solving import fields
 from linspec.solving.adjusting import in_given_columns
-from linspec.solving.checks import finite_array
+from linspec.solving.along_ridges import WithRidges
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.fields import flag, matrix
-from linspec.solving.problem import Problem
 from linspec.solving.solution import Status
 
 NEGLECTED = 1e-2
@@ -31,7 +30,7 @@ Such a column is much shorter than other columns: the residual does not show the
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LeastSquares(Problem[LeastSquaresSolution]):
+class LeastSquares(WithRidges[LeastSquaresSolution]):
     """min ‖A x − B‖²_F + ridge ‖x‖²_F.
 
     Parameters
@@ -96,49 +95,12 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         }
     )
 
-    @property
-    def path(self) -> bool:
-        """Whether the problem has a sequence of ridges."""
-        return isinstance(self.ridge, tuple)
-
-    @property
-    def ridges(self) -> tuple[float, ...]:
-        """All ridges, as a tuple."""
-        return self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
-
-    @property
-    def column_ridges(self) -> HostArray:
-        """The ridge of each column of a solution."""
-        return np.repeat(np.asarray(self.ridges), self.B.shape[1])
-
-    @property
-    def width(self) -> int:
-        """The number of columns of a solution: right-hand sides times ridges."""
-        return int(self.B.shape[1]) * len(self.ridges)
-
     def start(self, given: Any) -> dict[str, Array]:
         """Check the coefficients of an earlier solution; return a column for each right-hand side and ridge.
 
         The coefficients of one ridge serve for every ridge of a path.
         """
-        x = given.get("x") if isinstance(given, Mapping) else given
-        x = x if x is None or is_array(x) else getattr(x, "x", None)
-        x = None if x is None else self.A.home.blocks.place(finite_array(x, "the x of start"))
-        p, m, count = self.A.shape[1], self.B.shape[1], len(self.ridges)
-        one = ((p,), (p, 1)) if m == 1 else ((p, m),)
-        every = ((count, p), (count, p, 1)) if m == 1 else ((count, p, m),)
-        home = self.A.home.blocks
-        if x is not None and self.path and tuple(x.shape) in every:
-            columns = home.xp.permute_dims(home.xp.reshape(x, (count, p, m)), (1, 0, 2))
-            return {"x": home.xp.reshape(columns, (p, count * m))}
-        if x is not None and tuple(x.shape) in one:
-            return {"x": home.concat([home.xp.reshape(x, (p, m))] * count)}
-        got = shown(given) if x is None else tuple(x.shape)
-        expected = f"{one[0]} or {every[0]}" if self.path else f"{one[0]}"
-        raise InvalidProblem(
-            f"start must have an x of shape {expected}; got {got}. Pass a solution of LeastSquares with the same "
-            "columns and right-hand sides, or its x."
-        )
+        return self.columns_of_start(given, "x", self.A.shape[1], "columns and right-hand sides")
 
     def conclude(  # type: ignore[override]  # each law names the arrays that it takes
         self,
@@ -194,7 +156,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             findings = uncertain(moments, gap, x, self.column_ridges, np.asarray(ratios), terms, least, rank)
         own = {"residuals": residuals, "path": self.path}
         made = self.concluded(moments, float(residuals.max()), findings=findings, x=returned, **own)
-        return replace(made, fields={**made.fields, "x": self._shaped(returned)})
+        return replace(made, fields={**made.fields, "x": self.shaped(returned)})
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """Return a finding if changing the coefficient of one column of A would lower the sum of squares noticeably.
@@ -227,10 +189,3 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         """
         found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
         return found | in_given_columns(self, {"x": arrays["x"]}, axis=1 if self.path and returned else 0)
-
-    def _shaped(self, x: Array) -> Array:
-        """Reshape columns to the x of a solution: a vector if B is one, stacked for several ridges."""
-        if self.path:
-            xp = self.A.home.xp
-            x = xp.permute_dims(xp.reshape(x.T, (len(self.ridges), -1, x.shape[0])), (0, 2, 1))
-        return x[..., 0] if self.vector else x

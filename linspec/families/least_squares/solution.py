@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
-
-import numpy as np
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.errors import InvalidProblem
+from linspec.solving.along_ridges import RidgesSolution
 from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
 from linspec.solving.prediction_score import score_of_predictions
-from linspec.solving.ridge_values import ridge_labels
-from linspec.solving.solution import Solution
-from linspec.solving.tables import table_of_rows
-from linspec.sweeps.blocks import BlockOperator, brought_here
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LeastSquaresSolution(
-    Solution, vector="x", component="solution", score="R²", residual="relative gradient"
+    RidgesSolution, vector="x", component="solution", score="R²", residual="relative gradient"
 ):
     """Coefficients of a least-squares problem.
 
@@ -59,7 +54,6 @@ class LeastSquaresSolution(
 
     x: Array = field(rows_of="A", leading=True, shape="any")
     residuals: HostArray = field(shape="r")
-    path: bool = False
     a_mean: Array | None = field(None, mean_of="A", shape="A")
     b_mean: Array | None = field(None, mean_of="B", shape="m")
     a_scale: Array | None = None
@@ -67,21 +61,12 @@ class LeastSquaresSolution(
     a_slopes: Array | None = None
     b_slopes: Array | None = field(None, shape="confounds m")
 
-    def _headline(self) -> str:
-        return f"x {tuple(self.x.shape)}"
-
-    def _per_component(self) -> dict[str, Any]:
-        if not self.path:
-            return {}
-        known = isinstance(self.ridge, tuple) and len(self.ridge) == len(self.residuals)
-        return {**({"ridge": self.ridge} if known else {}), "residual": self.residuals}
+    targets: ClassVar[str] = "B"
 
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
         found = super().from_saved_parts(parts)
         shape = found.x.shape
-        if len(shape) not in (1 + found.path, 2 + found.path):
-            raise InvalidProblem(f"x must have another shape for path={found.path}; got {shape}.")
         columns = (*shape, 1)[1:3] if found.path else (*shape, 1)[:2]
         for means, count in zip((found.a_mean, found.b_mean), columns, strict=True):
             if means is not None and len(means) != count:
@@ -93,33 +78,6 @@ class LeastSquaresSolution(
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         """The coefficients by the name of the right-hand side, and for a path also by the ridge."""
         return self._by_name(to_host(self.x), self.layout.vector)
-
-    def _by_name(self, values: HostArray, unnamed: str) -> dict[str, HostArray]:
-        """Return the last axis of values, which counts right-hand sides, by name; for a path the first axis, too."""
-        values = values if self.path else values[None]
-        values = values[..., None] if values.ndim == 2 else values
-        columns = (values[i, :, j] for i in range(values.shape[0]) for j in range(values.shape[2]))
-        return dict(zip(self._names(unnamed), map(np.asarray, columns), strict=True))
-
-    @property
-    def target_names(self) -> list[str]:
-        """The names of the columns of `predictions_table`: a right-hand side each, for a path with the ridge."""
-        return self._names("target")
-
-    def _names(self, unnamed: str) -> list[str]:
-        """Return the names of right-hand sides, for each ridge of a path; `unnamed` and a number if they have none."""
-        shape = self.x.shape if self.path else (1, *self.x.shape)
-        count = shape[2] if len(shape) > 2 else 1
-        names = self.column_names.get("B") or tuple(f"{unnamed}{i + 1}" for i in range(count))
-        return [f"{name}{ridge}" for ridge in self._ridges_in_names(shape[0]) for name in names]
-
-    def _ridges_in_names(self, count: int) -> list[str]:
-        """Return the ends of the names of columns: the ridges of a path, or their numbers if they are not known."""
-        if not self.path:
-            return [""]
-        if isinstance(self.ridge, tuple) and len(self.ridge) == count:
-            return [f", ridge {label}" for label in ridge_labels(self.ridge)]
-        return [f"[{i}]" for i in range(count)]
 
     @property
     @at_home
@@ -163,23 +121,6 @@ class LeastSquaresSolution(
         return home.place(xp.asarray(found) if home.on_host else found, host_dtype(self.x))
 
     @at_home
-    def along_path(self) -> list[Self]:
-        """Split a path into one solution for each ridge, in order; each keeps the costs and status of the path."""
-        if not self.path:
-            return [self]
-        return [
-            replace(
-                self,
-                x=self.x[i],
-                residual=float(residual),
-                residuals=self.residuals[i : i + 1],
-                ridge=self.ridge[i] if isinstance(self.ridge, tuple) else self.ridge,
-                path=False,
-            )
-            for i, residual in enumerate(self.residuals)
-        ]
-
-    @at_home
     def predict(self, A: Any, *, confounds: Any = None) -> Array:
         """Compute A x, plus the intercept if there is one: the predicted right-hand sides of these rows.
 
@@ -208,20 +149,13 @@ class LeastSquaresSolution(
         The rows are read once, for all right-hand sides and ridges. With an intercept the training means are subtracted
         from the rows before the product, so large means cost no digits.
         """
-        x, xp = self.x, namespace(self.x)
-        axis = 1 if self.path else 0  # the axis of the columns of A
-        columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
-        copies = x.shape[0] if self.path else 1
+        xp = namespace(self.x)
+        copies = self.x.shape[0] if self.path else 1
         offset = None if self.b_mean is None else xp.concat([self.b_mean] * copies)
         slopes = None if self.b_slopes is None else xp.concat([self.b_slopes] * copies, axis=1)
-        new_rows = NewRows.of(self, "A")
-        found = new_rows.images(A, columns, "A", confounds, offset=offset, slopes=slopes)
-        if not self.path:
-            return found if x.ndim == 2 or isinstance(found, BlockOperator) else found[:, 0]
-        found = brought_here(found)
-        there = namespace(found)
-        others = (x.shape[0], *x.shape[2:])
-        return there.moveaxis(there.reshape(found, (found.shape[0], *others)), 1, 0)
+        columns = self._as_block(self.x)
+        found = NewRows.of(self, "A").images(A, columns, "A", confounds, offset=offset, slopes=slopes)
+        return self._as_targets(found)
 
     @at_home
     def score(self, A: Any, B: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
@@ -289,5 +223,4 @@ class LeastSquaresSolution(
         >>> ls.solve(ls.LeastSquares(A, b)).predictions_table(A)
         [{'row': 'ann', 'price': 3.0}, {'row': 'bob', 'price': 4.0}]
         """
-        found = to_host(brought_here(self.predict(A, confounds=confounds)))
-        return table_of_rows(self, self._by_name(found, "target"), A, library)
+        return self._table_of_predictions(self.predict(A, confounds=confounds), A, library)

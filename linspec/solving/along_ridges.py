@@ -1,0 +1,212 @@
+"""Problems with targets and a path of ridges, and their answers: a column for each target and each ridge.
+
+Problem: one run solves for several right-hand sides and several ridges; a solver has columns, and an answer has an axis
+for each of the two.
+Method: a solver's block has the columns of all targets for the first ridge, then those for the second ridge, and so on.
+The array of an answer has the shape (ridges, rows, targets), without the first axis for one ridge, and without the last
+one if the targets were a vector. Columns of tables are named by targets and ridges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray, at_home, is_array, namespace, to_host
+from linspec.errors import InvalidProblem, shown
+from linspec.solving.checks import finite_array
+from linspec.solving.problem import Problem, S_co
+from linspec.solving.ridge_values import ridge_labels
+from linspec.solving.solution import Solution
+from linspec.solving.tables import table_of_rows
+from linspec.sweeps.blocks import BlockOperator, brought_here
+
+__all__ = ["RidgesSolution", "WithRidges"]
+
+
+class WithRidges(Problem[S_co]):
+    """Base class of problems that have targets, in their second matrix, and one ridge or several.
+
+    Attributes
+    ----------
+    path : bool
+        Whether the problem has a sequence of ridges.
+    """
+
+    @property
+    def path(self) -> bool:
+        """Whether the problem has a sequence of ridges."""
+        return isinstance(self._ridge, tuple)
+
+    @property
+    def _ridge(self) -> Any:
+        return getattr(self, self.stated.ridge)
+
+    @property
+    def ridges(self) -> tuple[float, ...]:
+        """All ridges, as a tuple."""
+        return tuple(self._ridge) if self.path else (self._ridge,)
+
+    @property
+    def target_count(self) -> int:
+        """The number of targets."""
+        return int(list(self.matrices.values())[1].shape[1])
+
+    @property
+    def column_ridges(self) -> HostArray:
+        """The ridge of each column of a solution."""
+        return np.repeat(np.asarray(self.ridges), self.target_count)
+
+    @property
+    def width(self) -> int:
+        """The number of columns of a solution: targets times ridges."""
+        return self.target_count * len(self.ridges)
+
+    def columns_of_start(self, given: Any, name: str, rows: int, of: str) -> dict[str, Array]:
+        """Check an array of an earlier answer, and return it with a column for each target and ridge.
+
+        The array of one ridge serves for every ridge of a path.
+
+        Parameters
+        ----------
+        given : Solution, mapping or array
+        name : str
+            The name of the array in the answer.
+        rows : int
+            The number of its rows.
+        of : str
+            What an answer that fits has in common with the problem, for the message.
+        """
+        x = given.get(name) if isinstance(given, Mapping) else given
+        x = x if x is None or is_array(x) else getattr(x, name, None)
+        home = next(iter(self.matrices.values())).home.blocks
+        x = None if x is None else home.place(finite_array(x, f"the {name} of start"))
+        m, count = self.target_count, len(self.ridges)
+        one = ((rows,), (rows, 1)) if m == 1 else ((rows, m),)
+        every = ((count, rows), (count, rows, 1)) if m == 1 else ((count, rows, m),)
+        if x is not None and self.path and tuple(x.shape) in every:
+            columns = home.xp.permute_dims(home.xp.reshape(x, (count, rows, m)), (1, 0, 2))
+            return {name: home.xp.reshape(columns, (rows, count * m))}
+        if x is not None and tuple(x.shape) in one:
+            return {name: home.concat([home.xp.reshape(x, (rows, m))] * count)}
+        got = shown(given) if x is None else tuple(x.shape)
+        expected = f"{one[0]} or {every[0]}" if self.path else f"{one[0]}"
+        raise InvalidProblem(
+            f"start must have {'an' if name in 'aeiox' else 'a'} {name} of shape {expected}; got {got}. Pass a "
+            f"solution of {type(self).__name__} with the same {of}, or its {name}."
+        )
+
+    def shaped(self, x: Array) -> Array:
+        """Reshape columns to the array of an answer: a vector if the targets are one, stacked for several ridges."""
+        if self.path:
+            xp = namespace(x)
+            x = xp.permute_dims(xp.reshape(x.T, (len(self.ridges), -1, x.shape[0])), (0, 2, 1))
+        return x[..., 0] if self.vector else x
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RidgesSolution(Solution):
+    """Base class of answers with a column for each target, and for each ridge of a path.
+
+    The leading field of a derived class is the array with these columns.
+
+    Attributes
+    ----------
+    residuals : numpy.ndarray of shape (r,)
+        The residual of each ridge's solution; `residual` is the largest.
+    path : bool
+        Whether the first axis of the array counts the ridges of a path, which are in `ridge`. Then tables have a column
+        for each target and ridge: "target1, ridge 0.1".
+    """
+
+    residuals: HostArray
+    path: bool = False
+
+    targets: ClassVar[str]
+    per_ridge: ClassVar[tuple[str, ...]] = ()  # further fields whose first axis counts the ridges of a path
+
+    @property
+    def _columns(self) -> Array:
+        """The array with a column for each target and ridge."""
+        found: Array = getattr(self, self.layout.leading[0])
+        return found
+
+    def _headline(self) -> str:
+        return f"{self.layout.leading[0]} {tuple(self._columns.shape)}"
+
+    def _per_component(self) -> dict[str, Any]:
+        if not self.path:
+            return {}
+        known = isinstance(self.ridge, tuple) and len(self.ridge) == len(self.residuals)
+        return {**({"ridge": self.ridge} if known else {}), "residual": self.residuals}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        shape, name = found._columns.shape, found.layout.leading[0]
+        if len(shape) not in (1 + found.path, 2 + found.path):
+            raise InvalidProblem(f"{name} must have another shape for path={found.path}; got {shape}.")
+        return found
+
+    def _by_name(self, values: HostArray, unnamed: str) -> dict[str, HostArray]:
+        """Return the last axis of values, which counts targets, by name; for a path the first axis, too."""
+        values = values if self.path else values[None]
+        values = values[..., None] if values.ndim == 2 else values
+        columns = (values[i, :, j] for i in range(values.shape[0]) for j in range(values.shape[2]))
+        return dict(zip(self._names(unnamed), map(np.asarray, columns), strict=True))
+
+    @property
+    def target_names(self) -> list[str]:
+        """The names of the columns of `predictions_table`: a target each, for a path with the ridge."""
+        return self._names("target")
+
+    def _names(self, unnamed: str) -> list[str]:
+        """Return the names of targets, for each ridge of a path; `unnamed` and a number if they have none."""
+        shape = self._columns.shape if self.path else (1, *self._columns.shape)
+        count = shape[2] if len(shape) > 2 else 1
+        names = self.column_names.get(self.targets) or tuple(f"{unnamed}{i + 1}" for i in range(count))
+        return [f"{name}{ridge}" for ridge in self._ridges_in_names(shape[0]) for name in names]
+
+    def _ridges_in_names(self, count: int) -> list[str]:
+        """Return the ends of the names of columns: the ridges of a path, or their numbers if they are not known."""
+        if not self.path:
+            return [""]
+        if isinstance(self.ridge, tuple) and len(self.ridge) == count:
+            return [f", ridge {label}" for label in ridge_labels(self.ridge)]
+        return [f"[{i}]" for i in range(count)]
+
+    @at_home
+    def along_path(self) -> list[Self]:
+        """Split a path into one solution for each ridge, in order; each keeps the costs and status of the path."""
+        if not self.path:
+            return [self]
+        found = []
+        for i, residual in enumerate(self.residuals):
+            own: dict[str, Any] = {"residual": float(residual), "residuals": self.residuals[i : i + 1]}
+            for name in (self.layout.leading[0], *self.per_ridge):
+                value = getattr(self, name)
+                own[name] = None if value is None else value[i]
+            own["ridge"] = self.ridge[i] if isinstance(self.ridge, tuple) else self.ridge
+            found.append(replace(self, path=False, **own))
+        return found
+
+    def _as_block(self, x: Array) -> Array:
+        """Return an array with the axes of the answer as a block with a column for each ridge and target."""
+        xp, axis = namespace(x), int(self.path)
+        return xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
+
+    def _as_targets(self, found: Any) -> Any:
+        """Return a block of predictions with the axes of the answer: ridges, rows and targets."""
+        shape = self._columns.shape
+        if not self.path:
+            return found if len(shape) == 2 or isinstance(found, BlockOperator) else found[:, 0]
+        found = brought_here(found)
+        there = namespace(found)
+        return there.moveaxis(there.reshape(found, (found.shape[0], shape[0], *shape[2:])), 1, 0)
+
+    def _table_of_predictions(self, found: Any, data: Any, library: str | None) -> Any:
+        """Make a table of predictions for rows, with the names of the targets and the labels of the rows."""
+        return table_of_rows(self, self._by_name(to_host(brought_here(found)), "target"), data, library)
