@@ -6,8 +6,8 @@ Method: a feature map maps rows to rows of features. Applied to data it returns 
 computed slice by slice, so every problem and solver accepts it, including weights, confounds and streams of slices,
 and no n x D array is kept. *Nyström*: the kernel values with m landmarks, times a matrix that makes the inner
 products among the landmarks exact. *Fourier*: cosines of random frequencies, for kernels that depend on x − z alone.
-Source: Williams & Seeger 2001, NIPS 13, for Nyström; Chen, Epperly, Tropp & Webber 2022, arXiv:2207.06503, for
-randomly pivoted Cholesky; Rahimi & Recht 2007, NIPS 20, for Fourier.
+Source: Williams & Seeger 2001, NIPS 13, for Nyström; Chen, Epperly, Tropp & Webber 2025, Comm. Pure Appl. Math.
+78(5), doi:10.1002/cpa.22234, for randomly pivoted Cholesky; Rahimi & Recht 2007, NIPS 20, for Fourier.
 Where we differ: with `differences`, features are linear combinations of differences k(x, zᵢ) − k(x, zⱼ) for landmarks
 z. They then belong to the span of the centred kernel functions of the training rows, where a solution for the kernel
 itself can be judged.
@@ -493,29 +493,35 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
     return FourierMap(W, generator.uniform(0.0, 2 * np.pi, D))
 
 
-def pivots(points: Points, m: int, rng: np.random.Generator) -> HostArray:
-    """Choose landmarks by randomly pivoted Cholesky, in blocks; return their row numbers in increasing order."""
+def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray | None = None) -> HostArray:
+    """Choose landmarks by randomly pivoted Cholesky, in blocks; return their row numbers in increasing order.
+
+    With weights w the matrix is √wᵢ k(xᵢ, xⱼ) √wⱼ.
+    """
     n, home = len(points), points.home.blocks
     left = np.asarray(to_host(diagonal_of(points)), dtype=np.float64)
+    left = left if weights is None else left * weights
     size = float(left.max(initial=0.0))
-    L, taken = np.zeros((n, 0)), np.zeros(0, dtype=np.intp)
+    L, taken = np.empty((n, m)), np.zeros(0, dtype=np.intp)
     while len(taken) < m:
-        weights = np.where(left > 1e-12 * size, left, 0.0)
-        weights[taken] = 0.0
-        missing = m - len(taken)
-        if np.count_nonzero(weights) < missing:  # the residual is rounding: any rows will do
+        chances = np.where(left > 1e-12 * size, left, 0.0)
+        chances[taken] = 0.0
+        done, missing = len(taken), m - len(taken)
+        if np.count_nonzero(chances) < missing:  # the residual is rounding: any rows will do
             rest = np.setdiff1d(np.arange(n), taken)
             more = rng.choice(rest, missing, replace=False)
             return np.sort(np.concatenate([taken, more]))
         block = min(missing, max(m // 10, 1))
-        new = np.unique(rng.choice(n, block, p=weights / weights.sum()))
+        new = np.unique(rng.choice(n, block, p=chances / chances.sum()))
         others = Points(new, points.kernel) if points.kernel.precomputed else points.at(new)
-        G = np.asarray(to_host(home.place(points.against(others)))) - L @ L[new].T
+        before = L[:, :done]
+        G = np.asarray(to_host(home.place(points.against(others)))) - before @ before[new].T
         own = (G[new] + G[new].T) / 2
         lower = np.linalg.cholesky(own + 1e-10 * np.trace(own) / len(new) * np.eye(len(new)))
         F = scipy.linalg.solve_triangular(lower, G.T, lower=True).T
-        L, taken = np.hstack([L, F]), np.concatenate([taken, new])
-        left = np.maximum(left - np.einsum("ij,ij->i", F, F), 0.0)
+        L[:, done : done + len(new)], taken = F, np.concatenate([taken, new])
+        squares = np.einsum("ij,ij->i", F, F)
+        left = np.maximum(left - (squares if weights is None else squares * weights), 0.0)
     return np.sort(taken)
 
 

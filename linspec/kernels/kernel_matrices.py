@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, at_home, to_host
+from linspec.arrays import Array, HostArray, at_home, random_generator, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.kernels.features import KernelMap, diagonal_of
+from linspec.kernels.features import KernelMap, diagonal_of, pivots
 from linspec.kernels.functions import (
     Function,
     Kernel,
@@ -58,7 +58,8 @@ class KernelOperator(LinearOperator):
     """The symmetric n x n matrix H k(X, X) H of n rows X, where H subtracts means; it is formed only if it fits into
     memory.
 
-    No rows are read before the first product.
+    With weights w it is H S k(X, X) S H, where S = diag(√w) and H is orthogonal to √w: the matrix of rows that count wᵢ
+    times. No rows are read before the first product.
 
     Parameters
     ----------
@@ -78,9 +79,13 @@ class KernelOperator(LinearOperator):
         The generator that draws rows, if the scale of the kernel is computed from the data.
     name : str, default "X"
         The name of the data in messages.
+    weights : numpy.ndarray of shape (n,), optional
+        How often each row counts: numbers of at least 0.
 
     Attributes
     ----------
+    roots : array of shape (n,) or None
+        √w, or None without weights.
     kernel : Kernel
         The kernel; all parameters are numbers once rows have been read (`settle`).
     dtype : numpy.dtype
@@ -112,6 +117,7 @@ class KernelOperator(LinearOperator):
         tile: int | None = None,
         rng: Any = None,
         name: str = "X",
+        weights: HostArray | None = None,
     ) -> None:
         self.data = as_operator(X, name)
         self.kernel: Kernel = as_kernel(kernel)
@@ -137,6 +143,7 @@ class KernelOperator(LinearOperator):
         self.dtype = np.dtype(np.float64)
         self.center, self._given, self._rng, self.name = bool(center), str(form), rng, name
         self.ledger = uncounted(self.data)[1]
+        self.roots: Array | None = None if weights is None else self.home.place(np.sqrt(weights))
         self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
         self._points: Points | None = None
         self._held: Array | None = None
@@ -249,6 +256,7 @@ class KernelOperator(LinearOperator):
         """The product H k(X, X) H V, and the column means of k(X, X) H V.
 
         The product is k(X, X) H V minus these means. For new rows z, the same means are subtracted from k(z, X) H V.
+        With weights the product is H S k(X, X) S H V, and the means are weighted means of the rows of k(X, X) S H V.
 
         Parameters
         ----------
@@ -261,16 +269,29 @@ class KernelOperator(LinearOperator):
         """
         self._check_block(V, self.shape[0], "product")
         admit(self.ledger, 1.0)
-        xp, b = self.home.xp, int(V.shape[1])
+        b = int(V.shape[1])
         V = self.home.place(V)
         if self.center and b:
-            V = V - xp.mean(V, axis=0)[None, :]
-        out = self._by_tiles(V)
+            V = self.centred(V)[0]
+        out = self.weighted(self._by_tiles(self.weighted(V)))
         self.ledger.record(self.data, b, sweeps=1.0, flops=2.0 * float(self.shape[0]) ** 2 * b)
-        if not self.center or not b:
-            return out, np.zeros(b)
-        mean = xp.mean(out, axis=0)
-        return out - mean[None, :], np.asarray(to_host(mean))
+        return self.centred(out) if self.center and b else (out, np.zeros(b))
+
+    def weighted(self, V: Array) -> Array:
+        """S V: rows times √w; V itself without weights."""
+        return V if self.roots is None else V * self.roots[:, None]
+
+    def centred(self, V: Array) -> tuple[Array, HostArray]:
+        """H V for a block at `home`, and the means that it subtracts.
+
+        The means are those of the columns; with weights those of S⁻¹V, in which every row counts wᵢ times.
+        """
+        xp = self.home.xp
+        if self.roots is None:
+            mean = xp.mean(V, axis=0)
+            return V - mean[None, :], np.asarray(to_host(mean))
+        mean = (self.roots @ V) / xp.sum(self.roots * self.roots)
+        return V - self.roots[:, None] * mean[None, :], np.asarray(to_host(mean))
 
     def _matmat(self, V: Array) -> Array:
         return self.product(V)[0]
@@ -320,22 +341,42 @@ class KernelOperator(LinearOperator):
         return self._held
 
     def _dense(self) -> Array:
-        """H k(X, X) H as a float64 array; counts one pass."""
+        """The matrix as a float64 array; counts one pass."""
         admit(self.ledger, 1.0)
         held = self._held is not None
         K = self.home.place(self._whole())
         if not held and self.form == "tiled":
             self._held = None
         self.ledger.record(self.data, 0, sweeps=1.0)
-        if not self.center:
-            return K * 1.0
-        xp = self.home.xp
-        K = K - xp.mean(K, axis=0)[None, :]
-        return K - xp.mean(K, axis=1)[:, None]
+        K = K * 1.0 if self.roots is None else self.roots[:, None] * K * self.roots[None, :]
+        return self.centred(self.centred(K)[0].T)[0].T if self.center else K
+
+    @at_home
+    def pivots(self, m: int, rng: Any = None) -> HostArray:
+        """Numbers of m rows, drawn by randomly pivoted Cholesky of the matrix, which is not centred for this.
+
+        Parameters
+        ----------
+        m : int
+        rng : None, int or numpy.random.Generator
+            The generator that draws rows; by default that of the constructor.
+
+        Returns
+        -------
+        numpy.ndarray of shape (m,)
+            In increasing order. Each row is drawn with a probability proportional to what the rows before leave of its
+            k(x, x), times its weight (Chen, Epperly, Tropp & Webber 2025).
+        """
+        points, n = self.points, self.shape[0]
+        admit(self.ledger, m / max(n, 1))
+        w = None if self.roots is None else np.asarray(to_host(self.roots)) ** 2
+        found = pivots(points, m, random_generator(self._rng if rng is None else rng), w)
+        self.ledger.record(self.data, m, sweeps=m / max(n, 1), flops=2.0 * n * float(m) ** 2)
+        return found
 
     @at_home
     def columns(self, numbers: Any) -> Array:
-        """Columns of k(X, X), not centred.
+        """Columns of k(X, X), not centred and not weighted.
 
         Parameters
         ----------
@@ -359,14 +400,14 @@ class KernelOperator(LinearOperator):
 
     @at_home
     def block(self, numbers: Any) -> HostArray:
-        """k(x, z) for all pairs of the rows with the given numbers, not centred, in float64 on the host."""
+        """k(x, z) for all pairs of some rows, not centred and not weighted, in float64 on the host."""
         index, points = np.asarray(numbers, dtype=np.intp), self.points
         self.ledger.record(self.data, 0, sweeps=(len(index) / max(self.shape[0], 1)) ** 2)
         return self._among(points, index)
 
     @at_home
     def diagonal(self) -> Array:
-        """k(x, x) for each row, not centred: an array of shape (n,) in the dtype of the data."""
+        """k(x, x) for each row, not centred and not weighted: an array of shape (n,) in the dtype of the data."""
         return diagonal_of(self.points)
 
     @at_home
