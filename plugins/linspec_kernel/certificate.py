@@ -33,7 +33,6 @@ import numpy as np
 from linspec import Conclusion, KernelOperator, Status
 from linspec.algebra import ratio, signs_of_columns, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.errors import BrokenPlugin
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Points
 from linspec.solving import fewer_than_asked, left_out_nearby
@@ -103,11 +102,7 @@ def judged(
 ) -> Conclusion:
     """Canonical pairs within the spans of a solver's functions, and their residual."""
     home, ridges = moments.home, problem.ridge
-    if not all(op.kernel.is_resolved for op in moments.views):
-        raise BrokenPlugin(
-            "a solver of kernel-cca must call run.moments(...).settle(run.rng) before it finishes: the scale of a "
-            "kernel is still to be taken from the rows."
-        )
+    moments.check_settled()
     views = [
         functions(op, home.place(W), J, features)
         for op, W, J, features in zip(moments.views, weights, landmarks, maps, strict=True)

@@ -1,4 +1,4 @@
-"""The kernel matrices of both views, as solvers and the certificate multiply with them."""
+"""The kernel matrices of the views of a problem, as solvers and certificates multiply with them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from linspec import KernelOperator
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.kernels import Kernel
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
 
@@ -31,19 +31,21 @@ class Costs(NamedTuple):
     setup: float
 
 
-class KernelMoments:
-    """Kernel matrices of both views: the moments of a kernel problem.
+class KernelMatrices:
+    """Kernel matrices of the views of a problem: the moments of a kernel problem.
 
     Parameters
     ----------
-    problem : KernelCCA
+    problem : Problem
+        Its property `kernels` has the kernel of each view by the name of the matrix.
     form : {"auto", "held", "tiled", "implicit"}
         Form of the kernel matrices; "implicit" is "auto".
 
     Attributes
     ----------
-    x, y : KernelOperator
-        Centred if the problem centres. A product counts as one pass, whether the matrix is held or not.
+    views : tuple of KernelOperator
+        Centred if the problem centres, weighted if it has weights. A product counts as one pass, whether the matrix is
+        held or not.
     home : Home
         Home of float64 blocks.
     """
@@ -54,22 +56,26 @@ class KernelMoments:
     def __init__(self, problem: Any, form: str) -> None:
         form = "auto" if form == "implicit" else form
         self._problem = problem
-        self.x, self.y = (self.operator(name, form) for name in ("X", "Y"))
-        self.home = self.x.home
-        self.ridges = problem.ridge
-        self._near: list[Nystrom] = []
-        self._even: list[Nystrom] | list[None] | None = None
+        self.views = tuple(self.operator(name, form) for name in problem.kernels)
+        self.home = self.views[0].home
 
     def operator(self, name: str, form: str) -> KernelOperator:
-        """Operator of the kernel matrix of view X or Y."""
-        A, kernel = getattr(self._problem, name), getattr(self._problem, f"kernel_{name.lower()}")
-        return KernelOperator(A, kernel, center=self._problem.center, form=form, name=name)
+        """Operator of the kernel matrix of a view."""
+        problem = self._problem
+        return KernelOperator(
+            getattr(problem, name),
+            problem.kernels[name],
+            center=problem.center,
+            form=form,
+            name=name,
+            weights=problem.sample_weight,
+        )
 
     @property
     def cost(self) -> Costs:
         """Passes of each product (`sweep`, 1), and passes needed before the first product (`setup`).
 
-        `setup` is 1, for reading the rows, until the rows of both views are in memory; then it is 0.
+        `setup` is 1, for reading the rows, until the rows of all views are in memory; then it is 0.
         """
         return Costs(sweep=1.0, setup=0.0 if all(op.is_read for op in self.views) else 1.0)
 
@@ -78,20 +84,54 @@ class KernelMoments:
         """Object by which a run saves the kernels in a checkpoint, restores them, and identifies the rows."""
         return KernelBooks(self._problem, self)
 
-    @property
-    def views(self) -> tuple[KernelOperator, KernelOperator]:
-        """Kernel matrices of X and of Y."""
-        return self.x, self.y
-
-    def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
-        """Read the rows of both views, complete the kernels, and return them with all parameters as numbers.
+    def settle(self, rng: Any, kernels: Sequence[Kernel] | None = None) -> tuple[Kernel, ...]:
+        """Read the rows of all views, complete the kernels, and return them with all parameters as numbers.
 
         A scale that the problem does not give is taken from `kernels`. By default it is computed from the rows.
         """
         for op, kernel in zip(self.views, kernels or (), strict=False):
             if not op.kernel.is_resolved:
                 op.kernel = kernel
-        return self.x.settle(rng), self.y.settle(rng)
+        return tuple(op.settle(rng) for op in self.views)
+
+    def check_settled(self) -> None:
+        """Raise if the scale of a kernel is still to be computed, so that the law would judge by another kernel.
+
+        Raises
+        ------
+        BrokenPlugin
+        """
+        if not all(op.kernel.is_resolved for op in self.views):
+            raise BrokenPlugin(
+                f"a solver of {self._problem.name} must call run.moments(...).settle(run.rng) before it finishes: the "
+                "scale of a kernel is still to be taken from the rows."
+            )
+
+
+class KernelMoments(KernelMatrices):
+    """Kernel matrices of two views, and their Nyström approximations.
+
+    Parameters
+    ----------
+    problem : KernelCCA
+    form : str
+    """
+
+    def __init__(self, problem: Any, form: str) -> None:
+        super().__init__(problem, form)
+        self.ridges = problem.ridge
+        self._near: list[Nystrom] = []
+        self._even: list[Nystrom] | list[None] | None = None
+
+    @property
+    def x(self) -> KernelOperator:
+        """Kernel matrix of X."""
+        return self.views[0]
+
+    @property
+    def y(self) -> KernelOperator:
+        """Kernel matrix of Y."""
+        return self.views[1]
 
     def near(self, m: int, rng: Any) -> list[Nystrom]:
         """Nyström approximations of both kernel matrices from m landmarks, drawn with equal probabilities."""
@@ -131,25 +171,25 @@ class KernelMoments:
 
 
 class KernelBooks:
-    """Interface between a run and its kernel moments, for checkpoints and for the identity of the data.
+    """Interface between a run and its kernel matrices, for checkpoints and for the identity of the data.
 
     Parameters
     ----------
-    problem : KernelCCA
-    moments : KernelMoments
+    problem : Problem
+    moments : KernelMatrices
     """
 
     spent = False
     contradictions = ()
 
-    def __init__(self, problem: Any, moments: KernelMoments) -> None:
+    def __init__(self, problem: Any, moments: KernelMatrices) -> None:
         self._problem, self._moments = problem, moments
 
     def learnt(self) -> dict[str, Any]:
         """Contents of a checkpoint: kernels as given and with all their parameters, and the forms of the matrices."""
         kernels = [
-            {**kernel_learnt(getattr(self._problem, f"kernel_{name}"), op.kernel), "form": op.form}
-            for name, op in zip("xy", self._moments.views, strict=True)
+            {**kernel_learnt(self._problem.kernels[op.name], op.kernel), "form": op.form}
+            for op in self._moments.views
         ]
         return {"form": self._moments.form, "views": [], "kernels": kernels}
 
@@ -161,11 +201,13 @@ class KernelBooks:
         InvalidProblem
             The kernels of the earlier run differ from those of this run.
         """
-        for name, before in zip("xy", learnt["kernels"], strict=True):
-            kernel = kernel_again(f"kernel_{name}", getattr(self._problem, f"kernel_{name}"), before)
-            op = self._moments.operator(name.upper(), str(before["form"]))
-            op.kernel = kernel
-            setattr(self._moments, name, op)
+        found = []
+        for (name, given), before in zip(self._problem.kernels.items(), learnt["kernels"], strict=True):
+            op = self._moments.operator(name, str(before["form"]))
+            parameter = "kernel" if len(self._moments.views) == 1 else f"kernel_{name.lower()}"
+            op.kernel = kernel_again(parameter, given, before)
+            found.append(op)
+        self._moments.views = tuple(found)
 
     def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
         """Do nothing: the rows are held, and `witnesses` needs no sweep."""

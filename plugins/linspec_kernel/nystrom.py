@@ -104,14 +104,23 @@ class Nystrom:
         right = self.place.place(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
         for rows in (slice(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)):
-            C[rows, :] = C[rows, :] @ right
+            L = C[rows, :] @ right
+            C[rows, :] = (
+                L if op.roots is None else L * self.place.place(op.roots[rows], op.tile_dtype)[:, None]
+            )
             G += on_host(C[rows, :].T @ C[rows, :])
-            total += on_host(self.home.xp.sum(self.home.place(C[rows, :]), axis=0))
-        self.L, self.mean = C, total / n * op.center
-        G -= n * np.outer(self.mean, self.mean)
+            total += on_host(self._sums(self.home.place(C[rows, :]), rows))
+        count = n if op.roots is None else float(to_host(self.home.xp.sum(op.roots * op.roots)))
+        self.L, self.mean = C, total / count * op.center
+        G -= count * np.outer(self.mean, self.mean)
         w, self.V = eigenpairs((G + G.T) / 2)
         self.w = np.maximum(w, 0.0)
         self.shift = self._beside(rng, probed) if shift is None else shift
+
+    def _sums(self, V: Array, rows: slice) -> Array:
+        """Sums of the columns of some rows of S V, or of V without weights."""
+        roots = self.op.roots
+        return self.home.xp.sum(V, axis=0) if roots is None else roots[rows] @ V
 
     def _beside(self, rng: np.random.Generator | None, probed: int) -> float:
         """Estimate |K − LLᵀ| from the block of K − LLᵀ in q rows and columns that are drawn.
@@ -128,7 +137,8 @@ class Nystrom:
         q = min(probed, n)
         some = np.sort(random_generator(rng).choice(n, q, replace=False))
         rows = to_host(self.L)[some] if self.place.on_host else to_host(_rows(self.L, some, self.place))
-        E = self.op.block(some) - rows.astype(np.float64) @ rows.astype(np.float64).T
+        roots = np.ones(q) if self.op.roots is None else to_host(self.op.roots)[some]
+        E = self.op.block(some) * np.outer(roots, roots) - rows.astype(np.float64) @ rows.astype(np.float64).T
         size = max(float(np.trace(E)) / q, 0.0)
         largest = max(float(leading_eigenpairs(E, 1)[0][0]), 0.0)
         if q == n:
@@ -199,11 +209,12 @@ class Nystrom:
     def image(self, c: HostArray) -> Array:
         """H L c, where H is the centring; L c if the view is not centred."""
         z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
-        return z - self.home.place(self.mean @ c)[None, :]
+        mean = self.home.place(self.mean @ c)[None, :]
+        return z - (mean if self.op.roots is None else self.op.roots[:, None] * mean)
 
-    def solve(self, R: Array) -> Array:
-        """(HLLᵀH + (r + d) I)⁻¹ R."""
-        level = self.ridge + self.shift
+    def solve(self, R: Array, ridge: float | None = None) -> Array:
+        """(HLLᵀH + (r + d) I)⁻¹ R; r is the ridge of the constructor unless another one is given."""
+        level = (self.ridge if ridge is None else ridge) + self.shift
         c = self.V @ ((self.V.T @ self._adjoint(R)) / (self.w + level)[:, None])
         return (R - self.image(c)) / level
 

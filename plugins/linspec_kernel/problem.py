@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 import linspec as ls
 from linspec import Conclusion, Problem
 from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidProblem
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_kernel.certificate import Carried, judged, with_loss
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of
+from linspec_kernel.precomputed import check_square, refuse_precomputed
 from linspec_kernel.solution import KernelCCASolution
 
 
@@ -88,12 +88,7 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
         object.__setattr__(self, "kernel_x", as_kernel(self.kernel_x, "kernel_x"))
         other = self.kernel_x if self.kernel_y is None else self.kernel_y
         object.__setattr__(self, "kernel_y", as_kernel(other, "kernel_y"))
-        for name, A, kernel in (("X", self.X, self.kernel_x), ("Y", self.Y, self.kernel_y)):
-            if kernel.precomputed and A.shape[0] != A.shape[1]:
-                raise InvalidProblem(
-                    f"with a precomputed kernel {name} holds the values of all pairs of rows, n x n; got "
-                    f"{A.shape[0]} x {A.shape[1]}."
-                )
+        check_square(self)
 
     def __repr__(self) -> str:
         return (
@@ -115,12 +110,13 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
         """Passes of the certificate: products with coefficients and residuals, and the columns of the landmarks."""
         return 2.0 + rounded_up(share_of(self.X.shape[0]))
 
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by the name of the matrix."""
+        return {"X": self.kernel_x, "Y": self.kernel_y}
+
     def on_rows(self, numbers: HostArray) -> Self:
-        if self.kernel_x.precomputed or self.kernel_y.precomputed:
-            raise InvalidProblem(
-                "rows of a precomputed kernel cannot be held out: its columns belong to them, too. Pass the values for "
-                "the training rows as X and Y, and those of other rows with the training rows to be scored."
-            )
+        refuse_precomputed(self)
         return super().on_rows(numbers)
 
     def in_range(self, looks: Mapping[str, Any]) -> Self:
