@@ -404,7 +404,6 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     InvalidProblem
         k(z, z) has an eigenvalue that is negative by more than rounding.
     """
-    dtype = np.dtype(str(chosen.rows.dtype).rpartition(".")[2])
     K = np.asarray(to_host(_in_double(chosen)) if own is None else to_host(own), dtype=np.float64)
     K = (K + K.T) / 2
     check_values(np.diag(K), "the landmarks")
@@ -417,7 +416,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
         v[0] += 1.0
         Q = (np.eye(m) - 2 * np.outer(v, v) / (v @ v))[:, 1:]
         K = Q.T @ K @ Q
-    unit = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+    unit = _unit_of(chosen)
     size = float(np.trace(K)) / max(len(K), 1)
     if size <= 0:
         raise InvalidProblem("the kernel of the landmarks is zero. Take another kernel, or more landmarks.")
@@ -502,9 +501,10 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
     left = np.asarray(to_host(diagonal_of(points)), dtype=np.float64)
     left = left if weights is None else left * weights
     size = float(left.max(initial=0.0))
+    unit = _unit_of(points)
     L, taken = np.empty((n, m)), np.zeros(0, dtype=np.intp)
     while len(taken) < m:
-        chances = np.where(left > 1e-12 * size, left, 0.0)
+        chances = np.where(left > max(1e-12, 100 * unit) * size, left, 0.0)
         chances[taken] = 0.0
         done, missing = len(taken), m - len(taken)
         if np.count_nonzero(chances) < missing:  # the residual is rounding: any rows will do
@@ -517,12 +517,21 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         before = L[:, :done]
         G = np.asarray(to_host(home.place(points.against(others)))) - before @ before[new].T
         own = (G[new] + G[new].T) / 2
-        lower = np.linalg.cholesky(own + 1e-10 * np.trace(own) / len(new) * np.eye(len(new)))
+        more = (
+            1e-10 * np.trace(own) / len(new) + 30 * unit * size
+        )  # the second term exceeds the rounding of G
+        lower = np.linalg.cholesky(own + more * np.eye(len(new)))
         F = scipy.linalg.solve_triangular(lower, G.T, lower=True).T
         L[:, done : done + len(new)], taken = F, np.concatenate([taken, new])
         squares = np.einsum("ij,ij->i", F, F)
         left = np.maximum(left - (squares if weights is None else squares * weights), 0.0)
     return np.sort(taken)
+
+
+def _unit_of(points: Points) -> float:
+    """The machine epsilon of the dtype of the rows; that of float64 for rows that are no floats."""
+    dtype = np.dtype(str(points.rows.dtype).rpartition(".")[2])
+    return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
 
 
 def diagonal_of(points: Points) -> Array:

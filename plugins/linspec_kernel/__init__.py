@@ -1,19 +1,29 @@
-"""Kernel canonical correlations: a problem with its law, and its solvers.
+"""Kernel canonical correlations and kernel ridge regression: problems with their laws, and their solvers.
 
 Read `problem` first, then `certificate`, then `kcca`. `preimage` is the problem whose functions are kernels at one
-point.
+point; `ridge` is kernel ridge regression. `moments` and `nystrom` serve all of them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Carried", "KernelCCA", "KernelCCASolution", "PreimageCCA", "PreimageCCASolution"]
+__all__ = [
+    "Carried",
+    "KernelCCA",
+    "KernelCCASolution",
+    "KernelRidge",
+    "KernelRidgeSolution",
+    "PreimageCCA",
+    "PreimageCCASolution",
+]
 
 _PLACES = {
     "Carried": "linspec_kernel.certificate",
     "KernelCCA": "linspec_kernel.problem",
     "KernelCCASolution": "linspec_kernel.solution",
+    "KernelRidge": "linspec_kernel.ridge.problem",
+    "KernelRidgeSolution": "linspec_kernel.ridge.solution",
     "PreimageCCA": "linspec_kernel.preimage.problem",
     "PreimageCCASolution": "linspec_kernel.preimage.solution",
 }

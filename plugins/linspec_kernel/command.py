@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 KERNELS = ("rbf", "laplacian", "polynomial", "linear", "precomputed")
 
-OF_KERNELS = ("kernel", "kernel_scale", "scale_factor", "degree", "offset", "kernel_y")
-"""Command-line parameters that describe kernels."""
+OF_KERNEL = ("kernel", "kernel_scale", "scale_factor", "degree", "offset")
+"""Command-line parameters that describe a kernel."""
+
+OF_KERNELS = (*OF_KERNEL, "kernel_y")
+"""Command-line parameters that describe the kernels of two views."""
 
 
 def _parameters() -> list[click.Parameter]:
@@ -36,17 +39,18 @@ def _parameters() -> list[click.Parameter]:
     ]
 
 
-def kernel_options(names: tuple[str, ...], usual: str) -> list[click.Parameter]:
-    """Options for the kernels of both views, and for the parameters of these kernels."""
+def kernel_options(names: tuple[str, ...], usual: str, views: int = 2) -> list[click.Parameter]:
+    """Options for the kernel of each view, and for the parameters of these kernels."""
     scaled = " or ".join(name for name in ("rbf", "laplacian") if name in names)
     median = "By default the median distance between rows."
+    second = click.Option(
+        ["--kernel-y"], type=click.Choice(names), help="The kernel of Y, if it differs from X's."
+    )
     return [
         click.Option(
             ["--kernel"], type=click.Choice(names), default=usual, show_default=True, help="The kernel."
         ),
-        click.Option(
-            ["--kernel-y"], type=click.Choice(names), help="The kernel of Y, if it differs from X's."
-        ),
+        *([second] if views > 1 else []),
         click.Option(
             ["--kernel-scale"], type=float, metavar="NUMBER", help=f"The scale of {scaled}. {median}"
         ),

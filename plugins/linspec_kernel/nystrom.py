@@ -34,6 +34,9 @@ PROBED = 1024
 LOOKED_AT = 256
 """Number of rows from which the certificate estimates |K − LLᵀ|."""
 
+PER_ENTRY = 2e-9
+"""Seconds to compute the kernel, such as an exponential, for one entry of a kernel matrix."""
+
 BLOCK = 4096
 """Number of rows of L that are computed at once."""
 

@@ -32,7 +32,7 @@ from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec_kernel.certificate import LEAST_SHARE, Carried
 from linspec_kernel.iterate import Functions
 from linspec_kernel.moments import rounded_up
-from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
+from linspec_kernel.nystrom import PER_ENTRY, PROBED, Nystrom, default_landmarks, on_host, share_of
 
 EXTRA = 40
 """Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
@@ -240,10 +240,6 @@ def grown(
         squares += float(one.norms(gap, KR, Z, KZ).sum())
         found.append(larger)
     return found, squares
-
-
-PER_ENTRY = 2e-9
-"""Seconds to compute the kernel, such as an exponential, for one entry of a kernel matrix."""
 
 
 def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""The table of contents: kernel canonical correlations and the solvers for them."""
+"""The table of contents: kernel canonical correlations, kernel ridge regression, and the solvers for them."""
 
 from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
 
 
 @hookimpl
 def linspec_problems() -> tuple[ProblemSpec, ...]:
-    """Kernel CCA, and kernel CCA with functions that are kernels at single points."""
+    """Kernel CCA, kernel CCA with functions that are kernels at single points, and kernel ridge regression."""
     return (
         ProblemSpec(
             name="kernel-cca",
@@ -21,12 +21,19 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             command="linspec_kernel.preimage.command:COMMAND",
             testing="linspec_kernel.preimage.testing:TESTING",
         ),
+        ProblemSpec(
+            name="kernel-ridge",
+            target="linspec_kernel.ridge.problem:KernelRidge",
+            summary="Ridge regression on functions in the space of a kernel, for any targets and ridges at once.",
+            command="linspec_kernel.ridge.command:COMMAND",
+            testing="linspec_kernel.ridge.testing:TESTING",
+        ),
     )
 
 
 @hookimpl
 def linspec_solvers() -> tuple[SolverSpec, ...]:
-    """Solvers for kernel CCA."""
+    """Return the `SolverSpec` of each solver of this package."""
     return (
         SolverSpec(
             name="kcca",
@@ -106,5 +113,23 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
             needs=Needs(dense=True, rows=True),
             traits=("randomized", "approximate", "resumable"),
+        ),
+        SolverSpec(
+            name="direct",
+            problem="kernel-ridge",
+            target="linspec_kernel.ridge.direct:Direct",
+            summary="A Cholesky factorisation of the kernel matrix for each ridge, for some thousand rows.",
+            reference="Saunders, Gammerman & Vovk 1998, ICML, Ridge regression learning algorithm in dual variables",
+            needs=Needs(dense=True),
+            traits=("direct", "path", "automatic"),
+        ),
+        SolverSpec(
+            name="nystrom-pcg",
+            problem="kernel-ridge",
+            target="linspec_kernel.ridge.nystrom_pcg:NystromPCG",
+            summary="Block conjugate gradients with a Nyström preconditioner: few passes, no n x n matrix.",
+            reference="Ji & Li 2017, BIT Numer. Math. 57, doi:10.1007/s10543-016-0631-z",
+            needs=Needs(dense=True),
+            traits=("iterative", "randomized", "path", "warm-start", "resumable", "automatic"),
         ),
     )

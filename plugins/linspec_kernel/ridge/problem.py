@@ -1,0 +1,272 @@
+"""Kernel ridge regression: the problem and its law.
+
+Problem: min Σ wᵢ (yᵢ − f(xᵢ) − c)² + r ‖f‖² over functions f in the space of a kernel and, with `center`, constants c.
+Method: f = Σ aⱼ k(·, xⱼ). With S = diag(√w), M = H S K S H and T = H S Y, where H is orthogonal to √w with `center` and
+else the identity, the coefficients are a = S b for the solution of (M + r I) b = T. The law judges the returned a by
+ρ = T − (M + r I) b, computed afresh. It says more than an error of b would:
+
+    error of the weighted fitted values   ‖M (M + r)⁻¹ ρ‖            ≤  ‖ρ‖,
+    error of f in the space of the kernel (ρᵀ(M + r)⁻¹M(M + r)⁻¹ρ)^½  ≤  ‖ρ‖ / (2√r),
+
+since x/(x + r) ≤ 1 and x/(x + r)² ≤ 1/(4r). The second one bounds the error of a prediction at any point.
+Source: Saunders, Gammerman & Vovk 1998, ICML, Ridge regression learning algorithm in dual variables; Suykens &
+Vandewalle 1999, Neural Process. Lett. 9, doi:10.1023/A:1018628609742, for the constant.
+Where we differ: their bias is an unknown of a larger, indefinite system. Here H removes it, so the matrix stays
+positive definite; a row of weight 0 has the coefficient 0, and no weight is a divisor in the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+import linspec as ls
+from linspec import Conclusion, KernelOperator, Status
+from linspec.arrays import Array, HostArray, all_finite, reciprocal, to_host
+from linspec.errors import BrokenPlugin, InvalidProblem
+from linspec.kernels import Kernel, as_kernel, not_finite
+from linspec.solving import DEFAULT_TERMS, Terms, WithRidges
+from linspec_kernel.moments import KernelMatrices
+from linspec_kernel.precomputed import check_square, refuse_precomputed
+from linspec_kernel.ridge.solution import KernelRidgeSolution
+from linspec_kernel.solution import Fitted
+
+UNSURE = 1e-2
+"""A finding is reported if predictions at rows like the training rows may be wrong by more than this share of the root
+mean square of a target."""
+
+CONSTANT = 16.0
+"""A centred target is zero if it is shorter than this multiple of the rounding of the uncentred one."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KernelRidge(WithRidges[KernelRidgeSolution], adjusts_rows=False):
+    """Ridge regression of Y on a function of X in the space of a kernel: min ‖Y − f(X)‖² + ridge ‖f‖².
+
+    This is `linspec.LeastSquares` of Y on the features of the kernel. With the linear kernel it has the same
+    predictions.
+
+    Parameters
+    ----------
+    X : data of shape (n, p)
+        Anything that `linspec.as_operator` takes and whose entries can be read; it is held. With a precomputed kernel
+        the n x n values of the kernel.
+    Y : data of shape (n, m), or an array, a series or a list of shape (n,)
+        Targets.
+    ridge : float or sequence of floats
+        Above 0. Added to the diagonal of the kernel matrix, which is not divided by the number of rows. A sequence
+        gives a path: one function for each ridge and target, in one run. If k(x, x) = 1, try 1e-4 n first.
+    kernel : Kernel, str or callable, default "rbf"
+        A kernel of `linspec.kernels`, its name, or a function of two blocks of rows.
+    center : bool, default False
+        Whether to fit a constant, which the ridge does not shrink: features and targets are centred. scikit-learn's
+        KernelRidge has none.
+    sample_weight : array of shape (n,), optional
+        How often each row counts: zero or more, and 0 leaves a row out.
+
+    Notes
+    -----
+    Residual: the largest ‖t − (M + ridge I) b‖ / ‖t‖ over targets and ridges. M is the kernel matrix, t the target and
+    b its coefficients; with weights the rows of all three are multiplied by their roots, and with `center` M and t are
+    centred. The fitted values are then wrong by at most this share of ‖t‖, whatever the ridge. The error of f at other
+    points is bounded by `KernelRidgeSolution.bounds`, which grow as the ridge falls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> x = np.linspace(0, 6, 200)[:, None]
+    >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(200)
+    >>> problem = ls.KernelRidge(x, y, ridge=0.1, kernel=ls.kernels.rbf(1.0))
+    >>> solution = ls.solve(problem)
+    >>> bool(np.abs(solution.predict(x) - np.sin(x[:, 0])).max() < 0.1)
+    True
+    """
+
+    X: Any = ls.matrix("data", once=False)
+    Y: Any = ls.matrix("targets", like="X", vector=True, once=False)
+    ridge: Any = ls.ridge(
+        of=("X",),
+        path=True,
+        positive="At 0, functions of a kernel of full rank take any values at the rows. Begin with 1e-4 times the "
+        "number of rows, for kernels with k(x, x) = 1.",
+        help="Above 0; added to the diagonal of the kernel matrix. Begin with 1e-4 times the rows.",
+    )
+    kernel: Any = "rbf"
+    center: bool = ls.flag(False, "Fit a constant, which no ridge shrinks.")
+    sample_weight: Any = field(default=None, kw_only=True)
+
+    name: ClassVar[str] = "kernel-ridge"
+    tolerance: ClassVar[float] = 1e-8
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "kernel", as_kernel(self.kernel, "kernel"))
+        check_square(self)
+        if self.sample_weight is not None and not np.any(self.sample_weight > 0):
+            raise InvalidProblem("sample_weight must have a number above 0; all are 0.")
+
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernel by the name of its matrix."""
+        return {"X": self.kernel}
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        refuse_precomputed(self)
+        return super().on_rows(numbers)
+
+    def in_range(self, looks: Mapping[str, Any]) -> Self:
+        """Return the problem itself: values of kernels are checked for range, and targets are scaled."""
+        return self
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Any:
+        """The kernel matrix and the targets of the system."""
+        return KernelSystem(self, form)
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """Check the coefficients of an earlier answer; return a column for each target and ridge."""
+        return self.columns_of_start(given, "dual", int(self.X.shape[0]), "rows and targets")
+
+    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
+        self,
+        moments: Any,
+        terms: Terms = DEFAULT_TERMS,
+        *,
+        dual: Array,
+        kernel: Kernel | None = None,
+    ) -> Conclusion:
+        """Compute the residual of each target and ridge from a product of its own, the constants and the bounds.
+
+        Parameters
+        ----------
+        moments : KernelSystem
+        terms : Terms
+        dual : array of shape (n, w)
+            The solutions b for targets of length 1, a column for each target and ridge.
+        kernel : Kernel, optional
+            The kernel that `moments.settle` returned to the solver. It is needed if the kernel in `moments` still has a
+            scale that is to be computed from the rows.
+        """
+        if kernel is not None:
+            moments.settle(None, (kernel,))
+        moments.check_settled()
+        op, home, rows = moments.op, moments.home, int(self.X.shape[0])
+        if tuple(dual.shape) != (rows, self.width):
+            raise BrokenPlugin(
+                f"a solver of kernel-ridge must find dual of shape {(rows, self.width)}, a column for each target and "
+                f"ridge; got {tuple(dual.shape)}."
+            )
+        targets, count = moments.targets, len(self.ridges)
+        lengths, ridges = np.tile(targets.lengths, count), self.column_ridges
+        dual = op.centred(home.place(dual))[0] if self.center else home.place(dual)
+        given = self.X.home.place(op.weighted(dual) * home.place(lengths)[None, :], self.X.dtype)
+        # The residual is that of the returned coefficients, which may have fewer digits.
+        b = moments.unweighted(home.place(given)) * home.place(reciprocal(lengths))[None, :]
+        Mb, means = op.product(b)
+        gap = home.concat([targets.unit] * count) - Mb - b * home.place(ridges)[None, :]
+        gaps = home.column_norms(gap)
+        residuals = np.max(np.reshape(gaps, (count, -1)), axis=1, initial=0.0)
+        bounds = gaps * lengths / (2 * np.sqrt(ridges))
+        shape = (count, -1) if self.path else (-1,)
+        fields: dict[str, Any] = {
+            "dual": self.shaped(given),
+            "residuals": residuals,
+            "bounds": self._shaped_numbers(bounds.reshape(shape)),
+            "path": self.path,
+            "kernel_map": Fitted(op.map(), op.kernel),
+        }
+        if self.center:
+            constants = np.tile(targets.means, count) - means * lengths
+            fields["intercept"] = self._shaped_numbers(constants.reshape(shape))
+        reach = (
+            float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * moments.largest * np.sqrt(moments.count)
+        )
+        residual = float(residuals.max())
+        return Conclusion(fields, residual, unsure(reach) if residual <= terms.tol else ())
+
+    def _shaped_numbers(self, values: HostArray) -> HostArray:
+        return np.asarray(values[..., 0] if self.vector else values)
+
+
+def unsure(reach: float) -> tuple[tuple[Status, str], ...]:
+    """Return a finding if the bound of the error of predictions exceeds `UNSURE` times the size of the targets."""
+    if not reach > UNSURE:
+        return ()
+    text = f"Predictions at other rows may be wrong by {reach:.0e} of the root mean square of a target, although the "
+    return ((Status.ILL_CONDITIONED, text + "fitted values are right. Raise the ridge, or lower tol."),)
+
+
+class Targets(NamedTuple):
+    """The right-hand sides of the system.
+
+    Attributes
+    ----------
+    unit : array of shape (n, m)
+        H S Y with columns of length 1; zero columns where a centred target is only rounding.
+    lengths : numpy.ndarray of shape (m,)
+        The lengths of the columns of H S Y.
+    means : numpy.ndarray of shape (m,)
+        The means of the targets that centring subtracts; zeros without centring.
+    """
+
+    unit: Array
+    lengths: HostArray
+    means: HostArray
+
+
+class KernelSystem(KernelMatrices):
+    """The matrix M of the system as an operator, and its right-hand sides.
+
+    Attributes
+    ----------
+    op : KernelOperator
+        M.
+    """
+
+    @property
+    def op(self) -> KernelOperator:
+        """The matrix M = H S K S H."""
+        return self.views[0]
+
+    @cached_property
+    def targets(self) -> Targets:
+        """The right-hand sides; Y is read at the first call."""
+        Y = self._problem.Y
+        read = Y.matmat(Y.home.blocks.place(np.eye(int(Y.shape[1]))))
+        if not all_finite(read):
+            raise not_finite(Y, "Y")
+        return self._targets_of(self.home.place(read))
+
+    def _targets_of(self, Y: Array) -> Targets:
+        home, op = self.home, self.op
+        # Divided by the largest entries, no square leaves the range of numbers.
+        sizes = np.asarray(to_host(home.xp.max(home.xp.abs(Y), axis=0)))
+        units = np.where(sizes > 0, sizes, 1.0)
+        T = op.weighted(Y / home.place(units)[None, :])
+        least, means = home.column_norms(T), np.zeros(len(units))
+        if op.center:
+            T, means = op.centred(T)
+        lengths = home.column_norms(T)
+        rounding = CONSTANT * float(np.finfo(self._problem.Y.dtype).eps) * least * op.center
+        lengths = np.where(lengths > rounding, lengths, 0.0)
+        return Targets(T * home.place(reciprocal(lengths))[None, :], lengths * units, means * units)
+
+    def unweighted(self, V: Array) -> Array:
+        """S⁻¹V; rows of weight 0 become 0."""
+        roots = self.op.roots
+        return V if roots is None else V * reciprocal(roots)[:, None]
+
+    @property
+    def count(self) -> float:
+        """The number of rows, or the sum of their weights."""
+        roots = self.op.roots
+        return float(self.op.shape[0]) if roots is None else float(to_host(self.home.xp.sum(roots * roots)))
+
+    @property
+    def largest(self) -> float:
+        """The largest √k(x, x) of a row."""
+        return float(np.sqrt(np.max(to_host(self.op.diagonal()).astype(np.float64), initial=0.0)))
