@@ -25,7 +25,18 @@ from linspec.estimators.cca import CCA
 from linspec.estimators.discriminant import Discriminant
 from linspec.estimators.generic import of
 from linspec.estimators.kernel_cca import KernelCCA
+from linspec.estimators.kernel_ridge import KernelRidge
 from linspec.estimators.pca import PCA
 from linspec.estimators.ridge import Ridge, RidgeCV
 
-__all__ = ["CCA", "PCA", "ConvergenceWarning", "Discriminant", "KernelCCA", "Ridge", "RidgeCV", "of"]
+__all__ = [
+    "CCA",
+    "PCA",
+    "ConvergenceWarning",
+    "Discriminant",
+    "KernelCCA",
+    "KernelRidge",
+    "Ridge",
+    "RidgeCV",
+    "of",
+]

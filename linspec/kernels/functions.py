@@ -788,7 +788,7 @@ def about(rows: Any, center: HostArray | None) -> Any:
     return out
 
 
-def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
+def resolved(kernel: Kernel, rows: Any, rng: Any, weights: HostArray | None = None) -> Kernel:
     """The kernel with all parameters as numbers; rules such as "median" are evaluated on some random rows.
 
     Parameters
@@ -796,16 +796,26 @@ def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
     kernel : Kernel
     rows : array or SciPy sparse matrix of shape (n, p)
     rng : None, int or numpy.random.Generator
+    weights : numpy.ndarray of shape (n,), optional
+        How often each row counts.
     """
     if kernel.is_resolved:
         return kernel
-    n = int(rows.shape[0])
-    index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
-    sample = _chosen(rows, index)
+    sample = _chosen(rows, _sampled(int(rows.shape[0]), random_generator(rng), weights))
     if scipy.sparse.issparse(sample):
         return kernel.resolved(sample.astype(np.float64))
     sample = np.asarray(to_host(sample), dtype=np.float64)
     return kernel.resolved(sample - middle_of(sample) if kernel.differences else sample)
+
+
+def _sampled(n: int, rng: np.random.Generator, weights: HostArray | None) -> HostArray:
+    """Numbers of at most `SAMPLE` of n rows; a row is among them as often as its weight says, or in proportion."""
+    if weights is None:
+        return np.sort(rng.choice(n, min(n, SAMPLE), replace=False))
+    total = float(weights.sum())
+    if total <= SAMPLE and np.all(weights == np.floor(weights)):
+        return np.repeat(np.arange(n), weights.astype(np.intp))
+    return np.sort(rng.choice(n, SAMPLE, p=weights / total))
 
 
 def check_values(values: Array, name: str) -> Magnitude:

@@ -143,6 +143,7 @@ class KernelOperator(LinearOperator):
         self.dtype = np.dtype(np.float64)
         self.center, self._given, self._rng, self.name = bool(center), str(form), rng, name
         self.ledger = uncounted(self.data)[1]
+        self._weights = weights
         self.roots: Array | None = None if weights is None else self.home.place(np.sqrt(weights))
         self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
         self._points: Points | None = None
@@ -169,7 +170,7 @@ class KernelOperator(LinearOperator):
             admit(self.ledger, 0.0)
             with admitting(None):  # the certificate needs the rows, too: its passes count this one
                 rows = read_rows(self.data, self.name)
-            self.kernel = resolved(self.kernel, rows, self._rng if rng is None else rng)
+            self.kernel = resolved(self.kernel, rows, self._rng if rng is None else rng, self._weights)
             center = centre_of(rows, self.kernel)
             with np.errstate(over="ignore", invalid="ignore"):  # the check reports such values
                 points = Points(about(rows, center), self.kernel, center)
@@ -369,8 +370,7 @@ class KernelOperator(LinearOperator):
         """
         points, n = self.points, self.shape[0]
         admit(self.ledger, m / max(n, 1))
-        w = None if self.roots is None else np.asarray(to_host(self.roots)) ** 2
-        found = pivots(points, m, random_generator(self._rng if rng is None else rng), w)
+        found = pivots(points, m, random_generator(self._rng if rng is None else rng), self._weights)
         self.ledger.record(self.data, m, sweeps=m / max(n, 1), flops=2.0 * n * float(m) ** 2)
         return found
 

@@ -16,14 +16,14 @@ import pytest
 import sklearn
 
 from linspec.arrays import to_host
-from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, Ridge, RidgeCV
+from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, KernelRidge, Ridge, RidgeCV
 
 DISPATCHES = os.environ.get("SCIPY_ARRAY_API") is not None
 only_there = pytest.mark.skipif(
     not DISPATCHES, reason="needs SCIPY_ARRAY_API=1; runs in a process of its own"
 )
 
-ESTIMATORS = [PCA(4), CCA(1), Ridge(), RidgeCV(), RidgeCV(cv=3), Discriminant(), KernelCCA()]
+ESTIMATORS = [PCA(4), CCA(1), Ridge(), RidgeCV(), RidgeCV(cv=3), Discriminant(), KernelCCA(), KernelRidge()]
 PLACES = [
     ("array_api_strict", "CPU_DEVICE", "float64"),
     ("array_api_strict", "device1", "float32"),
@@ -77,8 +77,9 @@ def test_targets_and_weights_from_elsewhere(estimator, place):
         reference = sklearn.clone(estimator).fit(X, y, **weights)
         there = getattr(found, estimator._weights)
         assert type(there) is type(module.asarray(X, device=device))
-        rows = X if estimator._weights == "coef_" else X[:4]
-        method = "predict" if estimator._weights == "coef_" else "transform"
+        predicts = estimator._weights in {"coef_", "dual_coef_"}
+        rows = X if predicts else X[:4]
+        method = "predict" if predicts else "transform"
         ours = getattr(found, method)(module.asarray(rows, device=device))
         tolerance = 1e-3 if dtype == "float32" else 1e-6
         np.testing.assert_allclose(to_host(ours), getattr(reference, method)(rows), atol=tolerance)

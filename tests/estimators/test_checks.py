@@ -11,7 +11,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import linspec as ls
-from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, Ridge, RidgeCV
+from linspec.estimators import CCA, PCA, Discriminant, KernelCCA, KernelRidge, Ridge, RidgeCV
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::linspec.errors.ConvergenceWarning", "ignore::linspec.errors.AccuracyWarning"
@@ -38,6 +38,7 @@ FAMILIES = {
     "cca": lambda solver: Pairs(n_components=1, solver=solver),
     "discriminant": lambda solver: Discriminant(solver=solver),
     "kernel-cca": lambda solver: KernelCCA(solver=solver),
+    "kernel-ridge": lambda solver: KernelRidge(solver=solver),
     "least-squares": lambda solver: Ridge(solver=solver),
     "svd": lambda solver: PCA(solver=solver),
 }
@@ -53,7 +54,7 @@ def expected(estimator):
 
 
 @parametrize_with_checks(
-    [PCA(), Pairs(n_components=1), Ridge(), RidgeCV(), Discriminant(), KernelCCA()],
+    [PCA(), Pairs(n_components=1), Ridge(), RidgeCV(), Discriminant(), KernelCCA(), KernelRidge()],
     expected_failed_checks=expected,
 )
 @pytest.mark.slow(keep=160)
