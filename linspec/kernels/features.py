@@ -496,6 +496,11 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
     """Choose landmarks by randomly pivoted Cholesky, in blocks; return their row numbers in increasing order.
 
     With weights w the matrix is √wᵢ k(xᵢ, xⱼ) √wⱼ.
+
+    Raises
+    ------
+    InvalidProblem
+        The kernel is not positive semidefinite.
     """
     n, home = len(points), points.home.blocks
     left = np.asarray(to_host(diagonal_of(points)), dtype=np.float64)
@@ -520,7 +525,12 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         more = (
             1e-10 * np.trace(own) / len(new) + 30 * unit * size
         )  # the second term exceeds the rounding of G
-        lower = np.linalg.cholesky(own + more * np.eye(len(new)))
+        lower, info = scipy.linalg.lapack.dpotrf(own + more * np.eye(len(new)), lower=1, clean=1)
+        if info != 0:
+            raise InvalidProblem(
+                f"the kernel is not positive semidefinite: what {done} landmarks leave of it has the eigenvalue "
+                f"{np.linalg.eigvalsh(own)[0]:.3g}. Take another kernel."
+            )
         F = scipy.linalg.solve_triangular(lower, G.T, lower=True).T
         L[:, done : done + len(new)], taken = F, np.concatenate([taken, new])
         squares = np.einsum("ij,ij->i", F, F)

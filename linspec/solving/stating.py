@@ -103,9 +103,7 @@ def state(problem: Any) -> None:
         object.__setattr__(problem, "every", every)
     problem.check_sizes()
     if stated.ridge:
-        given_ridge = getattr(problem, stated.ridge)
-        path = stated.fields[stated.ridge].path
-        checked = check_ridges(given_ridge) if path else checked_ridge(problem, given_ridge)
+        checked = stated_ridge(problem, getattr(problem, stated.ridge))
         object.__setattr__(problem, stated.ridge, checked)
 
 
@@ -337,6 +335,17 @@ def _penalised(problem: Any) -> tuple[str, ...]:
     return tuple(name for field in fields for name in in_field(problem, field))
 
 
+def stated_ridge(problem: Any, ridge: Any) -> Any:
+    """Check the ridge of a constructor, or the ridges of a path, and return it in the form that the problem holds."""
+    declared = problem.stated.fields[problem.stated.ridge]
+    if not declared.path:
+        return checked_ridge(problem, ridge)
+    found = check_ridges(ridge)
+    for one in found if isinstance(found, tuple) else (found,):
+        check_positive(declared, (one,))
+    return found
+
+
 def checked_ridge(problem: Any, ridge: Any) -> Any:
     """Check one ridge, a number or one for each matrix, and return it in the form in which the problem holds it."""
     declared = problem.stated.fields[problem.stated.ridge]
@@ -349,11 +358,16 @@ def checked_ridge(problem: Any, ridge: Any) -> Any:
         found = tuple(check_ridge(one) for one in found)
     else:
         found = (check_ridge(ridge),)
-    if declared.positive and 0.0 in found:
-        where = " for both views" if len(found) == len("XY") else " for all views" if len(found) > 1 else ""
-        got = " and ".join(f"{one:g}" for one in found)
-        raise InvalidProblem(f"ridge must be above 0{where}; got {got}. {declared.positive}")
+    check_positive(declared, found)
     return found if declared.each else found[0]
+
+
+def check_positive(declared: Any, ridges: tuple[float, ...]) -> None:
+    """Raise if one of the ridges of all matrices is 0 where the declaration refuses this."""
+    if declared.positive and 0.0 in ridges:
+        where = " for both views" if len(ridges) == len("XY") else " for all views" if len(ridges) > 1 else ""
+        got = " and ".join(f"{one:g}" for one in ridges)
+        raise InvalidProblem(f"ridge must be above 0{where}; got {got}. {declared.positive}")
 
 
 def check_range_of_ridges(problem: Any) -> None:

@@ -196,14 +196,15 @@ def table_of_rows(solution: Any, values: Any, data: Any, library: str | None = N
 
 
 def table_of_training_rows(
-    solution: Any, values: Array, library: str | None = None, numbers: HostArray | None = None
+    solution: Any, values: Any, library: str | None = None, numbers: HostArray | None = None
 ) -> Any:
     """Make a table with a row for each training row, labelled by its name if the solution keeps it, or its number.
 
     Parameters
     ----------
     solution : Solution
-    values : array of shape (m, k)
+    values : array of shape (m, k), or mapping of str to numpy.ndarray of shape (m,)
+        The columns of the table; those of an array are named by `vectors_by_name`.
     library : str, optional
         As for `Solution.weights_table`.
     numbers : numpy.ndarray of shape (m,), optional
@@ -217,10 +218,11 @@ def table_of_training_rows(
     >>> table_of_training_rows(ls.solve(ls.SVD(np.eye(2), k=1)), np.array([[2.0]]), numbers=np.array([1]))
     [{'row': 1, 'component1': 2.0}]
     """
-    numbers = np.arange(values.shape[0]) if numbers is None else numbers
+    named = values if isinstance(values, Mapping) else vectors_by_name(solution, values)
+    numbers = np.arange(len(next(iter(named.values()), ()))) if numbers is None else numbers
     known = solution.row_names
     labels = RowNames(numbers) if known is None else RowNames(known[numbers], solution.row_label)
-    return table("row", labels, vectors_by_name(solution, values), _library(solution, library, None))
+    return table("row", labels, named, _library(solution, library, None))
 
 
 def table_of_features(solution: Any, values: Array, library: str | None = None) -> Any:

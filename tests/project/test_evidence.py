@@ -146,6 +146,7 @@ SMALL = {
     "measure_gpu": "",
     "measure_inference": "--parts size columns wide",
     "measure_kernel": "--rows 300 --landmarks 50 --columns 50",
+    "measure_kernel_ridge": "--parts equal rows many",
     "measure_large_means": "",
     "measure_many_targets": "--rounds 1",
     "measure_memory": "--only cca direct",
@@ -162,6 +163,7 @@ SMALL = {
 NEEDS = {
     "measure_dask": ("distributed", "psutil"),
     "measure_gpu": ("cupy",),
+    "measure_kernel_ridge": ("sklearn",),
     "measure_readme": ("cca_zoo", "sklearn"),
     "measure_sources": ("zarr",),
 }

@@ -42,7 +42,7 @@ COLUMNS = 20
 SHARE = 3 / 8
 """Share of the free memory that the columns of the landmarks may take in float64."""
 
-PATIENCE = 50
+PATIENCE = 100
 """The run ends as stagnated after this many iterations without a lower residual."""
 
 GAIN = 0.5

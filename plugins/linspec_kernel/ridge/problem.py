@@ -27,7 +27,7 @@ import numpy as np
 import linspec as ls
 from linspec import Conclusion, KernelOperator, Status
 from linspec.arrays import Array, HostArray, all_finite, reciprocal, to_host
-from linspec.errors import BrokenPlugin, InvalidProblem
+from linspec.errors import BrokenPlugin
 from linspec.kernels import Kernel, as_kernel, not_finite
 from linspec.solving import DEFAULT_TERMS, Terms, WithRidges
 from linspec_kernel.moments import KernelMatrices
@@ -107,8 +107,6 @@ class KernelRidge(WithRidges[KernelRidgeSolution], adjusts_rows=False):
         super().__post_init__()
         object.__setattr__(self, "kernel", as_kernel(self.kernel, "kernel"))
         check_square(self)
-        if self.sample_weight is not None and not np.any(self.sample_weight > 0):
-            raise InvalidProblem("sample_weight must have a number above 0; all are 0.")
 
     @property
     def kernels(self) -> dict[str, Kernel]:

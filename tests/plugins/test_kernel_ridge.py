@@ -1,0 +1,410 @@
+"""Kernel ridge regression: equality with peers, identities, weights, the law and its bounds, and bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec import Status
+from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
+from linspec_kernel import KernelRidge
+from linspec_kernel.ridge.testing import curved
+
+RBF = ls.kernels.rbf(2.0)
+SOLVERS = ("direct", "nystrom-pcg")
+TIGHT: dict[str, dict[str, Any]] = {"direct": {}, "nystrom-pcg": {"tol": 1e-13}}
+
+
+def data(n: int = 300, p: int = 4, m: int = 2, seed: int = 0) -> tuple[Any, Any]:
+    return tuple(curved(n, p, m, seed).values())
+
+
+def solved(problem: Any, solver: str, **options: Any) -> Any:
+    return ls.solve(problem, solver, rng=0, **{**TIGHT[solver], **options})
+
+
+# ---- equalities ------------------------------------------------------------------------------------
+
+KERNELS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "rbf": (RBF, {"kernel": "rbf", "gamma": 1 / 8}),
+    "laplacian": (ls.kernels.laplacian(3.0), {"kernel": "laplacian", "gamma": 1 / 3}),
+    "polynomial": (
+        ls.kernels.polynomial(3, 1.5, 0.2),
+        {"kernel": "polynomial", "degree": 3, "coef0": 1.5, "gamma": 0.2},
+    ),
+    "linear": (ls.kernels.linear(), {"kernel": "linear"}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")  # at 1e-13 only rounding is left
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_it_is_the_kernel_ridge_of_scikit_learn(solver: str, name: str, weighted: bool) -> None:
+    peers = pytest.importorskip("sklearn.kernel_ridge")
+    (X, Y), (Z, _) = data(), data(40, seed=1)
+    w = np.random.default_rng(2).uniform(0.1, 3.0, len(X)) if weighted else None
+    own, given = KERNELS[name]
+    for ridge in (0.01, 3.0):
+        peer = peers.KernelRidge(alpha=ridge, **given).fit(X, Y, w)
+        found = solved(KernelRidge(X, Y, ridge, own, sample_weight=w), solver)
+        np.testing.assert_allclose(found.predict(Z), peer.predict(Z), rtol=0, atol=1e-10 * np.abs(Y).max())
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_with_the_linear_kernel_it_is_least_squares(solver: str, center: bool) -> None:
+    (X, Y), (Z, _) = data(), data(40, seed=1)
+    X, Z, Y = X + 3.0, Z + 3.0, Y - 5.0
+    w = np.random.default_rng(2).integers(0, 4, len(X)).astype(float)
+    found = solved(KernelRidge(X, Y, 0.7, "linear", center=center, sample_weight=w), solver)
+    lines = ls.solve(ls.LeastSquares(X, Y, 0.7, center=center, sample_weight=w), "direct")
+    np.testing.assert_allclose(found.predict(Z), lines.predict(Z), rtol=0, atol=1e-9)
+    assert (found.intercept is None) is not center
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_path_is_the_answers_of_its_ridges_in_one_run(solver: str) -> None:
+    X, Y = data()
+    ridges = [1e-3, 10.0, 0.1]
+    path = ls.solve(KernelRidge(X, Y, ridges, RBF, center=True), solver, rng=0)
+    assert path.dual.shape == (3, 300, 2)
+    assert path.intercept.shape == path.bounds.shape == (3, 2)
+    alone = [ls.solve(KernelRidge(X, Y, ridge, RBF, center=True), solver, rng=0) for ridge in ridges]
+    for one, part in zip(alone, path.along_path(), strict=True):
+        reach = 2 * (one.bounds + part.bounds).max() + 1e-9
+        np.testing.assert_allclose(part.predict(X), one.predict(X), rtol=0, atol=reach)
+        assert part.ridge == one.ridge
+    # One product serves all ridges; with fewer random columns the hardest one may take an iteration more.
+    assert path.passes <= max(one.passes for one in alone) + 2
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_weight_counts_rows_and_0_leaves_them_out(solver: str, center: bool) -> None:
+    """Also if the scale of the kernel comes from the rows."""
+    (X, Y), (Z, _) = data(), data(20, seed=1)
+    w = np.random.default_rng(3).integers(0, 4, len(X))
+    weighted = ls.solve(KernelRidge(X, Y, 0.3, "rbf", center=center, sample_weight=w), solver, rng=0)
+    often = [np.repeat(A, w, axis=0) for A in (X, Y)]
+    repeated = ls.solve(KernelRidge(*often, 0.3, "rbf", center=center), solver, rng=0)
+    assert weighted.kernel.scale == repeated.kernel.scale
+    reach = 2 * (weighted.bounds + repeated.bounds).max() + 1e-10
+    np.testing.assert_allclose(weighted.predict(Z), repeated.predict(Z), rtol=0, atol=reach)
+    assert np.all(weighted.dual[w == 0] == 0)
+    scaled = KernelRidge(X, Y, 0.3 * 5, RBF, center=center, sample_weight=5.0 * w)
+    same = ls.solve(KernelRidge(X, Y, 0.3, RBF, center=center, sample_weight=w), solver, rng=0)
+    np.testing.assert_allclose(ls.solve(scaled, solver, rng=0).predict(Z), same.predict(Z), rtol=0, atol=1e-6)
+
+
+def test_forms_and_kinds_of_data_give_the_same(tmp_path: Path) -> None:
+    X, Y = data(2100)
+    X = np.where(np.abs(X) > 0.8, X, 0.0)
+    np.save(tmp_path / "X.npy", X)
+    options = {"rng": 0, "tol": 1e-10, "landmarks": 100}
+    held = ls.solve(KernelRidge(X, Y, 2.0, RBF), "nystrom-pcg", storage="held", **options)
+    others = {
+        "tiled": (X, Y),
+        "sparse": (scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)),
+        "file": (tmp_path / "X.npy", Y),
+    }
+    for name, given in others.items():
+        found = ls.solve(KernelRidge(*given, 2.0, RBF), "nystrom-pcg", storage="tiled", **options)
+        np.testing.assert_allclose(found.dual, held.dual, rtol=0, atol=1e-7, err_msg=name)
+
+
+def test_a_precomputed_kernel_takes_the_values_of_new_rows() -> None:
+    (X, Y), (Z, _) = data(), data(30, seed=1)
+    op = ls.KernelOperator(X, RBF, center=False)
+    for solver in SOLVERS:
+        named = ls.solve(KernelRidge(X, Y, 0.3, RBF, center=True), solver, rng=0)
+        given = KernelRidge(op.dense(), Y, 0.3, "precomputed", center=True)
+        found = ls.solve(given, solver, rng=0)
+        np.testing.assert_allclose(found.predict(op.cross(Z).dense()), named.predict(Z), rtol=0, atol=1e-6)
+
+
+# ---- the law ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_the_residual_is_that_of_the_returned_coefficients(center: bool) -> None:
+    X, Y = data()
+    w = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
+    problem = KernelRidge(X, Y, 0.5, RBF, center=center, sample_weight=w)
+    moments = problem.moments("auto", (1, 1))
+    moments.settle(0)
+    b = np.random.default_rng(2).standard_normal((300, 2))
+    conclusion = problem.conclude(moments, dual=b)
+    H = np.eye(300) - center * np.outer(np.ones(300), w / w.sum())
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 8)
+    S = np.sqrt(w)
+    M, T = S[:, None] * (H @ K @ H.T) * S, S[:, None] * (H @ Y)
+    own = conclusion.fields["dual"] / S[:, None]
+    gaps = np.linalg.norm(T - M @ own - 0.5 * own, axis=0)
+    assert conclusion.residual == pytest.approx((gaps / np.linalg.norm(T, axis=0)).max(), rel=1e-9)
+    np.testing.assert_allclose(conclusion.fields["bounds"], gaps / (2 * np.sqrt(0.5)), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("iterations", [1, 2, 4])
+def test_bounds_hold_at_any_point_for_unfinished_answers(iterations: int) -> None:
+    (X, Y), (Z, _) = data(), data(200, seed=1)
+    problem = KernelRidge(X, Y, 1e-3, RBF)
+    exact = ls.solve(problem, "direct")
+    found = ls.solve(problem, "nystrom-pcg", rng=0, landmarks=20, max_iterations=iterations)
+    off = np.abs(found.predict(Z) - exact.predict(Z)).max(axis=0)
+    assert np.all(off <= found.bounds + exact.bounds)  # k(x, x) = 1
+    fitted = np.linalg.norm(found.predict(X) - exact.predict(X), axis=0) / np.linalg.norm(Y, axis=0)
+    assert fitted.max() <= found.residual + exact.residual
+
+
+def test_an_iteration_is_a_pass_and_landmarks_cost_their_share() -> None:
+    X, Y = data(400)
+    found = ls.solve(KernelRidge(X, Y, 0.01, RBF), "nystrom-pcg", rng=0, landmarks=40)
+    np.testing.assert_allclose(np.diff(found.history["passes"]), 1.0)
+    assert found.history["passes"][0] == pytest.approx(1 + 2 * 40 / 400)  # rows; landmarks, drawn and used
+    assert found.passes == pytest.approx(found.history["passes"][-1] + 1)
+    assert found.converged
+
+
+def test_pivots_find_groups_that_equal_chances_miss() -> None:
+    """Twenty rows far from all others need landmarks of their own."""
+    X, Y = data(1000)
+    X[::50] += 40 * np.random.default_rng(5).standard_normal((20, 4))
+    problem = KernelRidge(X, Y, 1e-4, RBF)
+    found = {
+        drawn: ls.solve(problem, "nystrom-pcg", rng=0, landmarks=200, columns=0, drawn=drawn, tol=1e-6)
+        for drawn in ("rpcholesky", "uniform")
+    }
+    assert found["rpcholesky"].iterations < found["uniform"].iterations
+
+
+def test_random_columns_save_passes() -> None:
+    X, Y = data(1000, m=1)
+    problem = KernelRidge(X, Y, 1e-2, RBF)
+    wide, narrow = (
+        ls.solve(problem, "nystrom-pcg", rng=0, landmarks=50, columns=columns, tol=1e-6)
+        for columns in (20, 0)
+    )
+    assert wide.iterations < narrow.iterations
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_ridge_below_rounding_does_not_pass_for_an_answer(solver: str) -> None:
+    """With twin rows that have other targets no function fits, and coefficients grow as 1/ridge."""
+    X, Y = data(100)
+    X, Y = np.vstack([X, X]), np.vstack([Y, Y + 1.0])
+    for ridge in (1e-14, 1e-18, 1e-30):
+        found = ls.solve(KernelRidge(X, Y, ridge, ls.kernels.rbf(0.5)), solver, rng=0)
+        a = found.dual
+        K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 0.5)
+        true = np.linalg.norm(Y - K @ a - ridge * a, axis=0) / np.linalg.norm(Y, axis=0)
+        size = 1e-16 * np.linalg.norm(K, 2) * np.linalg.norm(a, axis=0) / np.linalg.norm(Y, axis=0)
+        assert np.all(true <= found.residual * (1 + 1e-9) + 1e2 * size)
+        assert not found.converged or found.residual <= 1e-8
+        if found.residual <= 1e-8:
+            assert found.status in {Status.CONVERGED, Status.ILL_CONDITIONED}
+
+
+def test_predictions_that_the_residual_does_not_show_are_a_finding() -> None:
+    X, Y = data(100)
+    found = ls.solve(KernelRidge(X, Y, 1e-13, ls.kernels.rbf(0.3)), "nystrom-pcg", rng=0, tol=1e-2)
+    assert found.residual <= 1e-2
+    assert found.status is Status.ILL_CONDITIONED
+    assert "Predictions at other rows may be wrong" in found.message
+
+
+def test_float32_says_what_it_reaches() -> None:
+    X, Y = data()
+    single = KernelRidge(X.astype("f4"), Y.astype("f4"), 1.0, RBF)
+    exact = ls.solve(KernelRidge(X, Y, 1.0, RBF), "direct")
+    for solver in SOLVERS:
+        found = ls.solve(single, solver, rng=0)
+        assert found.converged
+        assert found.dual.dtype == np.float32
+        np.testing.assert_allclose(found.predict(X.astype("f4")), exact.predict(X), rtol=0, atol=1e-3)
+
+
+# ---- runs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0.01, [1e-3, 0.1]])
+def test_a_run_goes_on_with_the_same_bits(ridge: Any, tmp_path: Path) -> None:
+    X, Y = data()
+    path, options = tmp_path / "run.ckpt", {"landmarks": 30, "tol": 1e-9}
+    problem = KernelRidge(X, Y, ridge, "rbf", center=True, sample_weight=np.arange(300) % 3 + 0.5)
+    whole = ls.solve(problem, "nystrom-pcg", rng=0, **options)
+    for stop in (0, whole.iterations // 2):
+        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
+        ls.solve(problem, "nystrom-pcg", rng=0, **cut, **options)
+        found = ls.solve(problem, "nystrom-pcg", start=path, **options)
+        assert found.iterations == whole.iterations > 2
+        assert found.dual.tobytes() == whole.dual.tobytes()
+    other = KernelRidge(X, Y, ridge, "laplacian", center=True, sample_weight=np.arange(300) % 3 + 0.5)
+    with pytest.raises(InvalidProblem, match="of another run: kernel must be the same"):
+        ls.solve(other, "nystrom-pcg", start=path, **options)
+
+
+def test_a_run_begins_at_an_earlier_answer() -> None:
+    X, Y = data()
+    w = np.random.default_rng(2).integers(0, 3, 300)
+    problem = KernelRidge(X, Y, [0.01, 0.1], RBF, center=True, sample_weight=w)
+    first = ls.solve(problem, "nystrom-pcg", rng=0, landmarks=30)
+    again = ls.solve(problem, "nystrom-pcg", rng=0, landmarks=30, start=first)
+    assert again.iterations <= 1 < first.iterations
+    with pytest.raises(InvalidProblem, match=r"start must have a dual of shape .*; got \(3, 2\)"):
+        ls.solve(problem, "nystrom-pcg", start={"dual": np.zeros((3, 2))})
+
+
+def test_landmarks_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    from linspec_kernel.ridge.nystrom_pcg import SHARE, NystromPCG
+
+    moments = KernelRidge(*data(2000), 1.0).moments("tiled", (1, 1))
+    assert NystromPCG()._landmarks(2000, moments.home) == 400
+    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "2000000")
+    assert NystromPCG()._landmarks(2000, moments.home) == int(SHARE * 2_000_000 / 16_000)
+    assert NystromPCG(landmarks=300)._landmarks(2000, moments.home) == 300
+
+
+def test_auto_factors_few_rows_and_iterates_on_many() -> None:
+    few, many = (KernelRidge(*data(n), 0.1, RBF) for n in (200, 20_000))
+    assert ls.select(few).name == "direct"
+    assert ls.select(many).name == "nystrom-pcg"
+
+
+def test_cross_validation_over_ridges_is_that_of_the_folds_by_hand() -> None:
+    X, Y = data(120)
+    labels, ridges = np.arange(120) % 4, (1e-3, 0.1, 10.0)
+    found = ls.cross_validate(KernelRidge(X, Y, ridges, RBF), splitter=labels, rng=0)
+    for fold in range(4):
+        train, test = labels != fold, labels == fold
+        K = lambda A, B: np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2) / 8)  # noqa: E731
+        for i, ridge in enumerate(ridges):
+            a = np.linalg.solve(K(X[train], X[train]) + ridge * np.eye(90), Y[train])
+            errors = np.sum((Y[test] - K(X[test], X[train]) @ a) ** 2)
+            expected = 1 - errors / np.sum((Y[test] - Y[test].mean(axis=0)) ** 2)
+            assert found.scores[fold, i, 0] == pytest.approx(expected, abs=1e-7)
+    assert found.best.ridge == ridges[int(np.argmax(found.mean[:, 0]))]
+    with pytest.raises(InvalidProblem, match="rows of a precomputed kernel cannot be held out"):
+        ls.cross_validate(KernelRidge(X @ X.T, Y, 0.1, "precomputed"), ridges=[0.1, 1.0])
+
+
+# ---- names, tables, files --------------------------------------------------------------------------
+
+
+def test_names_of_targets_and_rows_are_kept(tmp_path: Path) -> None:
+    X, Y = data(30)
+    rows = [f"r{i}" for i in range(30)]
+    named = [ls.labelled(X, rows=rows), ls.labelled(Y, rows=rows, columns=["low", "high"])]
+    found = ls.solve(KernelRidge(*named, [0.1, 1.0], RBF, center=True))
+    columns = ["low, ridge 0.1", "high, ridge 0.1", "low, ridge 1", "high, ridge 1"]
+    assert found.target_names == columns
+    table = found.dual_table()
+    assert list(table[0]) == ["row", *columns]
+    assert table[3]["row"] == "r3"
+    assert table[3]["high, ridge 1"] == found.dual[1, 3, 1]
+    predictions = found.predictions_table(ls.labelled(X[:2], rows=["new", "newer"]))
+    assert [row["row"] for row in predictions] == ["new", "newer"]
+    assert predictions[0]["low, ridge 0.1"] == found.predict(X[:2])[0, 0, 0]
+    found.save(tmp_path / "answer.npz")
+    again = ls.load_solution(tmp_path / "answer.npz")
+    np.testing.assert_allclose(again.predict(X[:5]), found.predict(X[:5]), rtol=0, atol=1e-14)
+    assert again.dual_table() == table
+    with pytest.raises(InvalidProblem, match="order"):
+        KernelRidge(named[0], ls.labelled(Y[::-1], rows=rows[::-1]), 0.1)
+
+
+def test_a_vector_of_targets_stays_one() -> None:
+    X, Y = data()
+    for solver in SOLVERS:
+        found = ls.solve(KernelRidge(X, Y[:, 0], 0.1, RBF, center=True), solver, rng=0)
+        assert found.dual.shape == (300,)
+        assert found.predict(X[:5]).shape == (5,)
+        assert found.intercept.shape == found.bounds.shape == ()
+        assert 0.9 < found.score(X, Y[:, 0]) < 1
+    assert ls.solve(KernelRidge(X, list(Y[:, 0]), [0.1, 1.0])).dual.shape == (2, 300)
+
+
+# ---- what is wrong is said --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0, -1.0, np.nan, [1.0, 0.0], [], "small"])
+def test_ridges_that_are_none(ridge: Any) -> None:
+    with pytest.raises(LinspecError, match="ridge"):
+        KernelRidge(*data(), ridge)
+
+
+def test_what_cannot_be_solved_is_said_before_work() -> None:
+    X, Y = data(60)
+    with pytest.raises(InvalidProblem, match="equally many rows"):
+        KernelRidge(X, Y[:50], 1.0)
+    with pytest.raises(InvalidProblem, match="n x n; got 60 x 4"):
+        KernelRidge(X, Y, 1.0, "precomputed")
+    with pytest.raises(InvalidProblem, match="kernel must be a kernel"):
+        KernelRidge(X, Y, 1.0, "gauss")
+    with pytest.raises(LinspecError, match="iterator"):
+        KernelRidge(iter([X]), Y, 1.0)
+    with pytest.raises(LinspecError, match="iterator"):
+        KernelRidge(X, iter([Y]), 1.0)
+    for w, words in ((np.zeros(60), "zeros only"), (-np.ones(60), "sample_weight"), (np.ones(59), "59")):
+        with pytest.raises(InvalidProblem, match=words):
+            KernelRidge(X, Y, 1.0, sample_weight=w)
+    with pytest.raises(InvalidOption, match="landmarks"):
+        ls.solve(KernelRidge(X, Y, 1.0), "nystrom-pcg", landmarks=1)
+    with pytest.raises(InvalidProblem, match="median distance"):
+        ls.solve(KernelRidge(np.ones((60, 2)), Y, 1.0, "rbf"))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_values_that_cannot_be_solved(solver: str) -> None:
+    X, Y = data(60)
+    for name, bad in (("X", np.nan), ("Y", np.inf)):
+        given = {"X": X.copy(), "Y": Y.copy()}
+        given[name][7, 1] = bad
+        for wrap in (lambda A: A, scipy.sparse.csr_array):
+            with pytest.raises(NonFiniteData, match=f"{name} must be finite; got .* at row 7, column 1"):
+                ls.solve(KernelRidge(*map(wrap, given.values()), 1.0, RBF), solver, rng=0)
+    indefinite = lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3  # noqa: E731
+    with pytest.raises(InvalidProblem, match="not positive semidefinite"):
+        ls.solve(KernelRidge(X, Y, 1e-6, indefinite), solver, rng=0)
+    one_sided = lambda A, B: A[:, :1] + 2 * B[:, :1].T  # noqa: E731
+    with pytest.raises(InvalidProblem, match=r"must be symmetric|not positive semidefinite"):
+        ls.solve(KernelRidge(X, Y, 1.0, one_sided), solver, rng=0)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_targets_of_any_size_and_constant_ones(solver: str) -> None:
+    X, Y = data()
+    usual = ls.solve(KernelRidge(X, Y, 0.1, RBF), solver, rng=0)
+    for size in (1e-200, 1e200):
+        found = ls.solve(KernelRidge(X, size * Y, 0.1, RBF), solver, rng=0)
+        assert found.converged
+        np.testing.assert_allclose(found.predict(X) / size, usual.predict(X), rtol=0, atol=1e-6)
+    still = np.column_stack([np.full(300, 0.1), Y[:, 0]])
+    found = ls.solve(KernelRidge(X, still, 0.1, RBF, center=True), solver, rng=0)
+    assert np.all(found.dual[:, 0] == 0)
+    np.testing.assert_allclose(found.predict(X)[:, 0], 0.1, rtol=1e-12)
+    nothing = ls.solve(KernelRidge(X, np.zeros((300, 1)), 0.1, RBF), solver, rng=0)
+    assert nothing.converged
+    assert not nothing.dual.any()
+
+
+def test_new_rows_and_scores_that_do_not_fit() -> None:
+    X, Y = data(60)
+    found = ls.solve(KernelRidge(X, Y, [0.1, 1.0], RBF))
+    with pytest.raises(InvalidProblem, match="4 columns"):
+        found.predict(X[:, :3])
+    with pytest.raises(InvalidProblem, match=r"along_path"):
+        found.score(X, Y)
+    with pytest.raises(InvalidProblem, match="targets of the rows"):
+        found.along_path()[0].score(X, Y[:, :1])
+    for study in (ls.bootstrap, ls.permutation_test):
+        with pytest.raises(LinspecError):
+            study(KernelRidge(X, Y, 0.1, RBF))
