@@ -45,6 +45,7 @@ const ASKED = {
     "many targets multi output multioutput multitarget alpha per target banded group ridge bands voxels encoding model himalaya",
   "problems/supervised": "lda discriminant classification classify classes labels multilabel pls opls",
   "problems/supervised#classes-of-new-rows": "predict class classes probabilities new rows classifier",
+  "problems/kernel-ridge": "kernel ridge regression nonlinear regression svr gaussian process rbf predict",
   "problems/kernel-cca": "kernel nonlinear rbf gaussian nystrom",
   "problems/deep-cca": "deep neural network nets nonlinear torch",
   "problems/preimage-cca": "nonlinear sparse weights hsic preimage",

@@ -84,6 +84,13 @@ def kernel_cca(rng: np.random.Generator) -> Any:
     return ls.KernelCCA(X, Y, k=3, kernel_x="rbf", ridge=0.08)
 
 
+def kernel_ridge(rng: np.random.Generator) -> Any:
+    """A sine of one of five columns and a square of another, 2000 rows; a Gaussian kernel, ridge 0.02, two targets."""
+    X = rng.standard_normal((2000, 5))
+    Y = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1] ** 2]) + 0.1 * rng.standard_normal((2000, 2))
+    return ls.KernelRidge(X, Y, 0.02)
+
+
 def preimage_cca(rng: np.random.Generator) -> Any:
     """One column of Y is related to two of X, 1000 rows of 20 columns; linear kernels, one sparse pair."""
     X, Y = rng.standard_normal((1000, 20)), rng.standard_normal((1000, 20))
@@ -122,6 +129,7 @@ PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
         pls_regression,
         discriminant,
         kernel_cca,
+        kernel_ridge,
         preimage_cca,
         deep_cca,
         multiset_cca,

@@ -20,6 +20,7 @@ MODULES = {
     "cca": "cca",
     "discriminant": "discriminant",
     "kernel-cca": "kernel_cca",
+    "kernel-ridge": "kernel_ridge",
     "least-squares": "least_squares",
     "pls": "pls",
     "pls-regression": "pls_regression",
@@ -30,6 +31,7 @@ CLASSES = {
     "cca": "CCASolvers",
     "discriminant": "DiscriminantSolvers",
     "kernel-cca": "KernelCCASolvers",
+    "kernel-ridge": "KernelRidgeSolvers",
     "least-squares": "LeastSquaresSolvers",
     "pls": "PLSSolvers",
     "pls-regression": "PLSRegressionSolvers",
@@ -40,6 +42,7 @@ ANSWERS = {
     "cca": "x_weights",
     "discriminant": "weights",
     "kernel-cca": "x_weights",
+    "kernel-ridge": "dual",
     "least-squares": "x",
     "pls": "x_weights",
     "pls-regression": "x_weights",
@@ -49,6 +52,7 @@ ANSWERS = {
 RUNS = [
     ("cca", "gram"), ("cca", "als"), ("discriminant", "direct"), ("discriminant", "two-stage"),
     ("kernel-cca", "kcca"), ("kernel-cca", "nystrom-lobpcg"),
+    ("kernel-ridge", "direct"), ("kernel-ridge", "nystrom-pcg"),
     ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"), ("svd", "lanczos"),
     ("preimage-cca", "gradkcca"), ("pls", "block-krylov"), ("pls-regression", "nipals"),
 ]  # fmt: skip
