@@ -14,6 +14,7 @@ from linspec.testing import CheckFailed, Suite, testing_of
 from linspec_deep.nets import Net
 from linspec_kernel.kcca import KCCA
 from linspec_kernel.preimage.gradkcca import GradKCCA
+from linspec_kernel.ridge.direct import Direct as KernelRidgeDirect
 
 
 def altered(solution: Any, **changes: Any) -> Any:
@@ -98,12 +99,43 @@ class ReturnsOtherNets(RandomNets):
         return altered(solution, x_net=Net(net.shift, net.scale, (net.weights[0][::-1].copy(),), net.biases))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ForgetsWeights(KernelRidgeDirect):
+    """The answer for rows that count once."""
+
+    def solve(self, problem, run):
+        moments = run.moments("tiled")
+        (kernel,) = moments.settle(run.rng)
+        K = ls.KernelOperator(problem.X, kernel, center=problem.center).dense()
+        b = np.linalg.solve(K + problem.ridges[0] * np.eye(len(K)), moments.targets.unit)
+        found = run.finish(dual=b, kernel=kernel)
+        return altered(found, bounds=0 * found.bounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TakesOneRidge(KernelRidgeDirect):
+    """The answer for the first ridge, in place of those for all ridges."""
+
+    def solve(self, problem, run):
+        found = super().solve(problem, run)
+        return altered(found, dual=0 * found.dual + found.dual[:1]) if problem.path else found
+
+
 HONEST = [
+    ("kernel-ridge", "path", KernelRidgeDirect),
+    ("kernel-ridge", "repeated-rows", KernelRidgeDirect),
     ("kernel-cca", "bounds", KCCA),
     ("preimage-cca", "points", GradKCCA),
     ("deep-cca", "exact-end", RandomNets),
 ]
 LIARS = [
+    ("kernel-ridge", "path", TakesOneRidge, "the solution claims residual"),
+    (
+        "kernel-ridge",
+        "repeated-rows",
+        ForgetsWeights,
+        "predictions with weights and with repeated rows differ",
+    ),
     ("kernel-cca", "bounds", BoundsOfZero, "no exact correlation is within 0 of the returned"),
     ("kernel-cca", "bounds", BoundsOfOne, "a correlation must not exceed the exact one"),
     ("preimage-cca", "points", PointsOutside, "x_preimages must lie in their set"),
@@ -127,7 +159,7 @@ def run_check(monkeypatch: pytest.MonkeyPatch, problem: str, name: str, cls: typ
             summary="A solver that is here to be caught.",
             reference="Golub 1965, SIAM J. Numer. Anal. 2(2)",
             needs=Needs(dense=True),
-            traits=("approximate",),
+            traits=("approximate", "path") if problem == "kernel-ridge" else ("approximate",),
         )
     )
     suite = Suite(f"{problem}/liar", backends=["numpy"])

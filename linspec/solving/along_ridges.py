@@ -34,6 +34,15 @@ class WithRidges(Problem[S_co]):
     ----------
     path : bool
         Whether the problem has a sequence of ridges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import WithRidges
+    >>> problem = ls.LeastSquares(np.eye(3), np.eye(3)[:, :2], ridge=[0.5, 2.0])
+    >>> isinstance(problem, WithRidges), problem.width, problem.column_ridges
+    (True, 4, array([0.5, 0.5, 2. , 2. ]))
     """
 
     @property
@@ -120,6 +129,17 @@ class RidgesSolution(Solution):
     path : bool
         Whether the first axis of the array counts the ridges of a path, which are in `ridge`. Then tables have a column
         for each target and ridge: "target1, ridge 0.1".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import RidgesSolution
+    >>> solution = ls.solve(ls.LeastSquares(np.eye(2), np.ones(2), ridge=[0.25, 1.0]))
+    >>> isinstance(solution, RidgesSolution), solution.target_names
+    (True, ['target1, ridge 0.25', 'target1, ridge 1'])
+    >>> [one.x.round(6).tolist() for one in solution.along_path()]
+    [[0.8, 0.8], [0.5, 0.5]]
     """
 
     residuals: HostArray

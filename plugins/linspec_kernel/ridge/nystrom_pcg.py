@@ -108,7 +108,7 @@ class NystromPCG(IterativeSolver):
         choices=("rpcholesky", "uniform"),
     )
     columns: int = option(COLUMNS, "least columns of a product; random ones are added", at_least=0)
-    tol: float | None = tol_option()
+    tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(500)
     storage: str = option(
         "auto", "hold the kernel matrix, or form it tile by tile", choices=("auto", "held", "tiled")

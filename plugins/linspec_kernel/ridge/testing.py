@@ -197,9 +197,9 @@ def moved(case: Case, factor: float, _: int) -> Case:
 
 
 def check_path(subject: Any) -> Iterator[str]:
-    """Each of several ridges has its own solution."""
-    for case in cases():
-        if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
+    """Each of several ridges has its own solution, from solvers with the trait "path"."""
+    for case in cases() if subject.trait("path") else ():
+        if case.main.dtype != np.float64 or not case.gentle or case.dense_offset:
             continue
         several = replace(case, parameters={**case.parameters, "ridge": list(RIDGES)})
         found = ls.solve(several.state(dict(case.arrays)), subject.for_case(case), rng=0)
