@@ -316,13 +316,15 @@ class _Ridges(click.ParamType):  # type: ignore[type-arg]  # of older releases i
         return found[0] if len(found) == 1 else found
 
 
-def ridge_option(help_: str) -> click.Option:
-    """Make the option ``--ridge``, 0 by default; several with commas between them become a tuple.
+def ridge_option(help_: str, *, required: bool = False) -> click.Option:
+    """Make the option ``--ridge``, 0 by default unless it is required; several with commas between them become a tuple.
 
     Parameters
     ----------
     help_ : str
         A sentence that says to which matrix the ridge is added.
+    required : bool, default False
+        Whether a ridge must be passed.
 
     Returns
     -------
@@ -336,9 +338,8 @@ def ridge_option(help_: str) -> click.Option:
     (0.0, (1.0, 10.0))
     """
     text = f"{help_} Several, as in 1,10,100: `solve` shows an answer for each."
-    return click.Option(
-        ["--ridge"], type=_Ridges(), default=0.0, show_default=True, metavar="NUMBER", help=text
-    )
+    given: dict[str, Any] = {"required": True} if required else {"default": 0.0, "show_default": True}
+    return click.Option(["--ridge"], type=_Ridges(), metavar="NUMBER", help=text, **given)
 
 
 def with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

@@ -347,9 +347,11 @@ class KernelOperator(LinearOperator):
         held = self._held is not None
         K = self.home.place(self._whole())
         if not held and self.form == "tiled":
-            self._held = None
+            self._held = None  # nobody else has K
+        else:
+            K = K * 1.0
         self.ledger.record(self.data, 0, sweeps=1.0)
-        K = K * 1.0 if self.roots is None else self.roots[:, None] * K * self.roots[None, :]
+        K = K if self.roots is None else self.roots[:, None] * K * self.roots[None, :]
         return self.centred(self.centred(K)[0].T)[0].T if self.center else K
 
     @at_home

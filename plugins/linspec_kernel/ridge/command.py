@@ -12,7 +12,10 @@ from linspec_kernel.command import KERNELS, OF_KERNEL, kernel_of, kernel_options
 
 def _parameters() -> list[click.Parameter]:
     return [
-        ridge_option("Above 0; added to the diagonal of the kernel matrix. Begin with 1e-4 times the rows."),
+        ridge_option(
+            "Above 0; added to the diagonal of the kernel matrix. Begin with 1e-4 times the rows.",
+            required=True,
+        ),
         *kernel_options(KERNELS, "rbf", views=1),
         center_option(False, "Fit a constant, which no ridge shrinks."),
         *(option for option in row_options() if option.name == "sample_weight"),

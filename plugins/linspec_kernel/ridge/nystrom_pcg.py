@@ -143,7 +143,7 @@ class NystromPCG(IterativeSolver):
             yield Functions(
                 lowest,
                 partial(answer, home, best, kernel),
-                ending=Status.STAGNATED if since > PATIENCE or idle else None,
+                ending=Status.STAGNATED if idle else None,
                 state={
                     "landmarks": numbers,
                     "systems": systems,
