@@ -38,6 +38,7 @@ from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import Magnitude
 from linspec.operators.row_blocks import LONGEST_STRETCH
+from linspec.operators.row_model import weights_and_confounds
 from linspec.process.pauses import admit, admitting, pause
 from linspec.registry.options import is_number
 from linspec.sweeps.witness import Witness, witness
@@ -80,7 +81,7 @@ class KernelOperator(LinearOperator):
     name : str, default "X"
         The name of the data in messages.
     weights : numpy.ndarray of shape (n,), optional
-        How often each row counts: numbers of at least 0.
+        How often each row counts: zero or more.
 
     Attributes
     ----------
@@ -143,8 +144,8 @@ class KernelOperator(LinearOperator):
         self.dtype = np.dtype(np.float64)
         self.center, self._given, self._rng, self.name = bool(center), str(form), rng, name
         self.ledger = uncounted(self.data)[1]
-        self._weights = weights
-        self.roots: Array | None = None if weights is None else self.home.place(np.sqrt(weights))
+        self._weights = weights_and_confounds(weights, None, n)[0]
+        self.roots: Array | None = None if self._weights is None else self.home.place(np.sqrt(self._weights))
         self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
         self._points: Points | None = None
         self._held: Array | None = None

@@ -66,6 +66,8 @@ def share_of(n: float, m: int | None = None, probed: int = LOOKED_AT) -> float:
 class Nystrom:
     """The approximation LLᵀ of the centred kernel matrix of a view, and the preconditioner (LLᵀ + (r + d) I)⁻¹.
 
+    If rows have weights, so have the rows of L. `norms` is for rows without weights.
+
     Parameters
     ----------
     op : KernelOperator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +334,33 @@ def test_a_vector_of_targets_stays_one() -> None:
     assert ls.solve(KernelRidge(X, list(Y[:, 0]), [0.1, 1.0])).dual.shape == (2, 300)
 
 
+def test_the_command_line_fits_scores_and_predicts(tmp_path: Path) -> None:
+    X, Y = data(200)
+    for name, array in {"X": X, "Y": Y, "w": np.arange(200) % 3, "Z": X[:3]}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+
+    def said(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "linspec", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
+        return done.stdout + done.stderr
+
+    command = ("solve", "kernel-ridge", "X.npy", "Y.npy", "--center", "--kernel-scale", "2")
+    weighted = (*command, "--ridge", "0.1,1", "--sample-weight", "w.npy", "--out", "a.npz")
+    assert "written: a.npz" in said(*weighted)
+    expected = ls.solve(KernelRidge(X, Y, [0.1, 1.0], RBF, center=True, sample_weight=np.arange(200) % 3))
+    lines = said("transform", "a.npz", "Z.npy").splitlines()
+    assert "target2, ridge 0.1" in lines[0]
+    numbers = np.array([line.split(",") for line in lines[1:4]], dtype=float)
+    np.testing.assert_allclose(numbers, np.hstack(list(expected.predict(X[:3]))), rtol=1e-9)
+    held = said(*command, "--ridge", "0.1", "--held-out", "0.2", "--seed", "0")
+    assert 0.7 < float(" ".join(held.split()).partition("R² ")[2].partition(",")[0]) < 1
+
+
 # ---- what is wrong is said --------------------------------------------------------------------------
 
 
@@ -353,6 +382,8 @@ def test_what_cannot_be_solved_is_said_before_work() -> None:
         KernelRidge(iter([X]), Y, 1.0)
     with pytest.raises(LinspecError, match="iterator"):
         KernelRidge(X, iter([Y]), 1.0)
+    with pytest.raises(InvalidProblem, match="sample_weight"):
+        ls.KernelOperator(X, RBF, weights=-np.ones(60))
     for w, words in ((np.zeros(60), "zeros only"), (-np.ones(60), "sample_weight"), (np.ones(59), "59")):
         with pytest.raises(InvalidProblem, match=words):
             KernelRidge(X, Y, 1.0, sample_weight=w)
