@@ -432,6 +432,9 @@ def test_new_rows_and_scores_that_do_not_fit() -> None:
     found = ls.solve(KernelRidge(X, Y, [0.1, 1.0], RBF))
     with pytest.raises(InvalidProblem, match="4 columns"):
         found.predict(X[:, :3])
+    named = ls.solve(KernelRidge(ls.labelled(X, columns=list("abcd")), Y, 0.1, RBF))
+    with pytest.raises(InvalidProblem, match="columns"):
+        named.predict(ls.labelled(X, columns=list("bacd")))
     with pytest.raises(InvalidProblem, match=r"along_path"):
         found.score(X, Y)
     with pytest.raises(InvalidProblem, match="targets of the rows"):

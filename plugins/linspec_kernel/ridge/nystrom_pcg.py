@@ -163,9 +163,10 @@ class NystromPCG(IterativeSolver):
                 continue
             Z = [systems[i].directions(near) for i in active]
             MZ = split(op.product(home.concat(Z))[0], [int(V.shape[1]) for V in Z])
+            systems = list(systems)  # the state that was yielded keeps its own
             for i, V, MV in zip(active, Z, MZ, strict=True):
-                systems = [*systems[:i], systems[i].moved(V, MV, home), *systems[i + 1 :]]
-            since += 1
+                systems[i] = systems[i].moved(V, MV, home)
+            since = since + 1 if any(systems[i].P.shape[1] for i in active) else PATIENCE + 1
 
     def _landmarks(self, n: int, home: Home) -> int:
         """Number of landmarks: by default as many as are useful and as memory allows."""

@@ -13,7 +13,7 @@ from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, Points
-from linspec.solving import RidgesSolution, table_of_training_rows
+from linspec.solving import RidgesSolution, check_columns, table_of_training_rows
 from linspec_kernel.solution import Fitted
 
 
@@ -105,7 +105,13 @@ class KernelRidgeSolution(
         -------
         array of shape (n, m), or (n,) if Y was a vector
             In the library and working dtype of the rows. For r ridges the shape is (r, n, m) or (r, n).
+
+        Raises
+        ------
+        InvalidProblem
+            The rows do not have the columns of the training data.
         """
+        check_columns(self, "X", X)
         A = self.kernel_map.map(X, "X")
         found = A.matmat(A.home.blocks.place(to_host(self._as_block(self.dual))))
         if self.intercept is not None:
