@@ -40,7 +40,8 @@ class KernelRidgeSolution(
         The largest residual of a target, for each ridge; `residual` is the largest of them.
     bounds : numpy.ndarray of the shape of `intercept`
         Upper bounds of ‖f − f*‖ in the space of the kernel, where f* is the exact function without its constant. By the
-        Cauchy-Schwarz inequality f(x) is at most this number times √k(x, x) from f*(x), for any x.
+        Cauchy-Schwarz inequality a prediction at any x is wrong by at most this number times √k(x, x); if the problem
+        centres, times √k(x, x) plus the largest √k(xᵢ, xᵢ) of a training row.
     path : bool
         Whether the first axis of `dual` counts the ridges of a path, which are in `ridge`.
 
