@@ -180,9 +180,8 @@ class KernelRidge(WithRidges[KernelRidgeSolution], adjusts_rows=False):
         if self.center:
             constants = np.tile(targets.means, count) - means * lengths
             fields["intercept"] = self._shaped_numbers(constants.reshape(shape))
-        reach = (
-            float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * moments.largest * np.sqrt(moments.count)
-        )
+        farthest = moments.largest * (1 + self.center) * np.sqrt(moments.count)
+        reach = float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * farthest
         residual = float(residuals.max())
         return Conclusion(fields, residual, unsure(reach) if residual <= terms.tol else ())
 
