@@ -18,6 +18,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, at_home, is_array, namespace, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.solving.checks import finite_array
+from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.problem import Problem, S_co
 from linspec.solving.ridge_values import ridge_labels
 from linspec.solving.solution import Solution
@@ -226,6 +227,15 @@ class RidgesSolution(Solution):
         found = brought_here(found)
         there = namespace(found)
         return there.moveaxis(there.reshape(found, (found.shape[0], shape[0], *shape[2:])), 1, 0)
+
+    def _score_of(self, rows: Any, truth: Any, **options: Any) -> float:
+        """Compute R² of the predictions for rows, over all targets; refuse a path."""
+        if self.path:
+            raise InvalidProblem(
+                f"a score is that of one ridge; got a path of {len(self.residuals)}. Score each solution of "
+                "along_path()."
+            )
+        return score_of_predictions(self, rows, truth, **options).total
 
     def _table_of_predictions(self, found: Any, data: Any, library: str | None) -> Any:
         """Make a table of predictions for rows, with the names of the targets and the labels of the rows."""

@@ -437,7 +437,7 @@ def test_new_rows_and_scores_that_do_not_fit() -> None:
         named.predict(ls.labelled(X, columns=list("bacd")))
     with pytest.raises(InvalidProblem, match=r"along_path"):
         found.score(X, Y)
-    with pytest.raises(InvalidProblem, match="targets of the rows"):
+    with pytest.raises(InvalidProblem, match="the shape of the predictions"):
         found.along_path()[0].score(X, Y[:, :1])
     for study in (ls.bootstrap, ls.permutation_test):
         with pytest.raises(LinspecError):

@@ -11,7 +11,6 @@ from linspec.errors import InvalidProblem
 from linspec.solving.along_ridges import RidgesSolution
 from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
-from linspec.solving.prediction_score import score_of_predictions
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -189,12 +188,7 @@ class LeastSquaresSolution(
         >>> ls.solve(ls.LeastSquares(A[:40], A[:40, 0])).score(A[40:], A[40:, 0])
         1.0
         """
-        if self.path:
-            raise InvalidProblem(
-                f"a score is that of one ridge; got a path of {len(self.residuals)}. Score each solution of "
-                "along_path()."
-            )
-        return score_of_predictions(self, A, B, confounds=confounds, sample_weight=sample_weight).total
+        return self._score_of(A, B, confounds=confounds, sample_weight=sample_weight)
 
     @at_home
     def predictions_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:

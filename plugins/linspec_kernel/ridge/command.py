@@ -31,12 +31,12 @@ def _with_kernel(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any]
 
 def _answer(solution: Any) -> list[tuple[str, str]]:
     shape = " x ".join(map(str, solution.dual.shape))
-    largest = f"{float(solution.bounds.max()):.2g}"
-    return [
-        ("kernel", str(solution.kernel)),
-        ("coefficients", shape),
-        ("error of a function, at most", largest),
-    ]
+    return [("kernel", str(solution.kernel)), ("coefficients", shape), *_of_ridge(solution)]
+
+
+def _of_ridge(solution: Any) -> list[tuple[str, str]]:
+    """The bound of all errors of the functions, also for one ridge of a path."""
+    return [("error of a function, at most", f"{float(solution.bounds.max()):.2g}")]
 
 
 COMMAND = Kind(
@@ -48,6 +48,7 @@ COMMAND = Kind(
     arrange=_with_kernel,
     second_columns="--target-column",
     path=True,
+    along_path=_of_ridge,
     centring=("with a constant", "without a constant"),
     varied=(*OF_KERNEL, "ridge"),
     unused=of_other_kernels,

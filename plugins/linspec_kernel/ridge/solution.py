@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 import linspec as ls
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
@@ -171,26 +169,6 @@ class KernelRidgeSolution(
         Raises
         ------
         InvalidProblem
-            The answer has several ridges: `along_path` has one answer for each.
+            The rows do not fit, or the answer is a path: each answer of `along_path` has a score.
         """
-        if self.path:
-            raise InvalidProblem(
-                f"score takes the answer of one ridge; this one has {len(self.residuals)}. Score those of "
-                "along_path()."
-            )
-        right, predicted = rows_on_host(Y), rows_on_host(self.predict(X))
-        if right.shape != predicted.shape:
-            raise InvalidProblem(
-                f"Y must hold the targets of the rows of X, of shape {predicted.shape}; got {right.shape}."
-            )
-        w = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        about = right - w @ right / w.sum()
-        total = float(np.sum(w @ about**2))
-        return 1 - float(np.sum(w @ (right - predicted) ** 2)) / total if total > 0 else np.nan
-
-
-def rows_on_host(rows: Any) -> HostArray:
-    """Return rows of any kind as a dense matrix on the host in float64; a vector as one column."""
-    dense = rows if getattr(rows, "ndim", 2) == 1 else ls.as_operator(rows, "Y").dense()
-    found: HostArray = np.asarray(to_host(dense), dtype=np.float64)
-    return found.reshape(len(found), -1)
+        return self._score_of(X, Y, sample_weight=sample_weight)
