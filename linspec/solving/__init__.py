@@ -9,6 +9,8 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
+    "COMPONENT_SCORES": "linspec.solving.component_regression",
+    "ComponentRegressionSolution": "linspec.solving.component_regression",
     "Conclusion": "linspec.solving.conclusion",
     "DEFAULT_TERMS": "linspec.solving.conclusion",
     "NewRows": "linspec.solving.new_rows",

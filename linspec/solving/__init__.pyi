@@ -9,6 +9,8 @@ from linspec.solving.checks import check_ridge as check_ridge
 from linspec.solving.checks import check_rows as check_rows
 from linspec.solving.checks import finite_array as finite_array
 from linspec.solving.checks import refuse_iterators as refuse_iterators
+from linspec.solving.component_regression import COMPONENT_SCORES as COMPONENT_SCORES
+from linspec.solving.component_regression import ComponentRegressionSolution as ComponentRegressionSolution
 from linspec.solving.conclusion import DEFAULT_TERMS as DEFAULT_TERMS
 from linspec.solving.conclusion import Conclusion as Conclusion
 from linspec.solving.conclusion import Terms as Terms

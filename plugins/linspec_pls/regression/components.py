@@ -23,6 +23,7 @@ import numpy as np
 
 from linspec.algebra import EPS, leading_svd
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.cost import DENSE_RATE, FACTOR_RATE, Sizes
 
 ROUNDING = 10 * EPS
 """Rounding error of a product, relative to the norms of its factors."""
@@ -151,3 +152,9 @@ def deflated(C: Array, product: Any, k: int, home: Home) -> Components:
             break
         found = more
     return found
+
+
+def component_seconds(sizes: Sizes) -> float:
+    """Estimated seconds of the decomposition and the deflation of XᵀY for one component, and of its check."""
+    side = float(min(sizes.p, sizes.q))
+    return 4.0 * sizes.p * sizes.q * side / DENSE_RATE + 8.0 * side**3 / FACTOR_RATE

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from linspec import Run, Solution, Solver
-from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, moments_estimates
-from linspec_pls.regression.components import deflated
+from linspec.cost import DENSE_RATE, Estimate, Sizes, moments_estimates
+from linspec_pls.regression.components import component_seconds, deflated
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +33,3 @@ class Gram(Solver):
         formed = moments_estimates(sizes, 0, 1)["dense"]
         own = 2.0 * sizes.p**2 / DENSE_RATE + component_seconds(sizes)
         return Estimate(formed.seconds + sizes.k * own, formed.bytes, "Gram matrices and components")
-
-
-def component_seconds(sizes: Sizes) -> float:
-    """Estimated seconds of the decomposition and the deflation of XᵀY for one component, and of its check."""
-    side = float(min(sizes.p, sizes.q))
-    return 4.0 * sizes.p * sizes.q * side / DENSE_RATE + 8.0 * side**3 / FACTOR_RATE

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from linspec import Iterate, IterativeSolver, Run, form_option
 from linspec.cost import Estimate, Sizes, sweeps_estimate
-from linspec_pls.regression.components import Components
-from linspec_pls.regression.gram import component_seconds
+from linspec_pls.regression.components import Components, component_seconds
 
 
 class Found(Iterate):

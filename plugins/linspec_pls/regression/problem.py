@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy as np
 import linspec as ls
 from linspec import Status
 from linspec.algebra import inner_products, ratio, signs_of_columns, unit_columns
-from linspec.arrays import Array
-from linspec.solving import DEFAULT_TERMS, Terms, fewer_than_asked
-from linspec_pls.regression.components import Components
+from linspec.arrays import HOST, Array, HostArray
+from linspec.cost import DENSE_RATE
+from linspec.solving import COMPONENT_SCORES, DEFAULT_TERMS, Terms, fewer_than_asked
+from linspec_pls.regression.components import Components, component_seconds, deflated
 from linspec_pls.regression.solution import PLSRegressionSolution
 
 DIGITS = 1e-6
@@ -80,17 +80,25 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
 
     name: ClassVar[str] = "pls-regression"
     tolerance: ClassVar[float] = 1e-8
-    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {
-            "mse": "linspec_pls.regression.held_out:SquaredErrors",
-            "r2": "linspec_pls.regression.held_out:Explained",
-        }
-    )
+    held_out_scores: ClassVar[Mapping[str, str]] = COMPONENT_SCORES
 
     @property
     def certificate_products(self) -> float:
         """The products of the law: one sweep with all weights, and one for XᵀY if the solver has not made it."""
         return 2
+
+    def factors_of_moments(
+        self, metric: Any, C: HostArray, ridge: Any, k: int
+    ) -> tuple[HostArray, HostArray, float]:
+        """Return the rotations and the loadings of Y of up to k components; no inverse magnifies rounding."""
+        found = deflated(C, lambda w: metric.S @ w, k, HOST)
+        return found.R, found.Q, 1.0
+
+    def seconds_of_factors(self, ridges: int) -> float:
+        """Estimate the seconds of one deflation for each ridge."""
+        sizes = self.sizes()
+        each = 4.0 * float(sizes.p) ** 2 / DENSE_RATE + component_seconds(sizes)
+        return float(ridges * sizes.k) * each
 
     def conclude(  # type: ignore[override]  # each law names the arrays that it takes
         self, moments: ls.Moments, terms: Terms = DEFAULT_TERMS, *, x_weights: Array

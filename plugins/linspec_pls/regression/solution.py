@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 import linspec as ls
-from linspec.arrays import Array, HostArray, at_home, is_array, to_host
-from linspec.errors import InvalidProblem
-from linspec.solving import NewRows, score_of_predictions
+from linspec.arrays import Array, HostArray
+from linspec.solving import ComponentRegressionSolution
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
+class PLSRegressionSolution(ComponentRegressionSolution, vector="component", score="R²"):
     """Components of X with the largest covariance with Y, and the coefficients of Y on them.
 
     Attributes
@@ -75,88 +72,5 @@ class PLSRegressionSolution(ls.LinearSolution, vector="component", score="R²"):
     def _per_component(self) -> dict[str, Any]:
         return {"covariance": self.covariances}
 
-    @at_home
-    def coefficients(self, k: int | None = None) -> Array:
-        """The coefficients of the columns of X for predictions with the first k components.
-
-        Parameters
-        ----------
-        k : int, optional
-            By default all components.
-
-        Returns
-        -------
-        array of shape (p, q), or (p,) if Y was a vector
-            In units of the columns of Y over those of X.
-        """
-        B = self._coefficients(k)
-        return B[:, 0] if self.vector else B
-
-    @at_home
-    def predict(self, X: Any, *, k: int | None = None, confounds: Any = None) -> Array:
-        """Predict the right-hand sides of rows with the first k components.
-
-        Parameters
-        ----------
-        X : data of shape (n, p)
-            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
-        k : int, optional
-            By default all components.
-        confounds : array of shape (n, c), optional
-            The confounds of these rows, if the problem had any. Their effect is part of the prediction.
-
-        Returns
-        -------
-        array of shape (n, q), or (n,) if Y was a vector
-            In the library, on the device and in the working dtype of the rows. Predictions of rows in blocks of other
-            processes stay there, with a column for a vector Y.
-        """
-        found = NewRows.of(self, "X").images(
-            X, self._coefficients(k), "X", confounds, offset=self.y_mean, slopes=self.y_slopes
-        )
-        return found[:, 0] if self.vector and is_array(found) else found
-
-    @at_home
-    def score(
-        self, X: Any, Y: Any, *, k: int | None = None, confounds: Any = None, sample_weight: Any = None
-    ) -> float:
-        """Compute R²: 1 minus the squared errors of predictions over the squares of Y about its means on these rows.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q)
-        k : int, optional
-            By default all components.
-        confounds : array of shape (n, c), optional
-        sample_weight : array of shape (n,), optional
-            How often each row counts.
-
-        Returns
-        -------
-        float
-            At most 1.
-        """
-        return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
-
-    def _coefficients(self, k: int | None) -> Array:
-        """R Qᵀ of the first k components, with a column for a vector Y."""
-        most = int(self.x_rotations.shape[1])
-        if k is not None and not 0 <= k <= most:
-            raise InvalidProblem(f"k must be between 0 and the {most} components of the answer; got {k}.")
-        return self.x_rotations[:, :k] @ self.y_loadings[:, :k].T
-
-
-def errors_of_rows(
-    solution: PLSRegressionSolution, X: Any, Y: Any, *, k: int | None, confounds: Any, sample_weight: Any
-) -> tuple[HostArray, HostArray, HostArray]:
-    """Return weights of the rows, Y, and Y less its predictions, in float64 on the host."""
-    predicted, right = on_host(solution.predict(X, k=k, confounds=confounds)), on_host(Y)
-    w = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return w, right, right - predicted
-
-
-def on_host(rows: Any) -> HostArray:
-    """Return rows of any kind as a dense matrix on the host; a vector as one column."""
-    dense = rows if getattr(rows, "ndim", 2) == 1 else ls.as_operator(rows, "Y").dense()
-    found: HostArray = np.asarray(to_host(dense), dtype=np.float64)
-    return found.reshape(len(found), -1)
+    def _factors(self) -> tuple[Array, Array]:
+        return self.x_rotations, self.y_loadings
