@@ -1,0 +1,235 @@
+"""Reduced-rank regression: the problem, its answer and its law.
+
+Problem: min ‖Y − X B‖² + r ‖B‖² over all B of rank at most k.
+Method: with S = XᵀX + rI and C = XᵀY, let the columns of V be k leading eigenvectors of CᵀS⁻¹C, with the eigenvalues
+σ². Then B = S⁻¹C V Vᵀ. The columns of W = S⁻¹C V / σ are the k leading eigenvectors of C Cᵀw = σ² S w, WᵀSW = I: the
+discriminant directions of X for the targets Y. So B = W diag(σ) Vᵀ with V = CᵀW / σ, and the law and the solvers of
+`linspec.Discriminant` serve here.
+Source: Izenman 1975, doi:10.1016/0047-259X(75)90042-1, section 2; Mukherjee & Zhu 2011, doi:10.1002/sam.10138 (ridge).
+Where we differ: neither squares C. Both compute B from the full solution S⁻¹C; we compute it from W, whose span the
+certificate compares with that of S⁻¹C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+import linspec as ls
+from linspec.arrays import Array, HostArray, reciprocal
+from linspec.solving import COMPONENT_SCORES, DEFAULT_TERMS, ComponentRegressionSolution, Terms
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ReducedRankRegressionSolution(ComponentRegressionSolution, vector="component", score="R²"):
+    """Coefficients of rank k as B = W diag(σ) Vᵀ; the first j components are the answer of rank j.
+
+    Attributes
+    ----------
+    weights : array of shape (p, k)
+        W: `transform` multiplies the columns of X, less their means, by it. WᵀXᵀXW + ridge WᵀW is the identity.
+    y_weights : array of shape (m, k)
+        V: orthonormal. If the problem scales, it belongs to the scaled columns of Y.
+    singular_values : numpy.ndarray of shape (k,)
+        σ, in decreasing order: component i lowers ‖Y − XB‖² + ridge ‖B‖² by σᵢ².
+    y_loadings : array of shape (m, k)
+        V diag(σ), in the units of Y: the coefficients of Y on the scores of `transform`.
+    total_squares : float or None
+        ‖Y‖² after means and confounds are subtracted, weighted; of scaled columns if the problem scales. None if the
+        rows of Y cannot be read.
+    vector : bool
+        Whether Y was a vector.
+    x_mean, y_mean : array of shape (p,), (m,), or None
+        The column means, if the problem centres.
+    x_scale, y_scale : array of shape (p,), (m,), or None
+        The numbers that the columns were divided by, if the problem scales.
+    confound_mean : numpy.ndarray of shape (c,) or None
+        The means of the confounds, if the problem has any (0 without centring).
+    x_slopes, y_slopes : array of shape (c, p), (c, m), or None
+        The slopes of the columns in the confounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, B = rng.standard_normal((200, 5)), rng.standard_normal((5, 2)) @ rng.standard_normal((2, 4))
+    >>> solution = ls.solve(ls.ReducedRankRegression(X, X @ B, k=2))
+    >>> bool(np.allclose(solution.coefficients(), B)), bool(np.isclose(solution.explained.sum(), 1))
+    (True, True)
+    """
+
+    weights: Array = ls.field(rows_of="X", leading=True)
+    y_weights: Array = ls.field(rows_of="Y", leading=True, of_scaled=True)
+    singular_values: HostArray = ls.field(value="singular value")
+    y_loadings: Array = ls.field(rows_of="Y")
+    total_squares: float | None = None
+    vector: bool = False
+    x_mean: Array | None = None
+    y_mean: Array | None = None
+    x_scale: Array | None = None
+    y_scale: Array | None = None
+    confound_mean: HostArray | None = None
+    x_slopes: Array | None = None
+    y_slopes: Array | None = None
+
+    @property
+    def explained(self) -> HostArray | None:
+        """The share of ‖Y‖² by which each component lowers ‖Y − XB‖² + ridge ‖B‖², of shape (k,).
+
+        Without a ridge their sum is R² on the training rows. None if ‖Y‖² is not known.
+        """
+        total = self.total_squares
+        return None if total is None else self.singular_values**2 * (1 / total if total > 0 else 0.0)
+
+    def _per_component(self) -> dict[str, Any]:
+        shares = self.explained
+        return super()._per_component() | ({} if shares is None else {"explained": shares})
+
+    def _factors(self) -> tuple[Array, Array]:
+        return self.weights, self.y_loadings
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
+    """min ‖Y − X B‖²_F + ridge ‖B‖²_F over all B of rank at most k.
+
+    The columns of Y share k combinations of the columns of X. One answer has the solution of every smaller rank.
+
+    Parameters
+    ----------
+    X : data of shape (n, p)
+    Y : data of shape (n, m), or an array, a series or a list of shape (n,)
+        Right-hand sides. Their variances weigh them: with ``scale=True`` all count the same.
+    k : int
+        The rank, at most the rows and the columns of X and the columns of Y. If XᵀY has a lower numerical rank, fewer
+        components are returned.
+    ridge : float, default 0.0
+        Added to the unnormalised XᵀX. With ridge 0 and dependent columns of X, B is the solution of least norm.
+    center : bool, default True
+        Whether to fit intercepts, which no ridge shrinks: X and Y are centred. Sparse data stay sparse.
+    scale : bool, default False
+        Whether to divide each column of X and of Y by its root mean square after means and confounds are subtracted;
+        with `center` this is its standard deviation.
+    sample_weight : array of shape (n,), optional
+        How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
+    confounds : array of shape (n, c) or (n,), optional
+        Variables whose linear effect is subtracted from every column, together with the means if `center`.
+
+    Notes
+    -----
+    Residual: ‖C CᵀW − S W diag(σ²)‖ / ‖C CᵀW‖, as for `linspec.Discriminant`, with C = XᵀY and S = XᵀX + ridge·I. If
+    `residual_kind` is "exact", lengths are those of S⁻¹, and some exact σ² lies within the residual times ‖σ²‖ of each
+    returned one. If a solver claims to have the span of the full solution S⁻¹C, the residual is also at least the share
+    of C outside this span: then no larger component is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 30))
+    >>> Y = X[:, :2] @ rng.standard_normal((2, 12)) + 0.1 * rng.standard_normal((500, 12))
+    >>> problem = ls.ReducedRankRegression(X, Y, k=2, ridge=1.0)
+    >>> solution = ls.solve(problem)
+    >>> solution.predict(X[:5]).shape, bool(solution.score(X, Y) > 0.97)
+    ((5, 12), True)
+    """
+
+    X: Any = ls.matrix("data")
+    Y: Any = ls.matrix("right-hand sides", like="X", vector=True)
+    k: Any = ls.count("components")
+    ridge: Any = ls.ridge(
+        of=("X",), help="Added to the diagonal of XᵀX, which is not divided by the number of rows."
+    )
+    center: bool = ls.flag(True, "Fit intercepts, which no ridge shrinks; sparse data stay sparse.")
+    scale: bool = ls.flag(False, kw_only=True)
+    sample_weight: Any = field(default=None, kw_only=True)
+    confounds: Any = field(default=None, kw_only=True)
+
+    name: ClassVar[str] = "reduced-rank-regression"
+    held_out_scores: ClassVar[Mapping[str, str]] = COMPONENT_SCORES
+
+    @property
+    def width(self) -> int:
+        """The number of columns of iterates: one for each right-hand side."""
+        return int(self.Y.shape[1])
+
+    @property
+    def certificate_products(self) -> float:
+        """The products of the law, those of `linspec.Discriminant`."""
+        return 2 if self.single else 1
+
+    def directions(self) -> ls.Discriminant:
+        """Return the problem of the columns of W, for the matrices of a run: the right-hand sides are the targets."""
+        found = ls.Discriminant(self.X, self.Y, self.k, self.ridge, center=bool(self.center))
+        object.__setattr__(found, "shared", self.shared)
+        return found
+
+    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
+        self,
+        moments: ls.Moments,
+        terms: Terms = DEFAULT_TERMS,
+        *,
+        weights: Array,
+        eigenvalues: HostArray | None = None,
+        rank: int | None = None,
+        inverse: Any = None,
+        complete: bool = False,
+        lost: bool = False,
+    ) -> ls.Conclusion:
+        """Judge directions as `linspec.Discriminant.conclude` does, and compute the factors of Y.
+
+        Parameters
+        ----------
+        moments : Moments
+        terms : Terms
+        weights : array of shape (p, j)
+            A block whose span has the directions.
+        eigenvalues, rank, inverse, complete, lost
+            As for `linspec.Discriminant.conclude`.
+        """
+        judged = self.directions().conclude(
+            moments,
+            terms,
+            weights=weights,
+            eigenvalues=eigenvalues,
+            rank=rank,
+            inverse=inverse,
+            complete=complete,
+            lost=lost,
+        )
+        home, W = moments.home, moments.home.place(judged.fields["weights"])
+        sigma = np.sqrt(judged.fields["eigenvalues"])
+        Vs = moments.cross().T @ W
+        own = self.concluded(
+            moments,
+            judged.residual,
+            missing="directions in which the columns of X vary with the targets",
+            kind=judged.kind,
+            lost=judged.lost,
+            weights=W,
+            y_weights=Vs * home.place(reciprocal(sigma))[None, :],
+            singular_values=sigma,
+            y_loadings=self.Y.home.place(Vs, self.Y.dtype),
+            total_squares=moments.columns.total_squares(),
+            vector=self.vector,
+        )
+        return replace(own, findings=tuple(dict.fromkeys((*judged.findings, *own.findings))))
+
+    def factors_of_moments(
+        self, metric: Any, C: HostArray, ridge: float, k: int
+    ) -> tuple[HostArray, HostArray, float]:
+        """Return W and V diag(σ) of up to k components, and the condition of XᵀX + ridge·I."""
+        root = metric.inverse_root(ridge)
+        P, sigma, Vt = np.linalg.svd(root.T @ C, full_matrices=False)
+        return root @ P[:, :k], Vt[:k].T * sigma[:k], metric.condition(ridge)
+
+    def seconds_of_factors(self, ridges: int) -> float:
+        """Estimate the seconds of one eigendecomposition of XᵀX, and of a thin decomposition for each ridge."""
+        p, m = float(self.X.shape[1]), float(self.Y.shape[1])
+        thin = 4 * p**2 * m / ls.cost.DENSE_RATE + 20 * p * m * min(p, m) / ls.cost.FACTOR_RATE
+        return float(ls.cost.EIGEN * p**3 / ls.cost.FACTOR_RATE + ridges * thin)
