@@ -12,6 +12,7 @@ certificate compares with that of S⁻¹C.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -19,8 +20,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
+from linspec import Status
+from linspec.algebra import unit_columns
 from linspec.arrays import Array, HostArray, reciprocal
-from linspec.solving import COMPONENT_SCORES, DEFAULT_TERMS, ComponentRegressionSolution, Terms
+from linspec.cost import DENSE_RATE, FACTOR_RATE
+from linspec.solving import (
+    COMPONENT_SCORES,
+    DEFAULT_TERMS,
+    ComponentRegressionSolution,
+    Terms,
+)
+
+DIRECTIONS = "directions in which the columns of X vary with the targets"
+"""The words of `linspec.Discriminant` for components."""
+
+PROBES = 20
+"""Combinations of right-hand sides beyond k that are searched for components that a solver has missed."""
+
+TOLERATED = 10.0
+"""A component counts as missing if an eigenvalue is larger than the returned one by this multiple of the tolerance or
+of the residual, whichever is larger, times the largest."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -37,6 +56,9 @@ class ReducedRankRegressionSolution(ComponentRegressionSolution, vector="compone
         σ, in decreasing order: component i lowers ‖Y − XB‖² + ridge ‖B‖² by σᵢ².
     y_loadings : array of shape (m, k)
         V diag(σ), in the units of Y: the coefficients of Y on the scores of `transform`.
+    next_singular_value : float or None
+        A lower bound of the next singular value, that of the component k + 1: 0 if none was found, None if the budget
+        had no pass to look for it. If it is close to the last one, another B of rank k fits nearly as well.
     total_squares : float or None
         ‖Y‖² after means and confounds are subtracted, weighted; of scaled columns if the problem scales. None if the
         rows of Y cannot be read.
@@ -66,6 +88,7 @@ class ReducedRankRegressionSolution(ComponentRegressionSolution, vector="compone
     y_weights: Array = ls.field(rows_of="Y", leading=True, of_scaled=True)
     singular_values: HostArray = ls.field(value="singular value")
     y_loadings: Array = ls.field(rows_of="Y")
+    next_singular_value: float | None = None
     total_squares: float | None = None
     vector: bool = False
     x_mean: Array | None = None
@@ -124,7 +147,8 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
     Residual: ‖C CᵀW − S W diag(σ²)‖ / ‖C CᵀW‖, as for `linspec.Discriminant`, with C = XᵀY and S = XᵀX + ridge·I. If
     `residual_kind` is "exact", lengths are those of S⁻¹, and some exact σ² lies within the residual times ‖σ²‖ of each
     returned one. If a solver claims to have the span of the full solution S⁻¹C, the residual is also at least the share
-    of C outside this span: then no larger component is missing.
+    of C outside this span: then no larger component is missing. For other solvers, the eigenvalues within the returned
+    directions and some probes beside them show whether one is.
 
     Examples
     --------
@@ -160,7 +184,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
 
     @property
     def certificate_products(self) -> float:
-        """The products of the law, those of `linspec.Discriminant`."""
+        """The products of the law, those of `linspec.Discriminant`; one more if the budget allows it."""
         return 2 if self.single else 1
 
     def directions(self) -> ls.Discriminant:
@@ -192,7 +216,8 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         eigenvalues, rank, inverse, complete, lost
             As for `linspec.Discriminant.conclude`.
         """
-        judged = self.directions().conclude(
+        directions, home = self.directions(), moments.home
+        judged = directions.conclude(
             moments,
             terms,
             weights=weights,
@@ -202,23 +227,72 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
             complete=complete,
             lost=lost,
         )
-        home, W = moments.home, moments.home.place(judged.fields["weights"])
-        sigma = np.sqrt(judged.fields["eigenvalues"])
+        W, values = home.place(judged.fields["weights"]), judged.fields["eigenvalues"]
+        found = self._found_beside(directions, moments, terms, weights if complete else W, inverse, complete)
+        own, missing = self._missing(values, found, max(terms.tol, judged.residual, self.noise(moments)))
+        sigma = np.sqrt(values)
         Vs = moments.cross().T @ W
-        own = self.concluded(
+        conclusion = self.concluded(
             moments,
             judged.residual,
-            missing="directions in which the columns of X vary with the targets",
+            missing=DIRECTIONS,
             kind=judged.kind,
-            lost=judged.lost,
+            lost=judged.lost or missing,
             weights=W,
             y_weights=Vs * home.place(reciprocal(sigma))[None, :],
             singular_values=sigma,
             y_loadings=self.Y.home.place(Vs, self.Y.dtype),
+            next_singular_value=None if found is None else math.sqrt(float(found[self.k :].max(initial=0.0))),
             total_squares=moments.columns.total_squares(),
             vector=self.vector,
         )
-        return replace(own, findings=tuple(dict.fromkeys((*judged.findings, *own.findings))))
+        findings = dict.fromkeys((*own, *judged.findings, *conclusion.findings))
+        return replace(conclusion, findings=tuple(findings))
+
+    def _found_beside(
+        self,
+        directions: ls.Discriminant,
+        moments: ls.Moments,
+        terms: Terms,
+        block: Array,
+        inverse: Any,
+        complete: bool,
+    ) -> HostArray | None:
+        """Return the k + 1 leading eigenvalues within a span, which are never above the exact ones.
+
+        The span is that of `block` if it should contain all directions (`complete`). Otherwise it is that of `block`
+        and of probes beside it: S⁻¹CΩ, or CΩ if S⁻¹ is not known. None if the budget has no passes for the product.
+        """
+        home, C, (m, count) = moments.home, moments.cross(), (self.width, self.k + PROBES)
+        if home.norm(C) <= directions.rounding(moments):
+            return np.zeros(0)
+        reduced = hasattr(inverse, "product")
+        if not reduced and terms.passes_left < moments.cost.sweep:
+            return None
+        C = inverse.within(C) if reduced else C
+        if not complete:
+            Omega = np.eye(m) if m <= count else np.random.default_rng(count).standard_normal((m, count))
+            probes = C @ home.place(Omega)
+            probes = inverse.solve(probes) if hasattr(inverse, "solve") else probes
+            block = home.concat([block, unit_columns(probes, home)])
+        image = (inverse.product(block) if reduced else moments.gram(block)) + block * self.ridge
+        more = directions.with_numbers(k=self.k + 1)
+        found: HostArray = more.within_span(block, image, C, moments, inverse if reduced else None)[1]
+        return found
+
+    def _missing(
+        self, values: HostArray, found: HostArray | None, tol: float
+    ) -> tuple[tuple[tuple[Status, str], ...], bool]:
+        """Return a finding if eigenvalues that were found are larger than the returned ones, and whether they are."""
+        known, larger = np.zeros((2, self.k))
+        known[: len(values)] = values
+        if found is not None:
+            larger[: len(found)] = found[: self.k]
+        missing = float(np.max(larger - known))
+        if missing <= TOLERATED * tol * larger[0]:
+            return (), False
+        text = f"A component is missing: σ² of another one is larger by at least {missing:.1e}. "
+        return ((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'),), True
 
     def factors_of_moments(
         self, metric: Any, C: HostArray, ridge: float, k: int
@@ -231,5 +305,5 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
     def seconds_of_factors(self, ridges: int) -> float:
         """Estimate the seconds of one eigendecomposition of XᵀX, and of a thin decomposition for each ridge."""
         p, m = float(self.X.shape[1]), float(self.Y.shape[1])
-        thin = 4 * p**2 * m / ls.cost.DENSE_RATE + 20 * p * m * min(p, m) / ls.cost.FACTOR_RATE
-        return float(ls.cost.EIGEN * p**3 / ls.cost.FACTOR_RATE + ridges * thin)
+        thin = 4 * p**2 * m / DENSE_RATE + 20 * p * m * min(p, m) / FACTOR_RATE
+        return float(4 * p**3 / FACTOR_RATE + ridges * thin)
