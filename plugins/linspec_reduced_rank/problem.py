@@ -22,7 +22,7 @@ import numpy as np
 import linspec as ls
 from linspec import Status
 from linspec.algebra import unit_columns
-from linspec.arrays import Array, HostArray, reciprocal
+from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE
 from linspec.solving import (
     COMPONENT_SCORES,
@@ -231,7 +231,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         found = self._found_beside(directions, moments, terms, weights if complete else W, inverse, complete)
         own, missing = self._missing(values, found, max(terms.tol, judged.residual, self.noise(moments)))
         sigma = np.sqrt(values)
-        Vs = moments.cross().T @ W
+        Vs, squares = moments.cross().T @ W, moments.columns.known_diagonals()
         conclusion = self.concluded(
             moments,
             judged.residual,
@@ -243,7 +243,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
             singular_values=sigma,
             y_loadings=self.Y.home.place(Vs, self.Y.dtype),
             next_singular_value=None if found is None else math.sqrt(float(found[self.k :].max(initial=0.0))),
-            total_squares=moments.columns.total_squares(),
+            total_squares=None if squares is None else float(to_host(home.xp.sum(squares[1]))),
             vector=self.vector,
         )
         findings = dict.fromkeys((*own, *judged.findings, *conclusion.findings))
