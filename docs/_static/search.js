@@ -43,6 +43,7 @@ const ASKED = {
   "problems/least-squares": "least squares linear regression ridge intercept coefficients ols",
   "problems/many-targets":
     "many targets multi output multioutput multitarget alpha per target banded group ridge bands voxels encoding model himalaya",
+  "problems/reduced-rank": "reduced rank regression rrr low multivariate multi output multitask targets redundancy analysis rda",
   "problems/supervised": "lda discriminant classification classify classes labels multilabel pls opls",
   "problems/supervised#classes-of-new-rows": "predict class classes probabilities new rows classifier",
   "problems/kernel-ridge": "kernel ridge regression nonlinear regression svr gaussian process rbf predict",

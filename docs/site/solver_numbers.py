@@ -66,6 +66,11 @@ def pls_regression(rng: np.random.Generator) -> Any:
     return ls.PLSRegression(*two_views(rng, 4000, 120, 3, 6), k=10)
 
 
+def reduced_rank_regression(rng: np.random.Generator) -> Any:
+    """Views of 4000 rows, 120 and 20 columns, with six common causes; rank five, ridge 10."""
+    return ls.ReducedRankRegression(*two_views(rng, 4000, 120, 20, 6), k=5, ridge=10.0)
+
+
 def discriminant(rng: np.random.Generator) -> Any:
     """Six classes in 3000 rows of 150 columns; ridge 1."""
     y = rng.integers(6, size=3000)
@@ -127,6 +132,7 @@ PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
         least_squares,
         pls,
         pls_regression,
+        reduced_rank_regression,
         discriminant,
         kernel_cca,
         kernel_ridge,

@@ -25,6 +25,7 @@ MODULES = {
     "pls": "pls",
     "pls-regression": "pls_regression",
     "preimage-cca": "preimage_cca",
+    "reduced-rank-regression": "reduced_rank_regression",
     "svd": "svd",
 }
 CLASSES = {
@@ -36,6 +37,7 @@ CLASSES = {
     "pls": "PLSSolvers",
     "pls-regression": "PLSRegressionSolvers",
     "preimage-cca": "PreimageCCASolvers",
+    "reduced-rank-regression": "ReducedRankRegressionSolvers",
     "svd": "SVDSolvers",
 }
 ANSWERS = {
@@ -47,6 +49,7 @@ ANSWERS = {
     "pls": "x_weights",
     "pls-regression": "x_weights",
     "preimage-cca": "x_preimages",
+    "reduced-rank-regression": "weights",
     "svd": "Vh",
 }
 RUNS = [
@@ -55,6 +58,7 @@ RUNS = [
     ("kernel-ridge", "direct"), ("kernel-ridge", "nystrom-pcg"),
     ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"), ("svd", "lanczos"),
     ("preimage-cca", "gradkcca"), ("pls", "block-krylov"), ("pls-regression", "nipals"),
+    ("reduced-rank-regression", "direct"), ("reduced-rank-regression", "two-stage"),
 ]  # fmt: skip
 
 of_the_session = pytest.mark.slow

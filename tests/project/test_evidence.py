@@ -153,6 +153,7 @@ SMALL = {
     "measure_pls": "",
     "measure_multiset": "--rounds 1",
     "measure_readme": "--only digits",
+    "measure_reduced_rank": "",
     "measure_regression": "--sets unscaled --names protein --max-seconds 0.1",
     "measure_regret": "--only SVD",
     "measure_small": "",
