@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
-from linspec.arrays import Array, HostArray, at_home, is_array, to_host
+from linspec.arrays import Array, at_home, is_array
 from linspec.errors import InvalidProblem
-from linspec.operators import as_operator
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
+from linspec.solving.prediction_score import score_of_predictions
 
 __all__ = ["COMPONENT_SCORES", "ComponentRegressionSolution"]
 
@@ -121,10 +119,7 @@ class ComponentRegressionSolution(LinearSolution):
         float
             At most 1.
         """
-        w, Y, errors = errors_of_rows(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight)
-        about = Y - w @ Y / w.sum()
-        total = float(np.sum(w @ about**2))
-        return 1 - float(np.sum(w @ errors**2)) / total if total > 0 else np.nan
+        return score_of_predictions(self, X, Y, k=k, confounds=confounds, sample_weight=sample_weight).total
 
     def _coefficients(self, k: int | None) -> Array:
         """R Qᵀ of the first k components, with a column for a vector Y."""
@@ -133,25 +128,3 @@ class ComponentRegressionSolution(LinearSolution):
         if k is not None and not 0 <= k <= most:
             raise InvalidProblem(f"k must be between 0 and the {most} components of the answer; got {k}.")
         return R[:, :k] @ Q[:, :k].T
-
-
-def errors_of_rows(
-    solution: ComponentRegressionSolution,
-    X: Any,
-    Y: Any,
-    *,
-    k: int | None,
-    confounds: Any,
-    sample_weight: Any,
-) -> tuple[HostArray, HostArray, HostArray]:
-    """Return weights of the rows, Y, and Y less its predictions, in float64 on the host."""
-    predicted, right = _on_host(solution.predict(X, k=k, confounds=confounds)), _on_host(Y)
-    w = np.ones(len(right)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return w, right, right - predicted
-
-
-def _on_host(rows: Any) -> HostArray:
-    """Return rows of any kind as a dense matrix on the host; a vector as one column."""
-    dense = rows if getattr(rows, "ndim", 2) == 1 else as_operator(rows, "Y").dense()
-    found: HostArray = np.asarray(to_host(dense), dtype=np.float64)
-    return found.reshape(len(found), -1)

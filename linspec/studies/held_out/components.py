@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, reciprocal
-from linspec.solving.component_regression import errors_of_rows
+from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.studies.held_out.grams import ROUNDING, Split, share_lost
-from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded
+from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
 
 __all__ = ["Explained", "SquaredErrors"]
 
@@ -66,16 +65,13 @@ class SquaredErrors(HeldOutScore):
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         """Score every k of a solution on held-out rows."""
         most, found = int(solution._factors()[0].shape[1]), []
+        Y = np.asarray(to_host(problem.Y.dense()), dtype=np.float64)
         for k in ks:
-            w, Y, errors = errors_of_rows(
-                solution,
-                problem.X,
-                problem.Y,
-                k=None if k is None else min(k, most),
-                confounds=problem.confounds,
-                sample_weight=problem.sample_weight,
-            )
+            of_k = None if k is None else min(k, most)
+            rows = solution.predict(problem.X, k=of_k, confounds=problem.confounds)
+            predicted, w = weighted_rows(rows, problem)
             count, about = float(w.sum()), Y - w @ Y / w.sum()
+            errors = Y - np.reshape(predicted, Y.shape)
             error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
             found.append(self._of(error, total, count, Y.shape[1]))
         return np.array(found)
