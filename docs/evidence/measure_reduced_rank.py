@@ -77,6 +77,7 @@ def show_newsgroups(report: Report, rounds: int) -> None:
                 f"{with_or_without} intercepts, at most 5 % more than all coefficients",
                 median <= 1.05,
                 figures,
+                own=True,
             )
         )
     report.say(claims, "newsgroups")
@@ -113,7 +114,7 @@ def show_dense(report: Report, sizes: tuple[int, int, int], rounds: int) -> None
     for rival in list(calls)[2:]:
         median, worst = turns["linspec auto"].over(turns[rival])
         figures = f"{median:.2f} of its processor seconds in the median, {worst:.2f} at worst"
-        claims.append(Claim(f"linspec takes less time than {rival}", median < 1, figures))
+        claims.append(Claim(f"linspec takes less time than {rival}", median < 1, figures, own=True))
     report.say(claims, "dense")
 
 
@@ -172,6 +173,7 @@ def show_folds(report: Report, sizes: tuple[int, int, int]) -> None:
                 "less time than a fit for each",
                 median < 1,
                 f"{median:.2f} in the median, {worst:.2f} at worst",
+                own=True,
             ),
         ],
         "folds",

@@ -229,7 +229,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         )
         W, values = home.place(judged.fields["weights"]), judged.fields["eigenvalues"]
         found = self._found_beside(directions, moments, terms, weights if complete else W, inverse, complete)
-        own, missing = self._missing(values, found, max(terms.tol, judged.residual, self.noise(moments)))
+        missing = self._missing(values, found, max(terms.tol, judged.residual, self.noise(moments)))
         sigma = np.sqrt(values)
         Vs, squares = moments.cross().T @ W, moments.columns.known_diagonals()
         conclusion = self.concluded(
@@ -237,7 +237,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
             judged.residual,
             missing=DIRECTIONS,
             kind=judged.kind,
-            lost=judged.lost or missing,
+            lost=judged.lost or bool(missing),
             weights=W,
             y_weights=Vs * home.place(reciprocal(sigma))[None, :],
             singular_values=sigma,
@@ -246,7 +246,7 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
             total_squares=None if squares is None else float(to_host(home.xp.sum(squares[1]))),
             vector=self.vector,
         )
-        findings = dict.fromkeys((*own, *judged.findings, *conclusion.findings))
+        findings = dict.fromkeys((*missing, *judged.findings, *conclusion.findings))
         return replace(conclusion, findings=tuple(findings))
 
     def _found_beside(
@@ -282,17 +282,17 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
 
     def _missing(
         self, values: HostArray, found: HostArray | None, tol: float
-    ) -> tuple[tuple[tuple[Status, str], ...], bool]:
-        """Return a finding if eigenvalues that were found are larger than the returned ones, and whether they are."""
+    ) -> tuple[tuple[Status, str], ...]:
+        """Return a finding if eigenvalues that were found are larger than the returned ones."""
         known, larger = np.zeros((2, self.k))
         known[: len(values)] = values
         if found is not None:
             larger[: len(found)] = found[: self.k]
-        missing = float(np.max(larger - known))
-        if missing <= TOLERATED * tol * larger[0]:
-            return (), False
-        text = f"A component is missing: σ² of another one is larger by at least {missing:.1e}. "
-        return ((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'),), True
+        gap = float(np.max(larger - known))
+        if gap <= TOLERATED * tol * larger[0]:
+            return ()
+        text = f"A component is missing: σ² of another one is larger by at least {gap:.1e}. "
+        return ((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'),)
 
     def factors_of_moments(
         self, metric: Any, C: HostArray, ridge: float, k: int
