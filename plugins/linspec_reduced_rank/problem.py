@@ -5,7 +5,7 @@ Method: with S = XᵀX + rI and C = XᵀY, let the columns of V be k leading eig
 σ². Then B = S⁻¹C V Vᵀ. The columns of W = S⁻¹C V / σ are the k leading eigenvectors of C Cᵀw = σ² S w, WᵀSW = I: the
 discriminant directions of X for the targets Y. So B = W diag(σ) Vᵀ with V = CᵀW / σ, and the law and the solvers of
 `linspec.Discriminant` serve here.
-Source: Izenman 1975, doi:10.1016/0047-259X(75)90042-1, section 2; Mukherjee & Zhu 2011, doi:10.1002/sam.10138 (ridge).
+Source: Izenman 1975, doi:10.1016/0047-259X(75)90042-1; Mukherjee & Zhu 2011, doi:10.1002/sam.10138 (ridge).
 Where we differ: neither squares C. Both compute B from the full solution S⁻¹C; we compute it from W, whose span the
 certificate compares with that of S⁻¹C.
 """

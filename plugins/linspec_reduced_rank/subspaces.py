@@ -3,8 +3,8 @@
 Problem: the span of W in B = W diag(σ) Vᵀ; the law computes σ and V from it.
 Method: `directions` of the problem is a `linspec.Discriminant` on the same matrices and the same run. "direct" and
 "two-stage" are solvers of it. In the second, the least-squares solver of the first stage is an option, by name.
-Source: Mukherjee & Zhu 2011, doi:10.1002/sam.10138, equation 6 (with a factor of XᵀX + rI); Izenman 1975,
-doi:10.1016/0047-259X(75)90042-1, section 2 (full least squares, then eigenvectors of its fit).
+Source: Izenman 1975, doi:10.1016/0047-259X(75)90042-1 (full least squares, then eigenvectors of its fit); Mukherjee &
+Zhu 2011, doi:10.1002/sam.10138 (the same with a ridge).
 """
 
 from __future__ import annotations
