@@ -23,8 +23,8 @@ class Columns(Aspect):
         Whether squared lengths are exact, or estimated from probes.
     confounded : bool
         Whether confounds are subtracted from the columns.
-    means_cost : float
-        The passes that `means` would take now.
+    means_cost, adjustment_cost : float
+        The passes that `means`, and `adjustment`, would take now.
     """
 
     # ---- means --------------------------------------------------------------------------------
@@ -61,6 +61,11 @@ class Columns(Aspect):
             self.means()
         self._sweeps.gather([] if own.known else [self._views[index]])
         return own
+
+    @property
+    def adjustment_cost(self) -> float:
+        """The passes that `adjustment` would take now."""
+        return float(any(not view.adjustment.known for view in self._views))
 
     # ---- squared lengths ----------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, uncounted
 from linspec.operators.adjustment import Adjustment
-from linspec.operators.row_model import row_model
+from linspec.operators.row_model import RowModel, row_model
 from linspec.process.plurals import count_of
 from linspec.solving.fields import view_names
 from linspec.solving.solution import Status
@@ -49,20 +49,15 @@ def adjusted(problem: Any) -> Any:
     """
     if not problem.stated.adjusts_rows:
         return problem
-    model = row_model(
-        center=bool(problem.center),
-        weights=problem.sample_weight,
-        confounds=problem.confounds,
-        about_means=True,
-    )
+    models = _row_models(problem)
     if problem.shared is not None:  # its adjusted matrices share the statistics of the moments
         shared = [uncounted(problem.shared.matrix(i))[0] for i in range(len(problem.matrices))]
         found = dict(zip(problem.matrices, shared, strict=True))
-    elif model.center or problem.scale or not model.is_plain:
+    elif problem.scale or any(model.center or not model.is_plain for model in models.values()):
         found = {
             name: AdjustedOperator(
                 A,
-                model,
+                models[name],
                 settle,
                 scale=bool(problem.scale) and problem.stated.field_of(name) in problem.solution.layout.scaled,
                 name=name,
@@ -77,6 +72,20 @@ def adjusted(problem: Any) -> Any:
     for name, value in values.items():
         object.__setattr__(twin, name, value)
     return twin
+
+
+def _row_models(problem: Any) -> dict[str, RowModel]:
+    """Return the row model of each matrix; matrices whose rows have the same weights share one."""
+    made: dict[int, RowModel] = {}
+    found = {}
+    for name in problem.matrices:
+        weights = problem.weights_of(name)
+        if id(weights) not in made:
+            made[id(weights)] = row_model(
+                center=bool(problem.center), weights=weights, confounds=problem.confounds, about_means=True
+            )
+        found[name] = made[id(weights)]
+    return found
 
 
 def adjustments_of(problem: Any) -> dict[str, Adjustment]:

@@ -259,6 +259,19 @@ class Problem(ABC, Generic[S_co]):
                 object.__setattr__(twin, name, value)
         return twin
 
+    def weights_of(self, name: str) -> HostArray | None:  # noqa: ARG002  # of a problem that says otherwise
+        """Return the weights of the rows of one matrix; None if each counts once. By default `sample_weight`.
+
+        A problem whose matrices lack some rows gives these rows the weight 0.
+
+        Parameters
+        ----------
+        name : str
+            The name of the matrix.
+        """
+        weights: HostArray | None = self.sample_weight
+        return weights
+
     def sizes(self) -> cost.Sizes:
         """Return the sizes of all matrices, for estimates of time and memory."""
         return cost.sizes_of(list(self.matrices.values()), self.width)

@@ -23,6 +23,7 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
+from linspec_multiset.absent import cross_blocks
 from linspec_multiset.pencil import split, whitened_matrix
 
 
@@ -33,11 +34,9 @@ class GramMultiset(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a multiset CCA problem."""
         moments = run.moments("dense")
-        count = len(problem.views)
-        blocks = iter(moments.dense())
-        upper = {(i, j): next(blocks) for i in range(count) for j in range(i, count)}
+        blocks = cross_blocks(moments)
         factors = [moments.whitener(i, ridge) for i, ridge in enumerate(problem.ridge)]
-        M = whitened_matrix(factors, problem.view_weights, lambda i, j: upper[i, j])
+        M = whitened_matrix(factors, problem.view_weights, blocks)
         U = leading_eigenpairs(M, min(problem.k, len(M)))[1][:, ::-1]
         return run.finish(weights=split(U, factors, problem.view_weights, moments.home))
 

@@ -46,8 +46,9 @@ from linspec.algebra import (
 )
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import DENSE_RATE, SPARSE_RATE
-from linspec.moments import Basis, multiplied
+from linspec.moments import Basis
 from linspec.solving import Terms
+from linspec_multiset.absent import Blocks, bases_of, cross_blocks
 from linspec_multiset.pencil import Pencil, whitened_matrix
 from linspec_multiset.subspaces import Subspaces, joined
 
@@ -176,7 +177,7 @@ class _Products:
             directions = [V[:, :0] for V in W]
         probes = [_probe(problem, moments, i, known=known) for i in range(len(W))]
         blocks = [home.concat(list(parts)) for parts in zip(W, directions, probes, strict=True)]
-        bases = [basis for basis in multiplied(moments, ridges, blocks) if basis is not None]
+        bases = bases_of(moments, ridges, blocks)
         m = int(W[0].shape[1])
         j = m + int(directions[0].shape[1])
         del blocks
@@ -224,21 +225,18 @@ class _Grams:
     ----------
     factors : list of Whitener or None
     blocks : dict, optional
-        Cᵢⱼ for i < j, if all Gram matrices are known.
+        The blocks of A (`linspec_multiset.absent.Blocks`), if all Gram matrices are known.
     """
 
     factors: list[Any]
-    blocks: dict[tuple[int, int], Array] | None
+    blocks: Blocks | None
 
     @classmethod
     def of(cls, problem: Any, moments: Moments, products: _Products) -> _Grams:
         """Factor the Gram matrices that are held, or whose products with all unit vectors are known."""
         count, home = len(problem.views), moments.home
         if moments.form == "dense":
-            held = iter(moments.dense())
-            upper = {(i, j): next(held) for i in range(count) for j in range(i, count)}
-            factors = [moments.whitener(i, r) for i, r in enumerate(problem.ridge)]
-            return cls(factors, {key: C for key, C in upper.items() if key[0] < key[1]})
+            return cls([moments.whitener(i, r) for i, r in enumerate(problem.ridge)], cross_blocks(moments))
         found = list[Any]()
         for i, (A, r) in enumerate(zip(problem.views, problem.ridge, strict=True)):
             if not products.whole[i]:
@@ -251,8 +249,8 @@ class _Grams:
         if not all(products.whole):
             return cls(found, None)
         bases = products.beside
-        blocks = {(i, j): bases[j].CV[i] for i in range(count) for j in range(i + 1, count)}
-        return cls(found, blocks)
+        blocks = {(i, j): bases[j].CV[i] for i in range(count) for j in range(i, count)}
+        return cls(found, {key: C for key, C in blocks.items() if C is not None})
 
     def norms(self, products: _Products, given: Sequence[InverseNorm] | None) -> list[InverseNorm]:
         """Return the norm of each Sᵢ⁻¹: exact where there is a factor, else as given, or from the probes."""
@@ -323,8 +321,7 @@ def _larger_values(problem: Any, products: _Products, grams: _Grams) -> tuple[Ho
     """Return lower bounds of the leading eigenvalues, exact where Gram matrices are small, and the digits lost."""
     pencil = products.pencil
     if grams.blocks is not None and sum(factor.rank for factor in grams.factors) <= 2 * SMALL:
-        blocks = grams.blocks
-        M = whitened_matrix(grams.factors, pencil.weights, lambda i, j: blocks[i, j])
+        M = whitened_matrix(grams.factors, pencil.weights, grams.blocks)
         if not len(M):
             return np.zeros(0), 0.0
         return leading_eigenpairs(M, min(problem.k, len(M)))[0][::-1], 0.0

@@ -42,7 +42,8 @@ from linspec.algebra import (
 )
 from linspec.arrays import Array, HostArray, largest_magnitude
 from linspec.cost import Estimate, Sizes
-from linspec.moments import Basis, multiplied
+from linspec.moments import Basis
+from linspec_multiset.absent import bases_of
 from linspec_multiset.pencil import Pencil
 from linspec_multiset.subspaces import Subspaces, joined
 
@@ -114,7 +115,7 @@ class LOBPCGMultiset(IterativeSolver):
             if (
                 residual <= run.tol and not anew
             ):  # the law has sent it back: its products are those of many turns
-                fresh = _multiplied(moments, pencil, [basis.V for basis in space.shrunk(width)])
+                fresh = bases_of(moments, pencil.ridges, [basis.V for basis in space.shrunk(width)])
                 space, anew = Subspaces.of(pencil, fresh), True
                 del fresh
                 R = space.residuals(width)
@@ -127,7 +128,7 @@ class LOBPCGMultiset(IterativeSolver):
                 for i, (norm, basis) in enumerate(zip(norms, Q, strict=True))
             ]
             del space
-            new = _multiplied(moments, pencil, Z)
+            new = bases_of(moments, pencil.ridges, Z)
             del Z
             space = Subspaces.of(pencil, [joined(both, pencil) for both in zip(Q, new, strict=True)])
             broken = space.loses(total, problem.k)
@@ -162,7 +163,7 @@ def _begun(problem: Any, run: Run, moments: Moments, width: int) -> tuple[Subspa
             drawn = home.concat([earlier, drawn * unit])
         signs.append(0 if earlier is None else int(earlier.shape[1]))
         blocks.append(drawn)
-    bases = [basis for basis in multiplied(moments, ridges, blocks) if basis is not None]
+    bases = bases_of(moments, ridges, blocks)
     diagonals, norms = list[Array](), list[InverseNorm]()
     for basis, r, d, first in zip(bases, ridges, moments.diagonal(), signs, strict=True):
         sample = basis[first:]
@@ -178,11 +179,6 @@ def _begun(problem: Any, run: Run, moments: Moments, width: int) -> tuple[Subspa
     )
     pencil = Pencil(home, tuple(ridges), problem.view_weights, tuple(diagonals), cuts)
     return Subspaces.of(pencil, bases), tuple(norms)
-
-
-def _multiplied(moments: Moments, pencil: Pencil, blocks: Sequence[Array]) -> list[Basis]:
-    """Multiply a block of each view in one sweep."""
-    return [basis for basis in multiplied(moments, pencil.ridges, blocks) if basis is not None]
 
 
 def _lengths(space: Subspaces, norms: Sequence[InverseNorm], R: Sequence[Array]) -> HostArray:

@@ -1,14 +1,15 @@
 """The pencil A w = λ B w of several views: its products, and its eigenpairs in whitened coordinates.
 
-Problem: A has the blocks ωᵢωⱼ Cᵢⱼ, and ωᵢ²Sᵢ on its diagonal; B has the blocks ωᵢSᵢ.
+Problem: A has the blocks ωᵢωⱼ Cᵢⱼ, and ωᵢ²Sᵢ on its diagonal; B has the blocks ωᵢSᵢ. Where views lack rows, the block
+on the diagonal of A is ωᵢ²(Sᵢ + Eᵢ) (`linspec_multiset.absent`).
 Method: with Sᵢ = FᵢFᵢᵀ and wᵢ = Fᵢ⁻ᵀuᵢ / √ωᵢ, u is an eigenvector of a symmetric matrix. It has the blocks
-√(ωᵢωⱼ) Fᵢ⁻¹CᵢⱼFⱼ⁻ᵀ, and ωᵢI on its diagonal.
+√(ωᵢωⱼ) Fᵢ⁻¹CᵢⱼFⱼ⁻ᵀ, and ωᵢ(I + Fᵢ⁻¹EᵢFᵢ⁻ᵀ) on its diagonal.
 Source: Kettenring 1971, doi:10.1093/biomet/58.3.433.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +45,12 @@ class Pencil:
         return [basis.SV * weight for basis, weight in zip(bases, self.weights, strict=True)]
 
     def shifted_image(self, bases: Sequence[Basis], values: Array | float) -> list[Array]:
-        """Return the parts ωᵢ(Σⱼ ωⱼCᵢⱼwⱼ + (ωᵢ − λ)Sᵢwᵢ), j ≠ i, of A w − λ B w."""
+        """Return the parts ωᵢ(Σⱼ ωⱼCᵢⱼwⱼ + (ωᵢ − λ)Sᵢwᵢ) of A w − λ B w; Cᵢᵢ is the excess Eᵢ, if there is one."""
         found = []
         for i, (basis, weight) in enumerate(zip(bases, self.weights, strict=True)):
             part = basis.SV * (weight - values)
             for other, beside in zip(bases, self.weights, strict=True):
-                product = other.CV[i]  # CᵢⱼVⱼ; None for the view itself
+                product = other.CV[i]  # CᵢⱼVⱼ; for the view itself EᵢVᵢ, or None
                 if product is not None:
                     part = part + product * beside
             found.append(part * weight)
@@ -57,7 +58,7 @@ class Pencil:
 
 
 def whitened_matrix(
-    factors: Sequence[Any], weights: Sequence[float], cross: Callable[[int, int], Array]
+    factors: Sequence[Any], weights: Sequence[float], blocks: Mapping[tuple[int, int], Array]
 ) -> HostArray:
     """Return the symmetric matrix whose eigenvectors are those of the pencil in whitened coordinates.
 
@@ -67,22 +68,23 @@ def whitened_matrix(
         Fᵢ with Sᵢ = FᵢFᵢᵀ on the numerical range.
     weights : sequence of float
         ωᵢ.
-    cross : callable
-        Returns Cᵢⱼ of two views i < j.
+    blocks : mapping from (int, int) to array
+        Cᵢⱼ of two views i < j, and Eᵢ at (i, i) if views lack rows.
 
     Returns
     -------
     numpy.ndarray of shape (r, r)
-        r is the sum of the ranks. Only the lower triangle is set.
+        r is the sum of the ranks. Only the lower triangle is set, and blocks on the diagonal.
     """
     ends = np.cumsum([0, *(factor.rank for factor in factors)])
     M = np.diag(np.repeat(np.asarray(weights, dtype=np.float64), np.diff(ends)))
     for j, below in enumerate(factors):
-        for i, left in enumerate(factors[:j]):
-            block = below.solve(left.solve(cross(i, j)).T)  # Fⱼ⁻¹CⱼᵢFᵢ⁻ᵀ
-            M[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = to_host(block) * np.sqrt(
-                weights[i] * weights[j]
-            )
+        for i, left in enumerate(factors[: j + 1]):
+            if (i, j) in blocks:
+                block = below.solve(left.solve(blocks[i, j]).T)  # Fⱼ⁻¹CⱼᵢFᵢ⁻ᵀ
+                M[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] += to_host(block) * np.sqrt(
+                    weights[i] * weights[j]
+                )
     return M
 
 

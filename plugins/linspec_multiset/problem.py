@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 import linspec as ls
 from linspec.algebra import InverseNorm
-from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidProblem
+from linspec.arrays import Array, HostArray, is_array, to_host
+from linspec.errors import InvalidProblem, shown
 from linspec.solving import DEFAULT_TERMS, Terms
+from linspec_multiset.absent import AbsentRows, row_factors
 from linspec_multiset.law import judged
 
 
@@ -62,6 +64,10 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         Whether to subtract column means; sparse data stay sparse.
     view_weights : sequence of float, optional
         ωᵢ > 0, how much each view counts; by default 1. Without a ridge, a view of weight 2 counts as two equal views.
+    present : sequence, optional
+        For each view a mask of shape (n,) that is True where the view has the row, or None for a view that has all
+        rows. What stands in absent rows must be finite, such as zeros, and does not count. By default all rows are
+        present.
 
     Notes
     -----
@@ -73,9 +79,15 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     that are closest to all views (Carroll 1968). For any ridge the same w maximise Σ ωᵢωⱼ wᵢᵀCᵢⱼwⱼ over i ≠ j plus
     Σ ωᵢ²wᵢᵀSᵢwᵢ under Σ ωᵢwᵢᵀSᵢwᵢ = 1 (Kettenring 1971). For two views of weight 1 this is CCA with the same ridges.
 
+    With absent rows, let Kᵢ be the diagonal matrix of the mask of view i and N = ΣωᵢKᵢ. Then Cᵢⱼ = (Σωᵢ) XᵢᵀKᵢN⁻¹KⱼXⱼ,
+    also in the diagonal blocks of A, and Sᵢ = XᵢᵀKᵢXᵢ + rᵢI. Without a ridge λ/Σωᵢ are the leading values of
+    tr Gᵀ(Σωᵢ KᵢPᵢKᵢ)G under GᵀNG = I, with the projections Pᵢ on the columns of KᵢXᵢ (van de Velden & Takane 2012). Means, and
+    what confounds explain, are those of the rows that a view has. A row that one view alone has agrees with itself,
+    and makes λ larger.
+
     References
     ----------
-    Carroll 1968, Proc. 76th Annual Convention of the APA 3, 227-228; Kettenring 1971, Biometrika 58(3), 433-451.
+    van de Velden & Takane 2012, Comput. Stat. 27, 551-571, doi:10.1007/s00180-011-0277-y; Carroll 1968, Proc. 76th Annual Convention of the APA 3, 227-228; Kettenring 1971, Biometrika 58(3), 433-451.
 
     Examples
     --------
@@ -97,6 +109,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     ridge: Any = ls.ridge(each=True, help="Added to the diagonal of each XᵢᵀXᵢ.")
     center: bool = ls.flag(True)
     view_weights: Any = field(default=None, kw_only=True)
+    present: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "multiset-cca"
 
@@ -107,10 +120,31 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
                 "views must be at least two; got one. For a single matrix solve linspec.SVD."
             )
         object.__setattr__(self, "view_weights", _checked_weights(self.view_weights, len(self.views)))
+        object.__setattr__(self, "present", _checked_masks(self, self.present))
+
+    def weights_of(self, name: str) -> HostArray | None:
+        """Return the weights of the rows of one view: 0 for its absent rows."""
+        mask = None if self.present is None else dict(zip(self.matrices, self.present, strict=True))[name]
+        weights: HostArray | None = self.sample_weight
+        return weights if mask is None else mask * (1.0 if weights is None else weights)
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        """Return a copy of the problem on some of its rows."""
+        twin = super().on_rows(numbers)
+        if self.present is not None:
+            masks = tuple(None if mask is None else mask[numbers] for mask in self.present)
+            object.__setattr__(twin, "present", masks)
+        return twin
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Any:
+        """Return the moments of the views; those of `linspec_multiset.absent` if rows are absent."""
+        if self.present is None:
+            return super().moments(form, expect)
+        return AbsentRows(self.matrices, row_factors(self.present, self.view_weights), form, expect)
 
     def conclude(  # type: ignore[override]
         self,
-        moments: ls.Moments,
+        moments: Any,
         terms: Terms = DEFAULT_TERMS,
         *,
         weights: Sequence[Array],
@@ -153,3 +187,36 @@ def _checked_weights(given: Any, count: int) -> tuple[float, ...]:
             "that should not count."
         )
     return tuple(float(weight) for weight in weights)
+
+
+def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | None:
+    """Return a mask for each view, None for a view with all rows; None if all views have all rows."""
+    if given is None:
+        return None
+    names, rows = tuple(problem.matrices), {int(A.shape[0]) for A in problem.views if A.shape[0] != math.inf}
+    if not isinstance(given, tuple | list) or len(given) != len(names):
+        got = f"{len(given)} masks" if isinstance(given, tuple | list) else shown(given)
+        raise InvalidProblem(
+            f"present must be a list with a mask, or None, for each of the {len(names)} views; got {got}."
+        )
+    if problem.shared is not None:
+        raise InvalidProblem("present changes the moments; got moments that are made already. Pass the data.")
+    problem.check_labels({f"present of {name}": mask for name, mask in zip(names, given, strict=True)})
+    masks = []
+    for name, mask in zip(names, given, strict=True):
+        host = None if mask is None else to_host(mask) if is_array(mask) else np.asarray(mask)
+        if host is not None:
+            if host.dtype != np.bool_ or host.ndim != 1:
+                raise InvalidProblem(
+                    f"present of {name} must be True or False for each row; got {shown(mask)}. Pass a mask of bools, "
+                    "such as ~np.isnan(X).any(axis=1)."
+                )
+            rows.add(len(host))
+            if not host.any():
+                raise InvalidProblem(f"present of {name} has no row. Leave the view out.")
+        masks.append(None if host is None or host.all() else np.array(host))
+    if len(rows) > 1:
+        raise InvalidProblem(
+            f"present must have a number for each row; got masks and views with {' and '.join(map(str, sorted(rows)))} rows."
+        )
+    return None if all(mask is None for mask in masks) else tuple(masks)

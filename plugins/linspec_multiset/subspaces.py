@@ -80,11 +80,13 @@ class Subspaces:
         ends = np.cumsum([0, *(T.shape[1] for T in turns)])
         M = np.diag(np.repeat(np.asarray(pencil.weights), np.diff(ends)))
         for j in range(len(bases)):
-            for i in range(j):
-                C = to_host(bases[j].V.T @ bases[i].CV[j])  # VⱼᵀCⱼᵢVᵢ
-                M[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = (
-                    turns[j].T @ C @ turns[i] * np.sqrt(pencil.weights[i] * pencil.weights[j])
-                )
+            for i in range(j + 1):
+                product = bases[i].CV[j]
+                if product is not None:
+                    C = to_host(bases[j].V.T @ product)  # VⱼᵀCⱼᵢVᵢ
+                    M[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] += (
+                        turns[j].T @ C @ turns[i] * np.sqrt(pencil.weights[i] * pencil.weights[j])
+                    )
         values, U = eigenpairs(M)
         parts = tuple(np.split(np.ascontiguousarray(U[:, ::-1]), ends[1:-1]))
         return cls(pencil, tuple(bases), tuple(grams), tuple(turns), values[::-1].copy(), parts, longest)
