@@ -50,6 +50,7 @@ from linspec.operators import (
     LinearOperator,
     as_operator,
 )
+from linspec.operators.row_model import RowModel
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
@@ -155,6 +156,26 @@ class Moments:
         """Moments of other views in the given form; the expected products (`expect`) are those of these moments."""
         made = object.__new__(type(self))
         made._set_up(views, form=form, expect=self._expect)
+        return made
+
+    @classmethod
+    def side_by_side(cls, moments: Sequence[Moments]) -> Moments:
+        """Return the moments of the views of several moments, for `over_rows` and `bookkeeping` alone.
+
+        The rows of each view keep the adjustment that its own moments have. It must be known: `columns.adjustment`.
+
+        Parameters
+        ----------
+        moments : sequence of Moments
+            Of matrices with equally many rows, whose weights may differ.
+        """
+        views = [view for each in moments for view in each._views]
+        check_alike(views)
+        made = moments[0]._of_views(views, form="implicit")
+        weights = [view.model.weights for view in views]
+        every = [1.0 if w is None else w for w in weights]
+        counted = None if all(w is None for w in weights) else np.max(np.broadcast_arrays(*every), axis=0)
+        made._sweeps.model = RowModel(center=False, weights=counted)  # of rows that any view has
         return made
 
     def __repr__(self) -> str:

@@ -170,7 +170,7 @@ class AbsentRows:
             )
         self._matrices, self._factors = list(matrices.values()), factors
         self.alone = [Moments(A, form="implicit", names=(name,)) for name, A in matrices.items()]
-        self._joint = Moments(*self._matrices, form="implicit", names=tuple(matrices))
+        self._joint = Moments.side_by_side(self.alone)
         self.home = self._joint.home
         if form == "auto":
             form = cost.moments_form(cost.sizes_of(self._matrices, expect[1]), *expect)[0]

@@ -92,14 +92,18 @@ class PairedCorrelations(HeldOutScore):
     label = "sum of correlations"
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        rows = [problem.matrices[name] for name in weights_by_matrix(solution)]
+        names = list(weights_by_matrix(solution))
+        rows = [problem.matrices[name] for name in names]
         beside = {} if problem.confounds is None else {"confounds": problem.confounds}
-        blocks = [weighted_rows(block, problem) for block in solution.transform(*rows, **beside)]
-        found = paired_correlations([S for S, _ in blocks], blocks[0][1], centred=bool(problem.center))
+        scores = zip(solution.transform(*rows, **beside), names, strict=True)
+        blocks = [weighted_rows(block, problem, name) for block, name in scores]
+        found = paired_correlations(*zip(*blocks, strict=True), centred=bool(problem.center))
         return np.array([float(found[:k].sum()) for k in ks])
 
 
-def paired_correlations(blocks: Sequence[HostArray], w: HostArray, *, centred: bool) -> HostArray:
+def paired_correlations(
+    blocks: Sequence[HostArray], weights: Sequence[HostArray], *, centred: bool
+) -> HostArray:
     """Return for each component i the sum, over all pairs of matrices, of the correlation of their i-th scores.
 
     The scores are the component scores of the rows. Their correlations are about the means of the training rows, not
@@ -109,8 +113,9 @@ def paired_correlations(blocks: Sequence[HostArray], w: HostArray, *, centred: b
     ----------
     blocks : sequence of numpy.ndarray of shape (n, k)
         For each matrix, the component scores of its rows. The means of the training rows are already subtracted.
-    w : numpy.ndarray of shape (n,)
-        The weights of the rows.
+    weights : sequence of numpy.ndarray of shape (n,)
+        For each matrix, the weights of its rows. A correlation is that of the rows whose weights are positive for both
+        matrices.
     centred : bool
         Whether the problem centres. If so, a component whose scores are constant over these rows has correlation 0.
 
@@ -118,16 +123,23 @@ def paired_correlations(blocks: Sequence[HostArray], w: HostArray, *, centred: b
     -------
     numpy.ndarray of shape (k,)
     """
-    units = []
-    for S in blocks:
-        squares = w @ (S * S)
-        lengths = reciprocal(np.sqrt(squares))
-        if centred:
-            count = float(w.sum())
-            lengths = lengths * ~still(squares, w @ S / count, count, int(np.count_nonzero(w)))
-        units.append(S * lengths)
-    found: HostArray = sum(w @ (P * Q) for P, Q in combinations(units, 2)) + np.zeros(blocks[0].shape[1])
+    found: HostArray = np.zeros(blocks[0].shape[1])
+    for (P, a), (Q, b) in combinations(zip(blocks, weights, strict=True), 2):
+        w = np.sqrt(a * b)
+        if w.any():
+            found = found + w @ (_units(P, w, centred=centred) * _units(Q, w, centred=centred))
     return found
+
+
+def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
+    """Scale scores to weighted length 1; with `centred`, scores that are constant to 0."""
+    squares = w @ (S * S)
+    lengths = reciprocal(np.sqrt(squares))
+    if centred:
+        count = float(w.sum())
+        lengths = lengths * ~still(squares, w @ S / count, count, int(np.count_nonzero(w)))
+    units: HostArray = S * lengths
+    return units
 
 
 def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:
@@ -136,7 +148,8 @@ def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:
         return solution.score(*matrices)
     blocks = [np.asarray(to_host(brought_here(S)), dtype=np.float64) for S in solution.transform(*matrices)]
     centred = any(getattr(solution, name) is not None for name in solution.layout.means.values())
-    return float(paired_correlations(blocks, np.ones(len(blocks[0])), centred=centred).sum())
+    weights = [np.ones(len(S)) for S in blocks]
+    return float(paired_correlations(blocks, weights, centred=centred).sum())
 
 
 def first_components(solution: Any, k: int | None) -> Any:

@@ -293,8 +293,11 @@ def still(squares: HostArray, means: HostArray, count: float, rows: int) -> Host
     return found
 
 
-def weighted_rows(block: Any, problem: Any) -> tuple[HostArray, HostArray]:
-    """Return rows in float64 on the host, and the weights that the problem gives them (ones without weights)."""
+def weighted_rows(block: Any, problem: Any, name: str = "") -> tuple[HostArray, HostArray]:
+    """Return rows in float64 on the host, and the weights that the problem gives them (ones without weights).
+
+    With `name` the weights are those of the rows of this matrix.
+    """
     rows = np.asarray(to_host(brought_here(block)), dtype=np.float64)
-    w = problem.sample_weight
+    w = problem.weights_of(name) if name else problem.sample_weight
     return rows, np.ones(len(rows)) if w is None else w

@@ -243,7 +243,7 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
         generator=generator,
         counts=counts,
         draws=draws,
-        into=_Draws(problem, solution, counted, level, method),
+        into=_Draws(problem, solution, level, method),
         remedy="choose a direct solver",
     )
     return result
@@ -318,15 +318,16 @@ class _Draws:
     """The results of the draws so far, rotated to the components of all rows."""
 
     def __init__(
-        self, problem: Problem[Any], solution: Any, counted: HostArray | None, level: float, method: str
+        self, problem: Problem[Any], solution: Any, level: float, method: str
     ) -> None:
         self.problem, self.solution, self.level, self.method = problem, solution, level, method
         self.count = 0
         self.k = len(values_of(solution))
         own = self._scores(solution)
-        w = np.ones(len(own[0])) if counted is None else counted
-        self.row_weights = w[:, None]
-        self.scores = [S * self.row_weights for S in own]  # weighted, ready for inner products
+        weights = [problem.weights_of(name) for name in weights_by_matrix(solution)]
+        self.row_weights = [1.0 if w is None else w[:, None] for w in weights]
+        # weighted, ready for inner products
+        self.scores = [S * w for S, w in zip(own, self.row_weights, strict=True)]
         self.lengths = np.sqrt(sum(np.sum(S * T, axis=0) for S, T in zip(own, self.scores, strict=True)))
         self.values: list[HostArray] = []
         self.found: list[int] = []  # the number of components of each draw, at most k
@@ -350,7 +351,7 @@ class _Draws:
         R = nearest_rotation(T)
         for name, W in weights_on_host(found).items():
             self.weights[name].append(W[:, : self.k] @ R.T)
-        gram = sum(V.T @ (V * self.row_weights) for V in scores)
+        gram = sum(V.T @ (V * w) for V, w in zip(scores, self.row_weights, strict=True))
         self.grams.append(R @ gram @ R.T)
         self.cosines.append(T @ R.T)
         self.crossings.append((R * values) @ R.T)

@@ -241,6 +241,12 @@ def _check(problem: Any) -> None:
             'rows; in a problem of your own, linspec.matrix(permuted="columns") permutes the entries of each column.'
         )
     check_rows_are_known(problem, "permutation_test permutes data")
+    own = [name for name in problem.matrices if problem.weights_of(name) is not problem.sample_weight]
+    if own:
+        raise InvalidProblem(
+            "permutation_test pairs rows at random, which changes in how many matrices a row is present; got absent "
+            f"rows of {' and '.join(own)}. Leave out rows that some matrix lacks."
+        )
     for name, A in problem.matrices.items():
         if A.access == "products":
             raise MissingCapability(
