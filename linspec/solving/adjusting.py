@@ -67,11 +67,14 @@ def adjusted(problem: Any) -> Any:
     else:
         return problem
     twin = problem.with_matrices(found)
-    given = problem if problem.given is None else problem.given  # a path of ridges adjusts before it solves
-    values = {"center": False, "scale": False, "sample_weight": None, "confounds": None, "given": given}
-    for name, value in values.items():
+    values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
+    for name, value in (values | {"weights_of": _counted_once}).items():
         object.__setattr__(twin, name, value)
     return twin
+
+
+def _counted_once(_: str) -> None:
+    """Return the weights of rows of an adjusted matrix, which has them already: None."""
 
 
 def _row_models(problem: Any) -> dict[str, RowModel]:

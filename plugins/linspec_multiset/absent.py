@@ -118,7 +118,7 @@ class _Matrices(_Sums):
         entries = [self.home.place(A.dense()) for A in rows]
         found = [X.T @ X for X in entries]
         for i, X in enumerate(entries):
-            some = X[self.home.place(short, np.dtype(np.int64)), :]
+            some = self.home.xp.take(X, self.home.place(short, np.dtype(np.int64)), axis=0)
             found.append(some.T @ (some * excess))
             counted = X * placed
             found += [counted.T @ Y for Y in entries[i + 1 :]]
@@ -196,6 +196,11 @@ class AbsentRows:
         return self._joint.bookkeeping
 
     @property
+    def passes(self) -> float:
+        """The number of sweeps over the view that was swept most often."""
+        return self._joint.passes
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """(n, p₁, p₂, …)."""
         return self._joint.shape
@@ -209,6 +214,10 @@ class AbsentRows:
     def precision(self) -> Any:
         """The precision of products."""
         return self._joint.precision
+
+    def matrix(self, index: int) -> LinearOperator:
+        """Return the adjusted operator of one view, which counts its sweeps."""
+        return self.alone[index].matrix(0)
 
     def view(self, index: int) -> Moments:
         """Return the moments of one view, on its own rows."""

@@ -138,7 +138,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
         """Return the moments of the views; those of `linspec_multiset.absent` if rows are absent."""
-        if self.present is None:
+        if self.present is None or self.shared is not None:
             return super().moments(form, expect)
         return AbsentRows(self.matrices, row_factors(self.present, self.view_weights), form, expect)
 

@@ -317,9 +317,7 @@ def solve_draws(  # the parts of a bootstrap
 class _Draws:
     """The results of the draws so far, rotated to the components of all rows."""
 
-    def __init__(
-        self, problem: Problem[Any], solution: Any, level: float, method: str
-    ) -> None:
+    def __init__(self, problem: Problem[Any], solution: Any, level: float, method: str) -> None:
         self.problem, self.solution, self.level, self.method = problem, solution, level, method
         self.count = 0
         self.k = len(values_of(solution))
