@@ -462,6 +462,8 @@ def _numbers(problem: Any) -> dict[str, Any]:
             found[name] = tuple(map(float, simple))
         elif isinstance(simple, np.ndarray) and simple.dtype.kind in "biuf":
             found[name] = _sum(simple)
+        elif isinstance(simple, tuple) and all(one is None or isinstance(one, np.ndarray) for one in simple):
+            found[name] = tuple(0.0 if one is None else float(_sum(one)) for one in simple)
         elif (
             dataclasses.is_dataclass(simple) or simple is None or isinstance(simple, Mapping | LinearOperator)
         ):

@@ -287,3 +287,26 @@ def test_scores_where_a_view_is_absent():
     own = VIEWS[0][PRESENT[0]].mean(axis=0)
     np.testing.assert_allclose(some[0], (VIEWS[0][:4] - own) @ found.weights[0], atol=1e-12)
     assert len(some) == 2
+
+
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+def test_a_run_goes_on_with_the_same_masks_alone(form, tmp_path):
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal((400, 4))
+    views = [
+        0.4 * common @ rng.standard_normal((4, p)) + rng.standard_normal((400, p)) * np.geomspace(1, 30, p)
+        for p in (60, 70, 50)
+    ]
+    masks = [rng.random(400) < 0.8, None, rng.random(400) < 0.8]
+    problem, options = ls.MultisetCCA(views, k=2, present=masks), {"form": form, "oversample": 0, "rng": 0}
+    path = tmp_path / "run.ckpt"
+    whole = ls.solve(problem, "lobpcg", **options)
+    budget = {"max_passes": 9} if form == "implicit" else {"callback": lambda iterate: iterate.iteration >= 5}
+    part = ls.solve(problem, "lobpcg", checkpoint=path, **budget, **options)
+    assert part.iterations < whole.iterations
+    found = ls.solve(problem, "lobpcg", start=path, **options)
+    assert found.iterations == whole.iterations
+    np.testing.assert_array_equal(found.eigenvalues, whole.eigenvalues)
+    other = ls.MultisetCCA(views, k=2, present=[masks[0], None, None])
+    with pytest.raises(InvalidProblem, match="the parameters of the problem"):
+        ls.solve(other, "lobpcg", start=path, **options)
