@@ -259,7 +259,7 @@ class Problem(ABC, Generic[S_co]):
                 object.__setattr__(twin, name, value)
         return twin
 
-    def weights_of(self, name: str) -> HostArray | None:  # noqa: ARG002  # of a problem that says otherwise
+    def weights_of(self, name: str) -> HostArray | None:  # of a problem that says otherwise
         """Return the weights of the rows of one matrix; None if each counts once. By default `sample_weight`.
 
         A problem whose matrices lack some rows gives these rows the weight 0.

@@ -1,18 +1,19 @@
-"""Canonical correlations of any number of views: a problem with its law, and its solvers.
+"""Canonical correlations of any number of views: two problems with their laws, and their solvers.
 
-Read `problem` first, then `pencil`, `gram` and `law`. `subspaces` has the growing spaces of `lobpcg`.
+Read `problem` first, then `pencil`, `gram` and `law`. `subspaces` has the growing spaces of `lobpcg`,
+`absent` the moments of views that lack rows. `sumcor` and `horst` are the criterion with local maxima.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from linspec.process.lazy_names import lazy_names
 
-__all__ = ["MultisetCCA", "MultisetCCASolution"]
+_HOLDERS = {
+    "MultisetCCA": "linspec_multiset.problem",
+    "MultisetCCASolution": "linspec_multiset.problem",
+    "SumcorCCA": "linspec_multiset.sumcor",
+    "SumcorCCASolution": "linspec_multiset.sumcor",
+}
 
-
-def __getattr__(name: str) -> Any:
-    from linspec_multiset import problem
-
-    if name not in __all__:
-        raise AttributeError(f"module 'linspec_multiset' has no attribute {name!r}")
-    return getattr(problem, name)
+__all__ = list(_HOLDERS)
+__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

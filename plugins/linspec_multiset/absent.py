@@ -22,8 +22,9 @@ Where we differ: G has n rows and is never formed; ridges, and weights of views 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -279,7 +280,7 @@ class AbsentRows:
         parts = []  # of view i: the products with the blocks of all views, with that of its own twice
         for i, R in enumerate(adjoints):
             ends = np.cumsum([0, *widths[: i + 1], *widths[i:]]).tolist()
-            parts.append([R[:, a:b] for a, b in zip(ends, ends[1:], strict=False)])
+            parts.append([R[:, a:b] for a, b in pairwise(ends)])
         found = []
         for i, (V, r) in enumerate(zip(blocks, ridges, strict=True)):
             CV = tuple(parts[j][i + (i >= j)] for j in range(len(blocks)))

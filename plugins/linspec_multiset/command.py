@@ -1,6 +1,6 @@
-"""Multiset CCA on the command line: its parameters, and the display of its answer.
+"""Multiset CCA and SUMCOR on the command line: their parameters, and the display of their answers.
 
-Both would follow from the declared fields; this module does not load the class, so that help loads no array library.
+All would follow from the declared fields; this module does not load the class, so that help loads no array library.
 """
 
 from __future__ import annotations
@@ -35,4 +35,36 @@ COMMAND = Kind(
     varied=("ridge",),
     loadings=True,
 )
-"""The description of the problem for the command line."""
+"""The description of `multiset-cca` for the command line."""
+
+
+def _sums(solution: Any) -> list[tuple[str, str]]:
+    def shown(values: Any) -> str:
+        return first_numbers(values, ".5g") or "none"
+
+    return [
+        ("sums of correlations", shown(solution.sums)),
+        ("upper bounds", shown(solution.bounds)),
+        (f"of {solution.starts} starts", shown(solution.agreeing)),
+    ]
+
+
+def _sum_of_sums(fields: Mapping[str, Any]) -> float:
+    return float(fields["sums"].sum())
+
+
+SUMCOR = Kind(
+    name="sumcor-cca",
+    matrices=("views",),
+    several=True,
+    parameters=lambda: [
+        count_option("components"),
+        ridge_option("Added to the diagonal of the Gram matrix of every view."),
+        center_option(True),
+        *row_options(),
+    ],
+    answer=_sums,
+    score=Score("sum of all sums", "sum", _sum_of_sums),
+    varied=("ridge",),
+)
+"""The description of `sumcor-cca` for the command line."""

@@ -290,26 +290,8 @@ def _findings(
         text = f"A component is missing: an eigenvalue is larger than the returned one by at least {gap:.1e}. Choose "
         found.append((Status.INCOMPLETE, text + '"gram", another seed, or more columns in the block.'))
         lost = True
-    hidden, unknown = _hidden(problem, moments, terms, grams)
-    if hidden:
-        text = f"{hidden} has directions so short that squaring may hide them. They were left out, and components may "
-        found.append((Status.ILL_CONDITIONED, text + "be missing. Add a ridge."))
-        lost = True
-    elif unknown:
-        text = f"Combinations of the columns of {unknown} are zero up to the rounding of the Gram matrix, and no pass "
-        found.append(
-            (
-                Status.ILL_CONDITIONED,
-                text + "is left to see whether they are more than rounding. Add a ridge.",
-            )
-        )
-        lost = True
-    condition = max((factor.condition for factor in grams.factors if factor is not None), default=1.0)
-    rounding = max(condition * moments.precision.rounding, digits)
-    if rounding > max(terms.tol, residual):
-        text = f"Columns of a view depend on each other so nearly that eigenvalues may be off by {rounding:.0e}, which "
-        found.append((Status.ILL_CONDITIONED, text + "the residual does not show. Add a ridge."))
-        lost = True
+    of_factors, short = lost_by_factors(problem, moments, terms, grams.factors, residual, digits)
+    found, lost = found + of_factors, lost or short
     limit = sum(problem.view_weights)
     if not any(problem.ridge) and len(values) and values[0] >= limit * (1 - AGREED):
         text = "All views agree completely on some components, as chance alone makes them do where there are few rows. "
@@ -332,10 +314,40 @@ def _larger_values(problem: Any, products: _Products, grams: _Grams) -> tuple[Ho
     return space.values[: problem.k], digits if digits > DIGITS_LOST else 0.0
 
 
-def _hidden(problem: Any, moments: Moments, terms: Terms, grams: _Grams) -> tuple[str, str]:
+def lost_by_factors(
+    problem: Any,
+    moments: Any,
+    terms: Terms,
+    factors: Sequence[Any],
+    residual: float,
+    digits: float = 0.0,
+) -> tuple[list[tuple[Status, str]], bool]:
+    """Return findings on directions that factors have cut, and on digits that they lose; and whether there are any.
+
+    `digits` are those that are lost beside the factors. Views whose factor is None are not looked at.
+    """
+    found = list[tuple[Status, str]]()
+    hidden, unknown = _hidden(problem, moments, terms, factors)
+    if hidden:
+        text = f"{hidden} has directions so short that squaring may hide them. They were left out, and components may "
+        found.append((Status.ILL_CONDITIONED, text + "be missing. Add a ridge."))
+    elif unknown:
+        text = f"Combinations of the columns of {unknown} are zero up to the rounding of the Gram matrix, and no pass "
+        text += "is left to see whether they are more than rounding. Add a ridge."
+        found.append((Status.ILL_CONDITIONED, text))
+    condition = max((factor.condition for factor in factors if factor is not None), default=1.0)
+    rounding = max(condition * moments.precision.rounding, digits)
+    if rounding > max(terms.tol, residual):
+        text = "Columns of a view depend on each other so nearly that values may be off by "
+        text += f"{rounding:.0e}, which the residual does not show. Add a ridge."
+        found.append((Status.ILL_CONDITIONED, text))
+    return found, bool(found)
+
+
+def _hidden(problem: Any, moments: Any, terms: Terms, factors: Sequence[Any]) -> tuple[str, str]:
     """Return the names of views whose omitted directions are more than rounding, and of those not looked at."""
     hidden, unknown, left = list[str](), list[str](), terms.passes_left
-    for i, (name, factor) in enumerate(zip(problem.matrices, grams.factors, strict=True)):
+    for i, (name, factor) in enumerate(zip(problem.matrices, factors, strict=True)):
         if factor is None or factor.cut is None or problem.ridge[i] > 0:
             continue
         if left < 1:

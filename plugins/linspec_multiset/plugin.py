@@ -1,11 +1,11 @@
-"""The table of contents: multiset canonical correlations and the solvers for them."""
+"""The table of contents: canonical correlations of several views, by two criteria, and the solvers for them."""
 
 from linspec import ProblemSpec, SolverSpec, hookimpl
 
 
 @hookimpl
 def linspec_problems() -> tuple[ProblemSpec, ...]:
-    """Multiset CCA."""
+    """Multiset CCA, and SUMCOR."""
     return (
         ProblemSpec(
             name="multiset-cca",
@@ -14,12 +14,19 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             command="linspec_multiset.command:COMMAND",
             testing="linspec_multiset.testing:TESTING",
         ),
+        ProblemSpec(
+            name="sumcor-cca",
+            target="linspec_multiset.sumcor:SumcorCCA",
+            summary="Scores of several views with a large sum of correlations (SUMCOR): local maxima, with a bound.",
+            command="linspec_multiset.command:SUMCOR",
+            testing="linspec_multiset.testing:SUMCOR",
+        ),
     )
 
 
 @hookimpl
 def linspec_solvers() -> tuple[SolverSpec, ...]:
-    """Solvers for multiset CCA."""
+    """Solvers for multiset CCA, and for SUMCOR."""
     return (
         SolverSpec(
             name="gram",
@@ -36,5 +43,13 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Block iteration with a subspace for each view: sparse and large views, no Gram matrix.",
             reference="Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124",
             traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
+        ),
+        SolverSpec(
+            name="horst",
+            problem="sumcor-cca",
+            target="linspec_multiset.horst:Horst",
+            summary="One sweep, then Horst's iteration from many starts; the best end is returned.",
+            reference="Chu & Watterson 1993, SIAM J. Sci. Comput. 14(5), doi:10.1137/0914066",
+            traits=("one-pass", "randomized", "automatic"),
         ),
     )

@@ -81,13 +81,14 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
 
     With absent rows, let Kᵢ be the diagonal matrix of the mask of view i and N = ΣωᵢKᵢ. Then Cᵢⱼ = (Σωᵢ) XᵢᵀKᵢN⁻¹KⱼXⱼ,
     also in the diagonal blocks of A, and Sᵢ = XᵢᵀKᵢXᵢ + rᵢI. Without a ridge λ/Σωᵢ are the leading values of
-    tr Gᵀ(Σωᵢ KᵢPᵢKᵢ)G under GᵀNG = I, with the projections Pᵢ on the columns of KᵢXᵢ (van de Velden & Takane 2012). Means, and
-    what confounds explain, are those of the rows that a view has. A row that one view alone has agrees with itself,
-    and makes λ larger.
+    tr Gᵀ(Σωᵢ KᵢPᵢKᵢ)G under GᵀNG = I, with the projections Pᵢ on the columns of KᵢXᵢ (van de Velden & Takane
+    2012). Means, and what confounds explain, are those of the rows that a view has. A row that one view alone has
+    agrees with itself, and makes λ larger.
 
     References
     ----------
-    van de Velden & Takane 2012, Comput. Stat. 27, 551-571, doi:10.1007/s00180-011-0277-y; Carroll 1968, Proc. 76th Annual Convention of the APA 3, 227-228; Kettenring 1971, Biometrika 58(3), 433-451.
+    van de Velden & Takane 2012, Comput. Stat. 27, 551-571, doi:10.1007/s00180-011-0277-y;
+    Carroll 1968, Proc. 76th Annual Convention of the APA 3, 227-228; Kettenring 1971, Biometrika 58(3), 433-451.
 
     Examples
     --------
@@ -217,6 +218,7 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
         masks.append(None if host is None or host.all() else np.array(host))
     if len(rows) > 1:
         raise InvalidProblem(
-            f"present must have a number for each row; got masks and views with {' and '.join(map(str, sorted(rows)))} rows."
+            "present must have a number for each row; got masks and views with "
+            f"{' and '.join(map(str, sorted(rows)))} rows."
         )
     return None if all(mask is None for mask in masks) else tuple(masks)

@@ -1,0 +1,124 @@
+"""SUMCOR by Horst's iteration from many starts.
+
+Problem: maximise uᵀMu/2 over u whose blocks uᵢ have length 1 (`linspec_multiset.sumcor`); the maxima are many.
+Method: one sweep forms the Gram matrices. One step replaces uᵢ by block i of Mu, scaled to length 1, for one view after
+the other with what is new: the best weights of a view with the others held. So no step lowers the sum. All starts are
+iterated together. The starts are drawn at random, and one is the leading eigenvector of M, which is that of MAXVAR;
+the best end is returned, and the next component is sought outside of it. Where its sum is larger, the earlier component
+was not the best: it is sought again from there.
+Source: Horst 1961, doi:10.1007/BF02289707; the Gauss-Seidel order, and its limits, Chu & Watterson 1993,
+doi:10.1137/0914066, algorithm 3.2.
+Where we differ: the matrix has zeros on its diagonal, so that a step is exact for its view; starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linspec import Run, Solution, Solver, Status, cost, limit_option, option
+from linspec.algebra import leading_eigenpairs
+from linspec.arrays import HostArray
+from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec_multiset.pencil import split
+from linspec_multiset.sumcor import whitened
+
+SETTLED = 0.01
+"""A start has ended if its residual is below this fraction of the tolerance."""
+
+ALIKE = 1e-6
+"""Ends with this relative difference of their sums count as one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Horst(Solver):
+    """Horst's iteration in the order of Gauss and Seidel from many starts (Chu & Watterson 1993)."""
+
+    starts: int = option(20, "starts of each component, one of them that of MAXVAR", at_least=1)
+    max_iterations: int = limit_option(2000, "steps of each component")
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a SUMCOR problem."""
+        moments = run.moments("dense")
+        factors, M = whitened(problem, moments)
+        ends = np.cumsum([0, *(factor.rank for factor in factors)])
+        slices = [slice(a, b) for a, b in pairwise(ends)]
+        found = np.zeros((len(M), 0))
+        agreeing, sums, extra, cut = list[int](), list[float](), found, False
+        most = min([problem.k, *np.diff(ends).tolist()])
+        while found.shape[1] < most:
+            u = np.hstack([self._drawn(M, found, slices, run.rng), extra])
+            u, value, settled = self._ascended(M, u, found, slices, SETTLED * run.tol)
+            best = int(np.argmax(value))
+            if sums and value[best] > sums[-1] * (1 + ALIKE):
+                found, extra = found[:, :-1], u[:, best : best + 1]
+                del sums[-1], agreeing[-1]
+                continue
+            cut = cut or not settled[best]
+            agreeing.append(int(np.sum(value >= value[best] * (1 - ALIKE))))
+            sums.append(float(value[best]))
+            found, extra = np.hstack([found, u[:, best : best + 1]]), u[:, :0]
+        if cut:
+            run.end(Status.ITERATION_LIMIT)
+        return run.finish(
+            weights=split(found, factors, (1.0,) * len(factors), moments.home),
+            starts=self.starts,
+            agreeing=np.array(agreeing, dtype=np.float64),
+        )
+
+    def _drawn(self, M: HostArray, found: HostArray, slices: list[slice], rng: Any) -> HostArray:
+        """Draw unit vectors, behind the leading eigenvector of M outside of the components that are found."""
+        outside = _outside(_outside(M, found, slices).T, found, slices)
+        first = leading_eigenpairs(outside, 1)[1]
+        u = _outside(np.hstack([first, rng.standard_normal((len(M), self.starts - 1))]), found, slices)
+        return _scaled(u, slices)
+
+    def _ascended(
+        self, M: HostArray, u: HostArray, found: HostArray, slices: list[slice], tol: float
+    ) -> tuple[HostArray, HostArray, HostArray]:
+        """Iterate all columns until none moves; return them, their sums, and which have settled."""
+        settled = np.zeros(u.shape[1], dtype=bool)
+        for _ in range(self.max_iterations):
+            active = np.flatnonzero(~settled)
+            if not len(active):
+                break
+            v = u[:, active]
+            gap, total = np.zeros(len(active)), np.zeros(len(active))
+            for own in slices:
+                g = M[own] @ v
+                Q = found[own]
+                g = g - Q @ (Q.T @ g)
+                length = np.linalg.norm(g, axis=0)
+                gap += np.linalg.norm(g - v[own] * length, axis=0) ** 2
+                total += length
+                v[own] = np.where(length > 0, g / np.where(length > 0, length, 1.0), v[own])
+            u[:, active] = v
+            settled[active] = np.sqrt(gap) <= tol * total
+        return u, np.sum(u * (M @ u), axis=0) / 2, settled
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Estimated cost of the Gram matrices, their factors, and some hundreds of steps from each start."""
+        side = float(sizes.p + sizes.q)
+        forming = cost.moments_estimates(sizes, 0, sizes.k)["dense"].seconds
+        seconds = forming + side**3 * (1.0 / CHOLESKY_RATE + 4.0 * sizes.k / FACTOR_RATE)
+        seconds += 200.0 * sizes.k * 20.0 * 2.0 * side**2 / DENSE_RATE
+        return Estimate(seconds, 8.0 * 5.0 * side**2, f"Gram matrices and steps of order {side:.0f}")
+
+
+def _outside(u: HostArray, found: HostArray, slices: list[slice]) -> HostArray:
+    """Subtract the part of each view along its components."""
+    parts = [u[own] - found[own] @ (found[own].T @ u[own]) for own in slices]
+    return np.concatenate(parts)
+
+
+def _scaled(u: HostArray, slices: list[slice]) -> HostArray:
+    """Scale the part of each view to length 1; parts that are zero stay."""
+    parts = [u[own] for own in slices]
+    lengths = [np.linalg.norm(part, axis=0) for part in parts]
+    return np.concatenate(
+        [part / np.where(size > 0, size, 1.0) for part, size in zip(parts, lengths, strict=True)]
+    )

@@ -1,0 +1,247 @@
+"""SUMCOR: one score of each view, such that the sum of their correlations is large; the problem and its law.
+
+Problem: maximise f = Σ wᵢᵀCᵢⱼwⱼ over all pairs i < j of views, with wᵢᵀSᵢwᵢ = 1 for each view. A later component is
+orthogonal in Sᵢ to the earlier ones of each view. There are many local maxima, and no method is known that finds the
+best one in all cases.
+Law: with Sᵢ = FᵢFᵢᵀ and uᵢ = Fᵢᵀwᵢ, f is uᵀMu/2 for unit vectors uᵢ, where M has the blocks Fᵢ⁻¹CᵢⱼFⱼ⁻ᵀ, and zeros on
+its diagonal. Let gᵢ be block i of Mu, without its part along earlier components.
+
+- The residual of a component is the length of all gᵢ − |gᵢ|uᵢ, divided by 2f of the first component. It is 0 exactly if
+  no view alone could do better with the others held. Such a point is stationary. Nothing is said about other points.
+- f is at most (Σ|gᵢ| + m λ)/2, where λ is the largest eigenvalue of M − diag(|gᵢ|I), if it is positive: uᵀMu is the sum
+  of uᵀ(M − diag)u and Σ|gᵢ|. The answer has this bound; where it is f, no component is better.
+
+Source: Kettenring 1971, doi:10.1093/biomet/58.3.433 (the criterion); Chu & Watterson 1993, doi:10.1137/0914066 (what
+is stationary); Hanafi & ten Berge 2003, doi:10.1007/BF02296655 (the bound, where λ = 0).
+Where we differ: M has no identity on its diagonal, which changes neither the maxima nor the order of two values; the
+bound holds where λ is positive, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+import linspec as ls
+from linspec.algebra import ratio, signs_of_columns
+from linspec.arrays import Array, HostArray, to_host
+from linspec.errors import InvalidProblem
+from linspec.solving import DEFAULT_TERMS, Terms
+from linspec_multiset.absent import bases_of, cross_blocks
+from linspec_multiset.law import AGREED, lost_by_factors
+from linspec_multiset.pencil import split, whitened_matrix
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SumcorCCASolution(ls.LinearSolution, vector="component"):
+    """Weights of each view, and the sums of the correlations of their scores.
+
+    Attributes
+    ----------
+    weights : tuple of array of shape (pᵢ, k)
+        One array for each view, with Wᵢᵀ(XᵢᵀXᵢ + rᵢI)Wᵢ = I.
+    sums : numpy.ndarray of shape (k,)
+        Σ wᵢᵀCᵢⱼwⱼ over all pairs i < j of views, decreasing. Without a ridge it is a sum of correlations, at most
+        m(m − 1)/2.
+    bounds : numpy.ndarray of shape (k,)
+        No component that is orthogonal to the earlier ones has a larger sum than this.
+    starts : int
+        The number of starts of each component.
+    agreeing : numpy.ndarray of shape (k,)
+        The number of starts that led to the returned sum, up to a relative difference of 1e-6.
+    """
+
+    weights: tuple[Array, ...] = ls.field(rows_of="views", leading=True)
+    sums: HostArray = ls.field(value="sum")
+    bounds: HostArray = ls.field(shape="k")
+    agreeing: HostArray = ls.field(shape="k")
+    starts: int = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SumcorCCA(ls.Problem[SumcorCCASolution]):
+    """The k components of several views whose scores have a large sum of correlations over all pairs of views (SUMCOR).
+
+    Maximise Σ wᵢᵀCᵢⱼwⱼ over i < j with wᵢᵀSᵢwᵢ = 1 for each view, Cᵢⱼ = XᵢᵀXⱼ and Sᵢ = Cᵢᵢ + rᵢI. A component is
+    orthogonal to the earlier ones in each Sᵢ. There are local maxima: answers are stationary, and have an upper bound.
+
+    Parameters
+    ----------
+    views : list of data of shape (n, pᵢ), or Moments
+        Two or more views. Anything `linspec.as_operator` accepts, in any mixture, with equally many rows.
+    k : int
+        The number of components, at most n and the columns of each view.
+    ridge : float or sequence of float, default 0.0
+        Added to the unnormalised XᵢᵀXᵢ; a number for each view, or one for all.
+    center : bool, default True
+        Whether to subtract column means; sparse data stay sparse.
+
+    Notes
+    -----
+    Residual: how far the weights of one view could be improved with those of the others held, 0 if not at all. With
+    gᵢ = Fᵢ⁻¹Σⱼ Cᵢⱼwⱼ, j ≠ i, less its part along earlier components, it is the largest length of all gᵢ − |gᵢ|Fᵢᵀwᵢ of
+    a component, divided by twice the first sum. A converged answer is stationary, and may be a local maximum.
+
+    For two views these are the canonical pairs, with the canonical correlations as `sums`. `linspec.MultisetCCA` scales
+    the weights of all views together instead, and has no local maxima.
+
+    References
+    ----------
+    Kettenring 1971, Biometrika 58(3), 433-451; Chu & Watterson 1993, SIAM J. Sci. Comput. 14(5), 1089-1106.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.standard_normal((500, 1))
+    >>> views = [common @ np.ones((1, p)) + rng.standard_normal((500, p)) for p in (3, 4, 5)]
+    >>> solution = ls.solve(ls.SumcorCCA(views, k=1), rng=0)
+    >>> solution.sums.round(1), bool(solution.bounds[0] - solution.sums[0] < 1e-6)
+    (array([2.4]), True)
+    """
+
+    views: Any = ls.views()
+    k: Any = ls.count("components")
+    ridge: Any = ls.ridge(each=True, help="Added to the diagonal of each XᵢᵀXᵢ.")
+    center: bool = ls.flag(True)
+
+    name: ClassVar[str] = "sumcor-cca"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.views) == 1:
+            raise InvalidProblem(
+                "views must be at least two; got one. For a single matrix solve linspec.SVD."
+            )
+
+    def conclude(  # type: ignore[override]
+        self,
+        moments: ls.Moments,
+        terms: Terms = DEFAULT_TERMS,
+        *,
+        weights: Sequence[Array],
+        starts: int = 1,
+        agreeing: HostArray | None = None,
+    ) -> Any:
+        """Make the weights of each view orthonormal in Sᵢ, one component after the other, and judge them.
+
+        Parameters
+        ----------
+        moments : Moments
+        terms : Terms
+        weights : sequence of array of shape (pᵢ, m)
+            A block for each view; column j of all of them is one component.
+        starts : int, default 1
+            The number of starts of each component.
+        agreeing : numpy.ndarray of shape (m,), optional
+            How many of them led to the sum of each component; by default 1.
+
+        Returns
+        -------
+        Conclusion
+        """
+        home, m = moments.home, len(self.views)
+        factors, M = whitened(self, moments)
+        bases = bases_of(moments, self.ridge, [home.place(W) for W in weights])
+        parts = [to_host(factor.solve(basis.SV)) for factor, basis in zip(factors, bases, strict=True)]
+        ends = np.cumsum([0, *(len(part) for part in parts)])
+        u, _ = components(M, parts)
+        u, g = components(M, np.split(u, ends[1:-1]))  # in the order of the sums of orthonormal columns
+        sums = np.minimum.accumulate(np.sum(u * g, axis=0) / 2)  # which rounding alone exchanges
+        above = self.noise(moments) * m * m
+        count = min(self.k, int(np.sum(np.cumprod(sums > above))))
+        u, g, sums = u[:, :count], g[:, :count], sums[:count]
+        lengths = np.array([np.linalg.norm(g[a:b], axis=0) for a, b in pairwise(ends)])
+        gaps = np.linalg.norm(g - np.repeat(lengths, np.diff(ends), axis=0) * u, axis=0)
+        residual = ratio(float(np.max(gaps, initial=0.0)), 2 * float(np.max(sums, initial=0.0)))
+        bounds = np.array([
+            _bound(M, u[:, :j], lengths[:, j], ends) for j in range(count)
+        ])  # fmt: skip
+        W = split(u, factors, (1.0,) * m, home)
+        signs = home.place(signs_of_columns(W[0], home))[None, :]
+        agreeing = np.ones(count) if agreeing is None else np.asarray(agreeing, dtype=np.float64)[:count]
+        findings, lost = lost_by_factors(self, moments, terms, factors, residual)
+        conclusion: ls.Conclusion = self.concluded(
+            moments,
+            residual,
+            findings=(*self._words(sums, bounds, starts, agreeing), *findings),
+            missing="components above rounding",
+            kind="exact",
+            lost=lost,
+            weights=tuple(part * signs for part in W),
+            sums=sums,
+            bounds=np.maximum(bounds, sums),
+            agreeing=agreeing,
+            starts=int(starts),
+        )
+        return conclusion
+
+    def _words(
+        self, sums: HostArray, bounds: HostArray, starts: int, agreeing: HostArray
+    ) -> list[tuple[Any, str]]:
+        """Return what a converged residual means here, and whether all views agree."""
+        found, m = list[tuple[Any, str]](), len(self.views)
+        if not len(sums):
+            return found
+        below = float(np.max(np.maximum(bounds - sums, 0.0) / bounds))
+        text = "A small residual says that the components are stationary, and no more: the best sums may be larger, by "
+        text += f"at most {below:.1e} of a bound. Each was the end of {int(np.min(agreeing))} or more of {starts} starts."
+        found.append((None, text))
+        if not any(self.ridge) and sums[0] >= m * (m - 1) / 2 * (1 - AGREED):
+            text = "All views agree completely on some components, as chance alone makes them do where there are few "
+            found.append(
+                (ls.Status.DEGENERATE, text + "rows. Add a ridge to distinguish real agreement from chance.")
+            )
+        return found
+
+
+def whitened(problem: Any, moments: ls.Moments) -> tuple[list[Any], HostArray]:
+    """Return the factors of all Sᵢ, and M."""
+    blocks = cross_blocks(moments)
+    factors = [moments.whitener(i, r) for i, r in enumerate(problem.ridge)]
+    M = np.tril(whitened_matrix(factors, (1.0,) * len(factors), blocks), -1)
+    return factors, M + M.T
+
+
+def components(M: HostArray, parts: Sequence[HostArray]) -> tuple[HostArray, HostArray]:
+    """Return u with orthonormal columns in each view, from the largest sum down, and g = Mu outside of earlier columns.
+
+    The order is that of the sums of the columns as given. A view whose columns depend on each other ends them.
+    """
+    lengths = [np.linalg.norm(part, axis=0) for part in parts]
+    ready = [part / np.where(size > 0, size, 1.0) for part, size in zip(parts, lengths, strict=True)]
+    u = np.concatenate(ready)
+    order = np.argsort(-np.sum(u * (M @ u), axis=0), kind="stable")
+    made = []
+    for part in ready:
+        Q, R = np.linalg.qr(part[:, order])
+        d = np.diag(R)
+        made.append(Q * np.where(np.abs(d) > DEPENDENT, np.sign(d), 0.0))
+    u = np.concatenate(made)
+    g, start = M @ u, 0
+    for Q in made:
+        own = g[start : start + len(Q)]
+        g[start : start + len(Q)] = own - Q @ np.triu(Q.T @ own, 1) if Q.size else own
+        start += len(Q)
+    return u, g
+
+
+def _bound(M: HostArray, before: HostArray, lengths: HostArray, ends: HostArray) -> float:
+    """Return an upper limit of the sum of any component that is orthogonal to those before."""
+    m, shifted = len(lengths), M.copy()
+    for a, b in pairwise(ends):
+        Q = before[a:b]
+        shifted[a:b] -= Q @ (Q.T @ shifted[a:b])
+        shifted[:, a:b] -= (shifted[:, a:b] @ Q) @ Q.T
+    plain = np.linalg.eigvalsh(shifted)[-1] if len(M) else 0.0
+    above = np.linalg.eigvalsh(shifted - np.diag(np.repeat(lengths, np.diff(ends))))[-1] if len(M) else 0.0
+    return float(min(m * max(plain, 0.0), lengths.sum() + m * max(above, 0.0)) / 2)
+
+
+DEPENDENT = 1e-10
+"""A component that is within the earlier ones of its view, up to this fraction, is left out."""
