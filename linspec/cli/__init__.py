@@ -18,6 +18,7 @@ _HOLDERS = {
     "count_option": "linspec.cli.kinds",
     "first_numbers": "linspec.cli.kinds",
     "main": "linspec.cli.program",
+    "numbers_option": "linspec.cli.kinds",
     "ridge_option": "linspec.cli.kinds",
     "row_options": "linspec.cli.kinds",
     "without_columns": "linspec.cli.columns",

@@ -4,6 +4,7 @@ from linspec.cli.kinds import Score as Score
 from linspec.cli.kinds import center_option as center_option
 from linspec.cli.kinds import count_option as count_option
 from linspec.cli.kinds import first_numbers as first_numbers
+from linspec.cli.kinds import numbers_option as numbers_option
 from linspec.cli.kinds import ridge_option as ridge_option
 from linspec.cli.kinds import row_options as row_options
 from linspec.cli.program import main as main

@@ -26,6 +26,7 @@ __all__ = [
     "center_option",
     "count_option",
     "first_numbers",
+    "numbers_option",
     "of_rows",
     "ridge_option",
     "row_options",
@@ -302,7 +303,7 @@ def count_option(what: str, *, by_default: str = "") -> click.Option:
     return click.Option(["-k"], type=int, required=not by_default, metavar="K", help=text)
 
 
-class _Ridges(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
+class _Numbers(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
     """A number, or several with commas between them."""
 
     name = "float"
@@ -339,7 +340,33 @@ def ridge_option(help_: str, *, required: bool = False) -> click.Option:
     """
     text = f"{help_} Several, as in 1,10,100: `solve` shows an answer for each."
     given: dict[str, Any] = {"required": True} if required else {"default": 0.0, "show_default": True}
-    return click.Option(["--ridge"], type=_Ridges(), metavar="NUMBER", help=text, **given)
+    return click.Option(["--ridge"], type=_Numbers(), metavar="NUMBER", help=text, **given)
+
+
+def numbers_option(name: str, help_: str) -> click.Option:
+    """Make an option of several numbers with commas between them, which become a tuple; none by default.
+
+    Parameters
+    ----------
+    name : str
+        The name of the parameter: "view_weights" for ``--view-weights``.
+    help_ : str
+        A sentence that says what the numbers are.
+
+    Returns
+    -------
+    click.Option
+
+    Examples
+    --------
+    >>> from linspec.cli import numbers_option
+    >>> option = numbers_option("view_weights", "How much each view counts.")
+    >>> option.opts, option.type.convert("1,2,1", option, None)
+    (['--view-weights'], (1.0, 2.0, 1.0))
+    """
+    return click.Option(
+        [f"--{name.replace('_', '-')}"], type=_Numbers(), metavar="NUMBERS", help=f"{help_} As in 1,2,1."
+    )
 
 
 def with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:

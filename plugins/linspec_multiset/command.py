@@ -8,12 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from linspec.cli import Kind, Score, center_option, count_option, first_numbers, ridge_option, row_options
+from linspec.cli import (
+    Kind,
+    Score,
+    center_option,
+    count_option,
+    first_numbers,
+    numbers_option,
+    ridge_option,
+    row_options,
+)
 
 
 def _eigenvalues(solution: Any) -> list[tuple[str, str]]:
     values = solution.eigenvalues
-    return [("eigenvalues", first_numbers(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
+    rows = [("eigenvalues", first_numbers(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
+    for i, own in enumerate(solution.agreement if len(values) else ()):
+        rows.append((f"agreement of X{i + 1}", first_numbers(own, ".3f")))
+    return rows
+
+
+def _weights_of_views(values: Mapping[str, Any]) -> list[str]:
+    weights = values.get("view_weights")
+    return [] if weights is None else ["view weights " + ", ".join(f"{weight:g}" for weight in weights)]
 
 
 def _total(fields: Mapping[str, Any]) -> float:
@@ -28,9 +45,11 @@ COMMAND = Kind(
         count_option("components"),
         ridge_option("Added to the diagonal of the Gram matrix of every view."),
         center_option(True),
+        numbers_option("view_weights", "How much each view counts, 1 by default."),
         *row_options(),
     ],
     answer=_eigenvalues,
+    words=_weights_of_views,
     score=Score("sum of eigenvalues", "sum", _total),
     varied=("ridge",),
     loadings=True,
@@ -45,7 +64,7 @@ def _sums(solution: Any) -> list[tuple[str, str]]:
     return [
         ("sums of correlations", shown(solution.sums)),
         ("upper bounds", shown(solution.bounds)),
-        (f"of {solution.starts} starts", shown(solution.agreeing)),
+        (f"starts that led to it, of {solution.starts}", shown(solution.agreeing)),
     ]
 
 

@@ -110,6 +110,7 @@ def judged(
         lost=lost,
         weights=tuple(basis.V * signs for basis in bases),
         eigenvalues=values,
+        agreement=values * np.array([to_host(home.column_sums(basis.V * basis.SV)) for basis in bases]),
     )
     return conclusion
 

@@ -30,10 +30,14 @@ class MultisetCCASolution(ls.LinearSolution, vector="component"):
     eigenvalues : numpy.ndarray of shape (k,)
         λ, decreasing. At most Σωᵢ, where all views agree. With weights of 1, a component that only one view has gets 1,
         and two views get 1 + ρ for the canonical correlation ρ.
+    agreement : numpy.ndarray of shape (m, k)
+        λ wᵢᵀSᵢwᵢ for each view, whose sum with the view weights is λ. Without ridges and absent rows it is the squared
+        correlation of the scores of the view with the consensus Σωᵢ Xᵢwᵢ.
     """
 
     weights: tuple[Array, ...] = ls.field(rows_of="views", leading=True)
     eigenvalues: HostArray = ls.field(value="eigenvalue")
+    agreement: HostArray = ls.field(shape="m k")
 
 
 def _sizes(problem: Any) -> Mapping[str, int]:

@@ -32,8 +32,11 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_multiset.absent import bases_of, cross_blocks
-from linspec_multiset.law import AGREED, lost_by_factors
+from linspec_multiset.law import AGREED, TOLERATED, lost_by_factors
 from linspec_multiset.pencil import split, whitened_matrix
+
+DEPENDENT = 1e-10
+"""A component that is within the earlier ones of its view, up to this fraction, is left out."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -166,6 +169,9 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         signs = home.place(signs_of_columns(W[0], home))[None, :]
         agreeing = np.ones(count) if agreeing is None else np.asarray(agreeing, dtype=np.float64)[:count]
         findings, lost = lost_by_factors(self, moments, terms, factors, residual)
+        if count < min([self.k, *np.diff(ends).tolist()]) and _bound(M, u, None, ends) > TOLERATED * above:
+            text = "Components are missing: sums outside of the returned ones are above rounding. Take more starts."
+            findings, lost = [*findings, (ls.Status.INCOMPLETE, text)], True
         conclusion: ls.Conclusion = self.concluded(
             moments,
             residual,
@@ -190,7 +196,9 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
             return found
         below = float(np.max(np.maximum(bounds - sums, 0.0) / bounds))
         text = "A small residual says that the components are stationary, and no more: the best sums may be larger, by "
-        text += f"at most {below:.1e} of a bound. Each was the end of {int(np.min(agreeing))} or more of {starts} starts."
+        text += (
+            f"at most {below:.1e} of a bound. {int(np.min(agreeing))} or more of {starts} starts led to each."
+        )
         found.append((None, text))
         if not any(self.ridge) and sums[0] >= m * (m - 1) / 2 * (1 - AGREED):
             text = "All views agree completely on some components, as chance alone makes them do where there are few "
@@ -231,17 +239,20 @@ def components(M: HostArray, parts: Sequence[HostArray]) -> tuple[HostArray, Hos
     return u, g
 
 
-def _bound(M: HostArray, before: HostArray, lengths: HostArray, ends: HostArray) -> float:
-    """Return an upper limit of the sum of any component that is orthogonal to those before."""
-    m, shifted = len(lengths), M.copy()
+def _bound(M: HostArray, before: HostArray, lengths: HostArray | None, ends: HostArray) -> float:
+    """Return an upper limit of the sum of any component that is orthogonal to those before.
+
+    `lengths` has |gᵢ| of a component; with None the limit is m/2 times the largest eigenvalue.
+    """
+    if not len(M):
+        return 0.0
+    m, shifted = len(ends) - 1, M.copy()
     for a, b in pairwise(ends):
         Q = before[a:b]
         shifted[a:b] -= Q @ (Q.T @ shifted[a:b])
         shifted[:, a:b] -= (shifted[:, a:b] @ Q) @ Q.T
-    plain = np.linalg.eigvalsh(shifted)[-1] if len(M) else 0.0
-    above = np.linalg.eigvalsh(shifted - np.diag(np.repeat(lengths, np.diff(ends))))[-1] if len(M) else 0.0
-    return float(min(m * max(plain, 0.0), lengths.sum() + m * max(above, 0.0)) / 2)
-
-
-DEPENDENT = 1e-10
-"""A component that is within the earlier ones of its view, up to this fraction, is left out."""
+    limit = m * max(float(np.linalg.eigvalsh(shifted)[-1]), 0.0)
+    if lengths is not None:
+        above = float(np.linalg.eigvalsh(shifted - np.diag(np.repeat(lengths, np.diff(ends))))[-1])
+        limit = min(limit, float(lengths.sum()) + m * max(above, 0.0))
+    return limit / 2

@@ -157,7 +157,12 @@ class SumcorOracle:
 
 SUMCOR = replace(
     spectral_testing(
-        "sumcor-cca", exact, residual, views=3, parameters={"ridge": 20.0}, residual_kinds=frozenset({"exact"})
+        "sumcor-cca",
+        exact,
+        residual,
+        views=3,
+        parameters={"ridge": 20.0},
+        residual_kinds=frozenset({"exact"}),
     ),
     oracle=SumcorOracle,
     start_case=None,
