@@ -117,11 +117,9 @@ def multiset_cca(rng: np.random.Generator) -> Any:
     return ls.MultisetCCA(views, k=3, ridge=10.0)
 
 
-def ridge_many_targets(rng: np.random.Generator) -> Any:
-    """200 targets on two bands of 60 columns, of which they follow the first, 600 rows; six ridges, four settings."""
-    X = rng.standard_normal((600, 120))
-    Y = X[:, :60] @ rng.standard_normal((60, 200)) + 20 * rng.standard_normal((600, 200))
-    return ls.RidgeManyTargets(X, Y, bands=np.repeat([0, 1], 60), band_weights=4)
+def sumcor_cca(rng: np.random.Generator) -> Any:
+    """The views of multiset CCA; ridge 10, three components."""
+    return ls.SumcorCCA(multiset_cca(rng).views, k=3, ridge=10.0)
 
 
 PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
@@ -139,7 +137,7 @@ PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
         preimage_cca,
         deep_cca,
         multiset_cca,
-        ridge_many_targets,
+        sumcor_cca,
     )
 }
 
