@@ -6,7 +6,8 @@ Read `problem` first, then `pencil`, `gram` and `law`. `subspaces` has the growi
 
 from __future__ import annotations
 
-from linspec.process.lazy_names import lazy_names
+from importlib import import_module
+from typing import Any
 
 _HOLDERS = {
     "MultisetCCA": "linspec_multiset.problem",
@@ -16,4 +17,9 @@ _HOLDERS = {
 }
 
 __all__ = list(_HOLDERS)
-__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOLDERS:
+        raise AttributeError(f"module 'linspec_multiset' has no attribute {name!r}")
+    return getattr(import_module(_HOLDERS[name]), name)

@@ -81,7 +81,7 @@ TESTING = spectral_testing(
 
 
 class SumcorOracle:
-    """What is known about the components of a case.
+    """Facts that are known about the components of a case.
 
     Parameters
     ----------

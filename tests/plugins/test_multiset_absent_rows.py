@@ -49,8 +49,14 @@ PARAMETERS = [
     {"sample_weight": COUNTS},
     {"confounds": CONFOUNDS},
     {"center": False},
-    {"center": False, "confounds": CONFOUNDS, "sample_weight": COUNTS, "ridge": (1.0, 1.0, 1.0), "view_weights": (3, 1, 2)},
-]  # fmt: skip
+    {
+        "center": False,
+        "confounds": CONFOUNDS,
+        "sample_weight": COUNTS,
+        "ridge": (1.0, 1.0, 1.0),
+        "view_weights": (3, 1, 2),
+    },
+]
 
 
 @pytest.mark.parametrize("parameters", PARAMETERS, ids=lambda p: "-".join(p) or "plain")

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from click.testing import CliRunner
 
 import linspec as ls
 from linspec import Status
+from linspec.cli import main
 from linspec.errors import InvalidProblem
 from linspec.testing import common_views
 
@@ -287,3 +289,31 @@ def test_weights_of_views_are_checked(weights):
 def test_a_single_view_is_refused():
     with pytest.raises(InvalidProblem, match="at least two"):
         ls.MultisetCCA(related()[:1], k=1)
+
+
+def test_agreement_is_the_squared_correlation_with_the_consensus():
+    views = related()
+    found = ls.solve(ls.MultisetCCA(views, k=3, view_weights=[1, 2, 1]))
+    scores = found.transform(views)
+    consensus = sum(w * S for S, w in zip(scores, (1, 2, 1), strict=True))
+    for own, S in zip(found.agreement, scores, strict=True):
+        exact = [np.corrcoef(S[:, j], consensus[:, j])[0, 1] ** 2 for j in range(3)]
+        np.testing.assert_allclose(own, exact, atol=1e-12)
+    np.testing.assert_allclose([1, 2, 1] @ found.agreement, found.eigenvalues, rtol=1e-12)
+
+
+def test_view_weights_on_the_command_line(tmp_path):
+    files = [str(tmp_path / f"{i}.npy") for i in range(3)]
+    for file, V in zip(files, related(), strict=True):
+        np.save(file, V)
+    weighted = ["solve", "multiset-cca", *files, "-k", "2", "--view-weights"]
+    run = CliRunner().invoke(main, [*weighted, "1,2,1", "--out", str(tmp_path / "found.npz")])
+    assert run.exit_code == 0, run.output
+    assert "view weights 1, 2, 1" in run.output
+    assert "agreement of X3" in run.output
+    exact = ls.solve(ls.MultisetCCA(related(), k=2, view_weights=[1, 2, 1]))
+    with np.load(tmp_path / "found.npz") as saved:
+        np.testing.assert_allclose(saved["eigenvalues"], exact.eigenvalues, rtol=1e-12)
+    short = CliRunner().invoke(main, [*weighted, "1,2"])
+    assert short.exit_code != 0
+    assert "for each of the 3 views" in short.output

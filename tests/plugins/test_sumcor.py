@@ -88,7 +88,7 @@ def test_sums_are_those_of_the_correlations_of_the_scores():
 
 
 def test_no_start_ends_above_a_bound():
-    """With noise alone there are local maxima; no end of 300 other starts is above the bound, and none above the best."""
+    """With noise alone there are local maxima; no other start ends above the best of 40, nor above the bound."""
     rng = np.random.default_rng(3)
     problem = ls.SumcorCCA([rng.standard_normal((40, 4)) for _ in range(6)], k=1)
     found = ls.solve(problem, "horst", rng=0, starts=40)
