@@ -23,6 +23,7 @@ from linspec import Run, Solution, Solver, Status, cost, limit_option, option
 from linspec.algebra import leading_eigenpairs
 from linspec.arrays import HostArray
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.process import pause
 from linspec_multiset.pencil import split
 from linspec_multiset.sumcor import whitened
 
@@ -85,6 +86,7 @@ class Horst(Solver):
             active = np.flatnonzero(~settled)
             if not len(active):
                 break
+            pause()
             v = u[:, active]
             gap, total = np.zeros(len(active)), np.zeros(len(active))
             for own in slices:
