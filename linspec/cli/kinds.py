@@ -304,9 +304,12 @@ def count_option(what: str, *, by_default: str = "") -> click.Option:
 
 
 class _Numbers(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
-    """A number, or several with commas between them."""
+    """A number, or several with commas between them, which become a tuple; with `always` one becomes a tuple, too."""
 
     name = "float"
+
+    def __init__(self, *, always: bool = False) -> None:
+        self.always = always
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert to a float, or to a tuple of several."""
@@ -314,7 +317,7 @@ class _Numbers(click.ParamType):  # type: ignore[type-arg]  # of older releases 
             return value
         one: click.ParamType[Any] = click.FLOAT  # its own type wants a number already
         found = tuple(float(one.convert(text.strip(), param, ctx)) for text in str(value).split(","))
-        return found[0] if len(found) == 1 else found
+        return found[0] if len(found) == 1 and not self.always else found
 
 
 def ridge_option(help_: str, *, required: bool = False) -> click.Option:
@@ -365,7 +368,10 @@ def numbers_option(name: str, help_: str) -> click.Option:
     (['--view-weights'], (1.0, 2.0, 1.0))
     """
     return click.Option(
-        [f"--{name.replace('_', '-')}"], type=_Numbers(), metavar="NUMBERS", help=f"{help_} As in 1,2,1."
+        [f"--{name.replace('_', '-')}"],
+        type=_Numbers(always=True),
+        metavar="NUMBERS",
+        help=f"{help_} As in 1,2,1.",
     )
 
 

@@ -85,5 +85,6 @@ SUMCOR = Kind(
     answer=_sums,
     score=Score("sum of all sums", "sum", _sum_of_sums),
     varied=("ridge",),
+    loadings=True,
 )
 """The description of `sumcor-cca` for the command line."""
