@@ -122,6 +122,13 @@ def sumcor_cca(rng: np.random.Generator) -> Any:
     return ls.SumcorCCA(multiset_cca(rng).views, k=3, ridge=10.0)
 
 
+def ridge_many_targets(rng: np.random.Generator) -> Any:
+    """200 targets on two bands of 60 columns, of which they follow the first, 600 rows; six ridges, four settings."""
+    X = rng.standard_normal((600, 120))
+    Y = X[:, :60] @ rng.standard_normal((60, 200)) + 20 * rng.standard_normal((600, 200))
+    return ls.RidgeManyTargets(X, Y, bands=np.repeat([0, 1], 60), band_weights=4)
+
+
 PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
     function.__name__.replace("_", "-"): function
     for function in (
@@ -138,6 +145,7 @@ PROBLEMS: dict[str, Callable[[np.random.Generator], Any]] = {
         deep_cca,
         multiset_cca,
         sumcor_cca,
+        ridge_many_targets,
     )
 }
 

@@ -106,7 +106,7 @@ def test_every_cca_solver_that_iterates_is_followed_to_its_shares(benchmark):
 
 def test_every_shipped_family_has_data_of_its_own():
     """Others, those of plugins, are timed on the planted problems of their records, which are small."""
-    assert {*MODULES, "deep-cca", "multiset-cca", "sumcor-cca"} == set(
+    assert {*MODULES, "deep-cca", "multiset-cca", "ridge-many-targets", "sumcor-cca"} == set(
         Registry(disabled="*").names("problem")
     )
 
