@@ -67,7 +67,8 @@ def adjusted(problem: Any) -> Any:
     else:
         return problem
     twin = problem.with_matrices(found)
-    values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
+    given = problem if problem.given is None else problem.given  # a path of ridges adjusts before it solves
+    values = {"center": False, "scale": False, "sample_weight": None, "confounds": None, "given": given}
     for name, value in (values | {"weights_of": _counted_once}).items():
         object.__setattr__(twin, name, value)
     return twin
