@@ -41,6 +41,7 @@ _OF_USERS = {
     "CrossValidation": "linspec.studies.held_out.result",
     "Discriminant": "linspec.families.discriminant.problem",
     "DiscriminantSolution": "linspec.families.discriminant.solution",
+    "HeldMoments": "linspec.solving.held_moments",
     "HeldOutScore": "linspec.studies.held_out.scores",
     "KernelOperator": "linspec.kernels.kernel_matrices",
     "LeastSquares": "linspec.families.least_squares.problem",

@@ -166,12 +166,8 @@ def reduced(sides: list[View]) -> ReducedRows:
     """
     model, home = sides[0].model, sides[0].given.home.blocks
     task = Triangle(home, center=model.center, model=model)
-    with np.errstate(all="ignore"):  # the check below finds entries that are not finite
-        part = _triangle_of(task, sides)
-    R = task.finished(part)
-    if not np.isfinite(float(to_host(home.xp.sum(R)))):
-        raise NonFiniteData(explain_non_finite({view.name: view.operator for view in sides}))
-    mean = None
+    part = triangle_of(task, sides)
+    R, mean = task.finished(part), None
     if part.origin is not None:  # the first row of R belongs to the column of ones: √n and √n times the means
         mean = part.origin + part.R[0, task.taken :] / part.R[0, 0]
     found = ReducedRows(R, [view.operator.shape[1] for view in sides], mean, home)
@@ -208,8 +204,22 @@ def _adjusted(
     return replace(found, R=home.concat(sides), mean=home.xp.concat(means) if means else None)
 
 
+def triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
+    """Compute the triangle of all rows, in memory or streamed, check that it is finite, and count the sweep.
+
+    Raises
+    ------
+    NonFiniteData
+        The rows have an entry that is not finite; the message names it.
+    """
+    with np.errstate(all="ignore"):  # the check below finds entries that are not finite
+        part = _triangle_of(task, sides)
+    if not np.isfinite(float(to_host(task.home.xp.sum(part.R)))):
+        raise NonFiniteData(explain_non_finite({view.name: view.operator for view in sides}))
+    return part
+
+
 def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
-    """Compute the triangle of all rows, in memory or streamed, and count the sweep."""
     shifts = [None if task.center else view.adjustment.shift for view in sides]
     adjusted = AdjustedRows(task, [Adjustment(PLAIN, shift=shift) for shift in shifts])
     for view in sides:

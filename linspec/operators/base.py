@@ -95,6 +95,9 @@ class LinearOperator(ABC):
         not paired.
     frame_library : str
         The library of the frame that the data came from, "" for other data.
+    lacks : (float, float) or None
+        Of few rows that stand for many (`linspec.HeldMoments`): bounds of the norm and of the trace of what their Gram
+        matrix lacks. None for rows as they came.
 
     Examples
     --------
@@ -125,6 +128,7 @@ class LinearOperator(ABC):
     row_names: Any = None
     row_index: Any = None
     frame_library: str = ""
+    lacks: tuple[float, float] | None = None
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
 

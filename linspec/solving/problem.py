@@ -25,7 +25,7 @@ from linspec.arrays import (
     Home,
     HostArray,
 )
-from linspec.errors import UnknownOption
+from linspec.errors import InvalidProblem, UnknownOption
 from linspec.frames import RowNames, check_order
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator
@@ -93,6 +93,7 @@ class Problem(ABC, Generic[S_co]):
     row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of data beside the matrices
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
+    lacks: tuple[float, float] | None = None  # of rows that stand for others: see `linspec.LinearOperator`
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is the default of cross_validate
@@ -212,6 +213,9 @@ class Problem(ABC, Generic[S_co]):
         A product with a fraction of the rows or entries counts as this fraction.
         """
         return 1
+
+    bounds_discarded: ClassVar[bool] = False
+    """Whether the law bounds the error of rows that stand for others and lack a part of their Gram matrix."""
 
     proves_completeness: ClassVar[bool] = False
     """Whether the law can prove that no component larger than the last returned one is missing. The law does so if
@@ -402,6 +406,16 @@ class Problem(ABC, Generic[S_co]):
         """
         check_order({**self.matrices, **self.row_labels, **given})
 
+    def check_rows_came(self, purpose: str) -> None:
+        """Refuse rows that stand for others; `purpose` begins the message: "bootstrap draws rows"."""
+        if self.lacks is not None:
+            raise InvalidProblem(
+                f"{purpose}; got rows of HeldMoments, which stand for others. Pass the data themselves."
+            )
+
+    def check_held(self) -> None:
+        """Refuse a problem whose answer does not follow from means and second moments of its matrices."""
+
     def on_rows(self, numbers: HostArray) -> Self:
         """Return a copy of the problem on some of its rows; `check_sizes` checks that they are enough.
 
@@ -416,7 +430,10 @@ class Problem(ABC, Generic[S_co]):
         ------
         MissingCapability
             Rows of a matrix cannot be read by their numbers.
+        InvalidProblem
+            The rows are few rows of `linspec.HeldMoments` that stand for others.
         """
+        self.check_rows_came("rows are selected")
         twin = self.with_matrices({name: chosen_rows(A, numbers) for name, A in self.matrices.items()})
         object.__setattr__(twin, "shared", None)
         object.__setattr__(twin, "row_labels", MappingProxyType({}))

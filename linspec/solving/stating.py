@@ -193,6 +193,8 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.column_names is not None:
         object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
         object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
+    if A.lacks is not None:
+        object.__setattr__(problem, "lacks", A.lacks)
     if A.row_names is not None and problem.row_names is None:
         object.__setattr__(problem, "row_names", RowNames(A.row_names))
     return A

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -35,17 +36,30 @@ COLUMNS_AT_ONCE = 32
 """Block size of TPQRT: columns whose reflections are applied together; measured best for 60 to 2000 columns."""
 
 
+class Discarded(NamedTuple):
+    """Bounds of what is missing from a Gram matrix: the norm ‖E‖₂ and the trace tr E of the missing part E ≥ 0."""
+
+    norm: float = 0.0
+    trace: float = 0.0
+
+    def plus(self, other: Discarded) -> Discarded:
+        """Return the bounds for the sum of two missing parts."""
+        return Discarded(self.norm + other.norm, self.trace + other.trace)
+
+
 @dataclass
 class TrianglePart:
     """R of the QR factorisation of [ones, confounds, rows − `origin`] for some rows of the data.
 
-    The first `taken` columns are those of ones and confounds. `rows` is the number of rows of the data.
+    The first `taken` columns are those of ones and confounds. `rows` is the number of rows of the data. `discarded` is
+    what the rows of R lack, if some were discarded (`linspec.sweeps.held_rows`).
     """
 
     R: Array
     origin: Array | None
     taken: int = 0
     rows: int = 0
+    discarded: Discarded = Discarded()
 
 
 @dataclass(frozen=True)
@@ -71,11 +85,15 @@ class Triangle(Task[TrianglePart]):
         """The number of leading columns, of ones and confounds, before those of the views."""
         return int(self.center) + (0 if self.model.basis is None else self.model.basis.shape[1])
 
+    def height(self, columns: int) -> int:
+        """The number of rows of a block: few on the host, where TPQRT exploits the triangle; many on a device."""
+        return FEWEST_ROWS if self.home.on_host else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
+
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
     ) -> TrianglePart:
         """Reduce some rows together with `into`, the triangle of earlier rows."""
-        height = _height(sum(A.shape[1] for A in rows) + self.taken, self.home)
+        height = self.height(sum(A.shape[1] for A in rows) + self.taken)
         n = rows[0].shape[0]
         if not all(A.access == "rows" for A in rows):
             height = max(n, 1)
@@ -129,7 +147,7 @@ class Triangle(Task[TrianglePart]):
             R = R + R[:, :1] * self.home.concat(
                 [self.home.zeros((1, self.taken)), (right.origin - left.origin)[None, :]]
             )
-        both = triangular_factor(self.home.xp.concat([left.R, R], axis=0))
+        both = _behind(_copied(left.R), R, self.home)
         return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
@@ -139,11 +157,6 @@ class Triangle(Task[TrianglePart]):
     def finished(self, part: TrianglePart) -> Array:
         """R of the adjusted rows: the triangle without the rows and columns of ones and confounds."""
         return part.R[self.taken :, self.taken :]
-
-
-def _height(columns: int, home: Home) -> int:
-    """Choose the number of rows of a block: few on the host, where TPQRT exploits the triangle; many on a device."""
-    return FEWEST_ROWS if home.on_host else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
 
 
 def _behind(R: Array | None, block: Array, home: Home) -> Array:
@@ -160,6 +173,11 @@ def _behind(R: Array | None, block: Array, home: Home) -> Array:
     own = np.array(block, dtype=np.float64, order="F")  # a copy: the block may be the data themselves
     found, *_ = lapack.dtpqrt(0, nb, R, own, overwrite_a=1, overwrite_b=1)
     return found
+
+
+def _copied(R: Array) -> Array:
+    """Copy R, on the host in the order that TPQRT overwrites."""
+    return np.array(R, order="F") if isinstance(R, np.ndarray) else R + 0.0
 
 
 def _reduced_in_place(M: HostArray) -> HostArray:

@@ -19,6 +19,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.families.svd.solution import SVDSolution
+from linspec.errors import InvalidProblem
 from linspec.moments.moments import Moments
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
@@ -53,7 +54,8 @@ class SVD(Problem[SVDSolution]):
 
     Notes
     -----
-    Residual: max over triplets of ‖AᵀA v − σ² v‖ / σ₁².
+    Residual: max over triplets of ‖AᵀA v − σ² v‖ / σ₁². For rows of `linspec.HeldMoments` with a rank, the bound of
+    what their AᵀA lacks is added, so the residual bounds that of all rows.
 
     Examples
     --------
@@ -78,12 +80,21 @@ class SVD(Problem[SVDSolution]):
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "svd"
+    bounds_discarded: ClassVar[bool] = True
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "reconstruction": "linspec.families.svd.held_out:Reconstruction",
             "log-likelihood": "linspec.families.svd.held_out:LogLikelihood",
         }
     )
+
+    def check_held(self) -> None:
+        """Refuse left singular vectors, which belong to single rows."""
+        if self.left:
+            raise InvalidProblem(
+                "left singular vectors belong to rows, which HeldMoments does not keep; got left=True. Leave it out, "
+                "and call transform on rows."
+            )
 
     def conclude(  # type: ignore[override]
         self,
@@ -109,7 +120,8 @@ class SVD(Problem[SVDSolution]):
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gap = _distances(AtAV, V, S**2, unit, home)
         residual = ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
-        residual = residual if judged else math.nan
+        norm, trace = self.lacks or (0.0, 0.0)
+        residual = residual + ratio(norm, unit) if judged else math.nan
         V = _flipped(V, flips, home, AtAV if judged and self.A.readable else None)
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if isinstance(U, BlockOperator):  # its rows stay with those of A
@@ -122,9 +134,10 @@ class SVD(Problem[SVDSolution]):
             chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
             fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
         fields["rows"] = moments.total
-        total = fields["total_squares"] = moments.columns.total_squares()
+        total = moments.columns.total_squares()
+        total = fields["total_squares"] = None if total is None else total + trace
         squares = moments.columns.squares()
-        if squares is not None:
+        if squares is not None and not trace:
             fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
         fields["total_norm"] = None if total is None else math.sqrt(max(total, 0.0))
         missing = "singular values that this method can distinguish from zero"
@@ -132,7 +145,10 @@ class SVD(Problem[SVDSolution]):
         text = (
             "The solver has found no left singular vectors, which left=True asks for. Choose another solver."
         )
-        findings = ((Status.INCOMPLETE, text),) if lacking else ()
+        findings: tuple[tuple[Status, str], ...] = ((Status.INCOMPLETE, text),) if lacking else ()
+        if norm:
+            text = f"Held moments of this rank lack up to {ratio(norm, unit):.1e} of the largest squared singular value."
+            findings += ((Status.APPROXIMATE, f"{text} A larger rank would lack less."),)
         conclusion = self.concluded(
             moments, residual, findings=findings, missing=missing, lost=lacking, **fields
         )

@@ -181,6 +181,7 @@ def cross_validate(  # noqa: PLR0913
     if method == "gcv":
         _refuse_folds(splitter, groups, y)
         return _generalized(problem, scored, (ridges, ks), form, solver, rng, options)
+    problem.check_rows_came("cross_validate holds out rows")
     rows = min(A.shape[0] for A in problem.matrices.values())
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)

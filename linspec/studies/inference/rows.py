@@ -47,6 +47,7 @@ def check_rows_are_known(problem: Problem[Any], purpose: str) -> None:
     """
     if problem.shared is not None:
         raise InvalidProblem(f"{purpose}; got moments, which have none. Pass the data themselves.")
+    problem.check_rows_came(purpose)
     matrices = problem.matrices.values()
     if min(A.sweeps for A in matrices) == 1 or any(math.isinf(A.shape[0]) for A in matrices):
         raise InvalidProblem(
