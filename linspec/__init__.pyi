@@ -58,11 +58,11 @@ from linspec.solving.fields import flag as flag
 from linspec.solving.fields import matrix as matrix
 from linspec.solving.fields import ridge as ridge
 from linspec.solving.fields import views as views
+from linspec.solving.held_moments import HeldMoments as HeldMoments
 from linspec.solving.iterates import Iterate as Iterate
 from linspec.solving.iterates import IterativeSolver as IterativeSolver
 from linspec.solving.linear_solution import LinearSolution as LinearSolution
 from linspec.solving.normalizer import Normalizer as Normalizer
-from linspec.solving.held_moments import HeldMoments as HeldMoments
 from linspec.solving.problem import Problem as Problem
 from linspec.solving.projection import project as project
 from linspec.solving.random_test_matrix import TestMatrix as TestMatrix

@@ -145,9 +145,9 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return _exact(X)
 
     def _rows_and_targets(
-        self, X: Any, y: Any, *, least: int = 2, numeric: bool = True, **others: Any
+        self, X: Any, y: Any, *, first: bool = True, least: int = 2, numeric: bool = True, **others: Any
     ) -> tuple[Any, Any]:
-        """Check X and y of a fit, and return both.
+        """Check X and y of a fit, and return both; `first` is False for rows that are added to earlier ones.
 
         X is returned as an array, a sparse matrix or an operator. With array-API dispatch, numeric y are copied to the
         library and device of X. `others` are further data with a value for each row, such as weights; frames among
@@ -162,7 +162,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             y = checked_array(
                 y, accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
             )
-        X = self._rows(X, fitting=True, least=least)
+        X = self._rows(X, fitting=first, least=least)
         if not isinstance(X, LinearOperator) and hasattr(y, "shape"):
             check_consistent_length(X, y)
         return X, y

@@ -8,12 +8,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from linspec.arrays import Array
 from linspec.estimators.base import checked_array
+from linspec.estimators.later_rows import AddsRows
 from linspec.estimators.two_views import TwoViews
 from linspec.families.cca import problem as cca
 from linspec.frames import check_order
 
 
-class CCA(TwoViews):
+class CCA(AddsRows, TwoViews):
     """Canonical correlation analysis: canonical pairs of X and y.
 
     Parameters
@@ -72,6 +73,8 @@ class CCA(TwoViews):
     ((100, 2), True)
     """
 
+    _problem = cca.CCA
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -112,17 +115,16 @@ class CCA(TwoViews):
         CCA
             The estimator itself.
         """
-        X, Y = self._views(X, y, sample_weight=sample_weight)
-        self._solve_views(
-            cca.CCA(
-                *(X, Y, self.n_components),
-                ridge=self.ridge,
-                center=self.center,
-                scale=self.scale,
-                sample_weight=sample_weight,
-            )
-        )
-        return self
+        return self._fitted(X, y, sample_weight, least=2)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, *, first: bool, least: int) -> tuple[Any, ...]:
+        return self._views(X, y, first=first, least=least, sample_weight=sample_weight)
+
+    def _numbers(self) -> dict[str, Any]:
+        return {"k": self.n_components, "ridge": self.ridge, "center": self.center, "scale": self.scale}
+
+    def _learn(self, problem: Any) -> None:
+        self._solve_views(problem)
 
     def predict(self, X: Any) -> Array:
         """Predict the second view of rows from the variates of X, by least squares.

@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from linspec.arrays import Array, to_host
 from linspec.estimators.base import LinspecEstimator, checked_array, like
+from linspec.estimators.later_rows import AddsRows
 from linspec.families.svd.problem import SVD
 from linspec.frames import check_order
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
+class PCA(AddsRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
     """Principal components of dense or sparse rows, or their truncated SVD.
 
     Parameters
@@ -77,6 +78,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
     """
 
     _weights = "components_"
+    _problem = SVD
 
     def __init__(
         self,
@@ -118,9 +120,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         PCA
             The estimator itself.
         """
+        return self._fitted(X, y, sample_weight, least=2 if self.center else 1)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, *, first: bool, least: int) -> tuple[Any, ...]:
         check_order({"X": X, "sample_weight": sample_weight})
-        A = self._rows(X, fitting=True, least=2 if self.center else 1)
-        problem = SVD(A, self.n_components, center=self.center, scale=self.scale, sample_weight=sample_weight)
+        return (self._rows(X, fitting=first, least=least),)
+
+    def _numbers(self) -> dict[str, Any]:
+        return {"k": self.n_components, "center": self.center, "scale": self.scale}
+
+    def _learn(self, problem: SVD) -> None:
         found = self.solution_ = self._solved(problem)
         self.components_ = found.Vh
         self.n_components_ = self._n_features_out = int(found.Vh.shape[0])
@@ -129,7 +138,6 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         for name in ("explained_variance", "explained_variance_ratio"):
             numbers = getattr(found, name)
             setattr(self, f"{name}_", None if numbers is None else like(found.Vh, numbers))
-        return self
 
     def transform(self, X: Any) -> Array:
         """Compute the scores of rows.

@@ -12,6 +12,7 @@ from linspec.arrays import Array, to_host
 from linspec.errors import InvalidOption, shown
 from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like, seed_of
 from linspec.estimators.choice_of_ridge import errors_of_ridges
+from linspec.estimators.later_rows import AddsRows
 from linspec.families.least_squares.problem import LeastSquares
 
 
@@ -23,10 +24,7 @@ class LinearRegressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstim
     fit_intercept: bool
     scale: bool
 
-    def _fit_with(self, X: Any, y: Any, ridge: float, sample_weight: Any) -> None:
-        problem = LeastSquares(
-            X, y, ridge, center=self.fit_intercept, scale=self.scale, sample_weight=sample_weight
-        )
+    def _learn(self, problem: LeastSquares) -> None:
         found = self.solution_ = self._solved(problem)
         self.coef_ = found.x if found.x.ndim == 1 else found.x.T
         intercept = found.intercept
@@ -49,7 +47,7 @@ class LinearRegressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstim
         return self.solution_.predict(X)
 
 
-class Ridge(LinearRegressor):
+class Ridge(AddsRows, LinearRegressor):
     """Ridge regression: min ‖y − X w − c‖² + alpha ‖w‖².
 
     Parameters
@@ -99,6 +97,8 @@ class Ridge(LinearRegressor):
     ([2.0], 1.0)
     """
 
+    _problem = LeastSquares
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -137,10 +137,15 @@ class Ridge(LinearRegressor):
         Ridge
             The estimator itself.
         """
-        alpha = checked_number("alpha", self.alpha)
-        X, y = self._rows_and_targets(X, y, sample_weight=sample_weight)
-        self._fit_with(X, y, alpha, sample_weight)
-        return self
+        return self._fitted(X, y, sample_weight, least=2)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, *, first: bool, least: int) -> tuple[Any, ...]:
+        checked_number("alpha", self.alpha)
+        return self._rows_and_targets(X, y, first=first, least=least, sample_weight=sample_weight)
+
+    def _numbers(self) -> dict[str, Any]:
+        ridge = checked_number("alpha", self.alpha)
+        return {"ridge": ridge, "center": self.fit_intercept, "scale": self.scale}
 
 
 class RidgeCV(LinearRegressor):
@@ -260,7 +265,7 @@ class RidgeCV(LinearRegressor):
         settings, seed = self._settings(stated), seed_of(self.random_state)
         errors = errors_of_ridges(stated, y, self.cv, groups, seed, settings)
         self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
-        self._fit_with(X, y, self.alpha_, sample_weight)
+        self._learn(stated.with_numbers(ridge=self.alpha_))
         self.errors_ = like(self.coef_, errors)
         return self
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Self
 
@@ -33,7 +34,7 @@ from linspec.solving import archive
 from linspec.solving.checkpoints import check_state
 from linspec.solving.problem import Problem
 from linspec.sweeps.held_rows import HeldRows, about_mean, standing
-from linspec.sweeps.triangles import Discarded, TrianglePart
+from linspec.sweeps.triangles import NOTHING, Discarded, TrianglePart
 from linspec.sweeps.views import views_of
 
 __all__ = ["HeldMoments"]
@@ -48,17 +49,90 @@ FIELDS: Mapping[str, Any] = {
     "problem": str,
     "numbers": Mapping,
     "rank?": int,
-    "R": "m one+columns",
-    "origin": "columns",
-    "rows": int,
     "total": float,
-    "discarded": tuple,
     "widths": Mapping,
     "names": Mapping,
     "library": str,
     "vector": bool,
+    "part": {"R": "m all", "origin": "p", "taken": int, "rows": int, "discarded": tuple},
 }
 """Fields of a file, declared as for `check_state`."""
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A few rows that stand for all rows so far, and what is known of their columns.
+
+    Attributes
+    ----------
+    part : TrianglePart
+        The rows, of all matrices and then the confounds side by side.
+    total : float
+        The number of all rows, or the sum of their weights.
+    widths : mapping of str to int
+        The number of columns, by matrix.
+    names : mapping of str to tuple of str
+        The names of the columns of matrices that have some.
+    library : str
+        The library of the frames that the rows came from.
+    vector : bool
+        Whether the right-hand sides were a vector.
+    """
+
+    part: TrianglePart
+    total: float
+    widths: Mapping[str, int]
+    names: Mapping[str, tuple[str, ...]]
+    library: str
+    vector: bool
+
+    @property
+    def home(self) -> Home:
+        """The library and device of the rows."""
+        return Home.of(self.part.R)
+
+    @property
+    def edges(self) -> dict[str, tuple[int, int]]:
+        """The first column of each matrix among all columns, and the column after its last."""
+        ends = np.cumsum([0, *self.widths.values()]).tolist()
+        return dict(zip(self.widths, pairwise(ends), strict=True))
+
+    def plus(self, other: _Held, rank: int | None) -> _Held:
+        """Return the rows that stand for these and those of `other`."""
+        self._check_columns(other)
+        task = HeldRows(self.home, center=True, rank=rank)
+        return replace(
+            self,
+            part=about_mean(task.merge(self.part, other._in_order_of(self)), self.home),
+            total=self.total + other.total,
+            names={**other.names, **self.names},
+            library=self.library or other.library,
+        )
+
+    def _check_columns(self, other: _Held) -> None:
+        """Refuse rows with other columns than these."""
+        for name in dict.fromkeys([*self.widths, *other.widths]):
+            width, more = self.widths.get(name, 0), other.widths.get(name, 0)
+            if width != more:
+                raise InvalidProblem(
+                    f"{name} must have the columns of the rows before; those have {width}, got {more}. Pass the same "
+                    "columns in each batch."
+                )
+            ours, theirs = self.names.get(name), other.names.get(name)
+            if ours and theirs and set(ours) != set(theirs):
+                check_names(theirs, ours, name, "the rows before")
+
+    def _in_order_of(self, other: _Held) -> TrianglePart:
+        """Return the rows in the home of `other`, their columns in its order: by name, where both have names."""
+        order: list[int] = []
+        for name, (a, b) in other.edges.items():
+            wanted, own = other.names.get(name), self.names.get(name)
+            order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
+        home, part = other.home, self.part
+        columns = home.xp.asarray(np.asarray(order), device=home.device)
+        R, origin = home.place(part.R), home.xp.take(home.place(part.origin), columns, axis=0)
+        R = home.concat([R[:, :1], home.xp.take(R[:, 1:], columns, axis=1)])
+        return replace(part, R=R, origin=origin)
 
 
 class HeldMoments:
@@ -79,11 +153,7 @@ class HeldMoments:
 
     Attributes
     ----------
-    total : float
-        The number of all rows, or the sum of their weights.
     rank : int or None
-    discarded : tuple of float
-        Bounds of the norm and of the trace of what the held Gram matrix lacks; zeros without `rank`.
 
     Raises
     ------
@@ -132,21 +202,27 @@ class HeldMoments:
                 f"{made.__name__} has no bound for what a rank discards; got rank={rank}. Leave rank out."
             )
         self._class, self.rank, self._numbers = made, rank, dict(numbers)
-        self._part: TrianglePart | None = None
-        self._home: Home = HOST
-        self._widths: dict[str, int] = {}
-        self._names: dict[str, tuple[str, ...]] = {}
-        self._library, self._vector = "", False
-        self.total: float = 0.0
+        self._held: _Held | None = None
 
     def __repr__(self) -> str:
-        columns = ", ".join(f"{name}: {width} columns" for name, width in self._widths.items()) or "no rows"
+        widths = {} if self._held is None else self._held.widths
+        columns = ", ".join(f"{name}: {width} columns" for name, width in widths.items()) or "no rows"
         return f"HeldMoments({self._class.__name__}, {columns}, total={self.total:g})"
 
     @property
+    def total(self) -> float:
+        """The number of all rows, or the sum of their weights."""
+        return 0.0 if self._held is None else self._held.total
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return 0 if self._held is None else self._held.part.rows
+
+    @property
     def discarded(self) -> Discarded:
-        """Bounds of the norm and of the trace of what the held Gram matrix lacks."""
-        return Discarded() if self._part is None else self._part.discarded
+        """Bounds of the norm and of the trace of what the held Gram matrix lacks; zeros without a rank."""
+        return NOTHING if self._held is None else self._held.part.discarded
 
     # ---- rows ---------------------------------------------------------------------------------
 
@@ -171,7 +247,9 @@ class HeldMoments:
             An entry is not finite; nothing is added.
         """
         if self.rank is not None and confounds is not None:
-            raise InvalidProblem("confounds need all second moments; got a rank. Leave out rank or confounds.")
+            raise InvalidProblem(
+                "confounds need all second moments; got a rank. Leave out rank or confounds."
+            )
         batch = self._batch(matrices, sample_weight, confounds)
         sides = dict(batch.matrices)
         if batch.confounds is not None:
@@ -180,16 +258,18 @@ class HeldMoments:
         home = batch.home.blocks
         task = HeldRows(home, center=True, model=RowModel(True, batch.sample_weight), rank=self.rank)
         part = about_mean(triangle_of(task, views), home)
-        for view, (a, b) in zip(views, _edges(view.operator.shape[1] for view in views), strict=True):
-            if view.adjustment.shift is not None:
-                part.origin[a:b] -= home.place(view.adjustment.shift)
-        more = HeldMoments(self._class, rank=self.rank)
-        more._part, more._home = part, home
-        more._widths = {view.name: view.operator.shape[1] for view in views}
-        more._names, more._library = dict(batch.column_names), batch.frame_library
-        more._vector = batch.vector
-        more.total = task.model.total(part.rows)
-        self.merge(more)
+        shifts = [view.adjustment.shift for view in views]
+        if any(shift is not None for shift in shifts):  # the operators are read without them
+            zeros = [home.zeros((view.operator.shape[1],)) for view in views]
+            less = [
+                zero if shift is None else home.place(shift)
+                for zero, shift in zip(zeros, shifts, strict=True)
+            ]
+            part = replace(part, origin=part.origin - home.xp.concat(less))
+        widths = {name: A.shape[1] for name, A in sides.items()}
+        total = float(task.model.total(part.rows))
+        names = dict(batch.column_names)
+        self._include(_Held(part, total, widths, names, batch.frame_library, batch.vector))
 
     def merge(self, other: HeldMoments) -> None:
         """Add all rows of other moments, such as those of another place; `other` stays as it is.
@@ -204,26 +284,11 @@ class HeldMoments:
                 f"moments can be merged for one problem and one rank; got {self!r} with rank {self.rank}, and "
                 f"{shown(other)}{f' with rank {other.rank}' if isinstance(other, HeldMoments) else ''}."
             )
-        if other._part is None:
-            return
-        if self._part is None:
-            self._widths, self._names, self._library = dict(other._widths), dict(other._names), other._library
-            self._vector = other._vector
-            self._part, self._home, self.total = other._part, other._home, other.total
-            return
-        self._check_columns(other)
-        order, home = self._order_of(other), self._home
-        index = home.xp.asarray(np.append(0, 1 + order), device=home.device)
-        theirs = TrianglePart(
-            home.xp.take(home.place(other._part.R), index, axis=1),
-            home.xp.take(home.place(other._part.origin), index[1:] - 1, axis=0),
-            *(1, other._part.rows, other._part.discarded),
-        )
-        task = HeldRows(home, center=True, rank=self.rank)
-        self._part = about_mean(task.merge(self._part, theirs), home)
-        self._names = {**other._names, **self._names}
-        self._library = self._library or other._library
-        self.total += other.total
+        if other._held is not None:
+            self._include(other._held)
+
+    def _include(self, more: _Held) -> None:
+        self._held = more if self._held is None else self._held.plus(more, self.rank)
 
     def _batch(self, matrices: tuple[Any, ...], sample_weight: Any, confounds: Any) -> Any:
         """Return a problem on some rows, with k = 1, because a batch may have few rows."""
@@ -237,7 +302,9 @@ class HeldMoments:
         given = dict(zip(stated.matrix_names, matrices, strict=True))
         batch = self._class(**given, **numbers, sample_weight=sample_weight, confounds=confounds)
         if batch.shared is not None:
-            raise InvalidProblem("rows are added; got moments, which have none. Pass the data, or call merge.")
+            raise InvalidProblem(
+                "rows are added; got moments, which have none. Pass the data, or call merge."
+            )
         self._check(batch)
         batch.in_range(batch.looked_at())
         return batch
@@ -246,27 +313,9 @@ class HeldMoments:
         """Refuse a problem that cannot be solved from these moments."""
         problem.check_held()
         if self.rank is not None and problem.scale:
-            raise InvalidProblem("scale needs the lengths of all columns; got a rank. Leave out rank or scale.")
-
-    def _check_columns(self, other: HeldMoments) -> None:
-        for name in dict.fromkeys([*self._widths, *other._widths]):
-            ours, theirs = self._widths.get(name, 0), other._widths.get(name, 0)
-            if ours != theirs:
-                raise InvalidProblem(
-                    f"{name} must have the columns of the rows before; those have {ours}, got {theirs}. "
-                    "Pass the same columns in each batch."
-                )
-            ours, theirs = self._names.get(name), other._names.get(name)
-            if ours and theirs and set(ours) != set(theirs):
-                check_names(theirs, ours, name, "the rows before")
-
-    def _order_of(self, other: HeldMoments) -> Any:
-        """Return the columns of `other` in the order of these moments: by name, where both have names."""
-        found = []
-        for name, (a, b) in zip(self._widths, _edges(self._widths.values()), strict=True):
-            ours, theirs = self._names.get(name), other._names.get(name)
-            found += [a + theirs.index(one) for one in ours] if ours and theirs else range(a, b)
-        return np.asarray(found)
+            raise InvalidProblem(
+                "scale needs the lengths of all columns; got a rank. Leave out rank or scale."
+            )
 
     # ---- problems -----------------------------------------------------------------------------
 
@@ -290,25 +339,23 @@ class HeldMoments:
         InvalidProblem
             There are no rows yet, or a number does not fit the problem.
         """
-        if self._part is None:
+        held = self._held
+        if held is None:
             raise InvalidProblem("a problem needs rows; got none so far. Call add.")
-        rows, w = standing(self._part, self.total, self._home)
+        rows, w = standing(held.part, held.total, held.home)
         found: dict[str, Any] = {}
-        for name, (a, b) in zip(self._widths, _edges(self._widths.values()), strict=True):
-            A = DenseOperator(rows[:, a:b], -self._part.origin[a:b])
-            A.column_names, A.frame_library = self._names.get(name), self._library
-            A.lacks = self._part.discarded
-            found[name] = A
+        for name, (a, b) in held.edges.items():
+            A = found[name] = DenseOperator(rows[:, a:b], -held.part.origin[a:b])
+            A.column_names, A.frame_library = held.names.get(name), held.library
+            A.lacks = held.part.discarded
         Z = found.pop(CONFOUNDS, None)
         first, declared = next(iter(self._class.stated.matrices.items()))
         if declared.several:
             found = {first: list(found.values())}
         confounds = None if Z is None else to_host(Z.dense())
         problem = self._class(**found, **{**self._numbers, **numbers}, sample_weight=w, confounds=confounds)
-        object.__setattr__(problem, "vector", self._vector)
-        if CONFOUNDS in self._names:
-            named = {**problem.column_names, CONFOUNDS: self._names[CONFOUNDS]}
-            object.__setattr__(problem, "column_names", named)
+        object.__setattr__(problem, "vector", held.vector)
+        object.__setattr__(problem, "column_names", dict(held.names))
         self._check(problem)
         return problem
 
@@ -331,16 +378,15 @@ class HeldMoments:
         OSError
             The file cannot be written.
         """
-        if self._part is None:
+        held = self._held
+        if held is None:
             raise InvalidProblem("moments are saved with rows; got none so far. Call add.")
-        file, part = named_file(path), self._part
-        fields = {
-            **{"problem": self._class.name, "numbers": self._numbers, "rank": self.rank},
-            **{"R": to_host(part.R), "origin": to_host(part.origin), "rows": part.rows, "total": self.total},
-            **{"discarded": tuple(part.discarded), "widths": self._widths, "names": self._names},
-            **{"library": self._library, "vector": self._vector},
-        }
-        nodes, arrays = archive.pack(fields, ())
+        file, own = (
+            named_file(path),
+            {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank},
+        )
+        part = {**vars(held.part), "discarded": tuple(held.part.discarded)}
+        nodes, arrays = archive.pack({**own, **vars(held), "part": part}, ())
         header = {"linspec": linspec.__version__, "moments": VERSION, "fields": nodes}
         header["digest"] = archive.digest(nodes, arrays)
         with replaced(file) as stream:
@@ -377,19 +423,12 @@ class HeldMoments:
             if file.header.get("digest") != archive.digest(file.header["fields"], file.arrays):
                 raise InvalidFile("it has been changed since it was written")
             check_state("the file", fields, FIELDS)
-            if fields["R"].shape[1] != 1 + len(fields["origin"]) or sum(fields["widths"].values()) != len(fields["origin"]):
+            part = fields["part"]
+            if not part["R"].shape[1] - 1 == len(part["origin"]) == sum(fields["widths"].values()):
                 raise InvalidFile("its columns are not those of its matrices")
-        held = cls(fields["problem"], rank=fields["rank"], **fields["numbers"])
-        held._home = HOST if like is None else Home.of(like).blocks
-        place = held._home.place
-        held._part = TrianglePart(
-            *(place(fields["R"]), place(fields["origin"]), 1, fields["rows"], Discarded(*fields["discarded"]))
-        )
-        held._widths, held._names = fields["widths"], fields["names"]
-        held._library, held._vector, held.total = fields["library"], fields["vector"], fields["total"]
-        return held
-
-
-def _edges(widths: Any) -> list[tuple[int, int]]:
-    """Return the first column of each matrix among all columns, and the column after its last."""
-    return list(pairwise(np.cumsum([0, *widths]).tolist()))
+        found = cls(fields.pop("problem"), rank=fields.pop("rank"), **fields.pop("numbers"))
+        home = HOST if like is None else Home.of(like).blocks
+        arrays = {name: home.place(part[name]) for name in ("R", "origin")}
+        held = TrianglePart(**{**part, **arrays, "discarded": Discarded(*part["discarded"])})
+        found._held = _Held(**{**fields, "part": held})
+        return found

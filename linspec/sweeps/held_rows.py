@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.sweeps.triangles import Discarded, Triangle, TrianglePart
+from linspec.arrays import Array, Home, HostArray, to_host, triangular_factor
+from linspec.sweeps.triangles import NOTHING, Discarded, Triangle, TrianglePart
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class HeldRows(Triangle):
     ) -> TrianglePart:
         """Reduce a block of rows together with `into`, and cut what is more than the rank."""
         found = super().reduced(block, into, about, first_row)
-        return self._cut(found, Discarded() if into is None else into.discarded)
+        return self._cut(found, NOTHING if into is None else into.discarded)
 
     def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
         """The rows that stand for those of `left` and `right` together."""
@@ -61,9 +61,11 @@ class HeldRows(Triangle):
         """Keep the leading combinations of the rows about the mean, if there are more than twice `rank`."""
         rank, R = self.rank, part.R
         if rank is not None and R.shape[0] - 1 > 2 * rank:
-            _, s, Vt = self.home.xp.linalg.svd(R[1:, 1:], full_matrices=False)
-            kept = self.home.concat([self.home.zeros((rank, 1)), s[:rank, None] * Vt[:rank, :]])
-            R = self.home.xp.concat([R[:1, :], kept], axis=0)
+            L = triangular_factor(
+                R[1:, 1:].T
+            ).T  # R = LQ, and L has the singular values and the vectors U of R
+            U, s, _ = self.home.xp.linalg.svd(L, full_matrices=False)
+            R = self.home.xp.concat([R[:1, :], U[:, :rank].T @ R[1:, :]], axis=0)
             squares = to_host(s[rank:]) ** 2
             discarded = discarded.plus(Discarded(float(squares[0]), float(squares.sum())))
         return replace(part, R=R, discarded=discarded)

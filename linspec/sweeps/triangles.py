@@ -47,6 +47,10 @@ class Discarded(NamedTuple):
         return Discarded(self.norm + other.norm, self.trace + other.trace)
 
 
+NOTHING = Discarded()
+"""Nothing is missing."""
+
+
 @dataclass
 class TrianglePart:
     """R of the QR factorisation of [ones, confounds, rows − `origin`] for some rows of the data.
@@ -59,7 +63,7 @@ class TrianglePart:
     origin: Array | None
     taken: int = 0
     rows: int = 0
-    discarded: Discarded = Discarded()
+    discarded: Discarded = NOTHING
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,11 @@ class Triangle(Task[TrianglePart]):
 
     def height(self, columns: int) -> int:
         """The number of rows of a block: few on the host, where TPQRT exploits the triangle; many on a device."""
-        return FEWEST_ROWS if self.home.on_host else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
+        return (
+            FEWEST_ROWS
+            if self.home.on_host
+            else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
+        )
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None

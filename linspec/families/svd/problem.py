@@ -18,8 +18,8 @@ from linspec.arrays import (
     HostArray,
     to_host,
 )
-from linspec.families.svd.solution import SVDSolution
 from linspec.errors import InvalidProblem
+from linspec.families.svd.solution import SVDSolution
 from linspec.moments.moments import Moments
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
@@ -147,8 +147,10 @@ class SVD(Problem[SVDSolution]):
         )
         findings: tuple[tuple[Status, str], ...] = ((Status.INCOMPLETE, text),) if lacking else ()
         if norm:
-            text = f"Held moments of this rank lack up to {ratio(norm, unit):.1e} of the largest squared singular value."
-            findings += ((Status.APPROXIMATE, f"{text} A larger rank would lack less."),)
+            text = (
+                f"The held moments lack up to {ratio(norm, unit):.1e} of the largest squared singular value. "
+            )
+            findings += ((Status.APPROXIMATE, text + "A larger rank would lack less."),)
         conclusion = self.concluded(
             moments, residual, findings=findings, missing=missing, lost=lacking, **fields
         )

@@ -1,0 +1,63 @@
+"""Estimators to which rows are added: `partial_fit` of methods that follow from second moments.
+
+Problem: scikit-learn's `partial_fit` goes on with rows that come later, and its methods forget a part of the earlier
+ones, or are stochastic.
+Method: means and second moments of all rows are held (`linspec.HeldMoments`), and the problem on all of them is solved
+after each batch. So the answer is that of `fit` on all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+from linspec.solving.held_moments import HeldMoments
+from linspec.solving.problem import Problem
+
+
+class AddsRows:
+    """Mixin of estimators with `partial_fit`; a derived class defines what is declared here."""
+
+    _problem: ClassVar[type[Problem[Any]]]
+    _checked: Callable[
+        ..., tuple[Any, ...]
+    ]  # of X, y, sample_weight, first, least: the matrices of the problem
+    _numbers: Callable[[], dict[str, Any]]  # the arguments of the problem other than data
+    _learn: Callable[[Any], None]  # solves a problem, and sets the attributes
+    _held: HeldMoments | None = None
+
+    def _fitted(self, X: Any, y: Any, sample_weight: Any, *, least: int) -> Self:
+        """Solve the problem on these rows alone."""
+        matrices = self._checked(X, y, sample_weight, first=True, least=least)
+        self._held = None
+        self._learn(self._problem(*matrices, **self._numbers(), sample_weight=sample_weight))
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to those of earlier calls, and solve the problem on all of them.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            As for `fit`; columns and their names must be those of the first call.
+        y : data of shape (n_samples,) or (n_samples, n_targets), optional
+            As for `fit`.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        estimator
+            The estimator itself. Its attributes are those of `fit` on all rows since the first call, or since the last
+            call of `fit`, whose own rows do not count. As long as there are fewer rows than `n_components`, there are
+            fewer components.
+        """
+        held = self._held or HeldMoments(self._problem)
+        matrices = self._checked(X, y, sample_weight, first=self._held is None, least=1)
+        held.add(*matrices, sample_weight=sample_weight)
+        self._held = held
+        numbers = self._numbers()
+        if numbers.get("k") is not None:
+            numbers["k"] = min(numbers["k"], held.rows)
+        self._learn(held.problem(**numbers))
+        return self
