@@ -271,7 +271,7 @@ class HeldMoments:
         names = dict(batch.column_names)
         self._include(_Held(part, total, widths, names, batch.frame_library, batch.vector))
 
-    def merge(self, other: HeldMoments) -> None:
+    def merge(self, other: Any) -> None:
         """Add all rows of other moments, such as those of another place; `other` stays as it is.
 
         Raises
@@ -342,10 +342,10 @@ class HeldMoments:
         held = self._held
         if held is None:
             raise InvalidProblem("a problem needs rows; got none so far. Call add.")
-        rows, w = standing(held.part, held.total, held.home)
+        (rows, w), origin = standing(held.part, held.total, held.home), held.part.origin
         found: dict[str, Any] = {}
         for name, (a, b) in held.edges.items():
-            A = found[name] = DenseOperator(rows[:, a:b], -held.part.origin[a:b])
+            A = found[name] = DenseOperator(rows[:, a:b], None if origin is None else -origin[a:b])
             A.column_names, A.frame_library = held.names.get(name), held.library
             A.lacks = held.part.discarded
         Z = found.pop(CONFOUNDS, None)

@@ -1,0 +1,533 @@
+"""Rows that come later: moments of batches in any order are those of all rows, and answers those for all rows.
+
+The sums to compare with are formed in extended precision of all rows at once; answers are those of one solve on all
+rows, and of scikit-learn where it is exact.
+"""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.decomposition import IncrementalPCA
+
+import linspec as ls
+from linspec.errors import (
+    InvalidFile,
+    InvalidOption,
+    InvalidProblem,
+    NonFiniteData,
+    UnknownName,
+    UnknownOption,
+)
+from linspec.estimators import CCA, PCA, Ridge
+
+
+def correlated(rng, n, p):
+    return rng.standard_normal((n, p)) @ (np.eye(p) + 0.3 * rng.standard_normal((p, p)))
+
+
+def parts(rng, n, count):
+    """The numbers of n rows in random order, cut at random places."""
+    cuts = np.sort(rng.choice(np.arange(1, n), count - 1, replace=False))
+    return np.split(rng.permutation(n), cuts)
+
+
+def gram_and_mean(problem):
+    """The Gram matrix about the mean, and the mean, that the few rows of a problem stand for."""
+    Z, w = problem.A.array, problem.sample_weight
+    mean = w @ Z / w.sum()
+    return (w[:, None] * (Z - mean)).T @ (Z - mean), mean - problem.A.mean
+
+
+# ---- sums --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e6])
+@pytest.mark.parametrize("count", [1, 50, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_moments_of_any_partition_in_any_order_are_those_of_all_rows(mean, count):
+    rng = np.random.default_rng(0)
+    A = correlated(rng, 12_000, 6) + mean * (1 + rng.random(6))
+    w = rng.random(len(A))
+    wide, weights = A.astype(np.longdouble), w.astype(np.longdouble)
+    middle = weights @ wide / weights.sum()
+    G = (weights[:, None] * (wide - middle)).T @ (wide - middle)
+    held = ls.HeldMoments(ls.SVD, k=1)
+    for numbers in parts(rng, len(A), count):
+        held.add(A[numbers], sample_weight=w[numbers])
+    found, where = gram_and_mean(held.problem())
+    lengths = np.sqrt(np.diag(G))
+    assert np.abs((found - G) / lengths[:, None] / lengths).max() < 1e-12
+    assert np.abs(where - middle).max() < 1e-15 * max(mean, 10) * 4
+    assert held.rows == len(A)
+    assert held.total == pytest.approx(w.sum(), rel=1e-13)
+
+
+def test_a_first_row_far_from_all_others_costs_no_digits():
+    rng = np.random.default_rng(0)
+    A = correlated(rng, 2000, 4)
+    A[0] += 1e6
+    held = ls.HeldMoments("svd", k=4, center=True)
+    for numbers in np.array_split(np.arange(len(A)), 400):
+        held.add(A[numbers])
+    wide = A.astype(np.longdouble) - A.astype(np.longdouble).mean(axis=0)
+    G, lengths = wide.T @ wide, np.sqrt((wide**2).sum(axis=0))
+    assert np.abs((gram_and_mean(held.problem())[0] - G) / lengths[:, None] / lengths).max() < 1e-12
+
+
+def test_constant_columns_stay_exactly_constant():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 3))
+    A[:, 1] = 1e8 / 3
+    held = ls.HeldMoments(ls.SVD, center=True, k=3)
+    for rows in np.array_split(A, 7):
+        held.add(rows)
+    solution = ls.solve(held.problem())
+    assert len(solution.S) == 2
+    assert solution.mean[1] == 1e8 / 3
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_fewer_rows_than_columns(rows):
+    A = np.random.default_rng(rows).standard_normal((rows, 5)) + 3
+    for center in (False, True):
+        held = ls.HeldMoments(ls.SVD, center=center)
+        for row in A:
+            held.add(row[None, :])
+        if center and rows == 1:
+            continue
+        wanted = np.linalg.svd(A - center * A.mean(axis=0), compute_uv=False)[: rows - center]
+        assert ls.solve(held.problem()).S[: len(wanted)] == pytest.approx(wanted, rel=1e-12)
+
+
+def test_integer_totals_are_exact():
+    held = ls.HeldMoments(ls.SVD, center=True, k=1)
+    rng = np.random.default_rng(0)
+    for count in (3, 50, 911):
+        held.add(rng.standard_normal((count, 4)))
+    solution = ls.solve(held.problem())
+    assert (held.total, solution.rows) == (964.0, 964.0)
+
+
+def test_condition_numbers_are_not_squared():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 8)) @ np.diag(np.geomspace(1, 1e-9, 8)) @ np.linalg.qr(rng.standard_normal((8, 8)))[0]
+    held = ls.HeldMoments(ls.SVD)
+    for rows in np.array_split(A, 30):
+        held.add(rows)
+    found = ls.solve(held.problem(), "direct").S
+    assert found == pytest.approx(np.linalg.svd(A, compute_uv=False), rel=1e-5)  # a Gram matrix has no digit of the last
+
+
+# ---- answers -----------------------------------------------------------------------------------
+
+PROBLEMS = {
+    "svd": {"k": 3},
+    "cca": {"k": 2},
+    "cca-scaled": {"k": 2, "scale": True, "ridge": 0.5},
+    "pls": {"k": 2},
+    "pls-regression": {"k": 2},
+    "multiset-cca": {"k": 2, "ridge": 1.0},
+    "least-squares": {"ridge": 2.0},
+    "least-squares-centred": {"ridge": [0.0, 1.0], "center": True},
+}
+
+
+@pytest.mark.parametrize("confounded", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", PROBLEMS)
+def test_answers_are_those_on_all_rows(case, weighted, confounded):
+    rng = np.random.default_rng(0)
+    cls, numbers = ls.get_problem(case.removesuffix("-scaled").removesuffix("-centred")), PROBLEMS[case]
+    X = correlated(rng, 240, 5) + 10
+    Y = X[:, :3] + correlated(rng, 240, 3)
+    Z = rng.standard_normal((240, 2)) + 5 if confounded else None
+    w = rng.random(240) * (rng.random(240) > 0.2) if weighted else None
+    views = {"svd": (X,), "multiset-cca": ([X, Y, correlated(rng, 240, 4)],)}.get(case, (X, Y))
+    two = [ls.HeldMoments(cls, **numbers) for _ in range(2)]
+    for i, some in enumerate(parts(rng, 240, 20)):
+        batch = [[V[some] for V in view] if isinstance(view, list) else view[some] for view in views]
+        two[i % 2].add(
+            *batch,
+            sample_weight=None if w is None else w[some] + 0.0,
+            confounds=None if Z is None else Z[some],
+        )
+    two[0].merge(two[1])
+    wanted = ls.solve(cls(*views, **numbers, sample_weight=w, confounds=Z))
+    found = ls.solve(two[0].problem())
+    assert found.status is wanted.status
+    for name in (*wanted.layout.arrays, "mean", "x_mean", "y_mean", "slopes", "confound_mean", "correlations"):
+        ours, theirs = (getattr(each, name, None) for each in (found, wanted))
+        if theirs is None:
+            assert ours is None
+            continue
+        ours, theirs = (value if isinstance(value, tuple) else (value,) for value in (ours, theirs))
+        for one, other in zip(ours, theirs, strict=True):
+            assert np.abs(one - other).max() < 1e-11 * max(1.0, np.abs(other).max())
+
+
+def test_numbers_are_chosen_when_the_problem_is_made():
+    rng = np.random.default_rng(0)
+    X, y = correlated(rng, 100, 4), rng.standard_normal(100)
+    held = ls.HeldMoments(ls.LeastSquares, center=True)
+    held.add(X[:40], y[:40])
+    held.add(X[40:], y[40:])
+    for ridge in (0.0, 1.0, 100.0):
+        wanted = ls.solve(ls.LeastSquares(X, y, ridge, center=True))
+        found = ls.solve(held.problem(ridge=ridge))
+        assert found.x.shape == (4,)
+        assert found.x == pytest.approx(wanted.x, rel=1e-11)
+        assert found.intercept == pytest.approx(wanted.intercept, abs=1e-12)
+
+
+@pytest.mark.parametrize("solver", ls.solvers("svd"))
+def test_every_solver_takes_the_problem(solver):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 12)) * np.geomspace(10, 1, 12) + 5
+    held = ls.HeldMoments(ls.SVD, k=2, center=True)
+    for rows in np.array_split(A, 9):
+        held.add(rows)
+    found = ls.solve(held.problem(), solver, rng=0)
+    assert found.S == pytest.approx(np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:2], rel=1e-2)
+
+
+def test_generalized_cross_validation_is_that_of_all_rows():
+    rng = np.random.default_rng(0)
+    X = correlated(rng, 150, 6)
+    y = X[:, 0] + rng.standard_normal(150)
+    held = ls.HeldMoments(ls.LeastSquares, center=True)
+    for some in parts(rng, 150, 10):
+        held.add(X[some], y[some])
+    of_all, of_held = (
+        ls.cross_validate(problem, ridges=[0.1, 1.0, 10.0], method="gcv").scores
+        for problem in (ls.LeastSquares(X, y, center=True), held.problem())
+    )
+    assert of_held == pytest.approx(of_all, rel=1e-10)
+
+
+# ---- kinds of data -----------------------------------------------------------------------------
+
+
+def test_batches_may_be_of_every_kind():
+    rng = np.random.default_rng(0)
+    A = (correlated(rng, 60, 4) * (rng.random((60, 4)) < 0.5)).astype(np.float32)
+    kinds = [
+        A,
+        A.astype(np.float64),
+        scipy.sparse.csr_array(A),
+        lambda: iter([A[:20], A[20:]]),
+        iter([A[:1], A[1:]]),
+        ls.as_operator(A.astype(np.float64)).centered(np.full(4, -7.0)),
+        (A * 100).astype(np.int64),
+    ]
+    held = ls.HeldMoments(ls.SVD, center=True, k=2)
+    for batch in kinds:
+        held.add(batch)
+    rows = np.vstack([*[A.astype(np.float64)] * 5, A.astype(np.float64) + 7, (A * 100).astype(np.int64)])
+    found = ls.solve(held.problem())
+    assert found.S.dtype == found.Vh.dtype == np.float64
+    assert found.S == pytest.approx(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[:2], rel=1e-12)
+
+
+def test_libraries_keep_their_arrays(xp_arrays=None):
+    torch = pytest.importorskip("torch")
+    A = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
+    held = ls.HeldMoments(ls.SVD, k=2, center=True)
+    for rows in np.array_split(A, 4):
+        held.add(torch.asarray(rows))
+    other = ls.HeldMoments(ls.SVD, k=2, center=True)
+    other.add(A)
+    held.merge(other)
+    found = ls.solve(held.problem())
+    assert found.Vh.dtype == torch.float64
+    both = np.vstack([A, A]).astype(np.float64)
+    assert found.S == pytest.approx(np.linalg.svd(both - both.mean(axis=0), compute_uv=False)[:2], rel=1e-12)
+
+
+def test_columns_are_joined_by_name():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(correlated(rng, 80, 3), columns=["a", "b", "c"])
+    Y = pd.DataFrame(X.to_numpy()[:, :2] + rng.standard_normal((80, 2)), columns=["u", "v"])
+    held = ls.HeldMoments(ls.CCA, k=1)
+    held.add(X[:30], Y[:30])
+    held.add(X[30:60][["c", "a", "b"]], Y[30:60][["v", "u"]])
+    held.add(X[60:].to_numpy(), Y[60:])
+    found, wanted = ls.solve(held.problem()), ls.solve(ls.CCA(X, Y, k=1))
+    assert found.x_weights == pytest.approx(wanted.x_weights, abs=1e-12)
+    assert found.column_names == wanted.column_names
+    assert type(found.weights_table("X")) is type(wanted.weights_table("X"))
+
+
+# ---- a rank ------------------------------------------------------------------------------------
+
+
+def held_with_rank(A, rank, batches, **numbers):
+    held = ls.HeldMoments(ls.SVD, rank=rank, center=True, **numbers)
+    for rows in np.array_split(A, batches):
+        held.add(rows)
+    return held
+
+
+def test_nothing_is_lost_of_rows_of_low_rank():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 4)) @ rng.standard_normal((4, 90)) + 100 * rng.random(90)
+    held = held_with_rank(A, 5, 20, k=3)
+    found, wanted = ls.solve(held.problem()), ls.solve(ls.SVD(A, 3, center=True))
+    assert found.converged
+    assert found.S == pytest.approx(wanted.S, rel=1e-10)
+    assert held.discarded.norm < 1e-20 * wanted.S[0] ** 2
+    assert found.explained_variance_ratio == pytest.approx(wanted.explained_variance_ratio, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_discarded_is_bounded(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((200, 6)) * 5 @ rng.standard_normal((6, 40)) + rng.standard_normal((200, 40))
+    held = held_with_rank(A, 8, 25, k=4)
+    problem = held.problem()
+    C = A - A.mean(axis=0)
+    lacking = np.linalg.eigvalsh(C.T @ C - gram_and_mean(problem)[0])
+    norm, trace = held.discarded
+    assert lacking[0] > -1e-9 * trace  # E is positive semidefinite
+    assert 0 < lacking[-1] <= norm
+    assert lacking.sum() == pytest.approx(trace, rel=1e-9)
+    found, exact = ls.solve(problem), np.linalg.svd(C, compute_uv=False)[:4]
+    assert np.all(found.S**2 <= exact**2 * (1 + 1e-12))
+    assert np.all(exact**2 <= found.S**2 + norm)
+    v = found.Vh.T
+    residuals = np.linalg.norm(C.T @ (C @ v) - v * found.S**2, axis=0)
+    assert residuals.max() / found.S[0] ** 2 <= found.residual
+    assert found.total_squares == pytest.approx(np.sum(C**2), rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("solver", [*ls.solvers("svd"), "auto"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_direction_that_is_cut_in_each_batch_is_not_certified(seed, solver):
+    # Each batch has its own r loud directions, and a soft one that all batches share: each cut drops it, although it is
+    # the largest of all rows.
+    rng = np.random.default_rng(seed)
+    p, rank, batches = 400, 2, 60
+    axes = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    rows = []
+    for i in range(batches):
+        loud = axes[:, 1 + 4 * i : 5 + 4 * i].T * 3.0
+        rows.append(np.vstack([loud, -loud, axes[:, :1].T, -axes[:, :1].T]))
+    A = np.vstack(rows)
+    held = held_with_rank(A, rank, batches, k=1)
+    exact = np.linalg.svd(A, compute_uv=False)[0]
+    found = ls.solve(held.problem(), solver, rng=0)
+    lost = found.S[0] < 0.9 * exact
+    assert lost
+    assert not found.converged
+    assert found.status is not ls.Status.CONVERGED
+    assert exact**2 <= found.S[0] ** 2 + held.discarded.norm
+
+
+def test_sparse_rows_wider_than_a_gram_matrix():
+    A = scipy.sparse.random_array((400, 5000), density=0.01, rng=0, format="csr")
+    A = scipy.sparse.vstack([A[:40]] * 10, format="csr")  # of rank 40
+    held = ls.HeldMoments(ls.SVD, rank=40, k=3)
+    for start in range(0, 400, 100):
+        held.add(A[start : start + 100])
+    found = ls.solve(held.problem())
+    assert found.converged
+    assert found.S == pytest.approx(ls.solve(ls.SVD(A, 3)).S, rel=1e-10)
+    assert max(held.problem().A.shape[0], 0) <= 2 * 40 + 1
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def test_a_file_goes_on_with_the_same_bits(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(correlated(rng, 90, 3), columns=["a", "b", "c"])
+    y, Z, w = rng.standard_normal(90), rng.standard_normal((90, 1)), rng.random(90)
+    held = ls.HeldMoments(ls.LeastSquares, ridge=(1.0, 2.0), center=True)
+    held.add(X[:50], y[:50], sample_weight=w[:50], confounds=Z[:50])
+    held.save(tmp_path / "a.npz")
+    read = ls.HeldMoments.load(tmp_path / "a.npz")
+    for each in (held, read, pickle.loads(pickle.dumps(held))):
+        each.add(X[50:], y[50:], sample_weight=w[50:], confounds=Z[50:])
+        found = ls.solve(each.problem())
+        assert (found.x == ls.solve(held.problem()).x).all()
+    assert read.problem().column_names == {"A": ("a", "b", "c")}
+    assert (read.total, read.rows) == (held.total, 90)
+
+
+def test_a_rank_is_kept_in_files(tmp_path):
+    held = held_with_rank(np.random.default_rng(0).standard_normal((50, 30)), 3, 5, k=2)
+    held.save(tmp_path / "a.npz")
+    assert ls.HeldMoments.load(tmp_path / "a.npz").discarded == held.discarded
+    assert ls.HeldMoments.load(tmp_path / "a.npz").rank == 3
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    held = ls.HeldMoments(ls.SVD, k=1)
+    with pytest.raises(InvalidProblem, match="got none so far"):
+        held.save(tmp_path / "a.npz")
+    held.add(np.eye(3))
+    held.save(tmp_path / "a.npz")
+    whole = (tmp_path / "a.npz").read_bytes()
+    for cut in (0, 30, len(whole) // 2, len(whole) - 5):
+        (tmp_path / "b.npz").write_bytes(whole[:cut])
+        with pytest.raises(InvalidFile):
+            ls.HeldMoments.load(tmp_path / "b.npz")
+    (tmp_path / "b.npz").write_bytes(whole.replace(b'"total": 3.0', b'"total": 4.0'))
+    with pytest.raises(InvalidFile):
+        ls.HeldMoments.load(tmp_path / "b.npz")
+    solution = ls.solve(held.problem())
+    solution.save(tmp_path / "c.npz")
+    with pytest.raises(InvalidFile, match="moments of version None"):
+        ls.HeldMoments.load(tmp_path / "c.npz")
+    with pytest.raises(InvalidFile):
+        ls.load_solution(tmp_path / "a.npz")
+
+
+# ---- refused -----------------------------------------------------------------------------------
+
+
+def test_constructors_that_are_refused():
+    with pytest.raises(InvalidProblem, match="does not follow from second moments"):
+        ls.HeldMoments("kernel-cca", k=1)
+    with pytest.raises(InvalidProblem, match="takes a class of problems"):
+        ls.HeldMoments(ls.SVD(np.eye(3), k=1))
+    with pytest.raises(UnknownName):
+        ls.HeldMoments("no-problem")
+    with pytest.raises(InvalidOption, match="rank must be an integer above 0; got 0"):
+        ls.HeldMoments(ls.SVD, rank=0)
+    with pytest.raises(InvalidProblem, match="no bound"):
+        ls.HeldMoments(ls.CCA, rank=3, k=1)
+
+
+def test_a_refused_batch_adds_nothing():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((20, 3)), rng.standard_normal((20, 2))
+    held = ls.HeldMoments(ls.CCA, k=1)
+    held.add(X, Y)
+    before = ls.solve(held.problem()).correlations
+    bad = X.copy()
+    bad[7, 1] = np.nan
+    named = pd.DataFrame(X, columns=["a", "b", "c"])
+    cases = [
+        (NonFiniteData, "row 7", lambda: held.add(bad, Y)),
+        (NonFiniteData, "", lambda: held.add(scipy.sparse.csr_array(bad), Y)),
+        (NonFiniteData, "", lambda: held.add(lambda: iter([bad[:10], bad[10:]]), Y)),
+        (InvalidProblem, "equally many rows", lambda: held.add(X, Y[:-1])),
+        (InvalidProblem, "those have 3, got 2", lambda: held.add(X[:, :2], Y)),
+        (InvalidProblem, "must have rows", lambda: held.add(X[:0], Y[:0])),
+        (InvalidProblem, "got 1. Pass them", lambda: held.add(X)),
+        (InvalidProblem, "shape", lambda: held.add(X, Y, sample_weight=np.ones(3))),
+        (InvalidProblem, "zeros only", lambda: held.add(X, Y, sample_weight=np.zeros(20))),
+        (InvalidProblem, "zero or more", lambda: held.add(X, Y, sample_weight=-np.ones(20))),
+        (InvalidProblem, "confounds must have the columns", lambda: held.add(X, Y, confounds=X[:, 0])),
+        (InvalidProblem, "got moments", lambda: held.add(ls.Moments(X, Y, center=True), None)),
+        (InvalidProblem, "one problem and one rank", lambda: held.merge(ls.HeldMoments(ls.PLS, k=1))),
+        (InvalidProblem, "one problem and one rank", lambda: held.merge(X)),
+    ]
+    for error, text, act in cases:
+        with pytest.raises(error, match=text):
+            act()
+        assert (held.rows, held.total) == (20, 20.0)
+    assert (ls.solve(held.problem()).correlations == before).all()
+    held.add(named, Y)
+    with pytest.raises(InvalidProblem, match="without 'a' and with 'z'"):
+        held.add(named.rename(columns={"a": "z"}), Y)
+    with pytest.raises(InvalidProblem, match="k"):
+        held.problem(k=3)
+    with pytest.raises(UnknownOption):
+        held.problem(ks=1)
+    assert held.rows == 40
+
+
+def test_confounds_must_stay_the_same():
+    rng = np.random.default_rng(0)
+    A, Z = rng.standard_normal((20, 3)), rng.standard_normal((20, 2))
+    held = ls.HeldMoments(ls.SVD, k=1)
+    held.add(A, confounds=Z)
+    for other in (None, Z[:, 0]):
+        with pytest.raises(InvalidProblem, match="confounds must have the columns"):
+            held.add(A, confounds=other)
+
+
+def test_what_needs_single_rows_is_refused():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((40, 3)), rng.standard_normal((40, 2))
+    held = ls.HeldMoments(ls.CCA, k=1)
+    held.add(X, Y)
+    problem = held.problem()
+    for act in (
+        lambda: ls.bootstrap(problem, draws=10),
+        lambda: ls.permutation_test(problem, permutations=10),
+        lambda: ls.cross_validate(problem, ridges=[1.0]),
+        lambda: problem.on_rows(np.arange(3)),
+    ):
+        with pytest.raises(InvalidProblem, match="stand for others"):
+            act()
+    svd = ls.HeldMoments(ls.SVD, k=1, left=True)
+    with pytest.raises(InvalidProblem, match="left singular vectors belong to rows"):
+        svd.add(X)
+    ranked = ls.HeldMoments(ls.SVD, k=1, rank=2)
+    with pytest.raises(InvalidProblem, match="confounds need all second moments"):
+        ranked.add(X, confounds=Y)
+    ranked.add(X)
+    with pytest.raises(InvalidProblem, match="scale needs"):
+        ranked.problem(scale=True)
+    with pytest.raises(InvalidProblem, match="needs rows; got none"):
+        ls.HeldMoments(ls.SVD, k=1).problem()
+
+
+# ---- estimators --------------------------------------------------------------------------------
+
+
+def test_partial_fit_is_fit_on_all_rows():
+    rng = np.random.default_rng(0)
+    X = correlated(rng, 150, 5) + 100
+    y = X @ rng.standard_normal((5, 2)) + rng.standard_normal((150, 2))
+    w = rng.random(150)
+    for make, names in (
+        (lambda: PCA(3), ("components_", "singular_values_", "mean_", "explained_variance_ratio_")),
+        (lambda: Ridge(2.0), ("coef_", "intercept_")),
+        (lambda: CCA(2, ridge=0.1), ("x_weights_", "y_weights_", "correlations_")),
+    ):
+        whole, some = make().fit(X, y, w), make()
+        for numbers in parts(rng, 150, 13):
+            some.partial_fit(X[numbers], y[numbers], w[numbers])
+        for name in names:
+            one, other = getattr(some, name), getattr(whole, name)
+            assert np.abs(one - other).max() < 1e-11 * np.abs(other).max()
+
+
+def test_partial_fit_equals_incremental_pca_where_that_is_exact():
+    rng = np.random.default_rng(0)
+    X = correlated(rng, 120, 6) + 3
+    ours, theirs = PCA(6), IncrementalPCA(6)
+    for rows in np.array_split(X, 10):
+        ours.partial_fit(rows)
+        theirs.partial_fit(rows)
+    assert ours.singular_values_ == pytest.approx(theirs.singular_values_, rel=1e-12)
+    assert np.abs(np.abs(np.sum(ours.components_ * theirs.components_, axis=1)) - 1).max() < 1e-12
+    assert ours.explained_variance_ == pytest.approx(theirs.explained_variance_, rel=1e-12)
+
+
+def test_fit_begins_anew():
+    rng = np.random.default_rng(0)
+    X, other = correlated(rng, 30, 4), correlated(rng, 30, 4)
+    pca = PCA(2).partial_fit(other).fit(other).partial_fit(X)
+    assert pca.singular_values_ == pytest.approx(PCA(2).fit(X).singular_values_, rel=1e-12)
+
+
+def test_few_rows_have_few_components():
+    X = np.random.default_rng(0).standard_normal((6, 5))
+    pca = PCA(4, center=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert pca.partial_fit(X[:2]).n_components_ == 2
+    assert pca.partial_fit(X[2:]).n_components_ == 4
+    assert pca.singular_values_ == pytest.approx(np.linalg.svd(X, compute_uv=False)[:4], rel=1e-12)
+    with pytest.raises(ValueError, match="features"):
+        pca.partial_fit(X[:, :3])
