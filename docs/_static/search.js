@@ -21,6 +21,9 @@ const ASKED = {
   "guide/data#how-a-run-ends-early": "time limit timeout stop interrupt max_seconds",
   "guide/data#threads-memory-and-other-processes": "threads cores parallel memory limit n_jobs logging verbose",
   "guide/files": "files parquet csv hdf5 zarr anndata h5ad disk larger than memory out of core",
+  "guide/rows-later":
+    "incremental online streaming partial_fit update add rows new data batch batches minibatch federated sites merge pooled "
+    + "IncrementalPCA moments accumulate",
   "guide/scale": "cluster dask distributed machines spark larger than memory",
   "guide/gpu": "gpu cuda cupy torch device accelerator",
   "guide/certificates": "residual converged convergence accuracy error trust status certificate warning",

@@ -75,6 +75,7 @@ TOPICS = {
     "guide/compare": "compare Comparison",
     "guide/answers": "Solution load_solution Checkpoint",
     "guide/certificates": "Status Solution errors",
+    "guide/rows-later": "HeldMoments",
     "guide/data": "as_operator open_rows paired labelled LinearOperator KernelOperator Moments",
     "guide/estimators": "estimators metrics",
     "guide/plots": "plots",

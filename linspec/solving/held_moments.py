@@ -23,11 +23,13 @@ import numpy as np
 import linspec
 from linspec import registry
 from linspec.arrays import HOST, Array, Home, to_host
+from linspec.cost import human_bytes
 from linspec.errors import InvalidFile, InvalidOption, InvalidProblem, shown
 from linspec.frames import check_names
 from linspec.moments.row_reduction import triangle_of
 from linspec.operators import DenseOperator
 from linspec.operators.row_model import RowModel
+from linspec.process.machine import available_memory
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive
@@ -254,6 +256,7 @@ class HeldMoments:
         sides = dict(batch.matrices)
         if batch.confounds is not None:
             sides[CONFOUNDS] = DenseOperator(batch.confounds)
+        self._check_memory(min(A.shape[0] for A in sides.values()), sum(A.shape[1] for A in sides.values()))
         views = views_of(list(sides.items()), center=False)
         home = batch.home.blocks
         task = HeldRows(home, center=True, model=RowModel(True, batch.sample_weight), rank=self.rank)
@@ -308,6 +311,17 @@ class HeldMoments:
         self._check(batch)
         batch.in_range(batch.looked_at())
         return batch
+
+    def _check_memory(self, rows: float, columns: int) -> None:
+        """Refuse rows with more columns than a square matrix can have here; three of them are needed at a time."""
+        needed = 3 * 8 * columns * min(self.rows + rows, columns)
+        available = available_memory()
+        if self.rank is None and needed > available:
+            remedy = "Pass a rank" if self._class.bounds_discarded else "Pass fewer columns"
+            raise InvalidProblem(
+                f"moments of {columns:,} columns take {human_bytes(needed)}; {human_bytes(available)} are available. "
+                f"{remedy}."
+            )
 
     def _check(self, problem: Any) -> None:
         """Refuse a problem that cannot be solved from these moments."""

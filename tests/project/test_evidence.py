@@ -151,6 +151,7 @@ SMALL = {
     "measure_many_targets": "--rounds 1",
     "measure_memory": "--only cca direct",
     "measure_pls": "",
+    "measure_rows_later": "",
     "measure_multiset": "--rounds 1",
     "measure_readme": "--only digits",
     "measure_reduced_rank": "",

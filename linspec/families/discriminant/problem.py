@@ -204,12 +204,11 @@ class Discriminant(Problem[DiscriminantSolution]):
         return 2 if self.single else 1
 
     def check_held(self) -> None:
-        """Refuse targets that were made of the rows of one batch, such as those of classes."""
-        if self.classes is not None or self.factor is not None:
-            raise InvalidProblem(
-                "targets of classes are scaled by the rows of each class, of which a batch has only some. Add "
-                "indicators of the classes to HeldMoments(linspec.PLS) or HeldMoments(linspec.LeastSquares)."
-            )
+        """Refuse targets: those of `linspec.targets` are scaled by the rows of one batch, and may look like others."""
+        raise InvalidProblem(
+            "targets are scaled by the rows of each class, of which a batch has only some. Add indicators of all "
+            "classes, 0 or 1, to HeldMoments(linspec.CCA, ridge=(ridge, 0.0)): its weights of X are the directions."
+        )
 
     def on_rows(self, numbers: HostArray) -> Self:
         """Return the problem on some rows; targets of classes are scaled anew by the class sizes in these rows."""
