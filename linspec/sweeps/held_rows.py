@@ -59,13 +59,13 @@ class HeldRows(Triangle):
 
     def _cut(self, part: TrianglePart, discarded: Discarded) -> TrianglePart:
         """Keep the leading combinations of the rows about the mean, if there are more than twice `rank`."""
-        rank, R = self.rank, part.R
-        if rank is not None and R.shape[0] - 1 > 2 * rank:
+        rank, R, t = self.rank, part.R, self.taken
+        if rank is not None and R.shape[0] - t > 2 * rank:
             L = triangular_factor(
-                R[1:, 1:].T
-            ).T  # R = LQ, and L has the singular values and the vectors U of R
+                R[t:, t:].T
+            ).T  # has the singular values of these rows, and their left vectors U
             U, s, _ = self.home.xp.linalg.svd(L, full_matrices=False)
-            R = self.home.xp.concat([R[:1, :], U[:, :rank].T @ R[1:, :]], axis=0)
+            R = self.home.xp.concat([R[:t, :], U[:, :rank].T @ R[t:, :]], axis=0)
             squares = to_host(s[rank:]) ** 2
             discarded = discarded.plus(Discarded(float(squares[0]), float(squares.sum())))
         return replace(part, R=R, discarded=discarded)

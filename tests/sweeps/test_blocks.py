@@ -40,6 +40,7 @@ from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.gradients import GradientOfSquares
 from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
+from linspec.sweeps.held_rows import HeldRows
 from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.images import AdjointImages, ImageGram, Images
 from linspec.sweeps.minibatches import RandomRows
@@ -808,6 +809,7 @@ EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
     (GramMatrices(HOST, [None, None], center=True, model=MODEL), DENSE),
     (SparseGramMatrices(MODEL), SPARSE),
     (Triangle(HOST, center=True, model=MODEL), DENSE),
+    (HeldRows(HOST, center=True, model=MODEL, rank=1), DENSE),
     (ImageTriangle(V, None, True, MODEL), DENSE[:1]),
     (Statistics(HOST, MODEL), DENSE),
     (CellSums(HOST, [None, None], False, CELL_ROWS), DENSE),
