@@ -167,6 +167,13 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
                     )
         self._keep(splits=found, _sums=None)
 
+    def check_held(self) -> None:
+        """Refuse rows that stand for others: folds hold out rows as they came."""
+        raise InvalidProblem(
+            "RidgeManyTargets holds out rows, which HeldMoments does not keep. Take HeldMoments(linspec.LeastSquares), "
+            "and choose the ridge by linspec.cross_validate(..., method='gcv')."
+        )
+
     def on_rows(self, numbers: HostArray) -> Self:
         """Return the problem on some rows. Folds that were given row by row stay; others are made anew."""
         twin = super().on_rows(numbers)

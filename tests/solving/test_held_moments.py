@@ -516,6 +516,8 @@ def test_what_needs_single_rows_is_refused():
     svd = ls.HeldMoments(ls.SVD, k=1, left=True)
     with pytest.raises(InvalidProblem, match="left singular vectors belong to rows"):
         svd.add(X)
+    with pytest.raises(InvalidProblem, match="holds out rows"):
+        ls.HeldMoments("ridge-many-targets").add(X, Y)
     ranked = ls.HeldMoments(ls.SVD, k=1, rank=2)
     with pytest.raises(InvalidProblem, match="confounds need all second moments"):
         ranked.add(X, confounds=Y)
