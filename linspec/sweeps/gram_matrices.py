@@ -4,7 +4,8 @@ Problem: compute XᵀX, XᵀY and YᵀY about the column means, which are not kn
 Method: blocks of rows are converted to float64 and centred about their own means, and their Gram matrices are merged
 (Chan, Golub & LeVeque 1983, doi:10.1080/00031305.1983.10483115). For sparse rows, a sparse Gram matrix is formed
 first if that is cheaper. Rows with weights w are multiplied by √w after their weighted means are subtracted; the
-products of the columns with a basis of confounds are gathered in the same sweep.
+products of the columns with a basis of confounds are gathered in the same sweep. Integers without weights are
+multiplied in float32 where that is exact (`linspec.sweeps.integer_grams`).
 Where we differ: the first row of a part is subtracted from all rows of the part, so that constant columns vanish
 exactly and the means that are merged are small.
 """
@@ -26,6 +27,7 @@ from linspec.operators.column_statistics import ColumnStatistics, block_mean, co
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.held_grams import DenseGram, RunningGram, Upper
+from linspec.sweeps.integer_grams import IntegerGrams, integer_grams
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import FloatRows, gram_blocks, stored_rows
 
@@ -135,9 +137,13 @@ class GramMatrices(Task[GramPart]):
             )
         ]
         for some in gram_blocks(rows, rows[0].shape[0]):
+            stored, w = [slab.stored(some) for slab in slabs], None if weights is None else weights[some]
+            exact = integer_grams(stored, part.buffers) if w is None else None
             # With centring these are copies, which the running sums may overwrite.
-            read, w = [slab.read(some) for slab in slabs], None if weights is None else weights[some]
-            if part.running is not None:
+            read = [] if exact else [slab.floats(X) for slab, X in zip(slabs, stored, strict=True)]
+            if exact is not None:
+                self._add_integers(part, exact, [slab.less for slab in slabs])
+            elif part.running is not None:
                 part.running.add_rows(read, w)
             else:
                 roots = None if w is None else self.home.xp.sqrt(w)[:, None]
@@ -147,18 +153,30 @@ class GramMatrices(Task[GramPart]):
         if self.center:
             part.origins = [slab.less for slab in slabs]
 
+    def _add_integers(self, part: GramPart, found: IntegerGrams, less: list[Array | None]) -> None:
+        """Add Gram matrices of integers about the rows `less`."""
+        if all(row is None for row in less):
+            part.gram.add_grams(found.about_zero())
+            return
+        steps = found.means_about(less)
+        if part.running is not None:
+            part.running.add_grams(found.about_means(), steps, found.count)
+        else:
+            part.gram.add_grams(found.about_means())
+            part.gram.add_rows([step[None, :] * found.count**0.5 for step in steps])
+
     def _add_sparse(self, part: GramPart, given: SparseOperator) -> None:
         block, row = about_a_row(given) if self.center else (given, None)
         S = sparse_grams.gram(block.matrix).toarray()
         if part.running is None:
-            part.gram.add_gram(S)
+            part.gram.add_grams([[S]])
             return
         if part.origins[0] is None:  # subtracting the first row would make sparse rows dense
             part.origins[0] = self.home.zeros((block.shape[1],))
         mean = block_mean(block, self.home)
         S -= np.outer(mean * block.shape[0], mean)
         step = -part.origins[0] if row is None else row - part.origins[0]
-        part.running.add_gram(S, mean + step, block.shape[0])
+        part.running.add_grams([[S]], [mean + step], block.shape[0])
 
     def merge(self, left: GramPart, right: GramPart) -> GramPart:
         """The Gram matrices of the rows of `left` and `right` together."""

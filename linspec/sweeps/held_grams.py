@@ -79,13 +79,10 @@ class DenseGram(HeldGram):
 
     def add_rows(self, slabs: list[Array]) -> None:
         """Add the products of some rows of all views to the matrices."""
-        self._add([[X.T @ Z for Z in slabs[i:]] for i, X in enumerate(slabs)])
+        self.add_grams([[X.T @ Z for Z in slabs[i:]] for i, X in enumerate(slabs)])
 
-    def add_gram(self, S: Array) -> None:
-        """Add the Gram matrix of some rows of the only view."""
-        self._add([[S]])
-
-    def _add(self, more: Upper) -> None:
+    def add_grams(self, more: Upper) -> None:
+        """Add the Gram and cross matrices of some rows of all views; the object may keep and change them."""
         if not self.upper:
             self.upper = more
             return
@@ -209,12 +206,12 @@ class RunningGram:
         self.gram.add_rows(slabs)
         self._merge(means, count)
 
-    def add_gram(self, S: Array, mean: Array, count: float) -> None:
-        """Add the Gram matrix of some rows of the only view about the mean of these rows, and the mean."""
+    def add_grams(self, more: Upper, means: list[Array], count: float) -> None:
+        """Add the Gram and cross matrices of some rows about the means of these rows, and the means."""
         if not self.means:
-            self.means = [self.home.zeros((mean.shape[0],))]
-        self.gram.add_gram(S)
-        self._merge([mean], count)
+            self.means = [self.home.zeros((mean.shape[0],)) for mean in means]
+        self.gram.add_grams(more)
+        self._merge(means, count)
 
     def plus(self, other: RunningGram, moves: list[Array]) -> RunningGram:
         """The Gram matrices of the rows of this object and of `other`, in new memory.

@@ -265,11 +265,15 @@ class FloatRows:
         plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
         return plain and self.less is None and A.dtype == np.float64
 
-    def read(self, rows: slice) -> Array:
-        """Read some rows; the array is valid until the next call, and may be the data themselves if already float64."""
+    def stored(self, rows: slice) -> Array:
+        """Read some rows in their stored dtype."""
         stored = stored_rows(self.operator, rows)
         if self._about_first and self.less is None:
             self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
+        return stored
+
+    def floats(self, stored: Array) -> Array:
+        """Convert rows that `stored` returned; valid until the next call, and perhaps the data themselves."""
         if self.resident_float64:
             return stored
         return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)

@@ -150,6 +150,7 @@ SMALL = {
     "measure_large_means": "",
     "measure_many_targets": "--rounds 1",
     "measure_memory": "--only cca direct",
+    "measure_integers": "",
     "measure_pls": "",
     "measure_rows_later": "",
     "measure_multiset": "--rounds 1",
