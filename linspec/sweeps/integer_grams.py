@@ -119,7 +119,9 @@ def integer_grams(blocks: Sequence[Array], buffers: Sequence[RowBuffer]) -> Inte
 def _shifted(X: HostArray, shift: int, buffer: RowBuffer) -> HostArray:
     """X minus an integer in float32; entries of up to 16 bits are exact in float32 before the subtraction, too."""
     dtype = np.float32 if X.dtype.itemsize <= 2 else np.float64
-    return buffer.less(X, np.full(1, shift, dtype) if shift else None, np.dtype(np.float32), HOST)
+    row = np.full(1, shift, dtype) if shift else None
+    single: HostArray = buffer.less(X, row, np.dtype(np.float32), HOST)
+    return single
 
 
 def _strips(S: HostArray) -> list[slice]:

@@ -3,7 +3,8 @@
 Problem: ridge regression with fewer rows than columns. The blocks of (AᵀA + rI) x = AᵀB are long, so the algebra
 between products takes as long as the products.
 Method: (K + rI) z = B, K = AAᵀ, and x = Aᵀz (the matrix inversion lemma; Saunders, Gammerman & Vovk 1998), by the same
-block conjugate gradients on the short blocks z, with ridges as shifts. The products are the same, first Aᵀ and then A.
+block conjugate gradients on the short blocks z, with ridges as shifts. A product with K is one sweep over the columns
+of A; the first one also gives AᵀB, in a sweep of its own.
 Where we differ: the iteration stops by the gradient of x, which is Aᵀ times the residual of z. For residuals Q ρ,
 
     ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ,  KQ = KP − KP₋ τᵀ,
@@ -108,7 +109,8 @@ def solved_on_rows(
         if P.shape[1] == 0:  # nothing is left of the residual
             now = replace(now, A=A, z=z, residual=0.0)
         else:
-            AtP, KP = moments.outer(P, adjoint=True)
+            # Only the first step needs AᵀP, which costs another sweep.
+            AtP, KP = moments.outer(P, adjoint=True) if now.AtB is None else (None, moments.outer(P))
             KQ = KP if now.KP is None else KP - now.KP @ home.place(point.tau.T)  # KQ = KP − KP₋ τᵀ
             rho, QtKQ = np.hstack(point.z), to_host(Q.T @ KQ)
             norms = np.sqrt(np.maximum(np.sum(rho * (QtKQ @ rho), axis=0), 0.0))  # ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ
