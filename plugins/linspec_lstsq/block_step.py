@@ -43,6 +43,8 @@ class Blocks(Point):
         Δ of every ridge: PᵀMP = G + Δ.
     tau : numpy.ndarray of shape (k, k before), optional
         τ of the previous step, whose directions are P₋: for the least ridge, P = Q + P₋τᵀ.
+    others : numpy.ndarray of shape (k, random columns)
+        The residuals of the random columns are Q · others, in units of their rounding.
     least : int
         The index of the least ridge.
     """
@@ -54,6 +56,7 @@ class Blocks(Point):
     coordinates: Array
     Delta: list[HostArray]
     tau: HostArray | None = None
+    others: HostArray
     least: int = 0
 
     @property
@@ -87,10 +90,15 @@ def column_lengths(z: list[HostArray]) -> HostArray:
 
 
 def begun(system: System) -> Blocks:
-    """The first point: AᵀB = Qρ, P = Q, z = ρ, Δ = δI."""
+    """The first point: AᵀB = Qρ, P = Q, z = ρ, Δ = δI; with columns W beside it [AᵀB W] = Q [ρ ·]."""
     home, ridges = system.home, system.ridges
     x, S = system.at_start
-    S, turns, rho = orthonormal(S, system.gradient_gram, home)
+    StS, m = system.gradient_gram, S.shape[1]
+    if system.beside is not None:
+        S = home.concat([S, system.beside])
+        StS = to_host(S.T @ S)
+    S, turns, rho = orthonormal(S, StS, home)
+    rho, others = rho[:, :m], rho[:, m:] / (system.noise * np.linalg.norm(rho[:, m:], axis=0))
     coordinates, *turns = home.place_together(np.tile(rho, len(ridges)), *turns)
     Q, r = turned(S, turns), min(ridges)
     return Blocks(
@@ -102,6 +110,7 @@ def begun(system: System) -> Blocks:
         z=[rho] * len(ridges),
         coordinates=coordinates,
         Delta=[(ridge - r) * np.eye(len(rho)) for ridge in ridges],
+        others=others,
         least=ridges.index(r),
     )
 
@@ -143,15 +152,15 @@ def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostA
 
 
 def above_rounding(
-    turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray
+    turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray, others: HostArray
 ) -> tuple[list[HostArray], HostArray]:
     """Remove directions of Q in which no residual is above rounding; Q is given by its factors `turns`.
 
     `carried` has G D⁻¹z of each ridge, so the new residuals are Q τ · `carried`. `weights` has, for each right-hand
-    side, the reciprocal of the largest norm of a residual that is only rounding. The remaining factors and τ are
-    returned.
+    side, the reciprocal of the largest norm of a residual that is only rounding; `others` has residuals of random
+    columns in such units. The remaining factors and τ are returned.
     """
-    weighted = tau @ np.hstack(carried) * np.tile(weights, len(carried))
+    weighted = np.hstack([tau @ np.hstack(carried) * np.tile(weights, len(carried)), tau @ others])
     left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
     if (sizes > 1).all():
         return turns, tau

@@ -11,7 +11,7 @@ Where we differ: the iteration stops by the gradient of x, which is Aᵀ times t
 
 where the directions P = Q + P₋τᵀ are multiplied anyway, one step later. The returned z is then the z before this step,
 because gradients of successive iterates rise and fall. If rounding may have moved the answer by more than the
-tolerance, the iteration for x continues from this answer.
+tolerance, or with random columns, the iteration for x continues from this answer.
 """
 
 from __future__ import annotations
@@ -87,13 +87,20 @@ class RowIterate(Iterate):
 
 
 def solved_on_rows(
-    problem: Any, run: Run, moments: Moments, begin: Begin, state: RowIterate | None = None
+    problem: Any,
+    run: Run,
+    moments: Moments,
+    begin: Begin,
+    state: RowIterate | None = None,
+    *,
+    random_columns: int = 0,
 ) -> Iterator[Iterate]:
     """Yield the iterates of a least-squares problem with positive ridges, from (AAᵀ + rI) z = B."""
     home, A = moments.home, problem.A
     if state is None:
         B = problem.B.dense() if problem.B.readable else problem.B.matmat(home.eye(problem.B.shape[1]))
         system = System.of(moments, home.place(B), problem.ridges)
+        system = system.with_random_columns(random_columns, run.rng)
         kernel: Any = begin(system, None)
         point = next(kernel)
         residual = float(point.V.shape[1] > 0)
@@ -124,7 +131,7 @@ def solved_on_rows(
             )  # fmt: skip
         if now.residual <= run.tol and now.AtB is not None:
             now.x = A.rmatmat(now.z)
-            if now.drift() > run.tol / 10 and run.budget.affords(0.0):
+            if (random_columns or now.drift() > run.tol / 10) and run.budget.affords(0.0):
                 break
     columns = System.of(moments, now.AtB, problem.ridges)
     AtAx = moments.gram(now.x)

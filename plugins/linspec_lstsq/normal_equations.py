@@ -45,6 +45,8 @@ class System:
         A lower bound of the norm of AᵀA, if one is known.
     start, gradient : array of shape (p, m), or None
         A start x with its gradient AᵀB − (AᵀA + rI) x, for one ridge; None: zero.
+    beside : array of shape (p, k), or None
+        Columns from which the iteration searches, too, besides those of the gradient.
     """
 
     AtB: Array
@@ -54,12 +56,19 @@ class System:
     norm: float = 0.0
     start: Array = None
     gradient: Array = None
+    beside: Array = None
 
     @classmethod
     def of(cls, moments: Moments, AtB: Array, ridges: tuple[float, ...]) -> System:
         """Return the system of the data of `moments`, with start zero."""
         noise = ROUNDING * float(np.finfo(moments.X.dtype).eps)
         return cls(AtB=AtB, ridges=ridges, home=moments.home, noise=noise)
+
+    def with_random_columns(self, columns: int, rng: np.random.Generator) -> System:
+        """Return the same system with Gaussian columns beside the gradient; itself for none."""
+        if not columns:
+            return self
+        return replace(self, beside=self.home.place(rng.standard_normal((self.AtB.shape[0], columns))))
 
     @property
     def at_start(self) -> tuple[Array, Array]:
@@ -322,7 +331,9 @@ KEPT = (NormalIterate, System, Spectrum, SideBySide)
 """Classes that a checkpoint of an iterate contains, besides the points of kernels."""
 
 
-def solved(problem: Any, run: Run, begin: Begin, form: str, state: Any = None) -> Iterator[NormalIterate]:
+def solved(
+    problem: Any, run: Run, begin: Begin, form: str, state: Any = None, *, random_columns: int = 0
+) -> Iterator[NormalIterate]:
     """The iterates of a kernel from zero, or from the start of the run, on the normal equations of a problem.
 
     The product of the start with AᵀA comes from the sweep that makes AᵀB.
@@ -333,7 +344,7 @@ def solved(problem: Any, run: Run, begin: Begin, form: str, state: Any = None) -
     x = None if run.start is None else moments.home.place(run.start["x"])
     products = moments.products(x, cross=True)
     AtAx, AtB = products[0], products.cross
-    system = System.of(moments, AtB, problem.ridges)
+    system = System.of(moments, AtB, problem.ridges).with_random_columns(random_columns, run.rng)
     parts = [system] if x is None else system.starting_from(system.wanted(x), system.wanted(AtAx))
     return iterates(run, moments, begin, system, parts)
 
@@ -353,7 +364,8 @@ def iterates(
     Kernels update their gradients, and rounding makes these drift from the gradients of the iterates. If an updated
     gradient meets the tolerance, but the drift may exceed a tenth of the tolerance, a product computes the gradient,
     and the kernels begin anew at their iterate. If products cost no sweep, the first gradient that meets the tolerance
-    is computed in any case. If the computed residual is above the tolerance and above half of the
+    is computed in any case. It is, too, after random columns: few steps with wide blocks lose digits of the ridges of a
+    path that the drift does not show. If the computed residual is above the tolerance and above half of the
     residual computed last, the run ends as STAGNATED.
     """
     cost, new = moments.view(0).cost.sweep, state is None
@@ -368,7 +380,8 @@ def iterates(
     while True:
         residual, ending = system.residual(point), None
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
-        doubtful = residual <= run.tol and (free or system.drift(spectrum.largest, point) > run.tol / 10)
+        drifted = system.beside is not None or system.drift(spectrum.largest, point) > run.tol / 10
+        doubtful = residual <= run.tol and (free or drifted)
         if new and doubtful and run.budget.affords(cost):
             parts = system.starting_from(point.x, moments.gram(point.x))
             kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)

@@ -129,3 +129,53 @@ def test_the_residual_in_the_end_is_the_true_one():
     x, ridge = found.x, [1e-2, 1.0]
     gaps = [np.linalg.norm(A.T @ (B - A @ x[i]) - ridge[i] * x[i], axis=0) for i in range(2)]
     assert max(np.max(gap / np.linalg.norm(A.T @ B, axis=0)) for gap in gaps) <= 1.001e-9
+
+
+@pytest.mark.parametrize("shape", [(300, 80), (60, 400)])
+def test_random_columns_find_the_large_singular_values(shape):
+    """Twelve large values take many steps from one right-hand side, and one or two from a block that has them."""
+    rng = np.random.default_rng(9)
+    s = np.concatenate([np.geomspace(1e3, 30, 12), np.linspace(2, 1, 40)])
+    A, b = scipy.sparse.csr_array(with_singular_values(*shape, s, rng)), rng.standard_normal((shape[0], 1))
+    ridges = list(np.geomspace(1, 1e3, 50))
+
+    def solve(ridge, **options):
+        problem = ls.LeastSquares(A, b, ridge=ridge)
+        return ls.solve(problem, "cg", form="implicit", rng=3, **options)
+
+    alone, beside = solve(1.0), solve(1.0, random_columns=15)
+    assert beside.converged
+    assert beside.iterations <= alone.iterations / 1.7
+    np.testing.assert_allclose(beside.x, ridge_answer(A.toarray(), b, 1.0), atol=1e-7)
+    path = solve(ridges, random_columns=15)
+    assert path.converged
+    assert path.iterations <= alone.iterations / 1.7
+    for x, ridge in zip(path.x, ridges, strict=True):
+        np.testing.assert_allclose(x, ridge_answer(A.toarray(), b, ridge), atol=1e-7)
+    np.testing.assert_array_equal(solve(1.0, random_columns=15).x, beside.x)
+
+
+def test_random_columns_that_fill_the_space_and_no_right_hand_side():
+    rng = np.random.default_rng(10)
+    A, B = rng.standard_normal((50, 8)), np.hstack([rng.standard_normal((50, 1)), np.zeros((50, 1))])
+    found = ls.solve(ls.LeastSquares(A, B), "cg", form="implicit", random_columns=30)
+    np.testing.assert_allclose(found.x, ridge_answer(A, B, 0.0), atol=1e-8)
+    assert found.converged
+    assert not ls.solve(ls.LeastSquares(A, 0 * B), "cg", form="implicit", random_columns=3).x.any()
+
+
+@pytest.mark.parametrize("shape", [(300, 80), (60, 400)])
+def test_a_run_with_random_columns_goes_on_with_the_same_bits(shape, tmp_path):
+    rng = np.random.default_rng(11)
+    A, b = with_singular_values(*shape, np.geomspace(100, 1, 50), rng), rng.standard_normal((shape[0], 1))
+    problem = ls.LeastSquares(scipy.sparse.csr_array(A), b, ridge=[0.1, 1.0])
+    options = {"form": "implicit", "rng": 0, "random_columns": 3}
+    whole = ls.solve(problem, "cg", **options)
+    path = tmp_path / "run"
+    part = ls.solve(
+        problem, "cg", **options, checkpoint=path, callback=lambda progress: progress.iteration >= 4
+    )
+    assert part.iterations < whole.iterations
+    on = ls.solve(problem, "cg", **options, checkpoint=path)
+    assert on.iterations == whole.iterations
+    np.testing.assert_array_equal(on.x, whole.x)

@@ -154,6 +154,7 @@ SMALL = {
     "measure_pls": "",
     "measure_rows_later": "",
     "measure_multiset": "--rounds 1",
+    "measure_random_columns": "",
     "measure_readme": "--only digits",
     "measure_reduced_rank": "",
     "measure_regression": "--sets unscaled --names protein --max-seconds 0.1",
