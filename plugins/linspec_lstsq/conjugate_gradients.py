@@ -38,7 +38,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,11 +98,10 @@ class ConjugateGradients(IterativeSolver):
         moments = run.moments(form)
         dual = moments.cost.wide and not moments.center and min(problem.ridges) > 0
         new = state is None and run.start is None  # a start is not of the form Aᵀz
+        begin, columns = block_conjugate_gradients, self.random_columns
         if isinstance(state, RowIterate) or (dual and new):
-            solve: Any = partial(solved_on_rows, problem, run, moments, block_conjugate_gradients)
-        else:
-            solve = partial(solved, problem, run, block_conjugate_gradients, form)
-        return solve(state, random_columns=self.random_columns)
+            return solved_on_rows(problem, run, moments, begin, state, random_columns=columns)
+        return solved(problem, run, begin, form, state, random_columns=columns)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
