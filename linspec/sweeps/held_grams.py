@@ -122,7 +122,7 @@ class GramBeside(DenseGram):
     def add_rows(self, slabs: list[Array]) -> None:
         """Add the products of some rows of both views."""
         X, Y = slabs
-        self._add([[X.T @ X, X.T @ Y], [namespace(Y).sum(Y * Y, axis=0)]])
+        self.add_grams([[X.T @ X, X.T @ Y], [namespace(Y).sum(Y * Y, axis=0)]])
 
     def diagonals(self) -> list[Array]:
         """The squares of the columns of both views."""
