@@ -1,17 +1,17 @@
 """Two published randomized singular value decompositions, for comparison: dashSVD, and PCAone's windows.
 
-Problem: the k leading singular triplets of A. Both take a sketch of l = k + `more` columns, and are written for a matrix
-that is at least as long as wide; of another one they decompose the transpose.
+Problem: the k leading singular triplets of A. Both take a sketch of l = k + `more` columns, and are written for a
+matrix with at least as many rows as columns; of another one they decompose the transpose.
 
 dashSVD. Method: Q = orth(AᵀΩ), then Q = orth(AᵀA Q − α Q), where the shift α grows to the mean of itself and the least
 singular value of that block, which is at most half the l-th eigenvalue of AᵀA; at the end the decomposition of A Q.
 Blocks are made orthonormal by the eigenvectors of their Gram matrix. Two products with A and Aᵀ a power, and two more.
 Source: Feng, Yu, Xie & Tang 2024, ACM TOMS Algorithm 1043, doi:10.1145/3660629, with a given number of powers.
 
-Windows. Method: rows in random order, cut into windows. An epoch reads all of them once: G_b = A_b Ω, H += A_bᵀ G_b, and
-Ω becomes orth(H) after each half of a band of windows, with H from the last two halves. Bands have two windows in the
-first epoch and twice as many in each that follows, until a band is everything; then G = AΩ and H = AᵀG with one Ω, and
-with G = QR the decomposition of R⁻ᵀHᵀ = QᵀA ends it without another product. Two products an epoch.
+Windows. Method: rows in random order, cut into windows. An epoch reads all of them once: G_b = A_b Ω, H += A_bᵀ G_b,
+and Ω becomes orth(H) after each half of a band of windows, with H from the last two halves. Bands have two windows in
+the first epoch and twice as many in each that follows, until a band is everything. Then G = AΩ and H = AᵀG have one Ω,
+and with G = QR the decomposition of R⁻ᵀHᵀ = QᵀA ends it without another product. Two products an epoch.
 Source: Li, Meisner & Albrechtsen 2023, doi:10.1101/gr.277525.122. What the paper leaves open is as in the authors'
 program: columns of Ω keep their signs, and the last half band of an epoch counts once more in a quarter of the first
 band of the next one.
@@ -65,8 +65,7 @@ def window_svd(A: Any, k: int, *, more: int, epochs: int, rng: np.random.Generat
             G.append(A_b @ Omega)
             half = H1 if place <= band // 2 else H2
             half += A_b.T @ G[-1]
-            ends = b >= band and place in (band // 2, band)
-            if ends or b == again:
+            if b == again or (b >= band and place in (band // 2, band)):
                 H = H1 + H2
                 Omega = _next(H, Omega)
                 (H1 if place == band else H2)[:] = 0.0

@@ -12,11 +12,12 @@ import time
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "docs" / "evidence"
 
-MODULES = ("timing", "showing")
+MODULES = ("timing", "showing", "published_svd")
 
 
 @pytest.fixture
@@ -133,6 +134,21 @@ def test_a_table_is_printed_and_recorded_alike(common, monkeypatch, capsys, tmp_
     assert found["command"] == "python docs/evidence/measure_something.py --record"
 
 
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300)])
+def test_published_decompositions_are_exact_where_the_rank_is_small(common, shape: tuple[int, int]) -> None:
+    published, rng = common("published_svd"), np.random.default_rng(0)
+    A = rng.standard_normal((shape[0], 8)) @ rng.standard_normal((8, shape[1]))
+    A += 1e-9 * rng.standard_normal(shape)  # a block of ten columns keeps its rank
+    _, exact, right = np.linalg.svd(A)
+    for U, S, Vh in (
+        published.dash_svd(A, 5, more=3, powers=2, rng=rng),
+        published.window_svd(A, 5, more=5, epochs=5, rng=rng),
+    ):
+        assert np.allclose(S, exact[:5], rtol=1e-12)
+        assert np.allclose(np.abs(np.sum(Vh * right[:5], axis=1)), 1.0, atol=1e-12)
+        assert np.allclose(U.T @ A, S[:, None] * Vh, atol=1e-7)
+
+
 SMALL = {
     "measure_bootstrap": "--sources 0",
     "measure_cca": "--sets homedepot:1",
@@ -155,6 +171,7 @@ SMALL = {
     "measure_rows_later": "",
     "measure_multiset": "--rounds 1",
     "measure_random_columns": "",
+    "measure_published_svd": "--sets newsgroups --seeds 1",
     "measure_readme": "--only digits",
     "measure_reduced_rank": "",
     "measure_regression": "--sets unscaled --names protein --max-seconds 0.1",
