@@ -92,14 +92,10 @@ def sum_by(loop: Any, A: Any, V: np.ndarray) -> np.ndarray:
         loop(A.indptr, A.indices, A.data, V, result, *part)
         return result
 
-    return sum_in_order(machine.map_parallel(run, partition((A,), machine.cpu_count())))
-
-
-def sum_in_order(parts: list[np.ndarray]) -> np.ndarray:
-    """Add to the first."""
-    for part in parts[1:]:
-        parts[0] += part
-    return parts[0]
+    total, *others = machine.map_parallel(run, partition((A,), machine.cpu_count()))
+    for other in others:
+        total += other
+    return total
 
 
 def loops() -> dict[str, Callable[..., Any]]:

@@ -81,12 +81,12 @@ class Method:
 
 
 def by_windows(case: Case, passes: int, seed: int) -> Found:
-    """PCAone's."""
+    """Windows of PCAone."""
     return _counted(case, window_svd, seed, more=MORE, epochs=passes)
 
 
 def by_dash(case: Case, passes: int, seed: int, more: int = MORE) -> Found:
-    """Feng's."""
+    """Power iterations with dynamic shifts."""
     return _counted(case, dash_svd, seed, more=more, powers=passes - 1)
 
 

@@ -6,15 +6,15 @@ matrix with at least as many rows as columns; of another one they decompose the 
 dashSVD. Method: Q = orth(AᵀΩ), then Q = orth(AᵀA Q − α Q), where the shift α grows to the mean of itself and the least
 singular value of that block, which is at most half the l-th eigenvalue of AᵀA; at the end the decomposition of A Q.
 Blocks are made orthonormal by the eigenvectors of their Gram matrix. Two products with A and Aᵀ a power, and two more.
-Source: Feng, Yu, Xie & Tang 2024, ACM TOMS Algorithm 1043, doi:10.1145/3660629, with a given number of powers.
+Source: Feng, Yu, Xie & Tang 2024, ACM TOMS Algorithm 1043, doi:10.1145/3660629, and the authors'
+program, with a given number of powers.
 
 Windows. Method: rows in random order, cut into windows. An epoch reads all of them once: G_b = A_b Ω, H += A_bᵀ G_b,
 and Ω becomes orth(H) after each half of a band of windows, with H from the last two halves. Bands have two windows in
 the first epoch and twice as many in each that follows, until a band is everything. Then G = AΩ and H = AᵀG have one Ω,
 and with G = QR the decomposition of R⁻ᵀHᵀ = QᵀA ends it without another product. Two products an epoch.
-Source: Li, Meisner & Albrechtsen 2023, doi:10.1101/gr.277525.122. What the paper leaves open is as in the authors'
-program: columns of Ω keep their signs, and the last half band of an epoch counts once more in a quarter of the first
-band of the next one.
+Source: Li, Meisner & Albrechtsen 2023, doi:10.1101/gr.277525.122. Details are those of the authors' program: columns of
+Ω keep their signs, and the last half band of an epoch counts once more in a quarter of the first band of the next one.
 """
 
 from __future__ import annotations
