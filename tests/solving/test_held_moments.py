@@ -248,7 +248,7 @@ def test_batches_may_be_of_every_kind():
     assert pytest.approx(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[:2], rel=1e-12) == found.S
 
 
-@pytest.mark.parametrize("backend", backends(["array-api-strict", "torch"]), ids=str)
+@pytest.mark.parametrize("backend", backends(["array-api-strict", "torch"]), ids=lambda backend: backend.name)
 def test_libraries_keep_their_arrays(backend):
     A = np.random.default_rng(0).standard_normal((50, 4)).astype(np.float32)
     held, other = (ls.HeldMoments(ls.SVD, k=2, center=True) for _ in range(2))
