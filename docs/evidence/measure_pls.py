@@ -47,7 +47,7 @@ def main() -> int:
     for columns in (5, 1):
         title = f"regression, dense, {columns} right-hand side{'s' * (columns > 1)}"
         show(report, title, regressions_by(columns), exact_predictions, (n // 4, p, columns), rounds)
-    show_folds(report, (n // 4, p // 4, 5))
+    show_folds(report, (n // 4, max(p // 4, 2 * COMPONENTS), 5))
     show_sparse(report, (1000, 300, 200) if quick else (50_000, 10_000, 5_000))
     return report.end()
 
