@@ -681,3 +681,20 @@ def test_accuracy_of_classes_is_that_of_scikit_learn_on_the_same_folds() -> None
     opls = ls.targets.opls((y[:, None] == np.unique(y)).astype(float))
     with pytest.raises(MissingCapability, match="accuracy needs the class of each row"):
         ls.cross_validate(ls.Discriminant(X, opls, k=2), ks=[1, 2], score="accuracy")
+
+
+@pytest.mark.parametrize("form", ["dense", "solve"])
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("problem", [ls.LeastSquares, ls.PLSRegression, ls.ReducedRankRegression])
+def test_a_target_that_is_constant_in_training_has_the_error_of_its_mean(problem, scale, form):
+    """It changes no fit of the other targets, and its prediction is its training mean, 2."""
+    X, Y = some_views(q=3)
+    Y[LABELS != 0, 1] = 2.0
+    k = () if problem is ls.LeastSquares else (2,)
+    given = {"splitter": LABELS, "form": form, "ridges": None if problem is ls.PLSRegression else [1.0]}
+    of_all, of_others = (
+        ls.cross_validate(problem(X, targets, *k, center=True, scale=scale), **given).scores[0]
+        for targets in (Y, Y[:, [0, 2]])
+    )
+    of_mean = np.mean((Y[LABELS == 0, 1] - 2.0) ** 2)
+    np.testing.assert_allclose(3 * of_all, 2 * of_others + of_mean, rtol=1e-9)

@@ -64,7 +64,8 @@ def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]
     off : float
         Bound of the rounding in the fitted values of a row.
     """
-    errors = split.images([{"A": -x, "B": np.eye(x.shape[1])}])
+    # A right-hand side that was constant in training has the factor 0, but its errors count.
+    errors = split.images([{"A": -x, "B": np.eye(x.shape[1])}], unscaled=("B",))
     error = float(errors.squares.sum())
     return error, float(errors.lost.sum()) + moved_by(off, error, errors.count)
 

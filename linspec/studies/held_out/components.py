@@ -43,7 +43,7 @@ class SquaredErrors(HeldOutScore):
         spread = None if problem.center else training.spread("X", "X")
         metric, most = Metric(training["X", "X"], problem.X, spread), max(k or 0 for k in ks)
         units = reciprocal(split.factors("Y"))  # errors are in the units of Y
-        own = float(np.sum(np.diag(held["Y", "Y"]) * units**2))
+        own = float(np.sum(split.unscaled_squares("Y")))  # also of targets that were constant in training
         total, columns = float(split.spreads["Y"].sum()), int(problem.Y.shape[1])
         scores, rounding = np.empty((2, len(ridges), len(ks)))
         for i, ridge in enumerate(ridges):

@@ -143,7 +143,15 @@ class Split:
         """The factors that multiply the columns of a matrix, shape (p,)."""
         return self._taken.factors[self._taken.places[name]]
 
-    def images(self, weights: Sequence[Mapping[str, HostArray]]) -> Images:
+    def unscaled_squares(self, name: str) -> HostArray:
+        """The sums of squares of the adjusted held-out columns of a matrix before the factors, shape (p,).
+
+        The factor is 0 for a column that is constant on the training rows, or that confounds explain there. Its
+        held-out rows count here.
+        """
+        return self._taken.squares(self._rows)[self._taken.places[name]]
+
+    def images(self, weights: Sequence[Mapping[str, HostArray]], unscaled: Sequence[str] = ()) -> Images:
         """Compute means and squares of linear combinations of the adjusted columns of held-out rows, with rounding
         errors.
 
@@ -151,8 +159,10 @@ class Split:
         ----------
         weights : sequence of mapping from str to numpy.ndarray of shape (p, m)
             For each block of combinations, the weights of the columns of each matrix.
+        unscaled : sequence of str, optional
+            The names of matrices whose columns are not multiplied by their factors; see `unscaled_squares`.
         """
-        return self._taken.images(self._rows, weights)
+        return self._taken.images(self._rows, weights, unscaled)
 
 
 def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
@@ -233,8 +243,7 @@ class _Taken:
         if not np.all(self.factors == 1.0):
             matrix = matrix * self.factors[: self.full, None] * self.factors[None, :]
             squares = squares * self.factors * self.factors
-        gap = sums.less(*self.point)
-        means = (self.columns_of(gap) - gap[self.full : self.end] @ self.slopes) * self.factors
+        means = self._means(sums) * self.factors
         return Grams(
             sums.rows,
             sums.count,
@@ -244,7 +253,15 @@ class _Taken:
             self.places,
         )
 
-    def images(self, sums: RowSums, weights: Sequence[Mapping[str, HostArray]]) -> Images:
+    def squares(self, sums: RowSums) -> HostArray:
+        """Return the sums of squares of the columns after means and slopes are subtracted, before the factors."""
+        about = self._squares(sums.gram, self._mapped(sums.gram), sums.squares)
+        squares: HostArray = about + sums.count * self._means(sums) ** 2
+        return squares
+
+    def images(
+        self, sums: RowSums, weights: Sequence[Mapping[str, HostArray]], unscaled: Sequence[str]
+    ) -> Images:
         """The `Images` of linear combinations of the adjusted columns; see `Split.images`."""
         blocks = []
         for each in weights:
@@ -252,7 +269,10 @@ class _Taken:
             for name, W in each.items():
                 block[self.places[name]] = W
             blocks.append(block)
-        K = np.hstack(blocks) * self.factors[:, None]
+        factors = self.factors.copy()
+        for name in unscaled:
+            factors[self.places[name]] = 1.0
+        K = np.hstack(blocks) * factors[:, None]
         K = np.vstack([K, -self.slopes @ K])  # weights of unadjusted columns and of confounds
         gap, size = sums.less(*self.point), np.abs(K)
         means, off = gap @ K, ROUNDING * (np.abs(gap) @ size)
@@ -265,6 +285,12 @@ class _Taken:
         if self.full == self.width:
             return array[..., : self.width]
         return np.concatenate([array[..., : self.full], array[..., self.end :]], axis=-1)
+
+    def _means(self, sums: RowSums) -> HostArray:
+        """Return the means of the columns after means and slopes are subtracted, before the factors."""
+        gap = sums.less(*self.point)
+        means: HostArray = self.columns_of(gap) - gap[self.full : self.end] @ self.slopes
+        return means
 
     def _mapped(self, S: HostArray) -> HostArray:
         """Return the Gram matrix of the columns minus their regression on the confounds.
