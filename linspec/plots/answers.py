@@ -194,7 +194,7 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
 
 
 def _word(solution: Any) -> str:
-    """What the values are numbers of: "component" for most answers, "number" for a list of values."""
+    """The noun for one value: "component" for most answers, "number" for a list of values."""
     layout = getattr(type(getattr(solution, "solution", solution)), "layout", None)
     return "number" if layout is None else str(layout.component)
 

@@ -503,7 +503,7 @@ class Solution:
 
     @property
     def about_residual(self) -> str:
-        """What kind of residual it is, and its source, in words: "relative, from held Gram matrices".
+        """The kind of the residual, and its source, in words: "relative, from held Gram matrices".
 
         A law may name kinds of its own (`residual_kind`), which stand as they are.
         """

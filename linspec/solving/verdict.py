@@ -137,7 +137,7 @@ def _taken_by(law: Callable[..., Any]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def contradicts(residual: float, claim: float, tol: float, most: float) -> bool:
-    """Whether the law contradicts a solver's own residual, but not by so much that going on cannot help.
+    """Whether the law contradicts the residual of a solver, and more work of the solver may help.
 
     This holds if `residual`, that of the law, is above `tol` and below `most` times `tol`, and `claim`, the solver's
     own residual, is not 0. The caller has checked that `claim` meets the tolerance.
