@@ -174,8 +174,9 @@ class Moments:
         made = moments[0]._of_views(views, form="implicit")
         weights = [view.model.weights for view in views]
         every = [1.0 if w is None else w for w in weights]
+        # The weights are those of rows that any view has.
         counted = None if all(w is None for w in weights) else np.max(np.broadcast_arrays(*every), axis=0)
-        made._sweeps.model = RowModel(center=False, weights=counted)  # of rows that any view has
+        made._sweeps.model = RowModel(center=False, weights=counted, counted_by=views[0].model.counted_by)
         return made
 
     def __repr__(self) -> str:

@@ -124,6 +124,8 @@ class RowModel(OfRows):
     condition : float, default 1
         The condition number of the confounds with columns of length 1. Rounding errors of the explained part of a
         column grow by this factor.
+    counted_by : str, default "sample_weight"
+        The parameter that the weights come from, for errors.
     """
 
     center: bool
@@ -134,6 +136,12 @@ class RowModel(OfRows):
     first: int = 0
     constant: Constant | None = None
     condition: float = 1.0
+    counted_by: str = "sample_weight"
+
+    @property
+    def source(self) -> str:
+        """The parameter from which `rows` is known, for errors."""
+        return "confounds" if self.weights is None else self.counted_by
 
     @property
     def rows(self) -> float:
@@ -231,7 +239,12 @@ PLAIN = RowModel(center=False)
 
 
 def row_model(
-    *, center: bool, weights: HostArray | None, confounds: HostArray | None, about_means: bool = False
+    *,
+    center: bool,
+    weights: HostArray | None,
+    confounds: HostArray | None,
+    about_means: bool = False,
+    counted_by: str = "sample_weight",
 ) -> RowModel:
     """The model of the rows of a problem.
 
@@ -243,13 +256,24 @@ def row_model(
         As `weights_and_confounds` returns them.
     about_means : bool, default False
         For columns with confounds and without centring: subtract the means for accuracy, and add q again.
+    counted_by : str, default "sample_weight"
+        The parameter that the weights come from, for errors.
     """
     if confounds is None:
-        return RowModel(center=center, weights=weights)
+        return RowModel(center=center, weights=weights, counted_by=counted_by)
     shift = about_means and not center
     mean, turn, basis, condition = _orthonormal(confounds, weights, center=center or shift)
     constant = _constant(confounds, weights, basis) if shift else None
-    return RowModel(center or shift, weights, basis, mean, turn, constant=constant, condition=condition)
+    return RowModel(
+        center or shift,
+        weights,
+        basis,
+        mean,
+        turn,
+        constant=constant,
+        condition=condition,
+        counted_by=counted_by,
+    )
 
 
 def weights_and_confounds(

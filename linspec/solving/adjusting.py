@@ -86,7 +86,11 @@ def _row_models(problem: Any) -> dict[str, RowModel]:
         weights = problem.weights_of(name)
         if id(weights) not in made:
             made[id(weights)] = row_model(
-                center=bool(problem.center), weights=weights, confounds=problem.confounds, about_means=True
+                center=bool(problem.center),
+                weights=weights,
+                confounds=problem.confounds,
+                about_means=True,
+                counted_by="sample_weight" if weights is problem.sample_weight else problem.counted_by,
             )
         found[name] = made[id(weights)]
     return found

@@ -94,6 +94,9 @@ class Problem(ABC, Generic[S_co]):
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
     lacks: tuple[float, float] | None = None  # of rows that stand for others: see `linspec.LinearOperator`
+    counted_by: ClassVar[str] = (
+        "sample_weight"  # the parameter by which `weights_of` differs from `sample_weight`
+    )
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is the default of cross_validate

@@ -32,9 +32,10 @@ def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int
         yield start, operators
     if given not in (math.inf, seen):
         names = " and ".join(view.name for view in views)
-        what = "sample_weight" if model.weights is not None else "confounds"
         more = f"at least {seen}" if seen > given else f"{seen}"
-        raise InvalidProblem(f"{what} must have a row for each of {names}; got {given:g} for {more} rows.")
+        raise InvalidProblem(
+            f"{model.source} must have a row for each of {names}; got {given:g} for {more} rows."
+        )
 
 
 def common_blocks(views: Sequence[View]) -> Iterator[tuple[int, list[LinearOperator]]]:

@@ -117,6 +117,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     present: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "multiset-cca"
+    counted_by: ClassVar[str] = "present"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,6 +200,7 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
     if given is None:
         return None
     names, rows = tuple(problem.matrices), {int(A.shape[0]) for A in problem.views if A.shape[0] != math.inf}
+    rows |= {len(data) for data in (problem.sample_weight, problem.confounds) if data is not None}
     if not isinstance(given, tuple | list) or len(given) != len(names):
         got = f"{len(given)} masks" if isinstance(given, tuple | list) else shown(given)
         raise InvalidProblem(
@@ -222,7 +224,7 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
         masks.append(None if host is None or host.all() else np.array(host))
     if len(rows) > 1:
         raise InvalidProblem(
-            "present must have a number for each row; got masks and views with "
+            "present must have a number for each row; got masks and data with "
             f"{' and '.join(map(str, sorted(rows)))} rows."
         )
     return None if all(mask is None for mask in masks) else tuple(masks)

@@ -254,6 +254,26 @@ def test_masks_are_checked(present, message):
         ls.MultisetCCA(VIEWS, k=1, present=present)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, r"present must have a row for each of X1; got 40 for at least 60"),
+        (
+            {"sample_weight": COUNTS},
+            "present must have a number for each row; got masks and data with 40 and 60",
+        ),
+        (
+            {"confounds": CONFOUNDS},
+            "present must have a number for each row; got masks and data with 40 and 60",
+        ),
+    ],
+)
+def test_masks_of_another_length_than_a_stream_are_named(given, message):
+    views = [lambda X=X: iter([X[:30], X[30:]]) for X in VIEWS[:2]]
+    with pytest.raises(InvalidProblem, match=message):
+        ls.solve(ls.MultisetCCA(views, 2, present=[np.arange(40) > 3, None], **given))
+
+
 def test_absent_rows_must_be_finite():
     holes = [V.copy() for V in VIEWS]
     holes[0][~PRESENT[0]] = np.nan

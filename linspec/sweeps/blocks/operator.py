@@ -257,7 +257,7 @@ class BlockOperator(LinearOperator):
         found = self._models.get(model)
         if found is None:
             if model.rows != self.shape[0]:
-                what = "confounds" if getattr(model, "weights", None) is None else "sample_weight"
+                what = getattr(model, "source", "confounds")
                 raise InvalidProblem(
                     f"{what} must have a row for each of {self.shape[0]} rows; got {model.rows:g}."
                 )
