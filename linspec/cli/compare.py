@@ -283,8 +283,11 @@ def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     names = [str(parameter.name) for parameter in kind.parameters() if parameter.name in kind.varied]
     grids = {name: flat(given[name]) or [None] for name in names}
     found: dict[str, dict[str, Any]] = {}
-    for chosen in product(*grids.values()):
-        values = kind.values({**given, **dict(zip(names, chosen, strict=True))})
+    combinations = [
+        kind.values({**given, **dict(zip(names, chosen, strict=True))}) for chosen in product(*grids.values())
+    ]
+    kind.check_used(*combinations)
+    for values in combinations:
         unused = kind.unused(values) if kind.unused else ()
         values |= {name: None for name in names if name in unused}
         told = [name for name in names if len(grids[name]) > 1 and values[name] is not None]

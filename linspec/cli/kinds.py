@@ -117,7 +117,8 @@ class Kind:
         The parameters, or options of solvers, that may have several values in `compare`.
     unused : callable, optional
         Takes the values of the parameters, returns the names of those that the others make meaningless, such as the
-        degree of a kernel that has none. `compare` runs combinations that differ only in these once.
+        degree of a kernel that has none. `compare` runs combinations that differ only in these once; where no
+        combination uses one that was passed, the command refuses it.
     scored : bool, default False
         Whether solutions have a method `score`. The option ``--held-out`` needs it to score the answer on rows that
         were not fitted.
@@ -187,6 +188,34 @@ class Kind:
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of the problem, by name, from all options of the command."""
         return {parameter.name: given[parameter.name] for parameter in self.parameters() if parameter.name}
+
+    def check_used(self, *combinations: Mapping[str, Any]) -> None:
+        """Refuse a parameter that was passed, if the others make it meaningless: see `Kind.unused`.
+
+        Parameters
+        ----------
+        *combinations : mapping of str
+            The values of the parameters; several where the command varies some. One that uses a parameter is enough.
+
+        Raises
+        ------
+        click.ClickException
+            No combination uses a parameter that was passed.
+        """
+        if self.unused is None:
+            return
+        idle = set.intersection(*({*self.unused(values)} for values in combinations))
+        for name in self.varied:
+            if name in idle and any(values.get(name) is not None for values in combinations):
+                others = {
+                    f"{_option(other)} {values[other]}"
+                    for values in combinations
+                    for other in self.varied
+                    if isinstance(values.get(other), str)
+                }
+                raise Failure(
+                    f"{_option(name)} has no effect with {' and '.join(sorted(others))}. Leave it out."
+                )
 
     def files(self, given: Mapping[str, Any]) -> dict[str, str]:
         """Return the files of the matrices, by their names, from all arguments of the command."""
@@ -368,7 +397,7 @@ def numbers_option(name: str, help_: str) -> click.Option:
     (['--view-weights'], (1.0, 2.0, 1.0))
     """
     return click.Option(
-        [f"--{name.replace('_', '-')}"],
+        [_option(name)],
         type=_Numbers(always=True),
         metavar="NUMBERS",
         help=f"{help_} As in 1,2,1.",
@@ -380,6 +409,10 @@ def with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[A
     if "ridge_y" in values:
         values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
     return matrices, values
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _in_words(ridge: Any) -> str:

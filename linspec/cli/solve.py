@@ -118,6 +118,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     name, tol = _as_begun(given["solver"], given["start"]), given["tol"]
     options = solver_options(kind.name, name, [*kind.option_texts(given), *given["options"]], tol)
     values = kind.values(given)
+    kind.check_used(values)
     ridges = values.get("ridge")
     if given.get("explained") and kind.explained_by_rows and values.get("sample_weight") is not None:
         raise Failure("--explained counts every row once; got --sample-weight. Leave one of them out.")

@@ -157,6 +157,7 @@ def stated_study(
     texts = [*kind.option_texts(given), *given["options"]]
     options = solver_options(kind.name, given["solver"], texts, given["tol"])
     values = {**kind.values(given), **(changed or {})}
+    kind.check_used(values)
     matrices, rows, told = read_inputs(
         {**files, **beside},
         values,

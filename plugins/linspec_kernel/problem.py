@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import linspec as ls
-from linspec import Conclusion, Problem
+from linspec import Conclusion
 from linspec.arrays import Array, HostArray
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
@@ -15,12 +14,12 @@ from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_kernel.certificate import Carried, judged, with_loss
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of
-from linspec_kernel.precomputed import check_square, refuse_precomputed
+from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.solution import KernelCCASolution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
+class KernelCCA(OfKernels[KernelCCASolution]):
     """The k leading canonical pairs of functions of two views, in the spaces of two kernels.
 
     This is `linspec.CCA` of the features of the kernels. `linspec.CCA` with the same ridge has the same answer if the
@@ -88,7 +87,7 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
         object.__setattr__(self, "kernel_x", as_kernel(self.kernel_x, "kernel_x"))
         other = self.kernel_x if self.kernel_y is None else self.kernel_y
         object.__setattr__(self, "kernel_y", as_kernel(other, "kernel_y"))
-        check_square(self)
+        self.check_square()
 
     def __repr__(self) -> str:
         return (
@@ -114,14 +113,6 @@ class KernelCCA(Problem[KernelCCASolution], adjusts_rows=False):
     def kernels(self) -> dict[str, Kernel]:
         """The kernels by the name of the matrix."""
         return {"X": self.kernel_x, "Y": self.kernel_y}
-
-    def on_rows(self, numbers: HostArray) -> Self:
-        refuse_precomputed(self)
-        return super().on_rows(numbers)
-
-    def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """Return the problem itself: values of kernels are checked for range, not the data."""
-        return self
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
         """Operators of the kernel matrices of X and Y."""

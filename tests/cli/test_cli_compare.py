@@ -139,6 +139,31 @@ def test_the_help_says_what_takes_several_values():
 # ---- one solve, rows held out -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("problem", "given", "message"),
+    [
+        ("kernel-cca", ("--degree", 3), "--degree has no effect with --kernel rbf. Leave it out."),
+        (
+            "kernel-cca",
+            ("--kernel", "linear", "--kernel-scale", 3),
+            "--kernel-scale has no effect with --kernel linear",
+        ),
+        ("kernel-ridge", ("--offset", 0), "--offset has no effect with --kernel rbf"),
+        ("preimage-cca", ("--scale-factor", 2), "--scale-factor has no effect with --kernel linear"),
+    ],
+)
+@pytest.mark.parametrize("command", ["solve", "compare", "cross-validate"])
+def test_a_parameter_that_the_kernel_does_not_have_is_refused(curved, command, problem, given, message):
+    k = () if problem == "kernel-ridge" else ("-k", 1)
+    ridge = () if problem == "preimage-cca" else ("--ridge", 1)
+    assert message in refusal(command, problem, *curved.files, *k, *ridge, *given)
+
+
+def test_a_parameter_of_one_of_two_kernels_is_taken(curved):
+    given = ("-k", 1, "--ridge", 1, "--kernel", "linear", "--kernel-y", "polynomial", "--degree", 3)
+    assert "polynomial" in run("solve", "kernel-cca", *curved.files, *given).out
+
+
 @pytest.mark.parametrize("problem", ["cca", "kernel-cca"])
 def test_solve_scores_rows_that_it_has_not_fitted(curved, problem: str):
     out = curved.folder / "r.json"

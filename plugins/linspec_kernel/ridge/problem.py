@@ -17,10 +17,9 @@ positive definite; a row of weight 0 has the coefficient 0, and no weight is a d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from linspec.errors import BrokenPlugin
 from linspec.kernels import Kernel, as_kernel, not_finite
 from linspec.solving import DEFAULT_TERMS, Terms, WithRidges
 from linspec_kernel.moments import KernelMatrices
-from linspec_kernel.precomputed import check_square, refuse_precomputed
+from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.ridge.solution import KernelRidgeSolution
 from linspec_kernel.solution import Fitted
 
@@ -44,7 +43,7 @@ CONSTANT = 16.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelRidge(WithRidges[KernelRidgeSolution], adjusts_rows=False):
+class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution]):
     """Ridge regression of Y on a function of X in the space of a kernel: min ‖Y − f(X)‖² + ridge ‖f‖².
 
     This is `linspec.LeastSquares` of Y on the features of the kernel. With the linear kernel it has the same
@@ -106,20 +105,12 @@ class KernelRidge(WithRidges[KernelRidgeSolution], adjusts_rows=False):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "kernel", as_kernel(self.kernel, "kernel"))
-        check_square(self)
+        self.check_square()
 
     @property
     def kernels(self) -> dict[str, Kernel]:
         """The kernel by the name of its matrix."""
         return {"X": self.kernel}
-
-    def on_rows(self, numbers: HostArray) -> Self:
-        refuse_precomputed(self)
-        return super().on_rows(numbers)
-
-    def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """Return the problem itself: values of kernels are checked for range, and targets are scaled."""
-        return self
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
         """The kernel matrix and the targets of the system."""

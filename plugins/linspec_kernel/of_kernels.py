@@ -1,0 +1,48 @@
+"""The base class of problems whose matrices are those of kernels: precomputed values, rows and range."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from linspec import Problem, Solution
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem
+from linspec.kernels import Kernel
+
+S_co = TypeVar("S_co", bound=Solution, covariant=True)
+
+
+class OfKernels(Problem[S_co], adjusts_rows=False):
+    """Base class of problems with a kernel for each matrix of features."""
+
+    @property
+    @abstractmethod
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by the name of the matrix."""
+
+    def check_square(self) -> None:
+        """Raise unless each matrix with a precomputed kernel holds the values of all pairs of rows."""
+        for name, kernel in self.kernels.items():
+            A = self.matrices[name]
+            if kernel.precomputed and A.shape[0] != A.shape[1]:
+                raise InvalidProblem(
+                    f"with a precomputed kernel {name} holds the values of all pairs of rows, n x n; got "
+                    f"{A.shape[0]} x {A.shape[1]}."
+                )
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        """Return a copy on some rows; raises if a kernel is precomputed, since its columns belong to the rows, too."""
+        names = [name for name, kernel in self.kernels.items() if kernel.precomputed]
+        if names:
+            raise InvalidProblem(
+                f"rows of a precomputed kernel cannot be held out: its columns belong to them, too. Pass the values "
+                f"for the training rows as {' and '.join(names)}, and those of other rows with the training rows to be "
+                "scored."
+            )
+        return super().on_rows(numbers)
+
+    def in_range(self, looks: Mapping[str, Any]) -> Self:
+        """Return the problem itself: values of kernels are checked for range, not the data."""
+        return self
