@@ -376,7 +376,11 @@ def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
     """Return the score of the answer on held-out rows in words, or ""."""
     if rows is None or outcome.score is None:
         return ""
-    return f"{type(solution).layout.score} {outcome.score:.6f}, on {count_of(len(rows), 'row')} not fitted"
+    scores = f"{type(solution).layout.score} {outcome.score:.6f}"
+    if rows.labels is not None and solution.classes is not None:
+        (X, _), named = rows.arguments
+        scores += f", accuracy {solution.score(X, rows.labels, **named):.6f}"
+    return f"{scores}, on {count_of(len(rows), 'row')} not fitted"
 
 
 def _draw(

@@ -225,15 +225,18 @@ class Rows:
         The rows of each matrix, in the order of the matrices of the problem.
     confounds : numpy.ndarray of shape (n, c) or None
         The confounds of these rows, if the problem has any.
+    labels : numpy.ndarray of shape (n,) or None
+        The class of each of these rows, if the problem has classes.
     """
 
     matrices: tuple[LinearOperator, ...]
     confounds: Any = None
+    labels: Any = None
 
     @classmethod
     def of(cls, problem: Problem[Any]) -> Rows:
         """Return all rows of a problem."""
-        return cls(tuple(problem.matrices.values()), problem.confounds)
+        return cls(tuple(problem.matrices.values()), problem.confounds, getattr(problem, "labels", None))
 
     def __len__(self) -> int:
         return int(self.matrices[0].shape[0])

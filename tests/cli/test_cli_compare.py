@@ -18,6 +18,7 @@ from click.testing import CliRunner  # noqa: E402
 import linspec as ls  # noqa: E402
 from linspec.cli import main, plots  # noqa: E402
 from linspec.cli.outputs import Target  # noqa: E402
+from linspec.studies.comparison import split  # noqa: E402
 
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
 
@@ -162,6 +163,24 @@ def test_a_parameter_that_the_kernel_does_not_have_is_refused(curved, command, p
 def test_a_parameter_of_one_of_two_kernels_is_taken(curved):
     given = ("-k", 1, "--ridge", 1, "--kernel", "linear", "--kernel-y", "polynomial", "--degree", 3)
     assert "polynomial" in run("solve", "kernel-cca", *curved.files, *given).out
+
+
+def test_classes_of_held_out_rows_are_predicted(tmp_path):
+    """The accuracy is that of scikit-learn's discriminant of the same rows."""
+    analysis = pytest.importorskip("sklearn.discriminant_analysis").LinearDiscriminantAnalysis
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 3
+    X = rng.standard_normal((200, 4)) + np.eye(3, 4)[y]
+    files = tmp_path / "X.npy", tmp_path / "y.npy"
+    for file, array in zip(files, (X, y), strict=True):
+        np.save(file, array)
+    out = run("solve", "discriminant", *files, "-k", 2, "--held-out", 0.3, "--seed", 4).out
+    problem = ls.Discriminant(X, ls.targets.lda(y), 2)
+    training, rows = split(problem, 0.3, 4)
+    held = rows.labels.astype(int)
+    peer = analysis().fit(np.asarray(training.X.dense()), training.labels.astype(int))
+    accuracy = peer.score(np.asarray(rows.matrices[0].dense()), held)
+    assert f", accuracy {accuracy:.6f}, on 60 rows not fitted" in out
 
 
 @pytest.mark.parametrize("problem", ["cca", "kernel-cca"])

@@ -73,14 +73,12 @@ class Accuracy(HeldOutScore):
     label = "accuracy"
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        if problem.classes is None:
+        truth = problem.labels  # rows without a class do not count
+        if truth is None:
             raise MissingCapability(
                 "accuracy needs the class of each row, which targets.lda of a class vector on the host knows; these "
                 'targets know none. Pass score="pillai".'
             )
-        (names, _), H = problem.classes, problem.H.matrix.tocsr()
-        truth = np.full(H.shape[0], None, dtype=object)  # rows without a class do not count
-        truth[np.repeat(np.arange(H.shape[0]), np.diff(H.indptr))] = names[H.indices]
         found = (first_components(solution, k).predict(problem.X, confounds=problem.confounds) for k in ks)
         return np.array(
             [prediction_score(part, truth, solution.classes, problem.sample_weight).total for part in found]

@@ -190,6 +190,16 @@ class Discriminant(Problem[DiscriminantSolution]):
         return int(self.H.shape[1] if self.factor is None else self.factor.shape[1])
 
     @property
+    def labels(self) -> HostArray | None:
+        """The class of each row, None for a row without one; None if the targets were not made of classes."""
+        if self.classes is None:
+            return None
+        H = self.H.matrix.tocsr()
+        found = np.full(H.shape[0], None, dtype=object)
+        found[np.repeat(np.arange(H.shape[0]), np.diff(H.indptr))] = self.classes[0][H.indices]
+        return found
+
+    @property
     def width(self) -> int:
         """The number of columns of iterates: one for each target."""
         return self.targets
