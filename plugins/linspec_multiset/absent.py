@@ -80,7 +80,7 @@ class _Sums(Task[list[Array]]):
 
 
 @dataclass(frozen=True)
-class _Products(_Sums):
+class PresentProducts(_Sums):
     """Compute Xᵢᵀ[DX₁V₁ … DXₘVₘ], with XᵢVᵢ and (D − I)XᵢVᵢ in the place of DXᵢVᵢ, for every view."""
 
     blocks: Sequence[Array]
@@ -103,7 +103,7 @@ class _Products(_Sums):
 
 
 @dataclass(frozen=True)
-class _Matrices(_Sums):
+class PresentMatrices(_Sums):
     """Form Sᵢ of every view, then Cᵢⱼ and Eᵢ in the order of the upper triangle."""
 
     factors: HostArray
@@ -233,7 +233,7 @@ class AbsentRows:
     def held_matrices(self) -> Held:
         """The matrices of all views, formed in one sweep."""
         count = len(self.alone)
-        found = self._over_rows(_Matrices(self._factors, self.home), sum(self.shape[1:]))
+        found = self._over_rows(PresentMatrices(self._factors, self.home), sum(self.shape[1:]))
         keys = [(i, j) for i in range(count) for j in range(i, count)]
         return Held(found[:count], dict(zip(keys, found[count:], strict=True)))
 
@@ -275,7 +275,7 @@ class AbsentRows:
 
     def _swept(self, ridges: Sequence[float], blocks: Sequence[Array]) -> list[Basis]:
         widths = [int(V.shape[1]) for V in blocks]
-        task = _Products(tuple(blocks), self._factors, self.home)
+        task = PresentProducts(tuple(blocks), self._factors, self.home)
         adjoints = self._over_rows(task, sum(widths) + max(widths))
         parts = []  # of view i: the products with the blocks of all views, with that of its own twice
         for i, R in enumerate(adjoints):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pickle
 import pkgutil
 import signal
@@ -54,6 +55,7 @@ from linspec.testing import Suite, check_operator
 from linspec.testing.backends import Backend
 from linspec.testing.behaviour import Skip
 from linspec_lstsq.golub_kahan import Residuals
+from linspec_multiset.absent import PresentMatrices, PresentProducts
 
 PLUGINS = Path(__file__).parents[2] / "plugins"
 
@@ -827,12 +829,14 @@ EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
     (Sizes(MODEL), DENSE),
     (Measured(Statistics(HOST, MODEL), ("X", "Y"), (True, False), (False, True), MODEL), DENSE),
     (StepOverRows(Residuals(np.ones((P, Q)), Q, np.dtype(np.float64))), DENSE),
+    (PresentProducts((np.ones((P, Q)), np.ones((Q, Q))), 1.0 + np.arange(N) % 2, HOST), DENSE),
+    (PresentMatrices(1.0 + np.arange(N) % 2, HOST), DENSE),
 ]
 """A task of every class, and rows for it."""
 
 
 def every_task() -> set[type]:
-    """All classes of tasks of the library and its plugins."""
+    """All classes of tasks of the library and its plugins that can be made."""
     packages = ["linspec", *(spec.name for spec in pkgutil.iter_modules([str(PLUGINS)]))]
     for package in packages:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
@@ -842,8 +846,9 @@ def every_task() -> set[type]:
     while left:
         kind = left.pop()
         left += kind.__subclasses__()
-        classes |= {kind} if kind.__module__.partition(".")[0].startswith("linspec") else set()
-    return classes - {Task}
+        ours = kind.__module__.partition(".")[0].startswith("linspec")
+        classes |= {kind} if ours and not inspect.isabstract(kind) else set()
+    return classes
 
 
 def source(module: Any) -> str:
