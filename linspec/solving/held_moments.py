@@ -79,6 +79,9 @@ class _Held:
         The library of the frames that the rows came from.
     vector : bool
         Whether the right-hand sides were a vector.
+    waiting : tuple of TrianglePart
+        Rows of small batches that came later, which are reduced together: one reduction costs as much for a few rows as
+        for many.
     """
 
     part: TrianglePart
@@ -87,6 +90,7 @@ class _Held:
     names: Mapping[str, tuple[str, ...]]
     library: str
     vector: bool
+    waiting: tuple[TrianglePart, ...] = ()
 
     @property
     def home(self) -> Home:
@@ -100,16 +104,26 @@ class _Held:
         return dict(zip(self.widths, pairwise(ends), strict=True))
 
     def plus(self, other: _Held, rank: int | None) -> _Held:
-        """Return the rows that stand for these and those of `other`."""
+        """Return the rows that stand for these and those of `other`, of which nothing waits."""
         self._check_columns(other)
-        task = HeldRows(self.home, center=True, rank=rank)
-        return replace(
-            self,
-            part=about_mean(task.merge(self.part, other._in_order_of(self)), self.home),
+        most, more = rank or sum(self.widths.values()), other._in_order_of(self)
+        rows = more.R.shape[0] + sum(part.R.shape[0] for part in self.waiting)
+        before = self if rows <= most else self.joined(rank)
+        found = replace(
+            before,
             total=self.total + other.total,
             names={**other.names, **self.names},
             library=self.library or other.library,
+            waiting=(*before.waiting, more),
         )
+        return found if more.R.shape[0] < most else found.joined(rank)
+
+    def joined(self, rank: int | None) -> _Held:
+        """Return the same rows, of which none waits."""
+        if not self.waiting:
+            return self
+        task = HeldRows(self.home, center=True, rank=rank)
+        return replace(self, part=about_mean(task.merge(self.part, *self.waiting), self.home), waiting=())
 
     def _check_columns(self, other: _Held) -> None:
         """Refuse rows with other columns than these."""
@@ -126,14 +140,16 @@ class _Held:
 
     def _in_order_of(self, other: _Held) -> TrianglePart:
         """Return the rows in the home of `other`, their columns in its order: by name, where both have names."""
-        order: list[int] = []
-        for name, (a, b) in other.edges.items():
-            wanted, own = other.names.get(name), self.names.get(name)
-            order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
         home, part = other.home, self.part
-        columns = home.xp.asarray(np.asarray(order), device=home.device)
-        R, origin = home.place(part.R), home.xp.take(home.place(part.origin), columns, axis=0)
-        R = home.concat([R[:, :1], home.xp.take(R[:, 1:], columns, axis=1)])
+        R, origin = home.place(part.R), home.place(part.origin)
+        if any(other.names.get(name, own) != own for name, own in self.names.items()):
+            order: list[int] = []
+            for name, (a, b) in other.edges.items():
+                wanted, own = other.names.get(name), self.names.get(name)
+                order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
+            columns = home.xp.asarray(np.asarray(order), device=home.device)
+            origin = home.xp.take(origin, columns, axis=0)
+            R = home.concat([R[:, :1], home.xp.take(R[:, 1:], columns, axis=1)])
         return replace(part, R=R, origin=origin)
 
 
@@ -169,7 +185,7 @@ class HeldMoments:
     Notes
     -----
     All is held in float64, also for rows in float32. The cost of n rows of p columns (those of all matrices and
-    confounds) is about 2np² operations, and p² numbers of memory; with a rank r, about 8npr operations and 2pr numbers.
+    confounds) is about 2np² operations, and at most 2p² numbers of memory; with a rank r, about 8npr operations and 3pr numbers.
 
     Examples
     --------
@@ -205,6 +221,7 @@ class HeldMoments:
             )
         self._class, self.rank, self._numbers = made, rank, dict(numbers)
         self._held: _Held | None = None
+        self._allowed = 0.0  # bytes that were available when they were first needed
 
     def __repr__(self) -> str:
         widths = {} if self._held is None else self._held.widths
@@ -219,12 +236,14 @@ class HeldMoments:
     @property
     def rows(self) -> int:
         """The number of all rows."""
-        return 0 if self._held is None else self._held.part.rows
+        held = self._held
+        return 0 if held is None else sum(part.rows for part in (held.part, *held.waiting))
 
     @property
     def discarded(self) -> Discarded:
         """Bounds of the norm and of the trace of what the held Gram matrix lacks; zeros without a rank."""
-        return NOTHING if self._held is None else self._held.part.discarded
+        held = self._joined()
+        return NOTHING if held is None else held.part.discarded
 
     # ---- rows ---------------------------------------------------------------------------------
 
@@ -260,7 +279,7 @@ class HeldMoments:
         views = views_of(list(sides.items()), center=False)
         home = batch.home.blocks
         task = HeldRows(home, center=True, model=RowModel(True, batch.sample_weight), rank=self.rank)
-        part = about_mean(triangle_of(task, views), home)
+        part = triangle_of(task, views)
         shifts = [view.adjustment.shift for view in views]
         if any(shift is not None for shift in shifts):  # the operators are read without them
             zeros = [home.zeros((view.operator.shape[1],)) for view in views]
@@ -287,11 +306,21 @@ class HeldMoments:
                 f"moments can be merged for one problem and one rank; got {self!r} with rank {self.rank}, and "
                 f"{shown(other)}{f' with rank {other.rank}' if isinstance(other, HeldMoments) else ''}."
             )
-        if other._held is not None:
-            self._include(other._held)
+        held = other._joined()
+        if held is not None:
+            self._include(held)
 
     def _include(self, more: _Held) -> None:
-        self._held = more if self._held is None else self._held.plus(more, self.rank)
+        if self._held is None:
+            self._held = replace(more, part=about_mean(more.part, more.home))
+        else:
+            self._held = self._held.plus(more, self.rank)
+
+    def _joined(self) -> _Held | None:
+        """Return the rows that stand for all rows so far, of which none waits from now on."""
+        if self._held is not None:
+            self._held = self._held.joined(self.rank)
+        return self._held
 
     def _batch(self, matrices: tuple[Any, ...], sample_weight: Any, confounds: Any) -> Any:
         """Return a problem on some rows, with k = 1, because a batch may have few rows."""
@@ -313,15 +342,18 @@ class HeldMoments:
         return batch
 
     def _check_memory(self, rows: float, columns: int) -> None:
-        """Refuse rows with more columns than a square matrix can have here; three of them are needed at a time."""
-        needed = 3 * 8 * columns * min(self.rows + rows, columns)
+        """Refuse rows with more columns than a square matrix can have here; eight of them are needed at a time."""
+        needed = 8 * 8 * columns * min(self.rows + rows, columns)
+        if self.rank is not None or needed <= self._allowed:
+            return
         available = available_memory()
-        if self.rank is None and needed > available:
+        if needed > available:
             remedy = "Pass a rank" if self._class.bounds_discarded else "Pass fewer columns"
             raise InvalidProblem(
                 f"moments of {columns:,} columns take {human_bytes(needed)}; {human_bytes(available)} are available. "
                 f"{remedy}."
             )
+        self._allowed = needed
 
     def _check(self, problem: Any) -> None:
         """Refuse a problem that cannot be solved from these moments."""
@@ -353,7 +385,7 @@ class HeldMoments:
         InvalidProblem
             There are no rows yet, or a number does not fit the problem.
         """
-        held = self._held
+        held = self._joined()
         if held is None:
             raise InvalidProblem("a problem needs rows; got none so far. Call add.")
         (rows, w), origin = standing(held.part, held.total, held.home), held.part.origin
@@ -392,7 +424,7 @@ class HeldMoments:
         OSError
             The file cannot be written.
         """
-        held = self._held
+        held = self._joined()
         if held is None:
             raise InvalidProblem("moments are saved with rows; got none so far. Call add.")
         file, own = (
@@ -400,7 +432,8 @@ class HeldMoments:
             {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank},
         )
         part = {**vars(held.part), "discarded": tuple(held.part.discarded)}
-        nodes, arrays = archive.pack({**own, **vars(held), "part": part}, ())
+        fields = {name: value for name, value in vars(held).items() if name != "waiting"}
+        nodes, arrays = archive.pack({**own, **fields, "part": part}, ())
         header = {"linspec": linspec.__version__, "moments": VERSION, "fields": nodes}
         header["digest"] = archive.digest(nodes, arrays)
         with replaced(file) as stream:

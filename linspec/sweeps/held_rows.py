@@ -53,9 +53,12 @@ class HeldRows(Triangle):
         found = super().reduced(block, into, about, first_row)
         return self._cut(found, NOTHING if into is None else into.discarded)
 
-    def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
-        """The rows that stand for those of `left` and `right` together."""
-        return self._cut(super().merge(left, right), left.discarded.plus(right.discarded))
+    def merge(self, left: TrianglePart, *others: TrianglePart) -> TrianglePart:
+        """The rows that stand for those of `left` and of the others together."""
+        discarded = left.discarded
+        for part in others:
+            discarded = discarded.plus(part.discarded)
+        return self._cut(super().merge(left, *others), discarded)
 
     def _cut(self, part: TrianglePart, discarded: Discarded) -> TrianglePart:
         """Keep the leading combinations of the rows about the mean, if there are more than twice `rank`."""

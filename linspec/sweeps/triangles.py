@@ -148,15 +148,21 @@ class Triangle(Task[TrianglePart]):
         R = _behind(None if into is None else into.R, block, self.home)
         return TrianglePart(R, origin, self.taken, n + (0 if into is None else into.rows))
 
-    def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
-        """The triangle of the rows of `left` and `right` together."""
-        R = right.R
-        if left.origin is not None and right.origin is not None:
-            R = R + R[:, :1] * self.home.concat(
-                [self.home.zeros((1, self.taken)), (right.origin - left.origin)[None, :]]
-            )
-        both = _behind(_copied(left.R), R, self.home)
-        return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
+    def merge(self, left: TrianglePart, *others: TrianglePart) -> TrianglePart:
+        """The triangle of the rows of `left` and of the others together."""
+        rows = [self._about(left.origin, part) for part in others]
+        both = _behind(
+            _copied(left.R), rows[0] if len(rows) == 1 else self.home.xp.concat(rows, axis=0), self.home
+        )
+        return TrianglePart(both, left.origin, self.taken, left.rows + sum(part.rows for part in others))
+
+    def _about(self, origin: Array | None, part: TrianglePart) -> Array:
+        """The rows of a part, minus another origin."""
+        R = part.R
+        if origin is None or part.origin is None:
+            return R
+        step = self.home.concat([self.home.zeros((1, self.taken)), (part.origin - origin)[None, :]])
+        return R + R[:, :1] * step
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
         """The triangle R, which is checked for finiteness."""
