@@ -56,6 +56,7 @@ FIELDS: Mapping[str, Any] = {
     "names": Mapping,
     "library": str,
     "vector": bool,
+    "counts": bool,
     "part": {"R": "m all", "origin": "p", "taken": int, "rows": int, "discarded": tuple},
 }
 """Fields of a file, declared as for `check_state`."""
@@ -79,6 +80,8 @@ class _Held:
         The library of the frames that the rows came from.
     vector : bool
         Whether the right-hand sides were a vector.
+    counts : bool
+        Whether all weights were integers, which count rows.
     waiting : tuple of TrianglePart
         Rows of small batches that came later, which are reduced together: one reduction costs as much for a few rows as
         for many.
@@ -90,6 +93,7 @@ class _Held:
     names: Mapping[str, tuple[str, ...]]
     library: str
     vector: bool
+    counts: bool
     waiting: tuple[TrianglePart, ...] = ()
 
     @property
@@ -114,6 +118,7 @@ class _Held:
             total=self.total + other.total,
             names={**other.names, **self.names},
             library=self.library or other.library,
+            counts=self.counts and other.counts,
             waiting=(*before.waiting, more),
         )
         return found if more.R.shape[0] < most else found.joined(rank)
@@ -185,7 +190,8 @@ class HeldMoments:
     Notes
     -----
     All is held in float64, also for rows in float32. The cost of n rows of p columns (those of all matrices and
-    confounds) is about 2np² operations, and at most 2p² numbers of memory; with a rank r, about 8npr operations and 3pr numbers.
+    confounds) is about 2np² operations, and at most 2p² numbers of memory; with a rank r, about 8npr operations
+    and 3pr numbers.
 
     Examples
     --------
@@ -291,7 +297,9 @@ class HeldMoments:
         widths = {name: A.shape[1] for name, A in sides.items()}
         total = float(task.model.total(part.rows))
         names = dict(batch.column_names)
-        self._include(_Held(part, total, widths, names, batch.frame_library, batch.vector))
+        w = batch.sample_weight
+        counts = w is None or bool(np.all(w == np.round(w)))
+        self._include(_Held(part, total, widths, names, batch.frame_library, batch.vector, counts))
 
     def merge(self, other: Any) -> None:
         """Add all rows of other moments, such as those of another place; `other` stays as it is.
@@ -388,7 +396,7 @@ class HeldMoments:
         held = self._joined()
         if held is None:
             raise InvalidProblem("a problem needs rows; got none so far. Call add.")
-        (rows, w), origin = standing(held.part, held.total, held.home), held.part.origin
+        (rows, w), origin = standing(held.part, held.total, held.home, held.counts), held.part.origin
         found: dict[str, Any] = {}
         for name, (a, b) in held.edges.items():
             A = found[name] = DenseOperator(rows[:, a:b], None if origin is None else -origin[a:b])

@@ -83,16 +83,17 @@ def about_mean(part: TrianglePart, home: Home) -> TrianglePart:
     return replace(part, R=home.xp.concat([first, R[1:, :]], axis=0), origin=mean)
 
 
-def standing(part: TrianglePart, total: float, home: Home) -> tuple[Array, HostArray]:
+def standing(part: TrianglePart, total: float, home: Home, counts: bool = True) -> tuple[Array, HostArray]:
     """Return few rows Z and weights w that have the mean and the second moments of all rows.
 
     Z is minus the origin of the part. With the roots r of w, scaled to length 1, a reflection takes the first unit
     vector to −r and the rows of R about their mean to rows orthogonal to r. Divided by the roots, they are rows of
-    mean zero. The weights are 1 but for the first, so that their sum is exactly `total` for rows that count once.
+    mean zero. The weights are 1 but for the first, so that their sum is exactly `total` for rows that count once. If
+    the weights of the rows do not count them, those here are 1/2 but for the first, so that they are no counts either.
     """
     B = home.xp.concat([home.zeros((1, part.R.shape[1] - 1)), part.R[1:, 1:]], axis=0)
     n = B.shape[0]
-    w = np.full(n, min(1.0, total / n))
+    w = np.full(n, min(1.0, total / n) if counts else min(0.5, total / n / 2))
     w[0] = total - w[1:].sum()
     u = np.sqrt(w / total)
     u[0] += 1.0  # u = r + e₁, and 1 + r₁ is half its squared length

@@ -224,6 +224,37 @@ def test_generalized_cross_validation_is_that_of_all_rows():
     assert of_held == pytest.approx(of_all, rel=1e-12)
 
 
+@pytest.mark.parametrize("case", ["plain", "counted", "confounded"])
+def test_significance_counts_all_rows(case):
+    rng = np.random.default_rng(0)
+    X = correlated(rng, 200, 4) + 10
+    Y = X[:, :3] + 3 * rng.standard_normal((200, 3))
+    w = rng.integers(4, size=200) if case == "counted" else None
+    Z = rng.standard_normal((200, 2)) if case == "confounded" else None
+    held = ls.HeldMoments(ls.CCA, k=1)
+    for some in parts(rng, 200, 20):
+        weights = None if w is None else np.maximum(w[some], 0)
+        if weights is not None and not weights.any():
+            continue
+        held.add(X[some], Y[some], sample_weight=weights, confounds=None if Z is None else Z[some])
+    wanted = ls.significance(ls.CCA(X, Y, k=1, sample_weight=w, confounds=Z))
+    found = ls.significance(held.problem())
+    for name, value in vars(wanted).items():
+        if isinstance(value, np.ndarray):
+            assert getattr(found, name) == pytest.approx(value, rel=1e-12, abs=1e-14), name
+
+
+def test_significance_refuses_weights_that_count_no_rows_though_their_sum_is_an_integer():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((100, 3)), rng.standard_normal((100, 2))
+    held = ls.HeldMoments(ls.CCA, k=1)
+    for some in np.array_split(np.arange(100), 5):
+        held.add(X[some], Y[some], sample_weight=np.full(len(some), 0.5))
+    assert held.total == 50
+    with pytest.raises(InvalidProblem, match="significance counts rows"):
+        ls.significance(held.problem())
+
+
 # ---- kinds of data -----------------------------------------------------------------------------
 
 
@@ -511,6 +542,7 @@ def test_what_needs_single_rows_is_refused():
         lambda: ls.bootstrap(problem, draws=10),
         lambda: ls.permutation_test(problem, permutations=10),
         lambda: ls.cross_validate(problem, ridges=[1.0]),
+        lambda: ls.compare(problem, held_out=0.3),
         lambda: problem.on_rows(np.arange(3)),
     ):
         with pytest.raises(InvalidProblem, match="stand for others"):
