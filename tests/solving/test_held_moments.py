@@ -437,6 +437,23 @@ def test_a_file_goes_on_with_the_same_bits(tmp_path):
     assert (read.total, read.rows) == (held.total, 90)
 
 
+def test_moments_may_be_saved_merged_and_asked_after_every_single_row(tmp_path):
+    A = correlated(np.random.default_rng(0), 23, 7) + 1e3
+    held, other = ls.HeldMoments(ls.SVD, k=3, center=True), ls.HeldMoments(ls.SVD, k=3, center=True)
+    for i, row in enumerate(A):
+        (held if i % 3 else other).add(row[None, :])
+        if held.rows:
+            with pytest.raises(InvalidProblem, match="those have 7, got 6"):
+                held.add(A[:1, :6])
+        assert held.rows + other.rows == held.total + other.total == i + 1
+        if i == 11:
+            held.save(tmp_path / "a.npz")
+            held = ls.HeldMoments.load(tmp_path / "a.npz")
+    held.merge(other)
+    wanted = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3]
+    assert pytest.approx(wanted, rel=1e-12) == ls.solve(held.problem()).S
+
+
 def test_a_rank_is_kept_in_files(tmp_path):
     held = held_with_rank(np.random.default_rng(0).standard_normal((50, 30)), 3, 5, k=2)
     held.save(tmp_path / "a.npz")
