@@ -130,11 +130,11 @@ class Columns(Aspect):
         """
         found = []
         for i, squares in enumerate(self.known_diagonals() or ()):
-            view = self._views[i]
+            view, left = self._views[i], to_host(squares)
             subtracted = self.squares_subtracted(i) if view.adjustment.known else None
             limit = (CONSTANT * float(np.finfo(view.given.dtype).eps)) ** 2
-            least = np.zeros(len(squares)) if subtracted is None else limit * to_host(subtracted)
-            columns = np.flatnonzero(to_host(squares) <= least)
+            least = np.zeros(len(left)) if subtracted is None else limit * to_host(subtracted)
+            columns = np.flatnonzero(left <= least)
             explained = view.adjustment.nearly_explained
             found.append(tuple(int(j) for j in columns if j not in explained))
         return tuple(found)
