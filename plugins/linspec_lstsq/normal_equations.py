@@ -380,8 +380,9 @@ def iterates(
     while True:
         residual, ending = system.residual(point), None
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
-        drifted = system.beside is not None or system.drift(spectrum.largest, point) > run.tol / 10
-        doubtful = residual <= run.tol and (free or drifted)
+        doubtful = residual <= run.tol and (
+            free or system.beside is not None or system.drift(spectrum.largest, point) > run.tol / 10
+        )
         if new and doubtful and run.budget.affords(cost):
             parts = system.starting_from(point.x, moments.gram(point.x))
             kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)
