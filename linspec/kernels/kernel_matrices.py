@@ -274,7 +274,7 @@ class KernelOperator(LinearOperator):
         b = int(V.shape[1])
         V = self.home.place(V)
         if self.center and b:
-            V = self.centred(V)[0]
+            V = self._centred(V)[0]
         out = self.weighted(self._by_tiles(self.weighted(V)))
         self.ledger.record(self.data, b, sweeps=1.0, flops=2.0 * float(self.shape[0]) ** 2 * b)
         return self.centred(out) if self.center and b else (out, np.zeros(b))
@@ -288,12 +288,17 @@ class KernelOperator(LinearOperator):
 
         The means are those of the columns; with weights those of S⁻¹V, in which every row counts wᵢ times.
         """
+        found, mean = self._centred(V)
+        return found, np.asarray(to_host(mean))
+
+    def _centred(self, V: Array) -> tuple[Array, Array]:
+        """H V, and the means in the library of V."""
         xp = self.home.xp
         if self.roots is None:
             mean = xp.mean(V, axis=0)
-            return V - mean[None, :], np.asarray(to_host(mean))
+            return V - mean[None, :], mean
         mean = (self.roots @ V) / xp.sum(self.roots * self.roots)
-        return V - self.roots[:, None] * mean[None, :], np.asarray(to_host(mean))
+        return V - self.roots[:, None] * mean[None, :], mean
 
     def _matmat(self, V: Array) -> Array:
         return self.product(V)[0]
@@ -353,7 +358,7 @@ class KernelOperator(LinearOperator):
             K = K * 1.0
         self.ledger.record(self.data, 0, sweeps=1.0)
         K = K if self.roots is None else self.roots[:, None] * K * self.roots[None, :]
-        return self.centred(self.centred(K)[0].T)[0].T if self.center else K
+        return self._centred(self._centred(K)[0].T)[0].T if self.center else K
 
     @at_home
     def pivots(self, m: int, rng: Any = None) -> HostArray:
