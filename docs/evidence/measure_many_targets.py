@@ -233,7 +233,7 @@ def memory(report: Report) -> None:
                   own=not quick),
             Claim("the answer is certified", found["status"] == "CONVERGED", found["status"], own=True),
         ], kind)  # fmt: skip
-    n, p, m = (40, 200, 300) if quick else (200, 5000, 20_000)
+    n, p, m = (20, 400, 2000) if quick else (200, 5000, 20_000)
     found = apart(as_factors, n, p, m)
     if "said" in found:
         table.row("arrays", found["said"])
