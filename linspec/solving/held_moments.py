@@ -288,12 +288,11 @@ class HeldMoments:
         part = triangle_of(task, views)
         shifts = [view.adjustment.shift for view in views]
         if any(shift is not None for shift in shifts):  # the operators are read without them
-            zeros = [home.zeros((view.operator.shape[1],)) for view in views]
-            less = [
-                zero if shift is None else home.place(shift)
-                for zero, shift in zip(zeros, shifts, strict=True)
+            rows = [
+                home.zeros((view.operator.shape[1],)) if shift is None else home.place(shift)
+                for view, shift in zip(views, shifts, strict=True)
             ]
-            part = replace(part, origin=part.origin - home.xp.concat(less))
+            part = replace(part, origin=part.origin - home.xp.concat(rows))
         widths = {name: A.shape[1] for name, A in sides.items()}
         total = float(task.model.total(part.rows))
         names = dict(batch.column_names)
