@@ -37,17 +37,24 @@ def _total(fields: Mapping[str, Any]) -> float:
     return float(fields["eigenvalues"].sum())
 
 
+def _parameters(*more: Any) -> list[Any]:
+    """The options of both problems; `more` stand before those of rows."""
+    return [
+        count_option("components"),
+        ridge_option("Added to the diagonal of the Gram matrix of every view."),
+        center_option(True),
+        *more,
+        *row_options(),
+    ]
+
+
 COMMAND = Kind(
     name="multiset-cca",
     matrices=("views",),
     several=True,
-    parameters=lambda: [
-        count_option("components"),
-        ridge_option("Added to the diagonal of the Gram matrix of every view."),
-        center_option(True),
-        numbers_option("view_weights", "How much each view counts, 1 by default."),
-        *row_options(),
-    ],
+    parameters=lambda: _parameters(
+        numbers_option("view_weights", "How much each view counts, 1 by default.")
+    ),
     answer=_eigenvalues,
     words=_weights_of_views,
     score=Score("sum of eigenvalues", "sum", _total),
@@ -76,12 +83,7 @@ SUMCOR = Kind(
     name="sumcor-cca",
     matrices=("views",),
     several=True,
-    parameters=lambda: [
-        count_option("components"),
-        ridge_option("Added to the diagonal of the Gram matrix of every view."),
-        center_option(True),
-        *row_options(),
-    ],
+    parameters=_parameters,
     answer=_sums,
     score=Score("sum of all sums", "sum", _sum_of_sums),
     varied=("ridge",),

@@ -121,10 +121,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.views) == 1:
-            raise InvalidProblem(
-                "views must be at least two; got one. For a single matrix solve linspec.SVD."
-            )
+        check_several(self.views)
         object.__setattr__(self, "view_weights", _checked_weights(self.view_weights, len(self.views)))
         object.__setattr__(self, "present", _checked_masks(self, self.present))
 
@@ -177,6 +174,12 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
             The fields of a `MultisetCCASolution` with at most k components, its residual, and findings.
         """
         return judged(self, moments, terms, weights, norms, residuals)
+
+
+def check_several(views: Sequence[Any]) -> None:
+    """Refuse a single view."""
+    if len(views) == 1:
+        raise InvalidProblem("views must be at least two; got one. For a single matrix solve linspec.SVD.")
 
 
 def _checked_weights(given: Any, count: int) -> tuple[float, ...]:

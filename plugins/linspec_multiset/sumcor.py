@@ -29,11 +29,11 @@ import numpy as np
 import linspec as ls
 from linspec.algebra import ratio, signs_of_columns
 from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import InvalidProblem
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_multiset.absent import bases_of, cross_blocks
 from linspec_multiset.law import AGREED, TOLERATED, lost_by_factors
 from linspec_multiset.pencil import split, whitened_matrix
+from linspec_multiset.problem import check_several
 
 DEPENDENT = 1e-10
 """A component that is within the earlier ones of its view, up to this fraction, is left out."""
@@ -117,10 +117,7 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.views) == 1:
-            raise InvalidProblem(
-                "views must be at least two; got one. For a single matrix solve linspec.SVD."
-            )
+        check_several(self.views)
 
     def conclude(  # type: ignore[override]
         self,
