@@ -6,6 +6,8 @@ Method: blocks of rows are converted to float64 and centred about their own mean
 first if that is cheaper. Rows with weights w are multiplied by √w after their weighted means are subtracted; the
 products of the columns with a basis of confounds are gathered in the same sweep. Integers without weights are
 multiplied in float32 where that is exact (`linspec.sweeps.integer_grams`).
+Float64 rows in memory with means that are no larger than the spread are multiplied as they are, without a copy, and
+n m mᵀ is subtracted.
 Where we differ: the first row of a part is subtracted from all rows of the part, so that constant columns vanish
 exactly and the means that are merged are small.
 """
@@ -139,10 +141,14 @@ class GramMatrices(Task[GramPart]):
         for some in gram_blocks(rows, rows[0].shape[0]):
             stored, w = [slab.stored(some) for slab in slabs], None if weights is None else weights[some]
             exact = integer_grams(stored, part.buffers) if w is None else None
+            means = None if part.running is None or w is not None or exact else _small_means(slabs, stored)
             # With centring these are copies, which the running sums may overwrite.
-            read = [] if exact else [slab.floats(X) for slab, X in zip(slabs, stored, strict=True)]
+            read = [] if exact or means else [slab.floats(X) for slab, X in zip(slabs, stored, strict=True)]
             if exact is not None:
                 self._add_integers(part, exact, [slab.less for slab in slabs])
+            elif part.running is not None and means is not None:
+                steps = [m - slab.less for m, slab in zip(means, slabs, strict=True)]
+                part.running.add_grams(_about(means, stored), steps, len(stored[0]))
             elif part.running is not None:
                 part.running.add_rows(read, w)
             else:
@@ -197,6 +203,31 @@ class GramMatrices(Task[GramPart]):
     def looked_at(self, part: GramPart) -> Iterable[Array]:
         """The diagonals of the Gram matrices, which are finite if the rows are."""
         return part.gram.diagonals()
+
+
+def _small_means(slabs: Sequence[FloatRows], blocks: Sequence[Array]) -> list[Array] | None:
+    """The column means of float64 rows in memory; None unless n m² ≤ ¾ ‖x‖² for each column x, with its mean m.
+
+    Then ‖x‖² - n m² is at least a quarter of ‖x‖², and the subtraction loses at most two bits.
+    """
+    if not all(
+        slab.in_memory_float64 and isinstance(X, np.ndarray) for slab, X in zip(slabs, blocks, strict=True)
+    ):
+        return None
+    means = []
+    for X in blocks:
+        n = len(X)
+        means.append(np.ones(n) @ X / n)
+        if (n * means[-1] ** 2 > 0.75 * np.einsum("ij,ij->j", X, X)).any():
+            return None
+    return means
+
+
+def _about(means: Sequence[Array], blocks: Sequence[Array]) -> Upper:
+    """The Gram and cross matrices XᵀZ - n m_X m_Zᵀ of some rows about their means."""
+    roots = [m * len(X) ** 0.5 for m, X in zip(means, blocks, strict=True)]
+    pairs = list(zip(blocks, roots, strict=True))
+    return [[X.T @ Z - r[:, None] * s for Z, s in pairs[i:]] for i, (X, r) in enumerate(pairs)]
 
 
 @dataclass(frozen=True)

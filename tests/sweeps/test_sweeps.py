@@ -153,6 +153,36 @@ def test_a_constant_column_is_constant_however_its_rows_are_cut():
     assert not gram.upper[0][1][2].any()
 
 
+SIZES_OF_MEANS = {
+    "none": 0,
+    "a spread": 1,
+    "a million": 1e6,
+    "in later rows": np.repeat([0, 1e6], [9000, 1000])[:, None],
+}
+
+
+@pytest.mark.parametrize("size", list(SIZES_OF_MEANS))
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_gram_matrices_about_means_of_any_size_are_those_of_long_doubles(size, order):
+    rng = np.random.default_rng(3)
+    A, B = (rng.uniform(-2, 2, (10_000, p)) + SIZES_OF_MEANS[size] for p in (5, 3))
+    A[:, 2], B[:, 1] = 0, 7.1
+    before = A.copy(), B.copy()
+    task = GramMatrices(HOST, [None, None], center=True)
+    part = task.part([dense(np.asarray(A, order=order)), dense(np.asarray(B, order=order))])
+    exact = [Z.astype(np.longdouble) - Z.astype(np.longdouble).mean(axis=0) for Z in (A, B)]
+    exact[1][:, 1] = 0
+    for i, row in enumerate(part.gram.upper):
+        for j, S in enumerate(row, i):
+            lengths = np.linalg.norm(exact[i], axis=0)[:, None] * np.linalg.norm(exact[j], axis=0)
+            error = np.abs(S - exact[i].T @ exact[j])
+            assert (error <= 1e-13 * lengths).all()
+    assert not part.gram.upper[0][0][2].any()
+    assert not part.gram.upper[1][0][1].any()
+    np.testing.assert_array_equal(A, before[0])
+    np.testing.assert_array_equal(B, before[1])
+
+
 def test_sparse_gram_matrices_images_and_the_first_entry_that_is_not_finite():
     operators, edges = [sparse(X), sparse(Y)], [0, 11, 40, N]
     (Sx, C), (Sy,) = treed(SparseGramMatrices(), operators, edges, [2, 0, 1])
