@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -108,9 +109,15 @@ def is_series(x: Any) -> bool:
 
 def _kind(x: Any) -> tuple[str, str]:
     """Return the library and the kind ("frame", "series" or "lazy") of an object; "" and "" for anything else."""
-    for cls in type(x).__mro__:
-        library = cls.__module__.partition(".")[0]
-        kind = _KINDS.get((library, cls.__name__))
+    return _kind_of(type(x))
+
+
+@lru_cache(maxsize=256)
+def _kind_of(cls: type) -> tuple[str, str]:
+    """Return the library and the kind of the objects of a class; every call of linspec asks this a dozen times."""
+    for parent in cls.__mro__:
+        library = parent.__module__.partition(".")[0]
+        kind = _KINDS.get((library, parent.__name__))
         if kind is not None:
             return library, kind
     return "", ""

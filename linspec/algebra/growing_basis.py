@@ -218,9 +218,9 @@ class GrowingBasis:
         room.used = count
         room.rows[start:count, :] = self.next.T
         V = room.rows[:count, :]
-        h = V @ product
+        h = coefficients(V, product)
         R = product
-        R -= V.T @ h
+        R -= combination(V, h)
         h, G = to_host_together(h, R.T @ R)
         # A product has only rounding along the blocks before the last two, unless they are Ritz vectors. Small
         # directions of rests that were left out occur again in later blocks.
@@ -320,7 +320,7 @@ class GrowingBasis:
         -------
         array of shape (p, b)
         """
-        return block - self.rows.T @ (self.rows @ block)
+        return block - combination(self.rows, coefficients(self.rows, block))
 
     # ---- Rayleigh and Ritz --------------------------------------------------------------------
 
@@ -427,6 +427,16 @@ class _Room:
         self.rows, self.H, self.used = home.zeros((most, length)), np.zeros((most, most)), 0
 
 
+def coefficients(rows: Array, block: Array) -> Array:
+    """V Y for rows V and a block Y of few columns, as (Yᵀ Vᵀ)ᵀ, in which BLAS takes up to half less time."""
+    return (block.T @ rows.T).T
+
+
+def combination(rows: Array, H: Array) -> Array:
+    """Vᵀ H for rows V and a matrix H of few columns, as (Hᵀ V)ᵀ, in which BLAS takes up to half less time."""
+    return (H.T @ rows).T
+
+
 def orthonormal_columns(Y: Array, home: Home) -> Array:
     """Orthonormal basis of the span of the columns of a tall block, without directions that are only rounding errors.
 
@@ -482,7 +492,7 @@ def columns_outside(Y: Array, rows: Array, home: Home) -> Array:
            [1.]])
     """
     for _ in range(2):
-        Y = orthonormal_columns(Y - rows.T @ (rows @ Y), home)
+        Y = orthonormal_columns(Y - combination(rows, coefficients(rows, Y)), home)
     return Y
 
 

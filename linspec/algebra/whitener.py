@@ -150,16 +150,13 @@ class Whitener:
         """F⁻¹ M, of shape (r, k) for a block M of shape (p, k)."""
         if self.lower is None:
             return self.half.T @ M
-        return scipy.linalg.solve_triangular(
-            self.lower, M * self.scale[:, None], lower=True, check_finite=False
-        )
+        return _solved(self.lower, M * self.scale[:, None])
 
     def solve_adjoint(self, U: Array) -> Array:
         """F⁻ᵀ U, of shape (p, k) for a block U of shape (r, k)."""
         if self.lower is None:
             return self.half @ U
-        solved = scipy.linalg.solve_triangular(self.lower, U, lower=True, trans="T", check_finite=False)
-        return solved * self.scale[:, None]
+        return _solved(self.lower, U, adjoint=True) * self.scale[:, None]
 
 
 class DiagonalWhitener:
@@ -227,6 +224,12 @@ class DiagonalWhitener:
         Q has the left singular vectors of diag(root) L, and Σ its singular values.
         """
         return U + self.Q @ (self.stretch[:, None] * (self.Q.T @ U)) if self.Q.shape[1] else U
+
+
+def _solved(L: HostArray, M: HostArray, *, adjoint: bool = False) -> HostArray:
+    """L⁻¹ M, or L⁻ᵀ M, for a lower triangular L; LAPACK alone, because SciPy's checks take longer on small problems."""
+    solved: HostArray = scipy.linalg.lapack.dtrtrs(L, M, lower=1, trans=int(adjoint))[0]
+    return solved
 
 
 def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:

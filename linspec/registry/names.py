@@ -98,9 +98,18 @@ class Index:
         self.listed = {scope: tuple(sorted(names)) for scope, names in listed.items()}
         self.solvers = tuple(sorted(entry.full for entry in self.entries if entry.spec.kind == "solver"))
         self.solving: dict[str, SolverRecords] = {}  # by problem, filled on first use
+        self._meant: dict[
+            tuple[str, tuple[str, ...], str | None], list[Entry]
+        ] = {}  # a solve asks five times
 
     def meant(self, name: str, kinds: Iterable[str], problem: str | None = None) -> list[Entry]:
         """Return the records that a name of any form may mean; `problem` restricts only solvers."""
+        key = name, tuple(kinds), problem
+        if key not in self._meant:
+            self._meant[key] = self._found(*key)
+        return self._meant[key]
+
+    def _found(self, name: str, kinds: Iterable[str], problem: str | None) -> list[Entry]:
         prefix, distribution, bare = split(name)
         wanted = distribution and normalized(distribution)
         return [

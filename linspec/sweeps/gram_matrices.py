@@ -33,6 +33,9 @@ from linspec.sweeps.integer_grams import IntegerGrams, integer_grams
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import FloatRows, gram_blocks, stored_rows
 
+FEWEST_ENTRIES = 2**16
+"""Smallest number of entries whose copy takes longer than a look at their means."""
+
 
 @dataclass
 class GramPart:
