@@ -143,6 +143,20 @@ HELD_OUT = 0.2
 """Share of the rows of `relevant_titles` that are held out."""
 
 
+def generated_text(given: argparse.Namespace) -> Any:
+    """tf-idf of generated text, 25,000 x 48,000: Zipf's frequencies, and topics that put words of their own in a third."""
+    rows, words, length, topics = (800, 2000, 40, 8) if given.quick else (25_000, 48_000, 130, 40)
+    rng = np.random.default_rng(0)
+    share = 1 / (np.arange(1, words + 1) + 2.7)
+    row = np.repeat(np.arange(rows), rng.poisson(length, rows))
+    word = np.searchsorted(np.cumsum(share / share.sum()), rng.random(len(row)))
+    own, home = rng.random(len(row)) < 1 / 3, rng.integers(0, topics, rows)[row]
+    names = np.stack([rng.permutation(words) for _ in range(topics)])
+    word = np.where(own, names[home, word], word)
+    counts = scipy.sparse.csr_matrix((np.ones(len(row)), (row, word)), shape=(rows, words))
+    return tf_idf(counts)
+
+
 def relevant_titles(given: argparse.Namespace) -> Classified:
     """Titles, queries and the words that both have, whether the product is relevant, a fifth of the rows held out.
 

@@ -151,6 +151,7 @@ def test_published_decompositions_are_exact_where_the_rank_is_small(common, shap
 
 SMALL = {
     "measure_bootstrap": "--sources 0",
+    "measure_by_hand": "--rounds 1",
     "measure_cca": "--sets homedepot:1",
     "measure_cca_loss": "--sets digits --ridges 1 --forms auto --tols 1e-4 --seeds 1",
     "measure_cca_peers": "--sets images --rounds 1",
