@@ -144,7 +144,7 @@ HELD_OUT = 0.2
 
 
 def generated_text(given: argparse.Namespace) -> Any:
-    """tf-idf of generated text, 25,000 x 48,000: Zipf's frequencies, and topics that put words of their own in a third."""
+    """tf-idf of generated text, 25,000 x 48,000: Zipf's frequencies, and a third of the words by topic."""
     rows, words, length, topics = (800, 2000, 40, 8) if given.quick else (25_000, 48_000, 130, 40)
     rng = np.random.default_rng(0)
     share = 1 / (np.arange(1, words + 1) + 2.7)
