@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from showing import Report, arguments
+from showing import Claim, Report, arguments
 from timing import alternate
 
 import linspec as ls
@@ -27,6 +27,9 @@ from linspec.solving.select import estimated
 
 HOPELESS = 20.0
 """A solver that states more than this many times the time of the chosen one is left out."""
+
+LIMITS = 1.1, 2.0
+"""Median and worst regret that are allowed."""
 
 LONG = 1.0
 """Seconds from which a run is not repeated."""
@@ -51,6 +54,18 @@ def counts(n: int, p: int, each: int, seed: int = 0) -> Any:
     A.sum_duplicates()
     A.data = np.log1p(A.data)
     return A
+
+
+def one_hot(n: int, p: int, q: int) -> tuple[Any, Any]:
+    """Two categories of each row, of which the second follows the first half of the time."""
+    rng = np.random.default_rng(4)
+    first = (p * rng.random(n) ** 2).astype(int)
+    second = np.where(rng.random(n) < 0.5, first * q // p, (q * rng.random(n) ** 2).astype(int))
+    rows, ones = np.arange(n + 1), np.ones(n)
+    X, Y = (
+        sparse.csr_array((ones, codes, rows), shape=(n, size)) for codes, size in ((first, p), (second, q))
+    )
+    return X, Y
 
 
 def _pca(A: Any, k: int) -> Any:
@@ -112,6 +127,12 @@ def shapes() -> dict[str, Callable[[], Any]]:
         "LDA, 500 x 5,000, 5 classes": lambda: _lda(dense(500, 5000), 5),
         "LDA, 3,000 x 1,500, 10 classes": lambda: _lda(dense(3000, 1500), 10),
         "LDA, sparse 10,000 x 5,000, 20 classes": lambda: _lda(counts(10000, 5000, 20), 20),
+        # shapes that no choice was fitted to
+        "SVD, 100,000 x 50, k = 4": lambda: _pca(dense(100_000, 50), 4),
+        "SVD, sparse 2,000 x 50,000, k = 30": lambda: _pca(counts(2000, 50_000, 60), 30),
+        "ridge, sparse 100,000 x 8,000": lambda: _ridge(counts(100_000, 8000, 12)),
+        "CCA, one-hot 100,000 x 3,000 + 2,000, k = 8": lambda: _cca(*one_hot(100_000, 3000, 2000), 8),
+        "LDA, sparse 3,000 x 30,000, 6 classes": lambda: _lda(counts(3000, 30_000, 50), 6),
     }
 
 
@@ -175,7 +196,18 @@ def main() -> int:
         table.row(label, chosen, found[chosen], best, found[best], regrets[-1], others)
     if regrets:
         worst, middle = max(regrets), statistics.median(regrets)
-        print(f"\n{len(regrets)} shapes: median {middle:.2f}, worst {worst:.2f}")
+        figures = f"{middle:.2f} and {worst:.2f} on {len(regrets)} shapes"
+        held = middle <= LIMITS[0] and worst <= LIMITS[1]
+        report.say(
+            [
+                Claim(
+                    'the regret of "auto" is at most 1.1 in the median and 2 at worst',
+                    held,
+                    figures,
+                    own=True,
+                )
+            ]
+        )
     return report.end()
 
 
