@@ -151,6 +151,8 @@ class Moments:
         self._alone: dict[int, Moments] = {}
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
         self._single: Moments | None = None
+        self._judging: Moments | None = None
+        self._sweeps_option = "float64"
 
     def _of_views(self, views: list[View], *, form: str) -> Moments:
         """Moments of other views in the given form; the expected products (`expect`) are those of these moments."""
@@ -312,7 +314,7 @@ class Moments:
         return form
 
     def _sizes(self) -> Sizes:
-        return sizes_of([view.given for view in self._views], self._expect[1])
+        return sizes_of([view.given for view in self._views], self._expect[1]).swept_in(self._sweeps_option)
 
     def _held_gram(self) -> HeldGram:
         if self._gram is not None:

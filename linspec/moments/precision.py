@@ -1,4 +1,12 @@
-"""The precision of products with moments, and moments that sweep a copy of the rows in float32."""
+"""The precision of products with moments, and moments that sweep the rows in another precision.
+
+Problem: most processors multiply float32 twice as fast as float64, but GPUs for graphics and inference 8 to 64 times as
+fast, and some devices have no float64. There an iteration must be made in float32, and its answer still be judged in
+float64.
+Method: a home says how scarce float64 is (`linspec.arrays.Home.single_rate`). Where it is scarce, iterations with the
+option `sweeps` multiply a copy in float32 by default, and the law of a problem multiplies rows in float64: on their
+device block by block, or on the host where the device has no float64.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from linspec.errors import UnsupportedData
 from linspec.moments import single_precision
 from linspec.moments.aspect import Aspect, one_at_a_time
+from linspec.moments.double_precision import in_double
 
 if TYPE_CHECKING:
     from linspec.moments.moments import Moments
@@ -37,6 +47,54 @@ class Precision(Aspect):
         """
         return self._views[index].precision
 
+    def expect(self, sweeps: str) -> None:
+        """State the option `sweeps` of the solver, for the choice of the form if that has not been made yet."""
+        self._moments._sweeps_option = sweeps
+
+    def sweeps_single(self, sweeps: str) -> bool:
+        """Whether an iteration with the option `sweeps` of this value multiplies a copy of the rows in float32.
+
+        With "auto" it does where float64 is scarce on the device of the rows, if these can be copied. The answer is
+        False if products need no float64 sweep.
+
+        Parameters
+        ----------
+        sweeps : {"auto", "float32", "float64"}
+        """
+        moments = self._moments
+        if sweeps == "float64" or not (moments.cost.single or moments._single is not None):
+            return False
+        if sweeps == "float32":
+            return True
+        rows = [view.operator for view in self._views]
+        return any(A.home.scarce_float64 for A in rows) and all(
+            not single_precision.obstacle(view) for view in self._views
+        )
+
+    @one_at_a_time
+    def swept(self, sweeps: str) -> Moments:
+        """The moments whose products an iteration with the option `sweeps` makes: `single`, or the moments themselves.
+
+        With "auto", entries that float32 cannot represent are no error: the moments themselves are returned.
+
+        Parameters
+        ----------
+        sweeps : {"auto", "float32", "float64"}
+
+        Raises
+        ------
+        UnsupportedData
+            As for `single`, with "float32" only.
+        """
+        if not self.sweeps_single(sweeps):
+            return self._moments
+        try:
+            return self.single()
+        except UnsupportedData:
+            if sweeps == "float32":
+                raise
+            return self._moments
+
     @one_at_a_time
     def single(self) -> Moments:
         """Moments that sweep a float32 copy of the rows, which is made at the first call and kept.
@@ -59,3 +117,34 @@ class Precision(Aspect):
             self._sweeps.gather([view for view in self._views if not view.adjustment.known])
             moments._single = moments._of_views(single_precision.in_single(self._views), form="implicit")
         return moments._single
+
+    @one_at_a_time
+    def judging(self) -> Moments:
+        """The moments with which an answer is judged: in float64 where float64 is scarce, otherwise these themselves.
+
+        For float32 rows on a device with little float64, they multiply the same rows in float64, block by block: on the
+        device, or on the host if the device has no float64. Sweeps are counted in the same ledger. Where Gram
+        matrices are held, these are of float64 already. Rows that are known by their products alone, and slices, keep
+        their precision.
+        """
+        moments = self._moments
+        rows = [view.operator for view in self._views]
+        if moments.held or moments.form != "implicit" or not any(
+            A.dtype == single_precision.SINGLE and A.home.scarce_float64 for A in rows
+        ):
+            return moments
+        if moments._judging is None:
+            views = in_double(self._views)
+            moments._judging = moments if views is None else moments._of_views(views, form="implicit")
+        return moments._judging
+
+    @property
+    def remark(self) -> str:
+        """A sentence for the message of a solution if a device with little float64 made sweeps in float32; else ""."""
+        home = self._views[0].operator.home
+        if self._moments._single is None or not home.scarce_float64:
+            return ""
+        return (
+            f"Sweeps multiplied a copy in float32, because {home} multiplies float64 {home.single_rate:.0f} times "
+            "slower; the residual is that of float64."
+        )

@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from linspec.arrays import cast, to_host
+from linspec.arrays import all_finite, cast, to_host
 from linspec.cost import human_bytes
 from linspec.errors import UnsupportedData
 from linspec.operators import CountedOperator, DenseOperator, LinearOperator, MappedOperator, SparseOperator
+from linspec.operators.foreign import CupySparseOperator
 from linspec.operators.row_blocks import row_blocks
 from linspec.sweeps.views import View
 
 SINGLE = np.dtype(np.float32)
+
+SPARSE = SparseOperator, CupySparseOperator
 
 NEGLIGIBLE_BYTES = 2**24
 """Size of a copy that fits into any memory: to query the free memory takes longer than to make the copy."""
@@ -35,30 +38,33 @@ def check_copyable(view: View) -> None:
     Raises
     ------
     UnsupportedData
-        No copy can be made of these rows. It can be made of a dense array in memory; of a sparse matrix in memory
-        without weights, confounds and scale; and of dense rows that are computed when they are read, such as features
-        of a kernel, if the copy takes at most half of the free memory.
+        No copy can be made of these rows: see `obstacle`.
+    """
+    kind = obstacle(view)
+    if kind:
+        raise UnsupportedData(
+            f'sweeps="float32" copies {view.name} into memory, which must be a dense array, features of rows, or a '
+            f'sparse matrix without weights, confounds and scale; got {kind}. Leave sweeps at "float64".'
+        )
+
+
+def obstacle(view: View) -> str:
+    """Return the kind of rows of which no float32 copy can be held in memory; "" if a copy can be made.
+
+    A copy can be made of a dense array in memory; of a sparse matrix in memory without weights, confounds and scale;
+    and of dense rows that are computed when they are read, such as features of a kernel, if the copy takes at most half
+    of the free memory.
     """
     A = view.operator
-    if isinstance(A, SparseOperator) and _is_plain(view):
-        return
+    if isinstance(A, SPARSE):
+        return "" if _is_plain(view) else "sparse rows with weights, confounds or a scale"
     if isinstance(A, DenseOperator) and not isinstance(A, MappedOperator):
-        return
+        return ""
     made = A.access == "rows" and A.readable and not (A.sparse or A.streamed or isinstance(A, MappedOperator))
     size = SINGLE.itemsize * A.shape[0] * A.shape[1]
     if made and (size <= NEGLIGIBLE_BYTES or size <= A.home.free_memory() // 2):
-        return
-    kind = (
-        "sparse rows with weights, confounds or a scale"
-        if isinstance(A, SparseOperator)
-        else f"{view.given!r}, whose copy takes {human_bytes(size)}"
-        if made
-        else repr(view.given)
-    )
-    raise UnsupportedData(
-        f'sweeps="float32" copies {view.name} into memory, which must be a dense array, features of rows, or a '
-        f'sparse matrix without weights, confounds and scale; got {kind}. Leave sweeps at "float64".'
-    )
+        return ""
+    return f"{view.given!r}, whose copy takes {human_bytes(size)}" if made else repr(view.given)
 
 
 def in_single(views: list[View]) -> list[View]:
@@ -70,12 +76,12 @@ def in_single(views: list[View]) -> list[View]:
         Views that `check_copyable` accepts.
     """
     # Dense rows are copied without their means; next to sparse rows, which keep theirs, both are centred by products.
-    center = any(isinstance(view.operator, SparseOperator) for view in views) and views[0].model.center
+    center = any(isinstance(view.operator, SPARSE) for view in views) and views[0].model.center
     return [_copied(view, center) for view in views]
 
 
 def _copied(view: View, center: bool) -> View:
-    sparse = isinstance(view.operator, SparseOperator)
+    sparse = isinstance(view.operator, SPARSE)
     view.admit(1.0)
     rows = _sparse_copy(view) if sparse else _dense_copy(view)
     view.record(0, 0, sweeps=1.0)
@@ -95,6 +101,11 @@ def _is_plain(view: View) -> bool:
 
 
 def _sparse_copy(view: View) -> LinearOperator:
+    if isinstance(view.operator, CupySparseOperator):
+        narrow = view.operator.in_dtype(SINGLE)
+        assert narrow is not None  # it can always be converted
+        _check_fits(all_finite(narrow.matrix.data), view)
+        return narrow
     A = view.operator.matrix
     with np.errstate(over="ignore"):
         data = A.data.astype(SINGLE)

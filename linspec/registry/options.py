@@ -70,6 +70,9 @@ RUN_ARGUMENTS = frozenset(
 #: How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps.
 FORMS = ("auto", "dense", "sparse", "implicit")
 
+#: The precision in which an iteration multiplies float64 rows; "auto" depends on their device.
+SWEEPS = ("auto", "float32", "float64")
+
 #: The kinds of parts, and the method that an instance of each must have.
 PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
 
@@ -399,8 +402,9 @@ def form_option(default: str = "auto") -> Any:
 def sweeps_option() -> Any:
     """Declare the option `sweeps`: the precision in which an iteration multiplies float64 rows.
 
-    The default "float64" multiplies the rows themselves. "float32" multiplies a copy of the rows in float32, which
-    `linspec.Moments.precision.single` makes.
+    "float64" multiplies the rows themselves. "float32" multiplies a copy of the rows in float32, which
+    `linspec.Moments.precision.swept` makes. The default "auto" is "float32" on devices with little float64
+    (`linspec.arrays.Home.scarce_float64`) if the rows can be copied, and "float64" elsewhere.
 
     Examples
     --------
@@ -411,12 +415,13 @@ def sweeps_option() -> Any:
     ...     sweeps: str = ls.sweeps_option()
     ...     def solve(self, problem, run): ...
     >>> Mine().sweeps
-    'float64'
+    'auto'
     """
     return option(
-        "float64",
-        "precision of the iteration's sweeps over float64 data: float32 copies the rows, half of their memory",
-        choices=("float64", "float32"),
+        "auto",
+        "precision of the iteration's sweeps over float64 data: float32 copies the rows, half of their memory; auto "
+        "does so on devices with little float64",
+        choices=SWEEPS,
     )
 
 

@@ -211,7 +211,9 @@ class Run:
             self._rng = random_generator(self._seed)
         return self._rng
 
-    def moments(self, form: str = "auto", expect: tuple[int, int] | None = None) -> Moments:
+    def moments(
+        self, form: str = "auto", expect: tuple[int, int] | None = None, sweeps: str = "float64"
+    ) -> Moments:
         """The moments of the problem's data: made at the first call, and the same object at later calls.
 
         Parameters
@@ -221,10 +223,14 @@ class Run:
         expect : (int, int), optional
             The number of products that the solver expects to make, and the number of columns of each. "auto" chooses
             the form by these numbers.
+        sweeps : {"auto", "float32", "float64"}, default "float64"
+            The option `sweeps` of a solver that multiplies `precision.swept`: "auto" weighs by it, too.
         """
         if self._moments is None:
             expect = expect or (cost.EXPECTED_PRODUCTS, self.problem.width)
             self._moments = self.problem.moments(form, expect)
+            if sweeps != "float64":
+                self._moments.precision.expect(sweeps)
             if self._learnt is not None and self._saved is not None:
                 with self._saved.taken_up():
                     self._moments.bookkeeping.take_up(self._learnt)
@@ -747,6 +753,7 @@ class Run:
             underflowing=self.underflowing,
             notes=self._notes,
             contradictions=self.moments().bookkeeping.contradictions,
+            remark=self._moments.precision.remark if isinstance(self._moments, Moments) else "",
         )
         solution: Solution = self.problem.solution(
             status=found.status,

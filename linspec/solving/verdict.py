@@ -78,7 +78,8 @@ class Judgement:
 def judged(problem: Any, moments: Moments, terms: Terms, arrays: Mapping[str, Any]) -> Judgement:
     """Apply the law to arrays."""
     held, spent = moments.held, moments.bookkeeping.spent
-    conclusion = problem.conclude(moments, terms, **arrays)
+    judging = moments.precision.judging() if isinstance(moments, Moments) else moments
+    conclusion = problem.conclude(judging, terms, **arrays)
     kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
     return Judgement(arrays, conclusion, kind)
 
@@ -175,6 +176,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     underflowing: bool,
     notes: Sequence[Finding],
     contradictions: Sequence[str],
+    remark: str = "",
 ) -> Verdict:
     """Decide status and message of a run from the conclusion of the law.
 
@@ -197,6 +199,8 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
         Findings of the solver.
     contradictions : sequence of str
         Evidence from products that an operator is not a matrix.
+    remark : str, default ""
+        A sentence for the message that bears on no status.
     """
     found = [conclusion.fields.get(name) for name in problem.solution.layout.arrays]
     parts = [part for value in found for part in (value if isinstance(value, tuple) else (value,))]
@@ -212,7 +216,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     else:
         status = _status(converged, ending, statuses, cut=cut, nothing=empty and settled)
     figures = _figures(conclusion.residual, tol, least=problem.single and by_default, once=once)
-    return Verdict(status, converged, _message(status, findings, figures))
+    return Verdict(status, converged, _message(status, findings, remark, figures))
 
 
 def _status(
@@ -247,14 +251,14 @@ def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:
     return f"{figures} (the least that products in float32 allow)" if least else figures
 
 
-def _message(status: Status, findings: Sequence[Finding], figures: str) -> str:
-    """Return the message: the advice of the status unless a finding gives it, the findings, and the figures."""
+def _message(status: Status, findings: Sequence[Finding], remark: str, figures: str) -> str:
+    """Return the message: the advice of the status unless a finding gives it, findings, remark, and figures."""
     # Advice on approximations that are not good enough does not apply to a converged answer.
     if status is Status.CONVERGED:
         findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]
     texts = [text for _, text in findings]
     own = [] if any(status is finding for finding, _ in findings) else [status.value]
-    return " ".join([*own, *texts, f"({figures})"])
+    return " ".join([*own, *texts, *([remark] if remark else []), f"({figures})"])
 
 
 def as_interrupted(solution: Any) -> Any:

@@ -17,7 +17,7 @@ directions. The first block is random signs. Their product begins the iteration,
 (`linspec.algebra.preconditioner`), and estimates the diagonals of operators that only give products. More columns
 than k are carried, because convergence then depends on how far the correlations after them lie below the k-th. Their
 number depends on the cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no
-more products. On request, sweeps go over a copy in float32 until the certificate, whose products are of the precision
+more products. On request, and on devices with little float64, sweeps go over a copy in float32 until the certificate, whose products are of the precision
 of the data, accepts the answer; if it does not, the pairs and all later directions are multiplied in that precision.
 """
 
@@ -97,8 +97,8 @@ class LOBPCG(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: PairsWithin | None = None) -> Iterator[PairsWithin]:
         """Yield the canonical pairs within subspaces that grow."""
-        moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
-        copied = moments.cost.single if self.sweeps == "float32" else 0.0
+        moments = run.moments(self.form, (EXPECTED, problem.k + OVERSAMPLED), self.sweeps)
+        copied = moments.cost.single if moments.precision.sweeps_single(self.sweeps) else 0.0
         run.plan(setup=moments.cost.setup + moments.cost.sweep + copied)
         width = self._width(problem, moments)
         depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
@@ -111,7 +111,7 @@ class LOBPCG(IterativeSolver):
                 found = judged(space, ExpectedGain(run.tol), single=False)
             elif found.gain.turned:  # only directions of rounding are left
                 found = found.without_last_block()
-            swept = moments.precision.single() if found.single else moments
+            swept = moments.precision.swept(self.sweeps) if found.single else moments
             yield found
             if found.single and found.sent_back:
                 continue
@@ -144,7 +144,7 @@ class LOBPCG(IterativeSolver):
         """
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
-        single = self.sweeps == "float32" and moments.precision.single() is not moments
+        single = moments.precision.swept(self.sweeps) is not moments
         views, norms = [], []
         for i, (A, r, d) in enumerate(
             zip((problem.X, problem.Y), problem.ridge, moments.diagonal(), strict=True)
@@ -182,7 +182,7 @@ class LOBPCG(IterativeSolver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
-        p, q = sizes.p, sizes.q
+        sizes, p, q = sizes.swept_in("auto"), sizes.p, sizes.q
         width = min(sizes.k + OVERSAMPLED, p, q)
         form, products = cost.moments_form(sizes, EXPECTED, width)
         if form != "implicit":

@@ -21,7 +21,7 @@ is subtracted from each product once, and a second time if an estimate shows tha
 (`linspec.algebra.GrowingBasis`). (e) The Ritz pairs are computed when they may have converged (`looks`). (f) If a value
 was found as often as a block has columns, a second random block looks for more copies (`repeated_values`). (g) Vectors
 of an earlier answer make the first block, with random columns beside them, and the iteration ends only when these have
-shown that the start lacks no leading vector (`start_proof`). (h) On request the space is built from products with a
+shown that the start lacks no leading vector (`start_proof`). (h) On request, and on devices with little float64, the space is built from products with a
 copy of the data in float32. When its residual is as small as the tolerance, or as these products allow, the iteration
 begins again from the leading Ritz vectors with products of the precision of the data. The first of them is a
 Rayleigh-Ritz step: no squared singular value is above the exact one, and the residual is that of the data.
@@ -109,7 +109,8 @@ class BlockKrylov(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Triplets]:
         """Yield the Ritz pairs of a growing space, as singular triplets."""
         k, expect = problem.k, (20, min(problem.k + OVERSAMPLING, *problem.A.shape))
-        AtA = GramProducts(problem, run, self.form, expect, scale=0.0 if state is None else state.scale)
+        scale = 0.0 if state is None else state.scale
+        AtA = GramProducts(problem, run, self.form, expect, sweeps=self.sweeps, scale=scale)
         found = self._begun(problem, run, AtA) if state is None else replace(state, AtA=AtA)
         multiply = AtA
         while True:
@@ -165,7 +166,7 @@ class BlockKrylov(IterativeSolver):
         before = 0.0
         if run.start is not None:  # a product with it, and its vectors on the side of the rows
             before = AtA.sweep + (1.0 + run.settling) * AtA.of_rows
-        copied = AtA.moments.cost.single if self.sweeps == "float32" else 0.0
+        copied = AtA.moments.cost.single if AtA.moments.precision.sweeps_single(self.sweeps) else 0.0
         single = copied > 0
         setup = AtA.moments.cost.setup + AtA.after
         # The copy, and the Rayleigh-Ritz step with products of the precision of the data.
@@ -242,7 +243,7 @@ class BlockKrylov(IterativeSolver):
         sweeps = -(-columns // b)
         orthogonal = 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + orthogonal
+        seconds = sweeps_estimate(replace(sizes.swept_in("auto"), k=b), sweeps).seconds + orthogonal
         return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
 
 

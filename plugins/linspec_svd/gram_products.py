@@ -31,6 +31,8 @@ class GramProducts:
         "auto", "dense", "sparse" or "implicit": how `run.moments` computes products.
     expect : (int, int)
         The expected number of products, and the number of columns of each block that is multiplied.
+    sweeps : {"auto", "float32", "float64"}, default "float64"
+        The precision of `in_single_precision`, as the option of this name.
     scale : float, default 0
         The power of two by which products are multiplied, if it is known.
 
@@ -51,9 +53,17 @@ class GramProducts:
     """
 
     def __init__(
-        self, problem: Any, run: Run, form: str, expect: tuple[int, int], *, scale: float = 0.0
+        self,
+        problem: Any,
+        run: Run,
+        form: str,
+        expect: tuple[int, int],
+        *,
+        sweeps: str = "float64",
+        scale: float = 0.0,
     ) -> None:
-        self.problem, self.run, self.moments = problem, run, run.moments(form, expect=expect)
+        self.problem, self.run, self.sweeps = problem, run, sweeps
+        self.moments = run.moments(form, expect, sweeps)
         self.home, self.of_rows = self.moments.home, self.moments.cost.wide
         self.length = int(problem.A.shape[0 if self.of_rows else 1])
         self.sweep = 1.0 if self.of_rows else self.moments.cost.sweep
@@ -74,7 +84,8 @@ class GramProducts:
     def in_single_precision(self) -> GramProducts:
         """Return the products with a copy of the data in float32, in the units of the first product."""
         single = copy.copy(self)
-        single.moments, single.rounding = self.moments.precision.single(), float(np.finfo(np.float32).eps)
+        single.moments = self.moments.precision.swept(self.sweeps)
+        single.rounding = float(np.finfo(np.float32).eps)
         return single
 
     def current(self, V: Array, theta: HostArray) -> dict[str, Any]:
