@@ -129,8 +129,10 @@ class Precision(Aspect):
         """
         moments = self._moments
         rows = [view.operator for view in self._views]
-        if moments.held or moments.form != "implicit" or not any(
-            A.dtype == single_precision.SINGLE and A.home.scarce_float64 for A in rows
+        if (
+            moments.held
+            or moments.form != "implicit"
+            or not any(A.dtype == single_precision.SINGLE and A.home.scarce_float64 for A in rows)
         ):
             return moments
         if moments._judging is None:

@@ -102,8 +102,7 @@ def _is_plain(view: View) -> bool:
 
 def _sparse_copy(view: View) -> LinearOperator:
     if isinstance(view.operator, CupySparseOperator):
-        narrow = view.operator.in_dtype(SINGLE)
-        assert narrow is not None  # it can always be converted
+        narrow = CupySparseOperator(view.operator.matrix, SINGLE, checked=True)
         _check_fits(all_finite(narrow.matrix.data), view)
         return narrow
     A = view.operator.matrix

@@ -14,11 +14,12 @@ Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts with the 
 Stathopoulos 2007, doi:10.1137/050631574 (GD+k). Neither is about two views.
 Where we differ: there is a subspace for each view, and not one of stacked vectors, so a block gives twice the
 directions. The first block is random signs. Their product begins the iteration, makes the preconditioner
-(`linspec.algebra.preconditioner`), and estimates the diagonals of operators that only give products. More columns
-than k are carried, because convergence then depends on how far the correlations after them lie below the k-th. Their
-number depends on the cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no
-more products. On request, and on devices with little float64, sweeps go over a copy in float32 until the certificate, whose products are of the precision
-of the data, accepts the answer; if it does not, the pairs and all later directions are multiplied in that precision.
+(`linspec.algebra.preconditioner`), and estimates the diagonals of operators that only give products. More columns than
+k are carried, because convergence then depends on how far the correlations after them lie below the k-th. Their number
+depends on the cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no more
+products. On request, and on devices with little float64, sweeps go over a copy in float32 until the certificate, whose
+products are of the precision of the data, accepts the answer; if it does not, the pairs and all later directions are
+multiplied in that precision.
 """
 
 from __future__ import annotations

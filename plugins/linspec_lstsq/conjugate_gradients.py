@@ -52,6 +52,7 @@ from linspec import (
     form_option,
     limit_option,
     option,
+    sweeps_option,
     tol_option,
 )
 from linspec.cost import Estimate, Sizes
@@ -84,6 +85,7 @@ class ConjugateGradients(IterativeSolver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
     form: str = form_option()
+    sweeps: str = sweeps_option()
     random_columns: int = option(
         0, "random columns in each block, for fewer passes with more arithmetic in each", at_least=0
     )
@@ -95,18 +97,18 @@ class ConjugateGradients(IterativeSolver):
         """Yield the iterates that solve a least-squares problem."""
         # If rows can be read only once, the iterations need a Gram matrix that is held.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
-        moments = run.moments(form)
+        moments = run.moments(form, sweeps=self.sweeps)
         dual = moments.cost.wide and not moments.center and min(problem.ridges) > 0
         new = state is None and run.start is None  # a start is not of the form Aᵀz
         begin, columns = block_conjugate_gradients, self.random_columns
         if isinstance(state, RowIterate) or (dual and new):
             return solved_on_rows(problem, run, moments, begin, state, random_columns=columns)
-        return solved(problem, run, begin, form, state, random_columns=columns)
+        return solved(problem, run, begin, form, state, random_columns=columns, sweeps=self.sweeps)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of one or two hundred products."""
-        return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
+        return cost.sweeps_estimate(sizes.swept_in("auto"), EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""

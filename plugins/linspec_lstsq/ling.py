@@ -38,6 +38,7 @@ from linspec import (
     limit_option,
     option,
     part,
+    sweeps_option,
     tol_option,
 )
 from linspec.arrays import Array, Home
@@ -68,13 +69,14 @@ class Ling(IterativeSolver):
     max_iterations: int = limit_option(1000)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
     form: str = form_option()
+    sweeps: str = sweeps_option()
 
     kept: ClassVar = (*KEPT, PrincipalComponents, Transformed, Printed, Blocks, Descent)
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        moments = run.moments(self.form)
+        moments = run.moments(self.form, sweeps=self.sweeps)
         if state is None:
             sweep = moments.cost.sweep
             run.plan(setup=moments.cost.setup + SWEEPS * sweep)
@@ -86,7 +88,9 @@ class Ling(IterativeSolver):
         begin = self._begin(found)
         if self.variant != "deflated":
             return as_printed(self.variant, run, moments, begin, system, found, state)
-        return iterates(run, moments, begin, system, system.separately(), before=found, state=state)
+        return iterates(
+            run, moments, begin, system, system.separately(), before=found, state=state, sweeps=self.sweeps
+        )
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
         """Compute the components once, and return a state that uses them to solve for many right-hand sides."""

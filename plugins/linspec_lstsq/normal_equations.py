@@ -10,6 +10,11 @@ The caller makes the products. So several kernels, such as one for each ridge, s
 variables, and the same kernel serves as a solver (`iterates`) and as a part of an outer method (prepared.py). A point
 has everything that the next step reads, and is never modified: a kernel continues from any given point, so a
 checkpoint is a copy of it.
+
+With sweeps in float32 (`linspec.sweeps_option`) the products of the kernels are those of a copy of A. Their gradients
+are trusted down to the rounding of float32; then a product in float64 computes the gradient of the iterate, and the
+kernels begin anew from it. This is iterative refinement (Higham & Mary 2022, doi:10.1017/S0962492922000022, section 5).
+If a gradient is not halved so, A is too ill-conditioned for products in float32, and all later ones are in float64.
 """
 
 from __future__ import annotations
@@ -256,6 +261,13 @@ def _side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kern
 # ---- as a solver --------------------------------------------------------------------------------
 
 
+SINGLE = float(np.finfo(np.float32).eps)
+"""Factor by which products in float32 may reduce a residual before it is computed in float64: a product in float64 is
+so slow where this is used that steps beyond the rounding of float32 cost less."""
+
+PATIENCE = 10
+"""Products in float32 without a smaller residual, after which products are made in float64."""
+
 MOST = float(np.finfo(np.float64).max)
 """Value in place of the Rayleigh quotient of a zero column, because all numbers in a checkpoint must be finite."""
 
@@ -268,8 +280,8 @@ class Spectrum:
     largest: float
     least: Array = None
 
-    def seen(self, V: Array, AtAV: Array) -> Spectrum:
-        """Return the bounds after a block V and its product with AᵀA."""
+    def seen(self, V: Array, AtAV: Array, *, roughly: bool = False) -> Spectrum:
+        """Return the bounds after a block V and its product with AᵀA; a rough product bounds the largest alone."""
         if not V.shape[1]:
             return self
         xp, largest = self.home.xp, self.largest
@@ -279,6 +291,8 @@ class Spectrum:
         if not largest:
             before, after = np.sqrt(to_host(squares)), column_norms(AtAV, self.home)
             largest = float(np.max(after[before > 0] / before[before > 0], initial=0.0))
+        if roughly:
+            return replace(self, largest=largest)
         least = xp.min(quotients, keepdims=True)
         return Spectrum(self.home, largest, least if self.least is None else xp.minimum(self.least, least))
 
@@ -286,6 +300,42 @@ class Spectrum:
     def smallest(self) -> float:
         """The least Rayleigh quotient of the multiplied directions."""
         return np.inf if self.least is None else max(float(to_host(self.least)[0]), 0.0)
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """How far products in float32 are trusted.
+
+    Attributes
+    ----------
+    begun : float
+        The residual at which the kernels began, which is exact.
+    least : float
+        The least residual since, by the updates of the kernels.
+    since : int
+        The number of products after it.
+    """
+
+    begun: float = np.inf
+    least: float = np.inf
+    since: int = 0
+
+    def after(self, residual: float) -> Refinement:
+        """Return the state after a point with this residual."""
+        if not np.isfinite(self.begun):
+            return Refinement(begun=residual, least=residual)
+        if residual < self.least:
+            return replace(self, least=residual, since=0)
+        return replace(self, since=self.since + 1)
+
+    def is_due(self, tol: float) -> bool:
+        """Whether a product in float64 must compute the gradient now."""
+        return self.least <= max(tol, SINGLE * self.begun) or self.is_stuck
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the updated residual no longer falls."""
+        return self.since > PATIENCE
 
 
 @dataclass(kw_only=True, eq=False)
@@ -302,6 +352,8 @@ class NormalIterate(Iterate):
         The residual at the last iterate that a product has checked; infinite before the first check.
     before : object
         Results that the solver computed before its iteration.
+    refinement : Refinement, optional
+        If the products are those of a copy in float32.
     """
 
     residual: float
@@ -310,6 +362,7 @@ class NormalIterate(Iterate):
     spectrum: Spectrum | None = None
     gradient_residual: float = np.inf
     before: Any = None
+    refinement: Refinement | None = None
     ending: Status | None = None
 
     def weights(self) -> Mapping[str, Any]:
@@ -320,33 +373,41 @@ class NormalIterate(Iterate):
         """The iterates "x" and, if there is a spectrum, "least" for each column.
 
         It is an upper bound of the least eigenvalue of AᵀA + rI: the least Rayleigh quotient of AᵀA so far, plus r.
+        Products in float32 do not show it.
         """
-        if self.spectrum is None:
+        if self.spectrum is None or (self.spectrum.least is None and self.refinement is not None):
             return self.weights()
         ridges = np.repeat(self.system.ridges, self.system.AtB.shape[1])
         return {"x": self.point.x, "least": self.spectrum.smallest + ridges}
 
 
-KEPT = (NormalIterate, System, Spectrum, SideBySide)
+KEPT = (NormalIterate, System, Spectrum, Refinement, SideBySide)
 """Classes that a checkpoint of an iterate contains, besides the points of kernels."""
 
 
 def solved(
-    problem: Any, run: Run, begin: Begin, form: str, state: Any = None, *, random_columns: int = 0
+    problem: Any,
+    run: Run,
+    begin: Begin,
+    form: str,
+    state: Any = None,
+    *,
+    random_columns: int = 0,
+    sweeps: str = "float64",
 ) -> Iterator[NormalIterate]:
     """The iterates of a kernel from zero, or from the start of the run, on the normal equations of a problem.
 
     The product of the start with AᵀA comes from the sweep that makes AᵀB.
     """
-    moments = run.moments(form)
+    moments = run.moments(form, sweeps=sweeps)
     if state is not None:
-        return iterates(run, moments, begin, state.system, state=state)
+        return iterates(run, moments, begin, state.system, state=state, sweeps=sweeps)
     x = None if run.start is None else moments.home.place(run.start["x"])
     products = moments.products(x, cross=True)
     AtAx, AtB = products[0], products.cross
     system = System.of(moments, AtB, problem.ridges).with_random_columns(random_columns, run.rng)
     parts = [system] if x is None else system.starting_from(system.wanted(x), system.wanted(AtAx))
-    return iterates(run, moments, begin, system, parts)
+    return iterates(run, moments, begin, system, parts, sweeps=sweeps)
 
 
 def iterates(
@@ -358,6 +419,7 @@ def iterates(
     *,
     before: Any = None,
     state: Any = None,
+    sweeps: str = "float64",
 ) -> Iterator[NormalIterate]:
     """Yield the iterates of kernels that solve a system or its parts, or that continue from a state.
 
@@ -366,36 +428,47 @@ def iterates(
     and the kernels begin anew at their iterate. If products cost no sweep, the first gradient that meets the tolerance
     is computed in any case. It is, too, after random columns: few steps with wide blocks lose digits of the ridges of a
     path that the drift does not show. If the computed residual is above the tolerance and above half of the
-    residual computed last, the run ends as STAGNATED.
+    residual computed last, the run ends as STAGNATED, or goes on with products in float64 if they were in float32.
     """
-    cost, new = moments.view(0).cost.sweep, state is None
+    A, new = moments.view(0), state is None
+    cost = A.cost.sweep
     if state is None:
         spectrum, seen = Spectrum(system.home, system.norm), np.inf
+        copies = A.precision.sweeps_single(sweeps) and run.budget.affords(A.cost.single + cost)
+        refinement = Refinement() if copies else None
         kernel = side_by_side([begin(one, None) for one in parts or [system]], system, run.tol)
     else:
-        spectrum, seen, kernel = state.spectrum, state.gradient_residual, again(state, begin, run.tol)
+        spectrum, seen, refinement = state.spectrum, state.gradient_residual, state.refinement
+        kernel = again(state, begin, run.tol)
     point = next(kernel)
     if state is not None:
         point.check((system.AtB.shape[0], system.AtB.shape[1] * len(system.ridges)))
     while True:
         residual, ending = system.residual(point), None
-        free = cost == 0 and seen == np.inf and spectrum.largest > 0
-        doubtful = residual <= run.tol and (
-            free or system.beside is not None or system.drift(spectrum.largest, point) > run.tol / 10
-        )
+        if refinement is None:
+            free = cost == 0 and seen == np.inf and spectrum.largest > 0
+            doubtful = residual <= run.tol and (
+                free or system.beside is not None or system.drift(spectrum.largest, point) > run.tol / 10
+            )
+        elif new:
+            refinement = refinement.after(residual)
+            doubtful = refinement.is_due(run.tol)
         if new and doubtful and run.budget.affords(cost):
             parts = system.starting_from(point.x, moments.gram(point.x))
             kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)
             point, last = next(kernel), seen
             residual = seen = system.residual(point)
-            if residual > max(run.tol, last / 2):
+            failed = residual > max(run.tol, last / 2)
+            if refinement is not None:
+                refinement = None if failed or refinement.is_stuck else Refinement(residual, residual)
+            elif failed:
                 ending = Status.STAGNATED
         yield NormalIterate(
             residual=residual, point=point, system=system, spectrum=spectrum, gradient_residual=seen, before=before,
-            ending=ending,
+            refinement=refinement, ending=ending,
         )  # fmt: skip
-        AtAV = moments.gram(point.V)
-        spectrum, new = spectrum.seen(point.V, AtAV), True
+        AtAV = (A.precision.swept(sweeps) if refinement is not None else moments).gram(point.V)
+        spectrum, new = spectrum.seen(point.V, AtAV, roughly=refinement is not None), True
         point = kernel.send(AtAV)
 
 

@@ -37,6 +37,7 @@ from linspec import (
     limit_option,
     option,
     part,
+    sweeps_option,
     tol_option,
 )
 from linspec.arrays import Array, to_host
@@ -72,15 +73,23 @@ class NystromPCG(IterativeSolver):
     )
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     form: str = form_option()
+    sweeps: str = sweeps_option()
 
     kept: ClassVar = (*KEPT, Blocks, Transformed, NystromSketch, Outlook, Prices)
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        moments = run.moments(self.form)
+        moments = run.moments(self.form, sweeps=self.sweeps)
         if state is not None:
-            return iterates(run, moments, partial(preconditioned, state.before), state.system, state=state)
+            return iterates(
+                run,
+                moments,
+                partial(preconditioned, state.before),
+                state.system,
+                state=state,
+                sweeps=self.sweeps,
+            )
         sweep = moments.view(0).cost.sweep
         begun = sweep if run.start is not None else 0.0
         run.plan(setup=moments.cost.setup + moments.cost.sweep + begun)
@@ -91,12 +100,14 @@ class NystromPCG(IterativeSolver):
         if run.start is not None:
             x = system.wanted(moments.home.place(run.start["x"]))
             parts = system.starting_from(x, moments.gram(x))
-        return iterates(run, moments, partial(preconditioned, sketch), system, parts, before=sketch)
+        return iterates(
+            run, moments, partial(preconditioned, sketch), system, parts, before=sketch, sweeps=self.sweeps
+        )
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of a sketch and about a hundred products."""
-        return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
+        return cost.sweeps_estimate(sizes.swept_in("auto"), EXPECTED, spare=FIRST_RANK)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Compute one sketch, and return a state that uses it to solve for many right-hand sides."""

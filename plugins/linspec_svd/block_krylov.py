@@ -21,10 +21,11 @@ is subtracted from each product once, and a second time if an estimate shows tha
 (`linspec.algebra.GrowingBasis`). (e) The Ritz pairs are computed when they may have converged (`looks`). (f) If a value
 was found as often as a block has columns, a second random block looks for more copies (`repeated_values`). (g) Vectors
 of an earlier answer make the first block, with random columns beside them, and the iteration ends only when these have
-shown that the start lacks no leading vector (`start_proof`). (h) On request, and on devices with little float64, the space is built from products with a
-copy of the data in float32. When its residual is as small as the tolerance, or as these products allow, the iteration
-begins again from the leading Ritz vectors with products of the precision of the data. The first of them is a
-Rayleigh-Ritz step: no squared singular value is above the exact one, and the residual is that of the data.
+shown that the start lacks no leading vector (`start_proof`). (h) On request, and on devices with little float64, the
+space is built from products with a copy of the data in float32. When its residual is as small as the tolerance, or as
+these products allow, the iteration begins again from the leading Ritz vectors with products of the precision of the
+data. The first of them is a Rayleigh-Ritz step: no squared singular value is above the exact one, and the residual is
+that of the data.
 """
 
 from __future__ import annotations
