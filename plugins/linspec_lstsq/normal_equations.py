@@ -265,7 +265,7 @@ SINGLE = float(np.finfo(np.float32).eps)
 """Factor by which products in float32 may reduce a residual before it is computed in float64: a product in float64 is
 so slow where this is used that steps beyond the rounding of float32 cost less."""
 
-PATIENCE = 10
+PATIENCE = 50
 """Products in float32 without a smaller residual, after which products are made in float64."""
 
 MOST = float(np.finfo(np.float64).max)
@@ -280,8 +280,8 @@ class Spectrum:
     largest: float
     least: Array = None
 
-    def seen(self, V: Array, AtAV: Array, *, roughly: bool = False) -> Spectrum:
-        """Return the bounds after a block V and its product with AᵀA; a rough product bounds the largest alone."""
+    def seen(self, V: Array, AtAV: Array, *, unit: float = 0.0) -> Spectrum:
+        """Return the bounds after a block V and its product with AᵀA, which has this relative rounding."""
         if not V.shape[1]:
             return self
         xp, largest = self.home.xp, self.largest
@@ -291,9 +291,9 @@ class Spectrum:
         if not largest:
             before, after = np.sqrt(to_host(squares)), column_norms(AtAV, self.home)
             largest = float(np.max(after[before > 0] / before[before > 0], initial=0.0))
-        if roughly:
-            return replace(self, largest=largest)
         least = xp.min(quotients, keepdims=True)
+        if unit:
+            least = xp.maximum(least, unit * largest * xp.ones_like(least))
         return Spectrum(self.home, largest, least if self.least is None else xp.minimum(self.least, least))
 
     @property
@@ -373,9 +373,8 @@ class NormalIterate(Iterate):
         """The iterates "x" and, if there is a spectrum, "least" for each column.
 
         It is an upper bound of the least eigenvalue of AᵀA + rI: the least Rayleigh quotient of AᵀA so far, plus r.
-        Products in float32 do not show it.
         """
-        if self.spectrum is None or (self.spectrum.least is None and self.refinement is not None):
+        if self.spectrum is None:
             return self.weights()
         ridges = np.repeat(self.system.ridges, self.system.AtB.shape[1])
         return {"x": self.point.x, "least": self.spectrum.smallest + ridges}
@@ -468,7 +467,8 @@ def iterates(
             refinement=refinement, ending=ending,
         )  # fmt: skip
         AtAV = (A.precision.swept(sweeps) if refinement is not None else moments).gram(point.V)
-        spectrum, new = spectrum.seen(point.V, AtAV, roughly=refinement is not None), True
+        unit = 0.0 if refinement is None else SINGLE
+        spectrum, new = spectrum.seen(point.V, AtAV, unit=unit), True
         point = kernel.send(AtAV)
 
 
