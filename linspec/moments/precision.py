@@ -18,6 +18,7 @@ from linspec.errors import UnsupportedData
 from linspec.moments import single_precision
 from linspec.moments.aspect import Aspect, one_at_a_time
 from linspec.moments.double_precision import in_double
+from linspec.operators.largest_entry import magnitude_of
 
 if TYPE_CHECKING:
     from linspec.moments.moments import Moments
@@ -62,7 +63,7 @@ class Precision(Aspect):
         sweeps : {"auto", "float32", "float64"}
         """
         moments = self._moments
-        if sweeps == "float64" or not (moments.cost.single or moments._single is not None):
+        if sweeps == "float64" or moments._single is moments or not (moments.cost.single or moments._single):
             return False
         if sweeps == "float32":
             return True
@@ -75,7 +76,8 @@ class Precision(Aspect):
     def swept(self, sweeps: str) -> Moments:
         """The moments whose products an iteration with the option `sweeps` makes: `single`, or the moments themselves.
 
-        With "auto", entries that float32 cannot represent are no error: the moments themselves are returned.
+        With "auto", entries so large or small that products in float32 would lose digits are no error: the moments
+        themselves are returned.
 
         Parameters
         ----------
@@ -86,14 +88,17 @@ class Precision(Aspect):
         UnsupportedData
             As for `single`, with "float32" only.
         """
+        moments = self._moments
         if not self.sweeps_single(sweeps):
-            return self._moments
-        try:
+            return moments
+        if sweeps == "float32" or moments._single is not None:
             return self.single()
+        try:
+            fits = all(magnitude_of(view.operator).fits_single for view in self.single()._views)
         except UnsupportedData:
-            if sweeps == "float32":
-                raise
-            return self._moments
+            fits = False
+        moments._single = moments._single if fits else moments
+        return moments if moments._single is None else moments._single
 
     @one_at_a_time
     def single(self) -> Moments:
@@ -143,8 +148,9 @@ class Precision(Aspect):
     @property
     def remark(self) -> str:
         """A sentence for the message of a solution if a device with little float64 made sweeps in float32; else ""."""
-        home = self._views[0].operator.home
-        if self._moments._single is None or not home.scarce_float64:
+        home, every = self._views[0].operator.home, [self._moments, *self._moments._alone.values()]
+        copied = any(moments._single not in (None, moments) for moments in every)
+        if not (copied and home.scarce_float64):
             return ""
         return (
             f"Sweeps multiplied a copy in float32, because {home} multiplies float64 {home.single_rate:.0f} times "

@@ -70,7 +70,7 @@ from linspec_lstsq.block_step import (
     turned,
 )
 from linspec_lstsq.dual import RowIterate, solved_on_rows
-from linspec_lstsq.normal_equations import KEPT, Kernel, System, solved
+from linspec_lstsq.normal_equations import KEPT, Kernel, System, precision_in_force, solved
 from linspec_lstsq.prepared import PreparedNormalEquations
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
@@ -97,18 +97,19 @@ class ConjugateGradients(IterativeSolver):
         """Yield the iterates that solve a least-squares problem."""
         # If rows can be read only once, the iterations need a Gram matrix that is held.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
-        moments = run.moments(form, sweeps=self.sweeps)
+        sweeps = precision_in_force(problem, self.sweeps)
+        moments = run.moments(form, sweeps=sweeps)
         dual = moments.cost.wide and not moments.center and min(problem.ridges) > 0
         new = state is None and run.start is None  # a start is not of the form Aᵀz
         begin, columns = block_conjugate_gradients, self.random_columns
         if isinstance(state, RowIterate) or (dual and new):
             return solved_on_rows(problem, run, moments, begin, state, random_columns=columns)
-        return solved(problem, run, begin, form, state, random_columns=columns, sweeps=self.sweeps)
+        return solved(problem, run, begin, form, state, random_columns=columns, sweeps=sweeps)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of one or two hundred products."""
-        return cost.sweeps_estimate(sizes.swept_in("auto"), EXPECTED_SPARSE if sizes.scattered else EXPECTED)
+        return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""

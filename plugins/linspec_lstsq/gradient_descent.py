@@ -18,16 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from linspec import (
-    IterativeSolver,
-    LinearOperator,
-    Moments,
-    Run,
-    form_option,
-    limit_option,
-    sweeps_option,
-    tol_option,
-)
+from linspec import IterativeSolver, LinearOperator, Moments, Run, form_option, limit_option, tol_option
 from linspec.arrays import Array
 from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, Point, System, solved
 from linspec_lstsq.prepared import PreparedNormalEquations
@@ -63,14 +54,13 @@ class GradientDescent(IterativeSolver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
     form: str = form_option()
-    sweeps: str = sweeps_option()
 
     kept: ClassVar = (*KEPT, Descent)
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        return solved(problem, run, descent, self.form, state, sweeps=self.sweeps)
+        return solved(problem, run, descent, self.form, state)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""

@@ -46,7 +46,15 @@ from linspec_lstsq.block_step import Blocks
 from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
 from linspec_lstsq.gradient_descent import Descent, descent
 from linspec_lstsq.ling_as_printed import Printed, as_printed, printed
-from linspec_lstsq.normal_equations import KEPT, Begin, Kernel, NormalIterate, System, iterates
+from linspec_lstsq.normal_equations import (
+    KEPT,
+    Begin,
+    Kernel,
+    NormalIterate,
+    System,
+    iterates,
+    precision_in_force,
+)
 from linspec_lstsq.prepared import PreparedNormalEquations
 from linspec_lstsq.principal_components import SWEEPS, PrincipalComponents, principal_components
 from linspec_lstsq.transformed import Transformed, transformed
@@ -76,7 +84,8 @@ class Ling(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        moments = run.moments(self.form, sweeps=self.sweeps)
+        sweeps = precision_in_force(problem, self.sweeps)
+        moments = run.moments(self.form, sweeps=sweeps)
         if state is None:
             sweep = moments.cost.sweep
             run.plan(setup=moments.cost.setup + SWEEPS * sweep)
@@ -89,7 +98,7 @@ class Ling(IterativeSolver):
         if self.variant != "deflated":
             return as_printed(self.variant, run, moments, begin, system, found, state)
         return iterates(
-            run, moments, begin, system, system.separately(), before=found, state=state, sweeps=self.sweeps
+            run, moments, begin, system, system.separately(), before=found, state=state, sweeps=sweeps
         )
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:

@@ -15,6 +15,8 @@ With sweeps in float32 (`linspec.sweeps_option`) the products of the kernels are
 are trusted down to the rounding of float32; then a product in float64 computes the gradient of the iterate, and the
 kernels begin anew from it. This is iterative refinement (Higham & Mary 2022, doi:10.1017/S0962492922000022, section 5).
 If a gradient is not halved so, A is too ill-conditioned for products in float32, and all later ones are in float64.
+Products of the copy leave the row space of A by their rounding. A gradient with a ridge shows this; without a ridge x
+would no longer be of least norm, so by default products are in float64 then.
 """
 
 from __future__ import annotations
@@ -380,6 +382,11 @@ class NormalIterate(Iterate):
         return {"x": self.point.x, "least": self.spectrum.smallest + ridges}
 
 
+def precision_in_force(problem: Any, sweeps: str) -> str:
+    """Return the option `sweeps` in force: "auto" is "float64" without a ridge (see the top of this file)."""
+    return "float64" if sweeps == "auto" and min(problem.ridges) == 0 else sweeps
+
+
 KEPT = (NormalIterate, System, Spectrum, Refinement, SideBySide)
 """Classes that a checkpoint of an iterate contains, besides the points of kernels."""
 
@@ -466,9 +473,10 @@ def iterates(
             residual=residual, point=point, system=system, spectrum=spectrum, gradient_residual=seen, before=before,
             refinement=refinement, ending=ending,
         )  # fmt: skip
-        AtAV = (A.precision.swept(sweeps) if refinement is not None else moments).gram(point.V)
-        unit = 0.0 if refinement is None else SINGLE
-        spectrum, new = spectrum.seen(point.V, AtAV, unit=unit), True
+        swept = A if refinement is None else A.precision.swept(sweeps)
+        refinement = None if swept is A else refinement
+        AtAV = swept.gram(point.V)
+        spectrum, new = spectrum.seen(point.V, AtAV, unit=0.0 if refinement is None else SINGLE), True
         point = kernel.send(AtAV)
 
 

@@ -44,7 +44,7 @@ from linspec.arrays import Array, to_host
 from linspec.cost import Estimate, Sizes
 from linspec_lstsq.block_step import Blocks
 from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
-from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, System, iterates
+from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, System, iterates, precision_in_force
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 from linspec_lstsq.prepared import PreparedNormalEquations
@@ -80,7 +80,8 @@ class NystromPCG(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        moments = run.moments(self.form, sweeps=self.sweeps)
+        sweeps = precision_in_force(problem, self.sweeps)
+        moments = run.moments(self.form, sweeps=sweeps)
         if state is not None:
             return iterates(
                 run,
@@ -88,7 +89,7 @@ class NystromPCG(IterativeSolver):
                 partial(preconditioned, state.before),
                 state.system,
                 state=state,
-                sweeps=self.sweeps,
+                sweeps=sweeps,
             )
         sweep = moments.view(0).cost.sweep
         begun = sweep if run.start is not None else 0.0
@@ -101,13 +102,13 @@ class NystromPCG(IterativeSolver):
             x = system.wanted(moments.home.place(run.start["x"]))
             parts = system.starting_from(x, moments.gram(x))
         return iterates(
-            run, moments, partial(preconditioned, sketch), system, parts, before=sketch, sweeps=self.sweeps
+            run, moments, partial(preconditioned, sketch), system, parts, before=sketch, sweeps=sweeps
         )
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of a sketch and about a hundred products."""
-        return cost.sweeps_estimate(sizes.swept_in("auto"), EXPECTED, spare=FIRST_RANK)
+        return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Compute one sketch, and return a state that uses it to solve for many right-hand sides."""
