@@ -73,11 +73,11 @@ LEAST_SQUARE = 1e-280
 PROCESSOR_RATE = 2.0
 """`Home.single_rate` of processors, whose registers hold twice as many numbers of float32 as of float64."""
 
-SCARCE = 8.0
+SCARCE = 12.0
 """The least `Home.single_rate` at which float64 counts as scarce.
 
-NVIDIA's GPUs for computing centres have rates of 2 and 3. All others have 8 to 64, so no rule has to weigh what lies
-between.
+GPUs for computing centres have rates of 1 to 4, and up to 8 is measured where float32 is rounded to TF32. GPUs for
+graphics and inference have 16 to 64. No rule has to weigh what lies between.
 """
 
 MEASURED_ORDER = 1024
@@ -563,7 +563,7 @@ class Home:
 
     @property
     def scarce_float64(self) -> bool:
-        """Whether the device has no float64, or multiplies it at an eighth of the rate of float32 or less."""
+        """Whether the device has no float64, or multiplies it at a twelfth of the rate of float32 or less."""
         return self.single_rate >= SCARCE
 
     def free_memory(self) -> int:

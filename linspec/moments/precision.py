@@ -1,8 +1,8 @@
 """The precision of products with moments, and moments that sweep the rows in another precision.
 
-Problem: most processors multiply float32 twice as fast as float64, but GPUs for graphics and inference 8 to 64 times as
-fast, and some devices have no float64. There an iteration must be made in float32, and its answer still be judged in
-float64.
+Problem: most processors multiply float32 twice as fast as float64, but GPUs for graphics and inference 16 to 64 times
+as fast, and some devices have no float64. There an iteration should be made in float32, and its answer still be judged
+in float64.
 Method: a home says how scarce float64 is (`linspec.arrays.Home.single_rate`). Where it is scarce, iterations with the
 option `sweeps` multiply a copy in float32 by default, and the law of a problem multiplies rows in float64: on their
 device block by block, or on the host where the device has no float64.

@@ -75,7 +75,7 @@ class Judgement:
         return one.keys() == arrays.keys() and all(one[name] is arrays[name] for name in one)
 
 
-def judged(problem: Any, moments: Moments, terms: Terms, arrays: Mapping[str, Any]) -> Judgement:
+def judged(problem: Any, moments: Any, terms: Terms, arrays: Mapping[str, Any]) -> Judgement:
     """Apply the law to arrays."""
     held, spent = moments.held, moments.bookkeeping.spent
     judging = moments.precision.judging() if isinstance(moments, Moments) else moments
