@@ -100,6 +100,7 @@ class ConjugateGradients(IterativeSolver):
         sweeps = precision_in_force(problem, self.sweeps)
         moments = run.moments(form, sweeps=sweeps)
         dual = moments.cost.wide and not moments.center and min(problem.ridges) > 0
+        dual = dual and not moments.view(0).precision.sweeps_single(sweeps)
         new = state is None and run.start is None  # a start is not of the form Aᵀz
         begin, columns = block_conjugate_gradients, self.random_columns
         if isinstance(state, RowIterate) or (dual and new):

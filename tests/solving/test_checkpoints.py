@@ -158,6 +158,12 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     ),
 }
 
+MULTISET = (
+    lambda: ls.get_problem("multiset-cca")([A, Y, A[:, :5] ** 2], k=2, ridge=0.1),
+    "lobpcg",
+    {"oversample": 2, "tol": 1e-8},
+)
+
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 
 
@@ -236,6 +242,22 @@ def test_sweeps_in_float32_go_on_with_the_same_bits(case: str, tmp_path: Path) -
     assert more[0] == 1
     assert more[-1] == 0
     assert set(more) == {0, 1}
+
+
+@pytest.mark.parametrize("case", ["cg-path", "ling-path", "nystrom-path", "multiset"])
+@pytest.mark.slow(keep=2)
+def test_refinement_goes_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
+    """In every stage between products in float64; a copy that is still needed is made again."""
+    state, solver, options = {**CASES, "multiset": MULTISET}[case]
+    options = {"form": "implicit", "sweeps": "float32", "tol": 1e-12, **options}
+    whole, path = ls.solve(state(), solver, rng=0, **options), tmp_path / "run.ckpt"
+    assert whole.converged
+    for stop in range(0, whole.iterations, max(whole.iterations // 8, 1)):
+        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
+        ls.solve(state(), solver, rng=0, **cut, **options)
+        found = ls.solve(state(), solver, start=path, **options)
+        assert bits(found, passes=False) == bits(whole, passes=False), stop
+        assert found.passes - whole.passes in (0, 1)
 
 
 @pytest.mark.parametrize("case", ["krylov-float32", "krylov-blocks-held", "lobpcg-slices-held", "cg-held"])
