@@ -179,6 +179,7 @@ class Run:
         self._passes_before = 0.0
         self._ending: Status | None = None
         self._notes: list[Finding] = []
+        self._remarks: list[str] = []
         self._interrupts = 0
         self._claim = math.inf  # the residual of the current iterate by the solver's own account
         self._correction = 1.0  # by so much was it too small when the law was asked
@@ -722,6 +723,17 @@ class Run:
         """
         self._notes.append((status, text))
 
+    def remark(self, text: str) -> None:
+        """Add a sentence to the message of the solution, if it is not there yet; it bears on no status.
+
+        Parameters
+        ----------
+        text : str
+            A sentence; "" adds nothing.
+        """
+        if text and text not in self._remarks:
+            self._remarks.append(text)
+
     # ---- the ending ---------------------------------------------------------------------------
 
     def finish(self, **arrays: Any) -> Solution:
@@ -739,6 +751,8 @@ class Run:
         self._budget.close()
         judgement = self._judge(arrays)
         conclusion = judgement.conclusion
+        if isinstance(self._moments, Moments):
+            self.remark(self._moments.precision.remark)
         constant = constant_columns(self.problem, self.moments(), (*self._notes, *conclusion.findings))
         conclusion = replace(conclusion, findings=(*conclusion.findings, *constant))
         found = verdict(
@@ -753,7 +767,7 @@ class Run:
             underflowing=self.underflowing,
             notes=self._notes,
             contradictions=self.moments().bookkeeping.contradictions,
-            remark=self._moments.precision.remark if isinstance(self._moments, Moments) else "",
+            remarks=self._remarks,
         )
         solution: Solution = self.problem.solution(
             status=found.status,

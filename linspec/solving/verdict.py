@@ -176,7 +176,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     underflowing: bool,
     notes: Sequence[Finding],
     contradictions: Sequence[str],
-    remark: str = "",
+    remarks: Sequence[str] = (),
 ) -> Verdict:
     """Decide status and message of a run from the conclusion of the law.
 
@@ -199,8 +199,8 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
         Findings of the solver.
     contradictions : sequence of str
         Evidence from products that an operator is not a matrix.
-    remark : str, default ""
-        A sentence for the message that bears on no status.
+    remarks : sequence of str, default ()
+        Sentences for the message that bear on no status.
     """
     found = [conclusion.fields.get(name) for name in problem.solution.layout.arrays]
     parts = [part for value in found for part in (value if isinstance(value, tuple) else (value,))]
@@ -216,7 +216,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     else:
         status = _status(converged, ending, statuses, cut=cut, nothing=empty and settled)
     figures = _figures(conclusion.residual, tol, least=problem.single and by_default, once=once)
-    return Verdict(status, converged, _message(status, findings, remark, figures))
+    return Verdict(status, converged, _message(status, findings, remarks, figures))
 
 
 def _status(
@@ -251,14 +251,14 @@ def _figures(residual: float, tol: float, *, least: bool, once: bool) -> str:
     return f"{figures} (the least that products in float32 allow)" if least else figures
 
 
-def _message(status: Status, findings: Sequence[Finding], remark: str, figures: str) -> str:
-    """Return the message: the advice of the status unless a finding gives it, findings, remark, and figures."""
+def _message(status: Status, findings: Sequence[Finding], remarks: Sequence[str], figures: str) -> str:
+    """Return the message: the advice of the status unless a finding gives it, findings, remarks, and figures."""
     # Advice on approximations that are not good enough does not apply to a converged answer.
     if status is Status.CONVERGED:
         findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]
     texts = [text for _, text in findings]
     own = [] if any(status is finding for finding, _ in findings) else [status.value]
-    return " ".join([*own, *texts, *([remark] if remark else []), f"({figures})"])
+    return " ".join([*own, *texts, *remarks, f"({figures})"])
 
 
 def as_interrupted(solution: Any) -> Any:

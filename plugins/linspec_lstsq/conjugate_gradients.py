@@ -115,7 +115,9 @@ class ConjugateGradients(IterativeSolver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""
         begin = block_conjugate_gradients
-        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol)
+        return PreparedNormalEquations(
+            A, ridge, run, begin, self.max_iterations, self.tol, sweeps=self.sweeps
+        )
 
 
 def block_conjugate_gradients(system: System, point: Any = None) -> Kernel:

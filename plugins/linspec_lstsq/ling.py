@@ -106,7 +106,9 @@ class Ling(IterativeSolver):
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         begin = self._begin(principal_components(moments, self.rank, run.part(self.test_matrix), run))
         waits = (self.inner, self.variant) != ("gd", "deflated")
-        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, waits=waits)
+        return PreparedNormalEquations(
+            A, ridge, run, begin, self.max_iterations, self.tol, waits=waits, sweeps=self.sweeps
+        )
 
     def _begin(self, found: PrincipalComponents) -> Begin:
         """Return the function that begins the kernel of the variant for one ridge."""

@@ -35,6 +35,13 @@ from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.errors import InvalidFile
 from linspec_lstsq.gradients import ROUNDING, column_norms, relative
 
+SINGLE = float(np.finfo(np.float32).eps)
+"""Factor by which products in float32 may reduce a residual before it is computed in float64: a product in float64 is
+so slow where this is used that steps beyond the rounding of float32 cost less."""
+
+PATIENCE = 50
+"""Products in float32 without a smaller residual, after which products are made in float64."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
@@ -263,13 +270,6 @@ def _side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kern
 # ---- as a solver --------------------------------------------------------------------------------
 
 
-SINGLE = float(np.finfo(np.float32).eps)
-"""Factor by which products in float32 may reduce a residual before it is computed in float64: a product in float64 is
-so slow where this is used that steps beyond the rounding of float32 cost less."""
-
-PATIENCE = 50
-"""Products in float32 without a smaller residual, after which products are made in float64."""
-
 MOST = float(np.finfo(np.float64).max)
 """Value in place of the Rayleigh quotient of a zero column, because all numbers in a checkpoint must be finite."""
 
@@ -330,9 +330,9 @@ class Refinement:
             return replace(self, least=residual, since=0)
         return replace(self, since=self.since + 1)
 
-    def is_due(self, tol: float) -> bool:
-        """Whether a product in float64 must compute the gradient now."""
-        return self.least <= max(tol, SINGLE * self.begun) or self.is_stuck
+    def is_due(self, tol: float, trusted: float = SINGLE) -> bool:
+        """Whether a product in float64 must compute the gradient now: at `tol`, or at `trusted` times `begun`."""
+        return self.least <= max(tol, trusted * self.begun) or self.is_stuck
 
     @property
     def is_stuck(self) -> bool:

@@ -115,7 +115,7 @@ class NystromPCG(IterativeSolver):
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         sketch, _ = self._sketch(moments, run, (ridge,), run.problem.width)
         return PreparedNormalEquations(
-            A, ridge, run, partial(preconditioned, sketch), self.max_iterations, self.tol
+            A, ridge, run, partial(preconditioned, sketch), self.max_iterations, self.tol, sweeps=self.sweeps
         )
 
     def _sketch(

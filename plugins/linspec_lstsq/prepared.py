@@ -4,7 +4,8 @@ Problem: (AᵀA + rI) x = AᵀB for one right-hand side after the other, each to
 Method: the points of the kernel (normal_equations.py), one after the other, until one is accurate enough.
 Where we differ: some kernels never need a number on the host. If their products cost no sweep, a device makes as many
 steps as the last solve took without waiting, and all their residuals are transferred together. Steps beyond the last
-one needed are wasted.
+one needed are wasted. With sweeps in float32 the updated residual is trusted down to `TRUSTED` times the first one;
+below it the gradient is computed in float64, and the kernel begins anew, as in normal_equations.py.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from typing import Any
 from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, Status
 from linspec.arrays import Array
 from linspec_lstsq.golub_kahan import cross_product, start_of
-from linspec_lstsq.normal_equations import Begin, System, points
+from linspec_lstsq.normal_equations import Begin, Refinement, System, points
 
 MOST_STEPS = 24
 """Largest number of steps that a device makes without waiting; for each step it keeps a few blocks."""
 
 MOST_COLUMNS = 4096
 """Largest number of columns of A for such steps: beyond it, a wasted product takes longer than the saved transfers."""
+
+
+TRUSTED = 1e-5
+"""Factor down to which products in float32 reduce a residual without a product in float64: some hundred roundings."""
 
 
 class PreparedNormalEquations(LeastSquaresState):
@@ -42,6 +47,8 @@ class PreparedNormalEquations(LeastSquaresState):
         The largest number of steps, and the residual at which to stop.
     waits : bool, default True
         Whether the kernel needs numbers on the host to make its steps.
+    sweeps : {"auto", "float32", "float64"}, default "float64"
+        The precision of sweeps; "auto" is "float64" without a ridge.
     """
 
     def __init__(
@@ -54,12 +61,14 @@ class PreparedNormalEquations(LeastSquaresState):
         tol: float | None,
         *,
         waits: bool = True,
+        sweeps: str = "float64",
     ) -> None:
         self.A, self.ridge, self.run = A, ridge, run
         self.begin, self.limit, self.waits = begin, limit, waits
         self._usual = 0  # steps of the last solve
         self.tol = 1e-8 if tol is None else tol
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
+        self.sweeps = "float64" if sweeps == "auto" and not ridge else sweeps
 
     def solve(
         self,
@@ -111,6 +120,9 @@ class PreparedNormalEquations(LeastSquaresState):
 
     def _points(self, system: System) -> Iterator[Any]:
         """Yield the points of the kernel; if a device need not wait, the residuals of the first ones come together."""
+        if self.moments.precision.sweeps_single(self.sweeps):
+            yield from self._refined(system)
+            return
         made = points(self.begin(system, None), self.moments.gram)
         short, free = system.AtB.shape[0] <= MOST_COLUMNS, self.moments.cost.sweep == 0 and self.watch is None
         if not self.waits and self._usual and short and free and not system.home.on_host:
@@ -118,3 +130,24 @@ class PreparedNormalEquations(LeastSquaresState):
             system.know_norms(first)
             yield from first
         yield from made
+
+    def _refined(self, system: System) -> Iterator[Any]:
+        """Yield the points of kernels with products in float32, each begun at a gradient in float64."""
+        exact, swept = self.moments, self.moments.precision.swept(self.sweeps)
+        self.run.remark(exact.precision.remark)
+
+        def multiply(V: Array) -> Array:
+            return swept.gram(V)
+
+        made, refinement = points(self.begin(system, None), multiply), Refinement()
+        while True:
+            point = next(made)
+            refinement = refinement.after(system.residual(point))
+            if swept is not exact and refinement.is_due(0.0, TRUSTED):
+                (one,) = system.starting_from(point.x, exact.gram(point.x))
+                made = points(self.begin(one, None), multiply)
+                point = next(made)
+                residual = system.residual(point)
+                swept = exact if refinement.is_stuck or residual > refinement.begun / 2 else swept
+                refinement = Refinement(residual, residual)
+            yield point

@@ -90,6 +90,36 @@ PROBLEMS = {
 }
 
 
+OUTER = {
+    "als": ("als", lambda X, Y: ls.CCA(X, Y, k=K, ridge=1.0)),
+    "two-stage": ("two-stage", lambda X, Y: ls.CCA(X, Y[:, :9], k=K, ridge=1.0)),
+    "discriminant": (
+        "two-stage",
+        lambda X, Y: ls.Discriminant(X, ls.targets.lda(on(1, np.arange(N) % 4)), ridge=1.0),
+    ),
+    "reduced rank": (
+        "two-stage",
+        lambda X, Y: ls.get_problem("reduced-rank-regression")(X, Y[:, :9], K, ridge=1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("lstsq", ["cg", "nystrom-pcg", "ling"])
+@pytest.mark.parametrize("kind", OUTER)
+def test_methods_with_a_part_for_least_squares_sweep_in_float32(kind, lstsq):
+    solver, make = OUTER[kind]
+    cls = ls.get_solver(lstsq, "least-squares")
+    exact, exact_64, exact_32 = solved(make(on(1, X), on(1, Y)), solver, lstsq=cls(sweeps="float64"))
+    found, in_64, in_32 = solved(make(on(1, X), on(1, Y)), solver, lstsq=cls())
+    assert exact_32 == 0
+    assert in_64 < exact_64
+    assert in_32 > 0
+    assert found.converged
+    assert "Sweeps multiplied a copy in float32" in found.message
+    value = found.layout.value
+    np.testing.assert_allclose(to_host(getattr(found, value)), to_host(getattr(exact, value)), rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", PROBLEMS)
 def test_only_a_device_with_little_float64_sweeps_in_float32(kind):
     solver, make = PROBLEMS[kind]
@@ -220,5 +250,5 @@ def test_the_guide_shows_the_solvers_with_the_option():
     text = (ROOT / "docs" / "guide" / "gpu.md").read_text(encoding="utf-8")
     table = text.partition("by default: float64 |")[2].partition("```")[0]
     shown = re.findall(r"^\| ([a-z-]+/[a-z-]+) \|", table, re.MULTILINE)
-    kinds = ("cca", "svd", "least-squares", "multiset-cca")
-    assert shown == [f"{kind}/{name}" for kind in kinds for name in precisions.with_option(kind)]
+    kinds = ("cca", "svd", "least-squares", "multiset-cca", "discriminant", "reduced-rank-regression")
+    assert shown == [f"{kind}/{name}" for kind in kinds for name in precisions.sweeping(kind)]
