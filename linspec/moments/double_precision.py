@@ -68,6 +68,8 @@ def in_double(views: list[View]) -> list[View] | None:
 
 
 def _in_double(A: LinearOperator) -> LinearOperator | None:
+    """Return A with products in float64; A itself if its rows are not read by number, None if the host needs them."""
+    by_number = A.access == "rows" and A.readable
     if A.home.blocks == A.home:
-        return A.in_dtype(DOUBLE) or A
-    return HostRows(A) if A.access == "rows" and A.readable else None
+        return (A.in_dtype(DOUBLE) if by_number else None) or A
+    return HostRows(A) if by_number else None

@@ -132,13 +132,9 @@ class Precision(Aspect):
         matrices are held, these are of float64 already. Rows that are known by their products alone, and slices, keep
         their precision.
         """
-        moments = self._moments
-        rows = [view.operator for view in self._views]
-        if (
-            moments.held
-            or moments.form != "implicit"
-            or not any(A.dtype == single_precision.SINGLE and A.home.scarce_float64 for A in rows)
-        ):
+        moments, rows = self._moments, [view.operator for view in self._views]
+        narrow = any(A.dtype == single_precision.SINGLE and A.home.scarce_float64 for A in rows)
+        if not narrow or moments.held or moments.form != "implicit":
             return moments
         if moments._judging is None:
             views = in_double(self._views)

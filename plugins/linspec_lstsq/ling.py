@@ -84,7 +84,7 @@ class Ling(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        sweeps = precision_in_force(problem, self.sweeps) if self.variant == "deflated" else "float64"
+        sweeps = precision_in_force(problem, self._sweeps)
         moments = run.moments(self.form, sweeps=sweeps)
         if state is None:
             sweep = moments.cost.sweep
@@ -107,8 +107,13 @@ class Ling(IterativeSolver):
         begin = self._begin(principal_components(moments, self.rank, run.part(self.test_matrix), run))
         waits = (self.inner, self.variant) != ("gd", "deflated")
         return PreparedNormalEquations(
-            A, ridge, run, begin, self.max_iterations, self.tol, waits=waits, sweeps=self.sweeps
+            A, ridge, run, begin, self.max_iterations, self.tol, waits=waits, sweeps=self._sweeps
         )
+
+    @property
+    def _sweeps(self) -> str:
+        """The option `sweeps`; variants as printed do not begin anew from a gradient."""
+        return self.sweeps if self.variant == "deflated" else "float64"
 
     def _begin(self, found: PrincipalComponents) -> Begin:
         """Return the function that begins the kernel of the variant for one ridge."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = "tests/doubles/test_kit_on_cupy.py::test_the_contract"
+LITTLE = "tests/doubles/test_little_float64_on_cupy.py"
 TRANSFERS = "tests/doubles/test_transfers_on_cupy.py"
 LINSPEC = "tests/doubles/test_linspec_on_cupy.py::test_cupy"
 
@@ -34,6 +35,20 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = (
+    Mutant(
+        "float32 data judged in float32 where float64 is scarce",
+        "linspec/moments/precision.py",
+        "        return moments._judging\n",
+        "        return moments\n",
+        LITTLE,
+    ),
+    Mutant(
+        "sweeps in float64 where it is scarce",
+        "linspec/arrays.py",
+        "        return self.single_rate >= SCARCE\n",
+        "        return self.single_rate > 2 * PROCESSOR_RATE * SCARCE\n",
+        LITTLE,
+    ),
     Mutant(
         "a device array is converted by NumPy",
         "linspec/arrays.py",

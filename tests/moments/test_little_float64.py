@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -198,6 +200,49 @@ def test_sweeps_are_in_float32_by_default(kind, scarce):
     assert "Sweeps multiplied a copy in float32" in by_default.message
     assert "float32" not in double.message
     assert by_default.residual <= by_default.tol
+
+
+@pytest.mark.parametrize("library", ["array-api-strict", "torch"])
+def test_arrays_of_other_libraries_sweep_in_float32(library, scarce):
+    if library == "torch":
+        wrap = pytest.importorskip("torch").as_tensor
+    else:
+        wrap = partial(array_api_strict.asarray, device=array_api_strict.Device("device1"))
+    exact = np.linalg.svd(X, compute_uv=False)[:K]
+    found = swept(ls.SVD(wrap(X), k=K), "block-krylov")
+    assert "Sweeps multiplied a copy in float32" in found.message
+    np.testing.assert_allclose(to_host(found.S), exact, rtol=1e-6)
+
+    A, B = wrap(X), wrap(Y[:, :2].copy())
+    found = swept(ls.LeastSquares(A, B, ridge=1.0), "cg", tol=1e-10)
+    assert "Sweeps multiplied a copy in float32" in found.message
+    exact = np.linalg.solve(X.T @ X + np.eye(P), X.T @ Y[:, :2])
+    np.testing.assert_allclose(to_host(found.x), exact, rtol=1e-7, atol=1e-9)
+
+    narrow = [wrap(M) for M in NARROW]
+    found = swept(ls.LeastSquares(*narrow), "cg")
+    A, B, x = (np.asarray(M, dtype=np.float64) for M in (*NARROW, to_host(found.x)))
+    residual = np.linalg.norm(A.T @ (B - A @ x), axis=0) / np.linalg.norm(A.T @ B, axis=0)
+    assert found.residual == pytest.approx(residual.max(), rel=1e-6)
+
+
+def test_slices_keep_their_precision(scarce):
+    """An iterator that has been read is not read again to judge the answer."""
+    rows = iter([NARROW[0][:500], NARROW[0][500:]])
+    found = ls.solve(ls.SVD(rows, k=K), "spca", rng=0)
+    assert np.isnan(found.residual)
+    again = ls.solve(ls.SVD(lambda: iter([NARROW[0][:500], NARROW[0][500:]]), k=K), "block-krylov", rng=0)
+    np.testing.assert_allclose(again.S, np.linalg.svd(X, compute_uv=False)[:K], rtol=1e-5)
+
+
+@pytest.mark.parametrize("variant", ["ridge", "projection", "simplified"])
+def test_variants_of_ling_as_printed_are_those_of_float64(variant, scarce):
+    options = {"variant": variant, "rank": 3, "form": "implicit", "rng": 0, "max_iterations": 5}
+    one, other = (
+        ls.solve(ls.LeastSquares(X, Y[:, :2], ridge=1.0), "ling", sweeps=s, **options)
+        for s in ("auto", "float64")
+    )
+    assert np.array_equal(one.x, other.x)
 
 
 @pytest.mark.parametrize("tol", [1e-6, 1e-10])
