@@ -235,6 +235,7 @@ def test_slices_keep_their_precision(scarce):
     np.testing.assert_allclose(again.S, np.linalg.svd(X, compute_uv=False)[:K], rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 @pytest.mark.parametrize("variant", ["ridge", "projection", "simplified"])
 def test_variants_of_ling_as_printed_are_those_of_float64(variant, scarce):
     options = {"variant": variant, "rank": 3, "form": "implicit", "rng": 0, "max_iterations": 5}
