@@ -109,11 +109,12 @@ def is_series(x: Any) -> bool:
 
 def _kind(x: Any) -> tuple[str, str]:
     """Return the library and the kind ("frame", "series" or "lazy") of an object; "" and "" for anything else."""
-    return _kind_of(type(x))
+    cls: Any = type(x)
+    return _kind_of(cls)
 
 
 @lru_cache(maxsize=256)
-def _kind_of(cls: type) -> tuple[str, str]:
+def _kind_of(cls: Any) -> tuple[str, str]:
     """Return the library and the kind of the objects of a class; every call of linspec asks this a dozen times."""
     for parent in cls.__mro__:
         library = parent.__module__.partition(".")[0]
