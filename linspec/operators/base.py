@@ -79,6 +79,9 @@ class LinearOperator(ABC):
         chunk that is decoded as a whole.
     buffer_bytes : int
         Bytes that reading the rows takes beside the blocks, such as decoded chunks of a file; 0 in memory.
+    decoded_bytes : int
+        Bytes of the rows that every pass decodes or computes anew, such as those of compressed files; 0 in memory, and
+        for files that are mapped. For slices `linspec.cost` assumes all bytes of the rows.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, if the sweep that counted the rows has computed them; None otherwise.
     resident : bool
@@ -121,6 +124,7 @@ class LinearOperator(ABC):
     sweeps: float = math.inf
     rows_together: int = 1
     buffer_bytes: int = 0
+    decoded_bytes: int = 0
     statistics: Any = None
     adjustment: Any = None
     resident: bool = False

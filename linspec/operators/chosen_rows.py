@@ -25,7 +25,8 @@ class ChosenRows(RowOperator):
         self.shape = (len(self.numbers), operator.shape[1])
         self.dtype, self.home = operator.dtype, operator.home
         self.sparse, self.readable = operator.sparse, operator.readable
-        self.rows_together, self.buffer_bytes = operator.rows_together, operator.buffer_bytes
+        self.rows_together = operator.rows_together
+        self.buffer_bytes, self.decoded_bytes = operator.buffer_bytes, operator.decoded_bytes
 
     @property
     def stored_dtype(self) -> np.dtype[np.generic]:

@@ -22,7 +22,7 @@ class Wrapper(LinearOperator):
         self.dtype, self.home = operator.dtype, operator.home
         self.access, self.readable, self.sweeps = operator.access, operator.readable, operator.sweeps
         self.sparse, self.resident = operator.sparse, operator.resident
-        self.buffer_bytes = operator.buffer_bytes
+        self.buffer_bytes, self.decoded_bytes = operator.buffer_bytes, operator.decoded_bytes
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later

@@ -43,6 +43,8 @@ class Recomputed(InProcess):
     and the values of `hold` are held. A handle is a delayed block, a deferred call, or a value that is held.
     """
 
+    recomputes = True
+
     def map(self, work: Any, calls: Sequence[Call]) -> list[Any]:
         return [_Deferred(work, call) for call in calls]
 

@@ -44,6 +44,8 @@ class HeldRows(RowSource):
     column_names : tuple of str, optional
     """
 
+    decodes = False
+
     def __init__(self, name: str, matrix: Any, column_names: tuple[str, ...] | None = None) -> None:
         self.vector = matrix.ndim == 1
         self.matrix = matrix.reshape(-1, 1) if self.vector else matrix

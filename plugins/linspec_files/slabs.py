@@ -69,6 +69,8 @@ class RowSource(ABC):
         Size of the largest slab in memory.
     decoding_bytes : int
         Bytes that are held beside the slabs while one is decoded.
+    decodes : bool
+        Whether reading a slab decodes it; False for rows that are in memory or as they stand in the file.
     column_names : tuple of str or None
     row_names : sequence or None
     """
@@ -81,6 +83,7 @@ class RowSource(ABC):
     column_names: tuple[str, ...] | None = None
     row_names: Any = None
     decoding_bytes: int = 0
+    decodes: bool = True
 
     @property
     def stored(self) -> int:
@@ -127,6 +130,9 @@ class SlabRows(RowOperator):
         self.rows_together = int(np.diff(source.edges).max(initial=1))
         self.buffer_bytes = (
             min(SLABS_IN_MEMORY, len(source.edges) - 1) * source.slab_bytes + source.decoding_bytes
+        )
+        self.decoded_bytes = (
+            source.decodes * source.stored * (source.stored_dtype.itemsize + 4 * source.sparse)
         )
         self.column_names, self.row_names = source.column_names, source.row_names
 

@@ -48,6 +48,7 @@ class StackedRows(RowSource):
         ).astype(np.intp)
         self.column_names = first.column_names
         self.decoding_bytes = max(source.decoding_bytes for source in self._sources)
+        self.decodes = any(source.decodes for source in self._sources)
         if self.shape[0] <= MOST_LABELS and all(source.row_names is not None for source in self._sources):
             self.row_names = [label for source in self._sources for label in source.row_names]
 
@@ -130,7 +131,7 @@ class ChosenColumns(RowSource):
         self.shape, self.stored_dtype = (source.shape[0], len(places)), source.stored_dtype
         self.column_names = None if names is None else tuple(names[j] for j in places)
         self.row_names = source.row_names
-        self.decoding_bytes = source.slab_bytes + source.decoding_bytes
+        self.decoding_bytes, self.decodes = source.slab_bytes + source.decoding_bytes, source.decodes
 
     @property
     def stored(self) -> int:

@@ -165,7 +165,7 @@ class DenseRows(RowSource):
                 f"{stored.name} must have two dimensions, rows and columns; got {len(stored.shape)} with shape "
                 f"{stored.shape}. Store it as a matrix."
             )
-        self.name, self._stored = stored.name, stored
+        self.name, self._stored, self.decodes = stored.name, stored, stored.chunks is not None
         self.shape = (stored.shape[0], stored.shape[1])
         self.stored_dtype = stored.dtype
         with called(stored.name):
@@ -228,6 +228,7 @@ class SparseRows(RowSource):
     ) -> None:
         self.name, self.shape = name, shape
         self._data, self._indices = parts["data"], parts["indices"]
+        self.decodes = self._data.chunks is not None
         with called(name):
             self.stored_dtype = dtype_of_sparse(self._data.dtype)
         starts = checked_starts(name, parts, shape, shape[0], missing)

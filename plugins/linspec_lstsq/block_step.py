@@ -90,7 +90,11 @@ def column_lengths(z: list[HostArray]) -> HostArray:
 
 
 def begun(system: System) -> Blocks:
-    """The first point: AᵀB = Qρ, P = Q, z = ρ, Δ = δI; with columns W beside it [AᵀB W] = Q [ρ ·]."""
+    """The first point: AᵀB = Qρ, P = Q, z = ρ, Δ = δI; with columns W beside it [AᵀB W] = Q [ρ ·].
+
+    Directions that may be only rounding are left out of Q (`System.least_share`), such as that of centred indicators of
+    classes, whose sum is zero. A direction that is left out later breaks the recurrence: up to twice as many steps.
+    """
     home, ridges = system.home, system.ridges
     x, S = system.at_start
     StS, m = system.gradient_gram, S.shape[1]
@@ -98,7 +102,12 @@ def begun(system: System) -> Blocks:
         S = home.concat([S, system.beside])
         StS = to_host(S.T @ S)
     S, turns, rho = orthonormal(S, StS, home)
-    rho, others = rho[:, :m], rho[:, m:] / (system.noise * np.linalg.norm(rho[:, m:], axis=0))
+    own, beside = np.split(np.eye(rho.shape[1]), [m], axis=1)
+    beside = beside / (system.noise * np.linalg.norm(rho[:, m:], axis=0))
+    weights = rounding_weights(system) * (system.noise / system.least_share)
+    width = len(rho)
+    turns, rho = above_rounding(turns, rho, [own], weights, beside)
+    rho, others = rho[:, :m], rho @ beside
     coordinates, *turns = home.place_together(np.tile(rho, len(ridges)), *turns)
     Q, r = turned(S, turns), min(ridges)
     return Blocks(
@@ -111,6 +120,7 @@ def begun(system: System) -> Blocks:
         coordinates=coordinates,
         Delta=[(ridge - r) * np.eye(len(rho)) for ridge in ridges],
         others=others,
+        lost=system.least_share * (len(rho) < width),
         least=ridges.index(r),
     )
 

@@ -22,10 +22,12 @@ where P, z, Δ belong to the shift, and Q, G, τ belong to the smallest ridge. F
 
 Where we differ: rank is cut in two ways. Directions in which the new residuals depend on each other up to rounding are
 left out of Q, and so are directions in which no right-hand side has a residual above rounding. Then Q has fewer
-columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, while the source
-subtracts. The host factorises G and SᵀS, S = Q − MP G⁻¹. The second depends on the first, and so a step would wait for
-a device twice. Thus a device inverts G itself, and both are transferred together; the results return to the device
-together. If G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
+columns, and nothing else changes. At the start more counts as rounding (`System.least_share`): a direction that is left
+out while others have large residuals costs many steps. The update of Δ is written as a sum of positive matrices, while
+the source subtracts. The host factorises G and SᵀS, S = Q − MP G⁻¹. The second depends on the first, and so a step
+would wait for a device twice. Thus a device inverts G itself, and both are transferred together; the results return to
+the device together. If G is singular up to rounding, the host inverts it on its numerical range, and the step waits
+twice.
 If no ridge is zero, matrices with fewer rows than columns are solved on the side of the rows (dual.py).
 
 Random columns W beside AᵀB make the same space contain what a Nyström preconditioner of their number would find,
@@ -69,9 +71,10 @@ from linspec_lstsq.block_step import (
     shifted,
     turned,
 )
-from linspec_lstsq.dual import RowIterate, solved_on_rows
+from linspec_lstsq.dual import RowIterate, on_rows, solved_on_rows
 from linspec_lstsq.normal_equations import KEPT, Kernel, System, precision_in_force, solved
 from linspec_lstsq.prepared import PreparedNormalEquations
+from linspec_lstsq.random_columns import columns_beside
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
 """Expected number of iterations, with which "auto" compares a solve with other methods: on dense data, and on counts of
@@ -86,8 +89,11 @@ class ConjugateGradients(IterativeSolver):
     max_iterations: int = limit_option(1000)
     form: str = form_option()
     sweeps: str = sweeps_option()
-    random_columns: int = option(
-        0, "random columns in each block, for fewer passes with more arithmetic in each", at_least=0
+    random_columns: int | None = option(
+        None,
+        "random columns in each block, for fewer passes; none: by what a pass costs, 0 in memory",
+        kind=int,
+        at_least=0,
     )
 
     kept: ClassVar = (*KEPT, Blocks, RowIterate)
@@ -99,11 +105,12 @@ class ConjugateGradients(IterativeSolver):
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
         sweeps = precision_in_force(problem, self.sweeps)
         moments = run.moments(form, sweeps=sweeps)
-        dual = moments.cost.wide and not moments.center and min(problem.ridges) > 0
-        dual = dual and not moments.view(0).precision.sweeps_single(sweeps)
-        new = state is None and run.start is None  # a start is not of the form Aᵀz
+        # A start is not of the form Aᵀz.
+        dual = run.start is None and on_rows(moments, problem.ridges, sweeps)
         begin, columns = block_conjugate_gradients, self.random_columns
-        if isinstance(state, RowIterate) or (dual and new):
+        if columns is None:
+            columns = 0 if state is not None else columns_beside(problem, moments)
+        if isinstance(state, RowIterate) or (dual and state is None):
             return solved_on_rows(problem, run, moments, begin, state, random_columns=columns)
         return solved(problem, run, begin, form, state, random_columns=columns, sweeps=sweeps)
 
@@ -115,9 +122,11 @@ class ConjugateGradients(IterativeSolver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""
         begin = block_conjugate_gradients
-        return PreparedNormalEquations(
+        state = PreparedNormalEquations(
             A, ridge, run, begin, self.max_iterations, self.tol, sweeps=self.sweeps
         )
+        state.rows = True
+        return state
 
 
 def block_conjugate_gradients(system: System, point: Any = None) -> Kernel:

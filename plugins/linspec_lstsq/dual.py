@@ -4,7 +4,7 @@ Problem: ridge regression with fewer rows than columns. The blocks of (AᵀA + r
 between products takes as long as the products.
 Method: (K + rI) z = B, K = AAᵀ, and x = Aᵀz (the matrix inversion lemma; Saunders, Gammerman & Vovk 1998), by the same
 block conjugate gradients on the short blocks z, with ridges as shifts. A product with K is one sweep over the columns
-of A; the first one also gives AᵀB, in a sweep of its own.
+of A, centred or not.
 Where we differ: the iteration stops by the gradient of x, which is Aᵀ times the residual of z. For residuals Q ρ,
 
     ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ,  KQ = KP − KP₋ τᵀ,
@@ -16,14 +16,14 @@ tolerance, or with random columns, the iteration for x continues from this answe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linspec import Iterate, LinearOperator, Moments, Run
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, to_host_together
 from linspec.operators import uncounted
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.normal_equations import Begin, System, iterates
@@ -46,10 +46,8 @@ class RowIterate(Iterate):
         The z before the last step.
     KP : array of shape (n, k), optional
         K P, the product of the last step.
-    AtB : array of shape (p, m), optional
-        Known from the first step on.
-    scales : numpy.ndarray
-        ‖AᵀB‖ of all columns.
+    scales : numpy.ndarray, optional
+        ‖AᵀB‖ of all columns; known from the first step on.
     norm : float
         A lower bound of the norm of AᵀA.
     x : array of shape (p, all columns), optional
@@ -62,7 +60,6 @@ class RowIterate(Iterate):
     point: Any
     z: Array
     KP: Array = None
-    AtB: Array = None
     scales: HostArray | None = None
     norm: float = 0.0
     x: Array = None
@@ -83,7 +80,55 @@ class RowIterate(Iterate):
     def drift(self) -> float:
         """An estimate of the error of the updated gradient of x, relative to AᵀB."""
         sizes = (self.norm + min(self.system.ridges)) * column_norms(self.x, self.system.home)
-        return self.system.noise * largest(sizes, self.scales)
+        return max(self.system.noise * largest(sizes, self.scales), float(self.point.lost))
+
+
+def on_rows(moments: Moments, ridges: Sequence[float], sweeps: str) -> bool:
+    """Whether the side of the rows takes less time: for wide sparse rows, sweeps in float64 and positive ridges."""
+    return moments.cost.wide and min(ridges) > 0 and not moments.view(0).precision.sweeps_single(sweeps)
+
+
+def system_of_rows(moments: Moments, B: LinearOperator, ridges: tuple[float, ...]) -> System:
+    """Return the system (AAᵀ + rI) z = B, with centred B if A is centred."""
+    home = moments.home
+    B = home.place(B.dense() if B.readable else B.matmat(home.eye(B.shape[1])))
+    if moments.center:
+        B = B - home.xp.mean(B, axis=0)[None, :]
+    return System.of(moments, B, ridges)
+
+
+def row_iterates(
+    A: LinearOperator, moments: Moments, begin: Begin, start: System | RowIterate
+) -> Iterator[RowIterate]:
+    """Yield the iterates of a system for z, or those that follow a given one; each takes one sweep."""
+    home = moments.home
+    if isinstance(start, System):
+        kernel: Any = begin(start, None)
+        point = next(kernel)
+        residual = float(point.V.shape[1] > 0)
+        now = RowIterate(A=A, system=start, residual=residual, point=point, z=point.x)
+    else:
+        kernel = begin(start.system, start.point)
+        point = next(kernel)
+        point.check(tuple(start.z.shape))
+        now = replace(start, A=A)
+    while True:
+        yield now
+        P, Q, z = point.V, point.Q, point.x
+        if P.shape[1] == 0:  # nothing is left of the residual
+            now = replace(now, A=A, z=z, residual=0.0)
+            continue
+        KP = moments.outer(P)
+        KQ = KP if now.KP is None else KP - now.KP @ home.place(point.tau.T)  # KQ = KP − KP₋ τᵀ
+        rho, (QtKQ, PtKP) = np.hstack(point.z), to_host_together(Q.T @ KQ, home.xp.sum(P * KP, axis=0))
+        norms = np.sqrt(np.maximum(np.sum(rho * (QtKQ @ rho), axis=0), 0.0))  # ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ
+        scales, norm = now.scales, now.norm
+        if scales is None:
+            scales, norm = norms, float(np.max(PtKP / column_norms(P, home) ** 2))
+        point = kernel.send(KP)
+        now = RowIterate(
+            A=A, system=now.system, residual=largest(norms, scales), point=point, z=z, KP=KP, scales=scales, norm=norm
+        )  # fmt: skip
 
 
 def solved_on_rows(
@@ -96,46 +141,21 @@ def solved_on_rows(
     random_columns: int = 0,
 ) -> Iterator[Iterate]:
     """Yield the iterates of a least-squares problem with positive ridges, from (AAᵀ + rI) z = B."""
-    home, A = moments.home, problem.A
+    A = problem.A
     if state is None:
-        B = problem.B.dense() if problem.B.readable else problem.B.matmat(home.eye(problem.B.shape[1]))
-        system = System.of(moments, home.place(B), problem.ridges)
-        system = system.with_random_columns(random_columns, run.rng)
-        kernel: Any = begin(system, None)
-        point = next(kernel)
-        residual = float(point.V.shape[1] > 0)
-        now = RowIterate(A=A, system=system, residual=residual, point=point, z=point.x)
+        system = system_of_rows(moments, problem.B, problem.ridges)
+        found = row_iterates(A, moments, begin, system.with_random_columns(random_columns, run.rng))
     else:
-        kernel = begin(state.system, state.point)
-        point = next(kernel)
-        point.check(tuple(state.z.shape))
-        now = replace(state, A=A)
-    while True:
-        yield now
-        P, Q, z = point.V, point.Q, point.x
-        if P.shape[1] == 0:  # nothing is left of the residual
-            now = replace(now, A=A, z=z, residual=0.0)
-        else:
-            # Only the first step needs AᵀP, which costs another sweep.
-            AtP, KP = moments.outer(P, adjoint=True) if now.AtB is None else (None, moments.outer(P))
-            KQ = KP if now.KP is None else KP - now.KP @ home.place(point.tau.T)  # KQ = KP − KP₋ τᵀ
-            rho, QtKQ = np.hstack(point.z), to_host(Q.T @ KQ)
-            norms = np.sqrt(np.maximum(np.sum(rho * (QtKQ @ rho), axis=0), 0.0))  # ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ
-            AtB, scales, norm = now.AtB, now.scales, now.norm
-            if AtB is None:
-                AtB, scales = AtP @ home.place(point.z[point.least]), norms
-                norm = float(np.max(column_norms(AtP, home) / column_norms(P, home))) ** 2
-            point, residual = kernel.send(KP), largest(norms, scales)
-            now = RowIterate(
-                A=A, system=now.system, residual=residual, point=point, z=z, KP=KP, AtB=AtB, scales=scales, norm=norm
-            )  # fmt: skip
-        if now.residual <= run.tol and now.AtB is not None:
+        found = row_iterates(A, moments, begin, state)
+    for now in found:
+        if now.residual <= run.tol and now.scales is not None:
             now.x = A.rmatmat(now.z)
             if (random_columns or now.drift() > run.tol / 10) and run.budget.affords(0.0):
                 break
-    columns = System.of(moments, now.AtB, problem.ridges)
-    AtAx = moments.gram(now.x)
-    yield from iterates(run, moments, begin, columns, columns.starting_from(now.x, AtAx))
+        yield now
+    products = moments.products(now.x, cross=True)
+    columns = System.of(moments, products.cross, problem.ridges)
+    yield from iterates(run, moments, begin, columns, columns.starting_from(now.x, products[0]))
 
 
 def largest(norms: HostArray, scales: Any) -> float:

@@ -18,6 +18,7 @@ from typing import Any
 
 from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, Status
 from linspec.arrays import Array
+from linspec_lstsq.dual import on_rows, row_iterates, system_of_rows
 from linspec_lstsq.golub_kahan import cross_product, start_of
 from linspec_lstsq.normal_equations import Begin, Refinement, System, points
 
@@ -49,7 +50,15 @@ class PreparedNormalEquations(LeastSquaresState):
         Whether the kernel needs numbers on the host to make its steps.
     sweeps : {"auto", "float32", "float64"}, default "float64"
         The precision of sweeps; "auto" is "float64" without a ridge.
+
+    Attributes
+    ----------
+    rows : bool
+        Whether the kernel's points are `Blocks`, so that it serves on the side of the rows (dual.py), too; False if not
+        set.
     """
+
+    rows = False
 
     def __init__(
         self,
@@ -79,8 +88,12 @@ class PreparedNormalEquations(LeastSquaresState):
         AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`."""
-        iterates, start = self._from_the_start(B, x0, AtB, AtAx0), partial(start_of, self.moments.X, B, x0)
-        return self.driven(iterates, start, tol=self.tol if tol is None else tol, limit=self.limit)
+        start, tol = partial(start_of, self.moments.X, B, x0), self.tol if tol is None else tol
+        if x0 is None and self.rows and on_rows(self.moments, (self.ridge,), self.sweeps):
+            iterates = self._on_rows(B, tol)
+        else:
+            iterates = self._from_the_start(B, x0, AtB, AtAx0)
+        return self.driven(iterates, start, tol=tol, limit=self.limit)
 
     def reduce(
         self,
@@ -97,6 +110,14 @@ class PreparedNormalEquations(LeastSquaresState):
         system = System.of(self.moments, AtB, (self.ridge,))
         system = replace(system, start=self.moments.home.place(x0), gradient=gradient)
         return self.driven(self._iterates(system), lambda: x0, tol=factor, limit=self.limit, relative=True)
+
+    def _on_rows(self, B: LinearOperator, tol: float) -> Iterator[Iterate]:
+        """Yield the iterates on the side of the rows; x is computed from the last one."""
+        A = self.moments.X
+        system = system_of_rows(self.moments, B, (self.ridge,))
+        for now in row_iterates(A, self.moments, self.begin, system):
+            within = now.residual <= tol and now.scales is not None
+            yield Iterate(now.residual, x=A.rmatmat(now.z)) if within else now
 
     def _from_the_start(
         self, B: LinearOperator, x0: Array | None, AtB: Array | None, AtAx0: Array | None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec import cost
 from linspec.testing import CountingOperator
+from linspec_lstsq.random_columns import MOST, SAVED, columns_beside
 
 
 def with_singular_values(n, p, s, rng):
@@ -179,3 +183,90 @@ def test_a_run_with_random_columns_goes_on_with_the_same_bits(shape, tmp_path):
     on = ls.solve(problem, "cg", **options, checkpoint=path)
     assert on.iterations == whole.iterations
     np.testing.assert_array_equal(on.x, whole.x)
+
+
+def falling(n=400, p=150):
+    """Rows whose columns fall in variance, so that wide blocks save passes, and right-hand sides."""
+    rng = np.random.default_rng(12)
+    A = rng.standard_normal((n, p)) / np.arange(1, p + 1)
+    return A, A @ rng.standard_normal((p, 20)) + rng.standard_normal((n, 20))
+
+
+def test_random_columns_are_taken_where_rows_are_made_anew_for_each_pass():
+    """A stream makes its slices in each pass; a pass with more columns in the block makes no more of them."""
+    A, B = falling()
+    made = []
+
+    def slices():
+        made.append(1)
+        yield from np.array_split(A, 5)
+
+    def solve(data, m, columns=None):
+        problem = ls.LeastSquares(data, B[:, :m], ridge=1.0)
+        return ls.solve(problem, "cg", form="implicit", rng=0, random_columns=columns)
+
+    alone = solve(slices, 1, 0)
+    before = len(made)
+    beside = solve(slices, 1)
+    assert len(made) - before == beside.passes  # the first slice is read by the first of them
+    assert beside.converged
+    assert beside.passes <= alone.passes / 1.5
+    np.testing.assert_allclose(beside.x, ridge_answer(A, B[:, :1], 1.0), atol=1e-6)
+    np.testing.assert_array_equal(solve(slices, 1).x, beside.x)
+    np.testing.assert_array_equal(solve(slices, 20).x, solve(slices, 20, 0).x)
+    np.testing.assert_array_equal(solve(A, 1).x, solve(A, 1, 0).x)
+
+
+def test_random_columns_of_files_by_whether_they_are_decoded(tmp_path):
+    zarr, h5py = pytest.importorskip("zarr"), pytest.importorskip("h5py")
+    A, B = falling()
+    np.save(tmp_path / "a.npy", A)
+    zarr.create_array(str(tmp_path / "a.zarr"), shape=A.shape, chunks=(50, A.shape[1]), dtype="f8")[:] = A
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["as it stands"] = A
+        file.create_dataset("compressed", data=A, chunks=(50, A.shape[1]), compression="gzip")
+
+    def columns(data):
+        problem = ls.LeastSquares(data, B[:, :1], ridge=1.0)
+        assert problem.sizes().decoded == problem.A.decoded_bytes
+        return columns_beside(problem, ls.Moments(problem.A, form="implicit")), problem.A.decoded_bytes
+
+    assert columns(str(tmp_path / "a.npy")) == (0, 0)
+    assert columns(ls.open_rows(tmp_path / "a.h5", part="as it stands")) == (0, 0)
+    for path in (tmp_path / "a.zarr", ls.open_rows(tmp_path / "a.h5", part="compressed")):
+        found, decoded = columns(path)
+        assert decoded == A.nbytes
+        assert found > 0
+    problem = ls.LeastSquares(str(tmp_path / "a.zarr"), B[:, :1], ridge=1.0)
+    assert columns_beside(problem, ls.Moments(problem.A, form="dense")) == 0, "products take no pass"
+
+
+def test_the_number_of_random_columns_is_the_best_of_its_formula(monkeypatch):
+    """T(b) = b^-s (R + a b) is least at b = s/(1 - s) R/a, while the algebra between passes is small."""
+    A, B = falling(n=50, p=20)
+    made = ls.LeastSquares(lambda: iter([A]), B[:, :1])
+    moments = ls.Moments(made.A, form="implicit")
+    many = replace(
+        made.sizes(), n=10**9, nnz=2 * 10**10, decoded=16 * 10**10
+    )  # hours before the algebra counts
+    monkeypatch.setattr(cost, "sizes_of", lambda matrices, k: replace(many, k=k))
+    entry = many.decoded / many.nnz * cost.DECODING + cost.READING / cost.DENSE_RATE
+    best = SAVED / (1 - SAVED) * entry / (4 / cost.DENSE_RATE)
+    assert abs(1 + columns_beside(made, moments) - best) <= 1
+    waiting = replace(
+        many, decoded=0, workers=10, round_seconds=1e9
+    )  # a pass costs a round, whatever the block
+    monkeypatch.setattr(cost, "sizes_of", lambda matrices, k: replace(waiting, k=k))
+    assert columns_beside(made, moments) == MOST
+
+
+def test_random_columns_leave_memory_for_the_blocks(monkeypatch):
+    A, B = falling()
+    problem = ls.LeastSquares(lambda: iter([A]), B[:, :1], ridge=[1.0, 2.0])
+    moments = ls.Moments(problem.A, form="implicit")
+    assert columns_beside(problem, moments) > 4
+    room = (
+        4 * 2 * 8 * 8 * A.shape[1] * 5
+    )  # a quarter of it for 8 blocks of 5 columns, float64, of both ridges
+    monkeypatch.setattr(cost.Sizes, "free_memory", lambda sizes: room)
+    assert columns_beside(problem, moments) in (0, 4)

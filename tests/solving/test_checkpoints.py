@@ -195,6 +195,9 @@ def goes_on_as(found: Any, whole: Any, case: str) -> bool:
     """Whether a run that went on has the bits of a run in one piece, and its passes but for that one."""
     if case in HELD and found.passes == whole.passes + 1:
         return bits(found, passes=False) == bits(whole, passes=False)
+    if case == "cg-rows" and found.passes == whole.passes:
+        # B is read before A is, and once more to know it again, which shows until A has been read as often.
+        return bits(found, passes=False) == bits(whole, passes=False)
     return bits(found) == bits(whole)
 
 
@@ -458,7 +461,7 @@ def test_other_rows_are_never_answered_for(
                 assert re.search("is the checkpoint of another run: .* must be the same", refusal)
             else:  # it had read nothing
                 assert stop == 0
-                assert bits(found) == bits(anew)
+                assert goes_on_as(found, anew, case)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,8 @@ class Engine(ABC):
     round_seconds, call_seconds : float, default 0.0
         The overhead of one `reduce`, and of one call in it, in seconds. `linspec.cost` adds them to the estimated time
         of a pass, by which solver "auto" and form "auto" are chosen.
+    recomputes : bool, default False
+        Whether blocks are computed anew for every pass, because they are not held.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Engine(ABC):
 
     round_seconds: float = 0.0
     call_seconds: float = 0.0
+    recomputes: bool = False
 
     @property
     def workers(self) -> int:
