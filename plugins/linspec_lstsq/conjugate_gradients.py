@@ -106,7 +106,7 @@ class ConjugateGradients(IterativeSolver):
         sweeps = precision_in_force(problem, self.sweeps)
         moments = run.moments(form, sweeps=sweeps)
         # A start is not of the form Aᵀz.
-        dual = run.start is None and on_rows(moments, problem.ridges, sweeps)
+        dual = run.start is None and on_rows(moments, problem.ridges, sweeps, problem.width)
         begin, columns = block_conjugate_gradients, self.random_columns
         if columns is None:
             columns = 0 if state is not None else columns_beside(problem, moments)

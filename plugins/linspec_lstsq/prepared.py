@@ -89,7 +89,7 @@ class PreparedNormalEquations(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`."""
         start, tol = partial(start_of, self.moments.X, B, x0), self.tol if tol is None else tol
-        if x0 is None and self.rows and on_rows(self.moments, (self.ridge,), self.sweeps):
+        if x0 is None and self.rows and on_rows(self.moments, (self.ridge,), self.sweeps, B.shape[1]):
             iterates = self._on_rows(B, tol)
         else:
             iterates = self._from_the_start(B, x0, AtB, AtAx0)
