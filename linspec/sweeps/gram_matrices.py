@@ -6,8 +6,8 @@ Method: blocks of rows are converted to float64 and centred about their own mean
 first if that is cheaper. Rows with weights w are multiplied by √w after their weighted means are subtracted; the
 products of the columns with a basis of confounds are gathered in the same sweep. Integers without weights are
 multiplied in float32 where that is exact (`linspec.sweeps.integer_grams`).
-Float64 rows in memory with means that are no larger than the spread are multiplied as they are, without a copy, and
-n m mᵀ is subtracted.
+Float64 rows whose means are no larger than the spread are multiplied as they are, without a copy, and n m mᵀ is
+subtracted.
 Where we differ: the first row of a part is subtracted from all rows of the part, so that constant columns vanish
 exactly and the means that are merged are small.
 """
@@ -144,7 +144,7 @@ class GramMatrices(Task[GramPart]):
         for some in gram_blocks(rows, rows[0].shape[0]):
             stored, w = [slab.stored(some) for slab in slabs], None if weights is None else weights[some]
             exact = integer_grams(stored, part.buffers) if w is None else None
-            means = None if part.running is None or w is not None or exact else _small_means(slabs, stored)
+            means = None if part.running is None or w is not None or exact else _small_means(stored)
             # With centring these are copies, which the running sums may overwrite.
             read = [] if exact or means else [slab.floats(X) for slab, X in zip(slabs, stored, strict=True)]
             if exact is not None:
@@ -208,14 +208,13 @@ class GramMatrices(Task[GramPart]):
         return part.gram.diagonals()
 
 
-def _small_means(slabs: Sequence[FloatRows], blocks: Sequence[Array]) -> list[Array] | None:
-    """The column means of float64 rows in memory; None unless n m² ≤ ¾ ‖x‖² for each column x, with its mean m.
+def _small_means(blocks: Sequence[Array]) -> list[Array] | None:
+    """The column means of float64 rows on the host; None unless n m² ≤ ¾ ‖x‖² for each column x, with its mean m.
 
     Then ‖x‖² - n m² is at least a quarter of ‖x‖², and the subtraction loses at most two bits.
     """
-    if not all(
-        slab.in_memory_float64 and isinstance(X, np.ndarray) for slab, X in zip(slabs, blocks, strict=True)
-    ):
+    known = all(isinstance(X, np.ndarray) and X.dtype == np.float64 for X in blocks)
+    if not known or sum(X.size for X in blocks) < FEWEST_ENTRIES:
         return None
     means = []
     for X in blocks:

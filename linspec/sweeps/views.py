@@ -261,14 +261,9 @@ class FloatRows:
     @property
     def resident_float64(self) -> bool:
         """Whether the data themselves can be multiplied, without conversion, centring or blocks."""
-        return self.in_memory_float64 and self.less is None
-
-    @property
-    def in_memory_float64(self) -> bool:
-        """Whether the operator's rows are plain float64 entries in memory."""
         A = self.operator
         plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
-        return plain and A.dtype == np.float64
+        return plain and self.less is None and A.dtype == np.float64
 
     def stored(self, rows: slice) -> Array:
         """Read some rows in their stored dtype."""
