@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, is_array
-from linspec.errors import InvalidDeclaration, InvalidProblem, shown
+from linspec.borrowed import borrowed_together
+from linspec.errors import InvalidDeclaration, InvalidProblem, UnsupportedData, shown
 from linspec.frames import RowNames, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator, as_operator
@@ -66,6 +68,50 @@ def add_row_fields(cls: type) -> None:
             annotations[name] = kind
             metadata = {} if declaration is None else {KEY: declaration}
             setattr(cls, name, dataclasses.field(default=default, kw_only=True, metadata=metadata))
+
+
+def borrowing(post_init: Callable[..., None]) -> Callable[..., None]:
+    """Decorate the `__post_init__` of a problem: first, loans among the fields (`linspec.borrowed`) are taken.
+
+    The lender of the matrices gets the answers.
+    """
+
+    @wraps(post_init)
+    def after_borrowing(problem: Any, *args: Any, **named: Any) -> None:
+        _borrow(problem)
+        post_init(problem, *args, **named)
+
+    return after_borrowing
+
+
+def _borrow(problem: Any) -> None:
+    """Replace loans in the fields of a problem by NumPy arrays, and set its lender; refuse matrices of two lenders."""
+    fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
+    several = {
+        name: view_names(len(fields[name]))
+        for name, declared in problem.stated.matrices.items()
+        if declared.several and isinstance(fields[name], list | tuple)
+    }
+    given = {name: value for name, value in fields.items() if name not in several}
+    for name, views in several.items():
+        given |= zip(views, fields[name], strict=True)
+    found, lenders = borrowed_together(given)
+    if not any(found[name] is not value for name, value in given.items()):
+        return
+    found |= {name: tuple(found[view] for view in views) for name, views in several.items()}
+    for name in fields:
+        object.__setattr__(problem, name, found[name])
+    names = [view for name in problem.stated.matrix_names for view in several.get(name, (name,))]
+    lent = {name: lenders[name] for name in names if given[name] is not None}
+    first = next(iter(lent), "")
+    for name, lender in lent.items():
+        if lender != lent[first]:
+            kinds = [lent[each] or type(given[each]).__module__.partition(".")[0] for each in (first, name)]
+            raise UnsupportedData(
+                f"{first} and {name} must come from one library and device; got {kinds[0]} and {kinds[1]}. Convert one "
+                "of them."
+            )
+    object.__setattr__(problem, "lender", lent.get(first, ""))
 
 
 def state(problem: Any) -> None:
@@ -193,6 +239,7 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.column_names is not None:
         object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
         object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
+    object.__setattr__(problem, "lender", problem.lender or A.lender)
     if A.lacks is not None:
         object.__setattr__(problem, "lacks", A.lacks)
     if A.row_names is not None and problem.row_names is None:
