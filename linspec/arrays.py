@@ -249,7 +249,7 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def entered(*args: P.args, **kwargs: P.kwargs) -> R:
-        if _ELSEWHERE.isdisjoint(sys.modules):
+        if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
         from linspec.borrowed import with_loans  # it imports this module
 

@@ -17,6 +17,7 @@ import copy
 import dataclasses
 import sys
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -25,19 +26,20 @@ import scipy.sparse
 from linspec.arrays import Array, HostArray, is_array, plain_array, to_host
 from linspec.errors import UnsupportedData
 from linspec.frames import is_frame, is_series
+from linspec.process.faults import one_line
 
-__all__ = ["Loanable", "borrowed", "borrowed_together", "given_back", "lender_of", "with_loans"]
+__all__ = ["Loanable", "borrowed", "borrowed_together", "check_held", "given_back", "lender_of", "with_loans"]
 
 JAX, TORCH, DLPACK = "jax", "torch", "dlpack"
 
 CPU = 1
 """The code of the memory of the host in DLPack."""
 
-OWN = (type(None), bool, int, float, str, np.ndarray, np.generic)
-"""Types of values that are passed on at once."""
-
-NUMBERS = (bool, int, float, str, np.generic)
+NUMBERS = (int, float, str, np.generic)
 """Types of the entries of lists that hold no arrays."""
+
+OWN = (np.ndarray, np.generic)
+"""Types that export their memory and are not borrowed."""
 
 COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 """The class of SciPy for a layout of torch."""
@@ -48,15 +50,22 @@ COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 
 def _kind(x: Any) -> str:
     """Return how an array is borrowed: "jax", "torch" (a sparse tensor), "dlpack", or "" for any other object."""
-    if isinstance(x, OWN):
+    if not _exports(type(x)):
         return ""
     jax, torch = sys.modules.get(JAX), sys.modules.get(TORCH)
-    if jax is not None and isinstance(x, getattr(jax, "Array", ())):
+    if torch is not None and isinstance(x, torch.Tensor):
+        sparse = x.layout is not torch.strided and str(x.layout).startswith("torch.sparse")
+        return TORCH if sparse else ""
+    if jax is not None and isinstance(x, jax.Array):
         return JAX
-    if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
-        return TORCH if str(x.layout).startswith("torch.sparse") else ""
-    exports = hasattr(type(x), "__dlpack__") and hasattr(type(x), "__dlpack_device__")
-    return DLPACK if exports and not (is_array(x) or is_frame(x) or is_series(x)) else ""
+    return "" if is_array(x) or is_frame(x) or is_series(x) else DLPACK
+
+
+@lru_cache(1024)
+def _exports(kind: type) -> bool:
+    """Whether arrays of a type export their memory by DLPack; False for NumPy's."""
+    methods = ("__dlpack__", "__dlpack_device__")
+    return not issubclass(kind, OWN) and all(hasattr(kind, name) for name in methods)
 
 
 def borrowed(x: Any, name: str = "data") -> Any:
@@ -92,8 +101,7 @@ def borrowed(x: Any, name: str = "data") -> Any:
             return np.from_dlpack(x)
     except Exception as error:  # any library may fail in its own way
         raise UnsupportedData(
-            f"{name} must give its memory by DLPack; {_named(x)} raised {type(error).__name__}: {error}. Pass a NumPy "
-            "array."
+            f"{name} must give its memory by DLPack; {_named(x)} raised {one_line(error)}. Pass a NumPy array."
         ) from error
     raise UnsupportedData(
         f"{name} must be in the memory of the host (device {CPU} of DLPack); got {_named(x)} on device {device}. Move "
@@ -177,8 +185,6 @@ class Loanable:
 
 def lender_of(value: Any) -> str:
     """Return the library that has lent an array, or the first lent data in a value: "jax", "torch" or ""."""
-    if isinstance(value, OWN):
-        return ""
     if isinstance(value, Loanable):
         return value.lender
     kind = _kind(value)
@@ -222,8 +228,6 @@ def _is_dense_tensor(x: Any) -> bool:
 
 
 def _without_loans(value: Any, name: str, *, dense: bool) -> Any:
-    if isinstance(value, OWN):
-        return value
     if isinstance(value, Loanable):
         return value._lent_to("") if value.lender else value
     name = name if name.isidentifier() else "data"
@@ -250,7 +254,7 @@ def with_loans(
     be. Arrays that the function declares as `HostArray` stay NumPy's, and all with ``back=False``. Methods of operators
     get their arguments as they are: products with an operator are NumPy arrays.
     """
-    if args and hasattr(args[0], "matmat"):
+    if not any(map(_holds_loan, (*args, *named.values()))) or hasattr(args[0], "matmat"):
         return function(*args, **named)
     given = {**{str(i): value for i, value in enumerate(args)}, **named}
     found, lenders = borrowed_together(given)
@@ -259,6 +263,12 @@ def with_loans(
         return answer
     data = [lenders[name] for name, value in given.items() if _is_data(value, lenders[name])]
     return given_back(answer, next(iter(data), next(filter(None, lenders.values()))))
+
+
+def _holds_loan(value: Any) -> bool:
+    if isinstance(value, Loanable):
+        return bool(value.lender)
+    return bool(_kind(value)) or any(map(_holds_loan, _entries(value)))
 
 
 def _is_data(value: Any, lender: str) -> bool:
@@ -301,12 +311,41 @@ def given_back(value: Any, lender: str, *, arrays: bool = True) -> Any:
     return value
 
 
-def _to_jax(host: HostArray) -> Array:
-    """Copy an array to JAX, in the dtype that JAX holds: without ``jax_enable_x64``, float32 instead of float64."""
+def check_held(lender: str, dtype: np.dtype[Any], name: str) -> None:
+    """Refuse data whose answers have a dtype that their lender does not hold: JAX has float64 only if it is told so.
+
+    Parameters
+    ----------
+    lender : str
+    dtype : numpy.dtype
+        The working dtype of the data.
+    name : str
+        The name of the data in messages.
+
+    Raises
+    ------
+    UnsupportedData
+    """
+    if lender == JAX and _held_by_jax(dtype) != dtype:
+        raise UnsupportedData(
+            f"{name} is multiplied in float64, which JAX does not hold now. Convert it to float32, or call "
+            'jax.config.update("jax_enable_x64", True) first.'
+        )
+
+
+def _held_by_jax(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that JAX holds instead of one of NumPy: without jax_enable_x64, float32 instead of float64."""
     import jax
 
-    dtype = jax.dtypes.canonicalize_dtype(host.dtype)
-    return jax.device_put(np.array(host, dtype=dtype), jax.local_devices(backend="cpu")[0])
+    held: np.dtype[Any] = jax.dtypes.canonicalize_dtype(dtype)
+    return held
+
+
+def _to_jax(host: HostArray) -> Array:
+    import jax
+
+    copied = np.array(host, dtype=_held_by_jax(host.dtype))
+    return jax.device_put(copied, jax.local_devices(backend="cpu")[0])
 
 
 def _to_torch(host: HostArray) -> Array:

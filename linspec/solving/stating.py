@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, is_array
-from linspec.borrowed import borrowed_together
+from linspec.borrowed import borrowed_together, check_held
 from linspec.errors import InvalidDeclaration, InvalidProblem, UnsupportedData, shown
 from linspec.frames import RowNames, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
@@ -71,21 +71,20 @@ def add_row_fields(cls: type) -> None:
 
 
 def borrowing(post_init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate the `__post_init__` of a problem: first, loans among the fields (`linspec.borrowed`) are taken.
-
-    The lender of the matrices gets the answers.
-    """
+    """Decorate the `__post_init__` of a problem: it sees NumPy arrays in place of loans (`linspec.borrowed`)."""
 
     @wraps(post_init)
     def after_borrowing(problem: Any, *args: Any, **named: Any) -> None:
         _borrow(problem)
         post_init(problem, *args, **named)
+        for name in _with_weights(problem) if problem.lender else ():
+            check_held(problem.lender, problem.matrices[name].dtype, name)
 
     return after_borrowing
 
 
 def _borrow(problem: Any) -> None:
-    """Replace loans in the fields of a problem by NumPy arrays, and set its lender; refuse matrices of two lenders."""
+    """Replace loans in the fields of a problem, and set the lender of its matrices; refuse matrices of two libraries."""
     fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
     several = {
         name: view_names(len(fields[name]))
@@ -379,8 +378,13 @@ def check_sizes(problem: Any) -> None:
 
 def _penalised(problem: Any) -> tuple[str, ...]:
     """Return the names of the matrices to whose Gram matrices the ridge is added."""
-    declared = problem.stated.fields[problem.stated.ridge]
-    fields = declared.of or tuple(problem.solution.layout.weights) or problem.stated.matrix_names
+    of = problem.stated.fields[problem.stated.ridge].of
+    return tuple(name for field in of for name in in_field(problem, field)) or _with_weights(problem)
+
+
+def _with_weights(problem: Any) -> tuple[str, ...]:
+    """Return the names of the matrices that have weights in the answer, or else of all."""
+    fields = tuple(problem.solution.layout.weights) or problem.stated.matrix_names
     return tuple(name for field in fields for name in in_field(problem, field))
 
 
