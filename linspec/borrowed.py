@@ -18,7 +18,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -28,7 +28,18 @@ from linspec.errors import UnsupportedData
 from linspec.frames import is_frame, is_series
 from linspec.process.faults import one_line
 
-__all__ = ["Loanable", "borrowed", "borrowed_together", "check_held", "given_back", "lender_of", "with_loans"]
+__all__ = [
+    "Loanable",
+    "borrowed",
+    "borrowed_together",
+    "check_held",
+    "given_back",
+    "held_dtype",
+    "lender_of",
+    "with_loans",
+]
+
+R = TypeVar("R")
 
 JAX, TORCH, DLPACK = "jax", "torch", "dlpack"
 
@@ -62,7 +73,7 @@ def _kind(x: Any) -> str:
 
 
 @lru_cache(1024)
-def _exports(kind: type) -> bool:
+def _exports(kind: Any) -> bool:
     """Whether arrays of a type export their memory by DLPack; False for NumPy's."""
     methods = ("__dlpack__", "__dlpack_device__")
     return not issubclass(kind, OWN) and all(hasattr(kind, name) for name in methods)
@@ -246,8 +257,8 @@ def _without_loans(value: Any, name: str, *, dense: bool) -> Any:
 
 
 def with_loans(
-    function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any], *, back: bool = True
-) -> Any:
+    function: Callable[..., R], args: tuple[Any, ...], named: Mapping[str, Any], *, back: bool = True
+) -> R:
     """Call a function with the loans among its arguments borrowed, and give back the arrays that it returns.
 
     They go to the lender of the first data among the arguments, or else to that of a solution, whose method this may
@@ -262,7 +273,8 @@ def with_loans(
     if not (back and any(lenders.values())) or "HostArray" in str(function.__annotations__.get("return")):
         return answer
     data = [lenders[name] for name, value in given.items() if _is_data(value, lenders[name])]
-    return given_back(answer, next(iter(data), next(filter(None, lenders.values()))))
+    returned: R = given_back(answer, next(iter(data), next(filter(None, lenders.values()))))
+    return returned
 
 
 def _holds_loan(value: Any) -> bool:
@@ -311,8 +323,18 @@ def given_back(value: Any, lender: str, *, arrays: bool = True) -> Any:
     return value
 
 
+def held_dtype(lender: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that a lender holds for one of NumPy: without jax_enable_x64, JAX has float32 for float64."""
+    if lender != JAX:
+        return dtype
+    import jax
+
+    held: np.dtype[Any] = jax.dtypes.canonicalize_dtype(dtype)
+    return held
+
+
 def check_held(lender: str, dtype: np.dtype[Any], name: str) -> None:
-    """Refuse data whose answers have a dtype that their lender does not hold: JAX has float64 only if it is told so.
+    """Refuse data that need float64 if their lender does not hold it.
 
     Parameters
     ----------
@@ -326,25 +348,17 @@ def check_held(lender: str, dtype: np.dtype[Any], name: str) -> None:
     ------
     UnsupportedData
     """
-    if lender == JAX and _held_by_jax(dtype) != dtype:
+    if held_dtype(lender, dtype) != dtype:
         raise UnsupportedData(
-            f"{name} is multiplied in float64, which JAX does not hold now. Convert it to float32, or call "
+            f"{name} needs {dtype}, which JAX does not hold now. Convert it to float32, or call "
             'jax.config.update("jax_enable_x64", True) first.'
         )
-
-
-def _held_by_jax(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that JAX holds instead of one of NumPy: without jax_enable_x64, float32 instead of float64."""
-    import jax
-
-    held: np.dtype[Any] = jax.dtypes.canonicalize_dtype(dtype)
-    return held
 
 
 def _to_jax(host: HostArray) -> Array:
     import jax
 
-    copied = np.array(host, dtype=_held_by_jax(host.dtype))
+    copied = np.array(host, dtype=held_dtype(JAX, host.dtype))
     return jax.device_put(copied, jax.local_devices(backend="cpu")[0])
 
 

@@ -85,8 +85,7 @@ def lending(method: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(method)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        found: R = with_loans(method, args, named, back=get_config()["array_api_dispatch"])
-        return found
+        return with_loans(method, args, named, back=get_config()["array_api_dispatch"])
 
     return called
 

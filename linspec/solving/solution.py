@@ -15,8 +15,8 @@ import numpy as np
 import linspec
 from linspec import registry
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array, to_host
-from linspec.borrowed import Loanable, borrowed, given_back, lender_of
-from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
+from linspec.borrowed import Loanable, borrowed, given_back, held_dtype, lender_of
+from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, MissingPackage, printable, shown, warn
 from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
@@ -248,6 +248,12 @@ class Solution(Loanable):
         if not lender:
             plain: Self = vars(self).get("_plain", self)
             return plain
+        if any(held_dtype(lender, part.dtype) != part.dtype for _, part in arrays_in(self)):
+            warn(
+                "the answer was computed in float64, which JAX does not hold now: it is rounded to float32, and the "
+                'residual is that before. Call jax.config.update("jax_enable_x64", True) first.',
+                AccuracyWarning,
+            )
         twin = object.__new__(type(self))
         for each in dataclasses.fields(self):
             value = vars(self)[each.name]

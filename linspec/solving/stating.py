@@ -84,7 +84,7 @@ def borrowing(post_init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _borrow(problem: Any) -> None:
-    """Replace loans in the fields of a problem, and set the lender of its matrices; refuse matrices of two libraries."""
+    """Replace loans in the fields of a problem, and set its lender; refuse matrices of two libraries."""
     fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
     several = {
         name: view_names(len(fields[name]))
