@@ -61,14 +61,14 @@ COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 
 def _kind(x: Any) -> str:
     """Return how an array is borrowed: "jax", "torch" (a sparse tensor), "dlpack", or "" for any other object."""
+    jax, torch = sys.modules.get(JAX), sys.modules.get(TORCH)
+    if jax is not None and not isinstance(x, OWN) and isinstance(x, jax.Array):
+        return JAX
     if not _exports(type(x)):
         return ""
-    jax, torch = sys.modules.get(JAX), sys.modules.get(TORCH)
     if torch is not None and isinstance(x, torch.Tensor):
         sparse = x.layout is not torch.strided and str(x.layout).startswith("torch.sparse")
         return TORCH if sparse else ""
-    if jax is not None and isinstance(x, jax.Array):
-        return JAX
     return "" if is_array(x) or is_frame(x) or is_series(x) else DLPACK
 
 
