@@ -36,6 +36,7 @@ __all__ = [
     "given_back",
     "held_dtype",
     "lender_of",
+    "may_lend",
     "with_loans",
 ]
 
@@ -49,9 +50,6 @@ CPU = 1
 NUMBERS = (int, float, str, np.generic)
 """Types of the entries of lists that hold no arrays."""
 
-OWN = (np.ndarray, np.generic)
-"""Types that export their memory and are not borrowed."""
-
 COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 """The class of SciPy for a layout of torch."""
 
@@ -61,22 +59,25 @@ COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 
 def _kind(x: Any) -> str:
     """Return how an array is borrowed: "jax", "torch" (a sparse tensor), "dlpack", or "" for any other object."""
-    jax, torch = sys.modules.get(JAX), sys.modules.get(TORCH)
-    if jax is not None and not isinstance(x, OWN) and isinstance(x, jax.Array):
-        return JAX
-    if not _exports(type(x)):
+    if not may_lend(type(x)):
         return ""
+    jax, torch = sys.modules.get(JAX), sys.modules.get(TORCH)
+    if jax is not None and isinstance(x, jax.Array):
+        return JAX
     if torch is not None and isinstance(x, torch.Tensor):
         sparse = x.layout is not torch.strided and str(x.layout).startswith("torch.sparse")
         return TORCH if sparse else ""
-    return "" if is_array(x) or is_frame(x) or is_series(x) else DLPACK
+    exports = hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
+    return DLPACK if exports and not (is_array(x) or is_frame(x) or is_series(x)) else ""
 
 
 @lru_cache(1024)
-def _exports(kind: Any) -> bool:
-    """Whether arrays of a type export their memory by DLPack; False for NumPy's."""
-    methods = ("__dlpack__", "__dlpack_device__")
-    return not issubclass(kind, OWN) and all(hasattr(kind, name) for name in methods)
+def may_lend(kind: Any) -> bool:
+    """Whether values of a type may be loans or hold some; a small solve asks this a hundred times."""
+    if issubclass(kind, (np.ndarray, np.generic)):
+        return False
+    of_jax = kind.__module__.partition(".")[0] in (JAX, "jaxlib")  # tracers export nothing
+    return of_jax or hasattr(kind, "__dlpack__") or issubclass(kind, (Loanable, list, tuple, dict))
 
 
 def borrowed(x: Any, name: str = "data") -> Any:
@@ -104,12 +105,14 @@ def borrowed(x: Any, name: str = "data") -> Any:
         return x
     if kind == TORCH:
         return _of_sparse_tensor(x, name)
-    if kind == JAX:
-        _check_jax(x, name)
     try:
+        if kind == JAX:
+            _check_jax(x, name)
         device = int(x.__dlpack_device__()[0])
         if device == CPU:
             return np.from_dlpack(x)
+    except UnsupportedData:
+        raise
     except Exception as error:  # any library may fail in its own way
         raise UnsupportedData(
             f"{name} must give its memory by DLPack; {_named(x)} raised {one_line(error)}. Pass a NumPy array."
@@ -196,6 +199,8 @@ class Loanable:
 
 def lender_of(value: Any) -> str:
     """Return the library that has lent an array, or the first lent data in a value: "jax", "torch" or ""."""
+    if not may_lend(type(value)):
+        return ""
     if isinstance(value, Loanable):
         return value.lender
     kind = _kind(value)
@@ -230,7 +235,10 @@ def borrowed_together(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
     lenders = {name: lender_of(value) for name, value in values.items()}
     dense = TORCH in lenders.values()
     if dense:
-        lenders = {name: lenders[name] or TORCH * _is_dense_tensor(value) for name, value in values.items()}
+        lenders = {
+            name: lenders[name] or (TORCH if _is_dense_tensor(value) else "")
+            for name, value in values.items()
+        }
     return {name: _without_loans(value, name, dense=dense) for name, value in values.items()}, lenders
 
 
@@ -239,6 +247,8 @@ def _is_dense_tensor(x: Any) -> bool:
 
 
 def _without_loans(value: Any, name: str, *, dense: bool) -> Any:
+    if not may_lend(type(value)):
+        return value
     if isinstance(value, Loanable):
         return value._lent_to("") if value.lender else value
     name = name if name.isidentifier() else "data"
@@ -265,22 +275,19 @@ def with_loans(
     be. Arrays that the function declares as `HostArray` stay NumPy's, and all with ``back=False``. Methods of operators
     get their arguments as they are: products with an operator are NumPy arrays.
     """
-    if not any(map(_holds_loan, (*args, *named.values()))) or hasattr(args[0], "matmat"):
+    if not any(map(may_lend, map(type, (*args, *named.values())))):
         return function(*args, **named)
     given = {**{str(i): value for i, value in enumerate(args)}, **named}
     found, lenders = borrowed_together(given)
+    if hasattr(given.get("0"), "matmat") or all(found[name] is value for name, value in given.items()):
+        return function(*args, **named)
     answer = function(*(found[str(i)] for i in range(len(args))), **{name: found[name] for name in named})
-    if not (back and any(lenders.values())) or "HostArray" in str(function.__annotations__.get("return")):
+    stays = "HostArray" in str(function.__annotations__.get("return"))
+    if stays or not back or not any(lenders.values()):
         return answer
     data = [lenders[name] for name, value in given.items() if _is_data(value, lenders[name])]
     returned: R = given_back(answer, next(iter(data), next(filter(None, lenders.values()))))
     return returned
-
-
-def _holds_loan(value: Any) -> bool:
-    if isinstance(value, Loanable):
-        return bool(value.lender)
-    return bool(_kind(value)) or any(map(_holds_loan, _entries(value)))
 
 
 def _is_data(value: Any, lender: str) -> bool:
@@ -314,7 +321,7 @@ def given_back(value: Any, lender: str, *, arrays: bool = True) -> Any:
         return type(value)(given_back(each, lender, arrays=arrays) for each in value)
     if type(value) is dict:
         return {name: given_back(each, lender, arrays=arrays) for name, each in value.items()}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value) and hasattr(value, "__dict__") and not isinstance(value, type):
         twin = copy.copy(value)
         vars(twin).update(
             {name: given_back(each, lender, arrays=False) for name, each in vars(value).items()}

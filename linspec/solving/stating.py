@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, is_array
-from linspec.borrowed import borrowed_together, check_held
+from linspec.borrowed import borrowed_together, check_held, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, UnsupportedData, shown
 from linspec.frames import RowNames, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
@@ -86,6 +86,8 @@ def borrowing(post_init: Callable[..., None]) -> Callable[..., None]:
 def _borrow(problem: Any) -> None:
     """Replace loans in the fields of a problem, and set its lender; refuse matrices of two libraries."""
     fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
+    if not any(may_lend(type(value)) for value in fields.values()):
+        return
     several = {
         name: view_names(len(fields[name]))
         for name, declared in problem.stated.matrices.items()
