@@ -50,6 +50,9 @@ CPU = 1
 NUMBERS = (int, float, str, np.generic)
 """Types of the entries of lists that hold no arrays."""
 
+DEPTH = 2
+"""How deep loans are looked for in lists and dicts: a start may be a dict with tuples of arrays."""
+
 COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 """The class of SciPy for a layout of torch."""
 
@@ -193,22 +196,28 @@ class Loanable:
     def _lent_to(self, lender: str) -> Self:
         """Return a copy whose answers go to another lender; "" for none."""
         twin = copy.copy(self)
-        vars(twin)["lender"] = lender  # problems are frozen
+        vars(twin).pop("lender", None)  # problems are frozen, and checkpoints compare what they hold
+        if lender:
+            vars(twin)["lender"] = lender
         return twin
 
 
-def lender_of(value: Any) -> str:
+def lender_of(value: Any, depth: int = DEPTH) -> str:
     """Return the library that has lent an array, or the first lent data in a value: "jax", "torch" or ""."""
     if not may_lend(type(value)):
         return ""
     if isinstance(value, Loanable):
         return value.lender
     kind = _kind(value)
-    return next(filter(None, map(lender_of, _entries(value))), "") if kind in ("", DLPACK) else kind
+    if kind not in ("", DLPACK):
+        return kind
+    return next(filter(None, (lender_of(each, depth - 1) for each in _entries(value, depth))), "")
 
 
-def _entries(value: Any) -> Collection[Any]:
+def _entries(value: Any, depth: int) -> Collection[Any]:
     """Return the entries of a list, tuple or dict that may be loans."""
+    if not depth:
+        return ()
     if type(value) is dict:
         return value.values()
     several = type(value) in (list, tuple) and len(value) > 0 and not isinstance(value[0], NUMBERS)
@@ -246,7 +255,7 @@ def _is_dense_tensor(x: Any) -> bool:
     return isinstance(x, sys.modules[TORCH].Tensor) and x.device.type == "cpu"
 
 
-def _without_loans(value: Any, name: str, *, dense: bool) -> Any:
+def _without_loans(value: Any, name: str, depth: int = DEPTH, *, dense: bool) -> Any:
     if not may_lend(type(value)):
         return value
     if isinstance(value, Loanable):
@@ -256,8 +265,8 @@ def _without_loans(value: Any, name: str, *, dense: bool) -> Any:
         return borrowed(value, name)
     if dense and _is_dense_tensor(value):
         return to_host(plain_array(value, name))
-    entries = _entries(value)
-    found = [_without_loans(each, name, dense=dense) for each in entries]
+    entries = _entries(value, depth)
+    found = [_without_loans(each, name, depth - 1, dense=dense) for each in entries]
     if all(new is old for new, old in zip(found, entries, strict=True)):
         return value
     return dict(zip(value, found, strict=True)) if type(value) is dict else type(value)(found)

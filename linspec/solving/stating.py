@@ -112,7 +112,8 @@ def _borrow(problem: Any) -> None:
                 f"{first} and {name} must come from one library and device; got {kinds[0]} and {kinds[1]}. Convert one "
                 "of them."
             )
-    object.__setattr__(problem, "lender", lent.get(first, ""))
+    if lent.get(first):
+        object.__setattr__(problem, "lender", lent[first])
 
 
 def state(problem: Any) -> None:
@@ -240,7 +241,8 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.column_names is not None:
         object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
         object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
-    object.__setattr__(problem, "lender", problem.lender or A.lender)
+    if A.lender:
+        object.__setattr__(problem, "lender", A.lender)
     if A.lacks is not None:
         object.__setattr__(problem, "lacks", A.lacks)
     if A.row_names is not None and problem.row_names is None:
