@@ -21,6 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 import array_api_compat as compat
 import numpy as np
 
+from linspec.borrowed import borrowed, with_loans
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
@@ -251,8 +252,6 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
     def entered(*args: P.args, **kwargs: P.kwargs) -> R:
         if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
-        from linspec.borrowed import with_loans  # it imports this module
-
         with on_device(*args, *kwargs.values()):
             return with_loans(function, args, kwargs)
 
@@ -369,8 +368,6 @@ def to_host(x: Array) -> HostArray:
         x = x.detach().cpu()
         return np.asarray((x.float() if _is_bfloat16(x) else x).numpy())
     if not is_array(x):
-        from linspec.borrowed import borrowed  # it imports this module
-
         return np.asarray(borrowed(x))
     xp = namespace(x)
     devices = xp.__array_namespace_info__().devices()

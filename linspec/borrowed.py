@@ -18,15 +18,15 @@ import dataclasses
 import sys
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-import scipy.sparse
 
-from linspec.arrays import Array, HostArray, is_array, plain_array, to_host
 from linspec.errors import UnsupportedData
-from linspec.frames import is_frame, is_series
 from linspec.process.faults import one_line
+
+if TYPE_CHECKING:
+    from linspec.arrays import Array, HostArray
 
 __all__ = [
     "Loanable",
@@ -53,6 +53,9 @@ NUMBERS = (int, float, str, np.generic)
 DEPTH = 2
 """How deep loans are looked for in lists and dicts: a start may be a dict with tuples of arrays."""
 
+TAKEN = ("__array_namespace__", "__arrow_c_array__")
+"""Methods of arrays of the standard and of series, which linspec takes as they are."""
+
 COMPRESSED = {"torch.sparse_csr": "csr_array", "torch.sparse_csc": "csc_array"}
 """The class of SciPy for a layout of torch."""
 
@@ -70,17 +73,19 @@ def _kind(x: Any) -> str:
     if torch is not None and isinstance(x, torch.Tensor):
         sparse = x.layout is not torch.strided and str(x.layout).startswith("torch.sparse")
         return TORCH if sparse else ""
-    exports = hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
-    return DLPACK if exports and not (is_array(x) or is_frame(x) or is_series(x)) else ""
+    taken = type(x).__module__.startswith("cupy") or any(hasattr(x, name) for name in TAKEN)
+    return DLPACK if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__") and not taken else ""
 
 
-@lru_cache(1024)
-def may_lend(kind: Any) -> bool:
-    """Whether values of a type may be loans or hold some; a small solve asks this a hundred times."""
+def _may_lend(kind: Any) -> bool:
     if issubclass(kind, (np.ndarray, np.generic)):
         return False
     of_jax = kind.__module__.partition(".")[0] in (JAX, "jaxlib")  # tracers export nothing
     return of_jax or hasattr(kind, "__dlpack__") or issubclass(kind, (Loanable, list, tuple, dict))
+
+
+may_lend: Callable[[Any], bool] = lru_cache(1024)(_may_lend)
+"""Whether values of a type may be loans or hold some; a small solve asks this a hundred times."""
 
 
 def borrowed(x: Any, name: str = "data") -> Any:
@@ -175,6 +180,8 @@ def _of_sparse_tensor(x: Any, name: str) -> Any:
 
 
 def _compressed(x: Any, layout: str) -> Any:
+    import scipy.sparse
+
     if layout == "torch.sparse_coo":
         x = x.coalesce()
         rows, columns = x.indices().numpy()
@@ -252,7 +259,13 @@ def borrowed_together(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def _is_dense_tensor(x: Any) -> bool:
-    return isinstance(x, sys.modules[TORCH].Tensor) and x.device.type == "cpu"
+    torch: Any = sys.modules[TORCH]
+    return (
+        isinstance(x, torch.Tensor)
+        and x.layout is torch.strided
+        and x.device.type == "cpu"
+        and not x.is_nested
+    )
 
 
 def _without_loans(value: Any, name: str, depth: int = DEPTH, *, dense: bool) -> Any:
@@ -264,7 +277,7 @@ def _without_loans(value: Any, name: str, depth: int = DEPTH, *, dense: bool) ->
     if _kind(value):
         return borrowed(value, name)
     if dense and _is_dense_tensor(value):
-        return to_host(plain_array(value, name))
+        return (value.float() if str(value.dtype) == "torch.bfloat16" else value).detach().numpy()
     entries = _entries(value, depth)
     found = [_without_loans(each, name, depth - 1, dense=dense) for each in entries]
     if all(new is old for new, old in zip(found, entries, strict=True)):
@@ -322,7 +335,7 @@ def given_back(value: Any, lender: str, *, arrays: bool = True) -> Any:
         return value
     if isinstance(value, Loanable):
         return value._lent_to(lender)
-    if arrays and scipy.sparse.issparse(value):
+    if arrays and hasattr(value, "toarray"):
         value = value.toarray()
     if isinstance(value, np.ndarray):
         return GIVE_BACK[lender](value) if arrays and value.dtype.kind in "biufc" else value

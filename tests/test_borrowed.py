@@ -309,6 +309,16 @@ def test_loans_that_cannot_be_used_end_in_one_error(name):
         ls.solve(ls.SVD(make(), k=1))
 
 
+def test_tensors_of_pyarrow_are_borrowed():
+    pa = pytest.importorskip("pyarrow", minversion="20")
+    tensor = pa.Tensor.from_numpy(A)
+    if not hasattr(tensor, "__dlpack__"):
+        pytest.skip("this pyarrow exports no tensors")
+    assert np.shares_memory(borrowed(tensor), A)
+    np.testing.assert_array_equal(ls.solve(ls.SVD(tensor, k=1)).Vh, ls.solve(ls.SVD(A, k=1)).Vh)
+    assert borrowed(pa.array([1.0])).__class__.__module__ == "pyarrow.lib"  # a series
+
+
 # ---- JAX ----------------------------------------------------------------------------------------
 
 
