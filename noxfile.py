@@ -267,6 +267,15 @@ def torch(session: nox.Session) -> None:
 
 
 @nox.session
+def jax(session: nox.Session) -> None:
+    """Every test that takes an array backend, on JAX, with float64; tests of borrowed arrays without it, too."""
+    session.install(*DEV, "jax==0.10.2")
+    session.run("pytest", "-k", "jax", "tests/test_borrowed.py", *session.posargs)
+    env = {"LINSPEC_CONFORMANCE": "all", "JAX_ENABLE_X64": "1"}
+    session.run("pytest", "-k", "jax", *session.posargs, env=env)
+
+
+@nox.session
 def deep(session: nox.Session) -> None:
     """Deep CCA, which needs torch: its tests, the contract, and its page."""
     session.install(*DEV, "torch==2.13.0")

@@ -9,7 +9,7 @@ The folders are the layers; a file imports from its own row and from those below
     moments   kernels   targets
     sweeps   cost
     operators
-    arrays   algebra   frames   datasets
+    arrays   borrowed   algebra   frames   datasets
     errors   process   registry
 
 To be read in this order: `registry.spec`, `operators.base`, `operators.row_model`, `operators.adjustment`,

@@ -21,6 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 import array_api_compat as compat
 import numpy as np
 
+from linspec.borrowed import borrowed, with_loans
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
@@ -118,6 +119,9 @@ _OTHER_LIBRARIES = (
     compat.is_pydata_sparse_array,
 )
 
+
+_ELSEWHERE = frozenset({"cupy", "jax", "torch"})
+"""Libraries whose arrays `at_home` looks for, once they are imported."""
 
 _OF_NUMPY: ModuleType = compat.array_namespace(np.empty(0))
 """The namespace of NumPy, computed once because small problems need it dozens of times."""
@@ -218,7 +222,10 @@ def _current(device: Any) -> Iterator[None]:
 
 
 def at_home(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that it runs on the device of its first argument that has one: see `on_device`.
+    """Decorate a function so that it runs where its arguments are.
+
+    On the device of the first argument that has one: see `on_device`. Arrays that are borrowed, such as those of JAX,
+    reach the function as NumPy arrays, and the arrays that it returns are given back: see `linspec.borrowed`.
 
     Parameters
     ----------
@@ -243,10 +250,10 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def entered(*args: P.args, **kwargs: P.kwargs) -> R:
-        if "cupy" not in sys.modules:
+        if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
         with on_device(*args, *kwargs.values()):
-            return function(*args, **kwargs)
+            return with_loans(function, args, kwargs)
 
     return entered
 
@@ -330,11 +337,12 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
 
 
 def to_host(x: Array) -> HostArray:
-    """Return an array as a NumPy array. All transfers from a device to the host are made here.
+    """Return an array, or a list of numbers, as a NumPy array. All transfers from a device to the host are made here.
 
     Parameters
     ----------
-    x : array
+    x : array, or anything else that `numpy.asarray` takes
+        Of any library, also one whose arrays are only borrowed (`linspec.borrowed`).
 
     Returns
     -------
@@ -359,6 +367,8 @@ def to_host(x: Array) -> HostArray:
     if compat.is_torch_array(x):
         x = x.detach().cpu()
         return np.asarray((x.float() if _is_bfloat16(x) else x).numpy())
+    if not is_array(x):
+        return np.asarray(borrowed(x))
     xp = namespace(x)
     devices = xp.__array_namespace_info__().devices()
     return np.asarray(compat.to_device(x, devices[0]))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.small_matrices import EPS, whitening
-from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, is_array, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.families.cca.captured import correlations, pcc, tcc
 from linspec.operators import as_operator
@@ -379,7 +379,7 @@ def _magnitudes(u: Any, support: Any) -> list[tuple[HostArray, HostArray]]:
             f"u must be one vector of weights or a block of them; got shape {tuple(u.shape)}."
         )
     sizes = np.abs(to_host(u).astype(np.float64)).reshape(u.shape[0], -1)
-    chosen = to_host(support) if is_array(support) else np.asarray(support)
+    chosen = to_host(support)
     count = sizes.shape[1]
     if chosen.ndim == 2 and u.ndim == 2 and chosen.shape[1] == count and chosen.dtype == np.bool_:
         masks = [_mask(column, len(sizes)) for column in chosen.T]

@@ -13,7 +13,7 @@ const ASKED = {
   "guide/choose-a-solver": "which solver choose method algorithm auto select best fast default",
   "guide/answers": "save saving load model persist pickle store export reuse deploy predict new rows transform unseen",
   "guide/answers#checkpoints-go-on-where-a-run-has-ended": "checkpoint resume continue interrupted run",
-  "guide/data": "input data types dataframe pandas polars numpy torch formats pass",
+  "guide/data": "input data types dataframe pandas polars numpy torch jax dlpack tensorflow sparse tensor formats pass",
   "guide/data#weights-confounds-and-scale":
     "confounds confounders confounding covariates covariate regress adjust nuisance batch partial control add weights "
     + "standardize scale scaling normalize normalise",

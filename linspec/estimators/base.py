@@ -12,9 +12,11 @@ Source: scikit-learn's guide for developers of estimators; its array-API support
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, TypeVar
+from functools import wraps
+from types import FunctionType
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -37,6 +39,7 @@ from linspec.arrays import (
     on_device,
     to_host,
 )
+from linspec.borrowed import with_loans
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
@@ -50,6 +53,8 @@ SPARSE = ("csr", "csc")
 """Sparse formats that are used without conversion; other formats are converted to the first of these."""
 
 S = TypeVar("S", bound=Solution)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ConvergenceWarning(
@@ -72,9 +77,23 @@ class ConvergenceWarning(
     """
 
 
+def lending(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method so that loans (`linspec.borrowed`) reach it as NumPy arrays and SciPy sparse matrices.
+
+    With array-API dispatch, arrays that the method returns are given back to the library of its arguments.
+    """
+
+    @wraps(method)
+    def called(*args: P.args, **named: P.kwargs) -> R:
+        return with_loans(method, args, named, back=get_config()["array_api_dispatch"])
+
+    return called
+
+
 class PairedRows:
     """Mixin for regressors and classifiers: `score` checks that the rows of X and y are in the same order."""
 
+    @lending
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score the predictions of rows: R² for regressors, accuracy for classifiers.
 
@@ -110,6 +129,13 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     solver_options: dict[str, Any] | None
     solution_: Any
     n_features_in_: int
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        """Decorate the public methods, so that arrays of JAX and sparse torch tensors can be passed."""
+        super().__init_subclass__(**named)
+        for name, method in vars(cls).copy().items():
+            if isinstance(method, FunctionType) and not name.startswith("_"):
+                setattr(cls, name, lending(method))
 
     # ---- the solve ----------------------------------------------------------------------------
 

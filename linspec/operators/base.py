@@ -32,6 +32,7 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
+from linspec.borrowed import Loanable
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
 from linspec.process.pauses import pause
@@ -40,7 +41,7 @@ Selection = slice | HostArray
 Access = Literal["products", "rows", "slices", "blocks"]
 
 
-class LinearOperator(ABC):
+class LinearOperator(Loanable, ABC):
     """An n x p matrix known by its products with thin blocks.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
@@ -98,6 +99,10 @@ class LinearOperator(ABC):
         not paired.
     frame_library : str
         The library of the frame that the data came from, "" for other data.
+    lender : str
+        The library whose array the data are, if linspec has borrowed it as a NumPy array: "jax", or "torch" for sparse
+        tensors. Products are NumPy arrays; answers to problems with these data are arrays of the library. "" for other
+        data, and for sums, products and parts of operators.
     lacks : (float, float) or None
         Of few rows that stand for many (`linspec.HeldMoments`): bounds of the norm and of the trace of what their Gram
         matrix lacks. None for rows as they came.
@@ -303,14 +308,14 @@ class LinearOperator(ABC):
         """The same matrix with products in another working dtype; None if that is not possible."""
         return self if dtype == self.dtype else None
 
-    def enter_in(self, ledger: Any) -> None:  # noqa: B027 (most operators make no products of their own)
+    def enter_in(self, ledger: Any) -> None:
         """Set the ledger that counts products which this operator makes on its own."""
 
     def with_names_of(self, other: LinearOperator) -> Self:
-        """Copy the names of columns and rows from another operator, and return this one."""
+        """Copy the names of columns and rows, and the lender, from another operator, and return this one."""
         self.column_names = other.column_names
         self.row_names, self.row_index = other.row_names, other.row_index
-        self.frame_library = other.frame_library
+        self.frame_library, self.lender = other.frame_library, other.lender
         return self
 
     def blocks(self) -> Iterator[LinearOperator]:
@@ -337,7 +342,7 @@ class LinearOperator(ABC):
         """
         return self if about is None else self.centered(about).loaded(buffer)
 
-    def release(self) -> None:  # noqa: B027 (most data have nothing to give back)
+    def release(self) -> None:
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:

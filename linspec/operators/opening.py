@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import is_array, on_device
+from linspec.borrowed import borrowed_together
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.frames import is_frame, is_series
 from linspec.operators.base import (
@@ -57,6 +58,9 @@ def as_operator(
           `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
           `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools become
           floats block by block. The indices of a sparse matrix are read once, to check that its arrays fit together.
+        - Arrays of JAX, sparse torch tensors (CSR, CSC; COO is converted to CSR), and objects that export their memory
+          by DLPack (`__dlpack__`), all on the CPU. They are borrowed as NumPy arrays or SciPy sparse matrices on the
+          same memory.
         - Frames and series of pandas, polars and pyarrow, and lists of rows. They are copied into one array, except
           pandas frames of one NumPy dtype. Sparse columns of pandas stay sparse.
         - Slices of rows: dense arrays, SciPy sparse matrices or frames with equally many columns. An iterator of slices
@@ -76,7 +80,8 @@ def as_operator(
     Returns
     -------
     LinearOperator
-        For a frame it has `column_names` and, if pandas has an index, `row_names`.
+        For a frame it has `column_names` and, if pandas has an index, `row_names`; for an array of JAX or a sparse
+        torch tensor it has the `lender`, which gets the answers.
 
     Raises
     ------
@@ -98,7 +103,7 @@ def as_operator(
     >>> ls.as_operator(lambda: (A[i : i + 50] for i in range(0, 200, 50))).matmat(np.ones((10, 1))).shape
     (200, 1)
     """
-    operator = _made(data, name, rows)
+    operator = data if isinstance(data, LinearOperator) else _borrowed(data, name, rows)
     if operator is not data and hasattr(data, "row_index"):
         operator.row_index = data.row_index
     if rows is not None and (np.ndim(rows) > 0 or operator.shape[0] != rows):
@@ -196,9 +201,14 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
     return found
 
 
+def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
+    """Make the operator of data that are no operator; those of another library are borrowed."""
+    found, lenders = borrowed_together({name: data})
+    operator = _made(found[name], name, rows)
+    return operator._lent_to(lenders[name]) if lenders[name] else operator
+
+
 def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
-    if isinstance(data, LinearOperator):
-        return data
     if is_frame(data) or is_series(data):
         return of_frame(data, name)
     if isinstance(data, list | tuple):

@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, is_array, to_host
+from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, shown
 from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
@@ -317,7 +317,7 @@ def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
         values = values.dense()
     if hasattr(values, "toarray"):
         values = values.toarray()
-    host = to_host(values) if is_array(values) else np.asarray(values)
+    host = to_host(values)
     if host.dtype.kind not in "biuf":
         raise InvalidProblem(
             f"{name} must be {dimensions} of real numbers; got {host_dtype(host)} in {shown(values)}."

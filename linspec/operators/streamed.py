@@ -31,6 +31,7 @@ from linspec.arrays import (
     plain_array,
     to_host,
 )
+from linspec.borrowed import borrowed
 from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
 from linspec.frames import check_names, is_frame
 from linspec.operators import sparse_columns
@@ -549,6 +550,7 @@ def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
     """Make an operator of one slice; raise if it cannot be multiplied."""
     if is_frame(given):
         return of_frame(given, name, start)
+    given = borrowed(given, what)
     array = is_array(given)
     if not array and not is_scipy_sparse(given) and not is_cupy_sparse(given):
         if isinstance(given, tuple | list) and len(given) == 2 and all(hasattr(x, "shape") for x in given):

@@ -15,7 +15,9 @@ from linspec.arrays import (
     host_dtype,
     is_array,
     plain_array,
+    to_host,
 )
+from linspec.borrowed import borrowed
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
@@ -112,7 +114,7 @@ def vector_of_list(data: Any, name: str) -> Any:
 
 def as_columns(data: Any, name: str) -> Any:
     """Return a vector, an array or a list of numbers, as a matrix with one column; return other data unchanged."""
-    data = vector_of_list(data, name)
+    data = vector_of_list(borrowed(data, name), name)
     return data[:, None] if is_array(data) and data.ndim == 1 else data
 
 
@@ -318,7 +320,7 @@ def finite_array(x: Any, name: str) -> Array:
     linspec.errors.NonFiniteData: centers must be finite; got NaN or infinity.
     """
     try:
-        array = plain_array(x, name) if is_array(x) else np.asarray(x)
+        array = plain_array(x, name) if is_array(x) else to_host(x)
     except ValueError as error:
         raise InvalidProblem(f"{name} must be an array of real numbers; {error}.") from error
     dtype = host_dtype(array)

@@ -25,6 +25,7 @@ from linspec.arrays import (
     Home,
     HostArray,
 )
+from linspec.borrowed import Loanable
 from linspec.errors import InvalidProblem, UnknownOption
 from linspec.frames import RowNames, check_order
 from linspec.moments.moments import Moments
@@ -37,6 +38,7 @@ from linspec.solving.fields import Statement, view_names
 from linspec.solving.solution import Solution, Status
 from linspec.solving.stating import (
     add_row_fields,
+    borrowing,
     check_range_of_ridges,
     check_sizes,
     set_matrix,
@@ -50,7 +52,7 @@ S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
 
 
-class Problem(ABC, Generic[S_co]):
+class Problem(Loanable, ABC, Generic[S_co]):
     """Data, a few numbers and a law; `Problem[S]` has answers of class S.
 
     Attributes
@@ -93,6 +95,7 @@ class Problem(ABC, Generic[S_co]):
     row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of data beside the matrices
     column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
     frame_library: str = ""  # of the first frame among the data
+    lender: str = ""  # the library whose arrays are borrowed: see `linspec.LinearOperator`
     lacks: tuple[float, float] | None = None  # of rows that stand for others: see `linspec.LinearOperator`
     counted_by: ClassVar[str] = (
         "sample_weight"  # the parameter by which `weights_of` differs from `sample_weight`
@@ -120,6 +123,8 @@ class Problem(ABC, Generic[S_co]):
         cls.stated = Statement.of(cls, cls.stated, adjusts_rows=adjusts)
         if adjusts:
             add_row_fields(cls)
+        if "__post_init__" in vars(cls):
+            cls.__post_init__ = borrowing(cls.__post_init__)  # type: ignore[method-assign]
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
@@ -130,6 +135,7 @@ class Problem(ABC, Generic[S_co]):
                 raise UnknownOption(unknown_parameter(cls.__name__, unknown[0], known, of_solve=True)[0])
         return super().__new__(cls)
 
+    @borrowing
     def __post_init__(self) -> None:
         """Make operators of the matrices, and check all numbers, as the fields are declared."""
         state(self)

@@ -14,8 +14,9 @@ import numpy as np
 
 import linspec
 from linspec import registry
-from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
-from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array, to_host
+from linspec.borrowed import Loanable, borrowed, given_back, held_dtype, lender_of
+from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, MissingPackage, printable, shown, warn
 from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
@@ -124,7 +125,7 @@ HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residua
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Solution:
+class Solution(Loanable):
     """The fields that the answers of all problems share.
 
     Attributes
@@ -242,6 +243,27 @@ class Solution:
             HOST,
         )
 
+    def _lent_to(self, lender: str) -> Self:
+        """Return a copy with its arrays in the library of a lender, or for "" the solution with NumPy arrays."""
+        if not lender:
+            plain: Self = vars(self).get("_plain", self)
+            return plain
+        if any(held_dtype(lender, part.dtype) != part.dtype for _, part in arrays_in(self)):
+            warn(
+                "the answer was computed in float64, which JAX does not hold now: it is rounded to float32, and the "
+                'residual is that before. Call jax.config.update("jax_enable_x64", True) first.',
+                AccuracyWarning,
+            )
+        twin = object.__new__(type(self))
+        for each in dataclasses.fields(self):
+            value = vars(self)[each.name]
+            if _belongs_to_library(type(self), each):
+                value = each_part(value, lambda part: given_back(part, lender))
+            vars(twin)[each.name] = value
+        vars(twin).update(lender=lender, _plain=self)
+        return twin
+
+    @at_home
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution into a file, from which `linspec.load_solution` reads it: arrays and a text, no pickle.
 
@@ -642,6 +664,7 @@ def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any]
     return header, {**about, **plain, **arrays}
 
 
+@at_home
 @hinted
 def load_solution(
     path: str | os.PathLike[str], *, like: Array = None, namespace: Any = None, device: Any = None
@@ -655,8 +678,8 @@ def load_solution(
     ----------
     path : path
     like : array, optional
-        Weights and related arrays are placed in the library and on the device of this array. By default they are NumPy
-        arrays.
+        Weights and related arrays are placed in the library and on the device of this array, which may be one of JAX.
+        By default they are NumPy arrays.
     namespace : module, optional
         The library, instead of `like`: ``torch``, ``cupy``.
     device : optional
@@ -704,6 +727,9 @@ def load_solution(
         found = archive.rebuilt(cls, parts)
     if there is None:
         return found
+    if lender := lender_of(there):
+        borrowed(there, "the place of the solution")  # which must be the CPU
+        return found._lent_to(lender)
     placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
     moved = {
         name: each_part(parts.get(name), lambda part: from_host(part, like=there) if is_array(part) else part)

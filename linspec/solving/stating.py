@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, is_array
-from linspec.errors import InvalidDeclaration, InvalidProblem, shown
+from linspec.borrowed import borrowed_together, check_held, may_lend
+from linspec.errors import InvalidDeclaration, InvalidProblem, UnsupportedData, shown
 from linspec.frames import RowNames, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator, as_operator
@@ -66,6 +68,52 @@ def add_row_fields(cls: type) -> None:
             annotations[name] = kind
             metadata = {} if declaration is None else {KEY: declaration}
             setattr(cls, name, dataclasses.field(default=default, kw_only=True, metadata=metadata))
+
+
+def borrowing(post_init: Callable[..., None]) -> Callable[..., None]:
+    """Decorate the `__post_init__` of a problem: it sees NumPy arrays in place of loans (`linspec.borrowed`)."""
+
+    @wraps(post_init)
+    def after_borrowing(problem: Any, *args: Any, **named: Any) -> None:
+        _borrow(problem)
+        post_init(problem, *args, **named)
+        for name in _with_weights(problem) if problem.lender else ():
+            check_held(problem.lender, problem.matrices[name].dtype, name)
+
+    return after_borrowing
+
+
+def _borrow(problem: Any) -> None:
+    """Replace loans in the fields of a problem, and set its lender; refuse matrices of two libraries."""
+    fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
+    if not any(may_lend(type(value)) for value in fields.values()):
+        return
+    several = {
+        name: view_names(len(fields[name]))
+        for name, declared in problem.stated.matrices.items()
+        if declared.several and isinstance(fields[name], list | tuple)
+    }
+    given = {name: value for name, value in fields.items() if name not in several}
+    for name, views in several.items():
+        given |= zip(views, fields[name], strict=True)
+    found, lenders = borrowed_together(given)
+    if not any(found[name] is not value for name, value in given.items()):
+        return
+    found |= {name: tuple(found[view] for view in views) for name, views in several.items()}
+    for name in fields:
+        object.__setattr__(problem, name, found[name])
+    names = [view for name in problem.stated.matrix_names for view in several.get(name, (name,))]
+    lent = {name: lenders[name] for name in names if given[name] is not None}
+    first = next(iter(lent), "")
+    for name, lender in lent.items():
+        if lender != lent[first]:
+            kinds = [lent[each] or type(given[each]).__module__.partition(".")[0] for each in (first, name)]
+            raise UnsupportedData(
+                f"{first} and {name} must come from one library and device; got {kinds[0]} and {kinds[1]}. Convert one "
+                "of them."
+            )
+    if lent.get(first):
+        object.__setattr__(problem, "lender", lent[first])
 
 
 def state(problem: Any) -> None:
@@ -193,6 +241,8 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.column_names is not None:
         object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
         object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
+    if A.lender:
+        object.__setattr__(problem, "lender", A.lender)
     if A.lacks is not None:
         object.__setattr__(problem, "lacks", A.lacks)
     if A.row_names is not None and problem.row_names is None:
@@ -332,8 +382,13 @@ def check_sizes(problem: Any) -> None:
 
 def _penalised(problem: Any) -> tuple[str, ...]:
     """Return the names of the matrices to whose Gram matrices the ridge is added."""
-    declared = problem.stated.fields[problem.stated.ridge]
-    fields = declared.of or tuple(problem.solution.layout.weights) or problem.stated.matrix_names
+    of = problem.stated.fields[problem.stated.ridge].of
+    return tuple(name for field in of for name in in_field(problem, field)) or _with_weights(problem)
+
+
+def _with_weights(problem: Any) -> tuple[str, ...]:
+    """Return the names of the matrices that have weights in the answer, or else of all."""
+    fields = tuple(problem.solution.layout.weights) or problem.stated.matrix_names
     return tuple(name for field in fields for name in in_field(problem, field))
 
 

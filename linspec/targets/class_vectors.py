@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray, is_array, plain_array, to_host
+from linspec.borrowed import borrowed
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.frames import is_frame, is_series, labels_of
 
@@ -26,6 +27,7 @@ def as_array(given: Any) -> Any:
         return labels_of(given, "labels")
     if isinstance(given, list | tuple):
         given = _of_sequence(given)
+    given = borrowed(given, "labels")
     if is_array(given) and not isinstance(given, np.ma.MaskedArray):
         given = plain_array(given, "labels")
     return given

@@ -15,6 +15,7 @@ import numpy as np
 
 from linspec import registry
 from linspec.arrays import device_of, is_array, namespace, working_dtype
+from linspec.borrowed import lender_of
 from linspec.errors import AccuracyWarning, ConvergenceWarning, MissingCapability, UnsupportedData
 from linspec.operators import as_operator
 from linspec.operators.largest_entry import magnitude_of
@@ -213,10 +214,12 @@ def check_output_home(trial: Trial) -> Iterator[str]:
 
 def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[str]:
     like = trial.backend.companion(np.zeros(1, np.float32))
-    if not is_array(value):
+    if type(value) is type(like) and lender_of(value):
+        pass  # arrays of JAX, which are on the CPU
+    elif not is_array(value):
         yield f"{name} must be an array; got {type(value).__name__}"
         return
-    if isinstance(like, np.ndarray) and not trial.backend.is_array:
+    elif isinstance(like, np.ndarray) and not trial.backend.is_array:
         if type(value) is not np.ndarray:
             yield f"{name} must be a NumPy array for {trial.backend.name}; got {type(value).__name__}"
     elif namespace(value) is not namespace(like):

@@ -19,6 +19,7 @@ import importlib.util
 import os
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -54,8 +55,8 @@ class Backend:
     missing : callable
         Returns why the backend cannot be used here, or "" if it can.
     is_array : bool
-        Whether the data are arrays, so that answers belong to the same library and device. Answers to other
-        kinds of data are NumPy arrays.
+        Whether the data are arrays in which solvers compute, so that answers belong to the same library and device.
+        Answers to other kinds of data are NumPy arrays, or arrays of the library that has lent them (`beside`).
     float64 : bool
         Whether float64 exists there.
     readable : bool
@@ -128,6 +129,27 @@ def _torch(x: HostArray) -> Any:
     import torch
 
     return torch.from_numpy(x.copy())
+
+
+def _jax(x: HostArray) -> Any:
+    import jax
+
+    return jax.device_put(x.copy(), jax.local_devices(backend="cpu")[0])
+
+
+def _torch_csr(x: HostArray) -> Any:
+    csr = scipy.sparse.csr_array(x)
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse_csr_tensor(
+            *map(torch.from_numpy, (csr.indptr, csr.indices, csr.data)), size=csr.shape, check_invariants=True
+        )
+
+
+def _torch_bytes(x: Any) -> bytes:
+    return b"".join(_bytes(part) for part in (x.values(), x.col_indices(), x.crow_indices()))
 
 
 def _cupy(x: HostArray) -> Any:
@@ -241,6 +263,26 @@ BACKENDS: tuple[Backend, ...] = (
         is_array=False,
         sparse=True,
         beside=_on_device1(_cupy),
+    ),
+    Backend(
+        name="jax",
+        wrap=_jax,
+        snapshot=_bytes,
+        missing=_lacks("jax"),
+        is_array=False,
+        float64=os.environ.get("JAX_ENABLE_X64", "").lower() in ("1", "true", "yes", "on"),
+        beside=_jax,
+        usual=(),
+    ),
+    Backend(
+        name="torch-sparse-csr",
+        wrap=_torch_csr,
+        snapshot=_torch_bytes,
+        missing=_lacks("torch"),
+        is_array=False,
+        sparse=True,
+        beside=_torch,
+        usual=(),
     ),
     Backend(name="npy-file", wrap=_file, snapshot=_bytes, is_array=False, whole=1),
     Backend(

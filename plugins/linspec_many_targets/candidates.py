@@ -55,7 +55,7 @@ def checked_bands(given: Any, p: int, names: Sequence[str] | None) -> tuple[tupl
         return ("all",), np.zeros(p, dtype=np.int64)
     if isinstance(given, Mapping):
         return tuple(map(str, given)), _of_mapping(given, p, names)
-    labels = to_host(given) if is_array(given) else np.asarray(given)
+    labels = to_host(given)
     if labels.ndim != 1 or len(labels) != p or (labels.dtype.kind == "f" and not np.isfinite(labels).all()):
         raise InvalidProblem(
             f"bands must have one label for each of {p} columns of X, or map names of bands to columns; got "

@@ -11,7 +11,7 @@ import numpy as np
 
 import linspec as ls
 from linspec.algebra import InverseNorm
-from linspec.arrays import Array, HostArray, is_array, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_multiset.absent import AbsentRows, row_factors
@@ -214,7 +214,7 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
     problem.check_labels({f"present of {name}": mask for name, mask in zip(names, given, strict=True)})
     masks = []
     for name, mask in zip(names, given, strict=True):
-        host = None if mask is None else to_host(mask) if is_array(mask) else np.asarray(mask)
+        host = None if mask is None else to_host(mask)
         if host is not None:
             if host.dtype != np.bool_ or host.ndim != 1:
                 raise InvalidProblem(

@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse
 import sklearn
 
 from linspec.arrays import to_host
@@ -104,6 +105,36 @@ def test_other_libraries_than_that_of_the_fit_are_refused(place):
         found = PCA(1).fit(module.asarray(X, device=device))
         with pytest.raises(ValueError, match=r"same namespace and the same device.*Convert them"):
             found.transform(X)
+
+
+@only_there
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+@pytest.mark.parametrize("dispatches", [True, False], ids=["dispatch", "no-dispatch"])
+def test_arrays_of_jax_are_borrowed(estimator, dispatches):
+    """With dispatch, results are given back; fitted attributes are NumPy's."""
+    jax = pytest.importorskip("jax")
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 5)).astype(np.float32), rng.integers(0, 2, 30)
+    J, classes = jax.numpy.asarray(X), jax.numpy.asarray(y)
+    with sklearn.config_context(array_api_dispatch=dispatches):
+        found, wanted = sklearn.clone(estimator).fit(J, classes), sklearn.clone(estimator).fit(X, y)
+        assert type(getattr(found, estimator._weights)) is np.ndarray
+        method = "predict" if estimator._weights in {"coef_", "dual_coef_"} else "transform"
+        rows = getattr(found, method)(J)
+        assert isinstance(rows, jax.Array) is dispatches
+        np.testing.assert_array_equal(np.asarray(rows), getattr(wanted, method)(X))
+        if hasattr(wanted, "score"):
+            assert found.score(J, classes) == wanted.score(X, y)
+
+
+def test_sparse_tensors_of_torch_are_borrowed():
+    torch = pytest.importorskip("torch")
+    X = np.random.default_rng(0).standard_normal((30, 5)) * (np.arange(5) % 2)
+    wanted = PCA(2).fit(scipy.sparse.csr_array(X))
+    found = PCA(2).fit(torch.from_numpy(X).to_sparse())
+    np.testing.assert_array_equal(found.components_, wanted.components_)
+    rows = found.transform(torch.from_numpy(X).to_sparse())
+    np.testing.assert_array_equal(rows, wanted.transform(scipy.sparse.csr_array(X)))
 
 
 @pytest.mark.skipif(DISPATCHES, reason="this process keeps arrays where they are")

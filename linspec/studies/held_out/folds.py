@@ -146,7 +146,7 @@ def _count(rows: float, labels: HostArray | None, groups: Any) -> int:
 
 
 def _of_rows(values: Any, n: int, name: str) -> HostArray:
-    array = to_host(values) if is_array(values) else np.asarray(values)
+    array = to_host(values)
     if array.ndim != 1 or len(array) != n:
         raise InvalidProblem(f"{name} must have one entry for each of {n} rows; got shape {array.shape}.")
     return array
@@ -205,7 +205,7 @@ def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
         )
     sides = []
     for rows, name in zip(pair, ("training", "held-out"), strict=True):
-        array = to_host(rows) if is_array(rows) else np.asarray(rows)
+        array = to_host(rows)
         array = np.flatnonzero(array) if array.dtype == bool and array.shape == (n,) else array
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
             raise InvalidOption(f"split {number} must name its {name} rows by numbers; got {shown(rows)}.")

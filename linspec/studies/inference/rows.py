@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, HostArray, is_array, reciprocal, to_host
+from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.adjustment import EXPLAINED
@@ -289,7 +289,7 @@ def group_numbers(groups: Any, n: float) -> HostArray | None:
     """Number the groups from 0, and return the number of each row's group; None without groups."""
     if groups is None:
         return None
-    labels = to_host(groups) if is_array(groups) else np.asarray(groups)
+    labels = to_host(groups)
     if labels.shape != (n,):
         raise InvalidProblem(
             f"groups must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."

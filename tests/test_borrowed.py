@@ -1,0 +1,433 @@
+"""Arrays that are borrowed: by DLPack, of JAX, and sparse tensors of torch.
+
+The facts: a loan and the data of the user share their memory; answers are those of NumPy to the bit; they come back in
+the library of the data; and what cannot be borrowed ends in one error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.arrays import to_host
+from linspec.borrowed import borrowed
+from linspec.errors import AccuracyWarning, LinspecError, UnsupportedData
+
+RNG = np.random.default_rng(0)
+A = ((RNG.standard_normal((60, 6)) + 3.0) * (RNG.random((60, 6)) < 0.7)).astype(np.float32)
+Y = np.array(A[:, ::-1] + RNG.standard_normal((60, 6)), dtype=np.float32)
+B = A @ np.ones(6, np.float32) + RNG.standard_normal(60).astype(np.float32)
+CLASSES = RNG.integers(0, 3, 60)
+
+
+class Loan:
+    """An array of a library of which nothing is known but its DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **named):
+        return self.array.__dlpack__(**named)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+class OldLoan(Loan):
+    """Of a library that knows the first version of the protocol."""
+
+    def __dlpack__(self, stream=None):
+        return self.array.__dlpack__()
+
+
+class OnGPU(Loan):
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+class Broken(Loan):
+    def __dlpack__(self, **named):
+        raise BufferError("the memory is in use")
+
+
+def in_jax(array):
+    jax = pytest.importorskip("jax")
+    return jax.device_put(array, jax.local_devices(backend="cpu")[0])
+
+
+def in_torch(layout):
+    def made(array):
+        torch = pytest.importorskip("torch")
+        tensor = torch.from_numpy(array)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse", UserWarning)
+            return getattr(tensor, layout)() if array.ndim == 2 else tensor
+
+    return made
+
+
+@dataclasses.dataclass(frozen=True)
+class Lender:
+    """A library: how it makes its arrays, the same data of NumPy or SciPy, and the library of answers."""
+
+    make: Callable[[Any], Any]
+    plain: Callable[[Any], Any] = np.asarray
+    answers: str = "numpy"
+
+    def same(self, array):
+        return self.plain(array) if array.ndim == 2 else array
+
+
+LENDERS = {
+    "dlpack": Lender(Loan),
+    "dlpack-old": Lender(OldLoan),
+    "jax": Lender(in_jax, answers="jaxlib"),
+    "torch-csr": Lender(in_torch("to_sparse_csr"), scipy.sparse.csr_array, "torch"),
+    "torch-csc": Lender(in_torch("to_sparse_csc"), scipy.sparse.csc_array, "torch"),
+    "torch-coo": Lender(in_torch("to_sparse"), scipy.sparse.csr_array, "torch"),
+}
+GIVING_BACK = ["jax", "torch-csr"]
+
+
+@pytest.fixture(params=LENDERS)
+def lender(request):
+    return LENDERS[request.param]
+
+
+def of(array):
+    return type(array).__module__.partition(".")[0]
+
+
+def equal(found, wanted, library):
+    """Whether an array belongs to a library and has the dtype and the bits of another."""
+    host = to_host(found)
+    return of(found) == library and host.dtype == wanted.dtype and np.array_equal(host, wanted)
+
+
+PROBLEMS = {
+    "svd": lambda of: ls.SVD(of(A), k=2, center=True, left=True),
+    "least-squares": lambda of: ls.LeastSquares(of(A), of(B), ridge=1.0, center=True),
+    "path": lambda of: ls.LeastSquares(of(A), of(B), ridge=[1.0, 2.0]),
+    "cca": lambda of: ls.CCA(of(A), of(Y), k=2, ridge=1.0),
+    "weighted": lambda of: ls.SVD(of(A), k=2, center=True, sample_weight=of(B**2), confounds=of(B)),
+    "multiset-cca": lambda of: ls.MultisetCCA([of(A), of(Y)], k=1, ridge=1.0),
+    "kernel-cca": lambda of: ls.KernelCCA(of(A), of(Y), k=1, ridge=1.0),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_answers_are_those_of_numpy_in_the_library_of_the_data(lender, problem):
+    found = ls.solve(PROBLEMS[problem](lender.make), rng=0)
+    wanted = ls.solve(PROBLEMS[problem](lender.same), rng=0)
+    assert found.solver == wanted.solver
+    assert found.residual == wanted.residual
+    for name in wanted.layout.arrays:
+        ours, theirs = getattr(found, name), getattr(wanted, name)
+        pairs = zip(ours, theirs, strict=True) if isinstance(theirs, tuple) else [(ours, theirs)]
+        assert all(there is None or equal(here, there, lender.answers) for here, there in pairs), name
+    assert type(found.history) is np.ndarray
+
+
+def test_iterations_are_those_of_numpy(lender):
+    found, wanted = (
+        ls.solve(ls.CCA(make(A), make(Y), k=2, ridge=1.0), "lobpcg", rng=0)
+        for make in (lender.make, lender.same)
+    )
+    assert equal(found.x_weights, wanted.x_weights, lender.answers)
+    again, other = (
+        ls.solve(ls.CCA(make(A), make(Y), k=2, ridge=1.5), "lobpcg", rng=0, start=start)
+        for make, start in ((lender.make, found), (lender.same, wanted))
+    )
+    assert equal(again.x_weights, other.x_weights, lender.answers)
+
+
+def test_entries_are_borrowed_without_a_copy(lender):
+    data = lender.make(A)
+    loan = borrowed(data)
+    if isinstance(data, Loan):
+        assert np.shares_memory(loan, A)
+    elif of(data) == "jaxlib":
+        assert loan.ctypes.data == data.unsafe_buffer_pointer()
+    elif str(data.layout) != "torch.sparse_coo":
+        assert loan.data.ctypes.data == data.values().data_ptr()
+    A_ = ls.as_operator(data)
+    stored = A_.matrix if hasattr(A_, "matrix") else A_.array
+    assert hasattr(data, "layout") or np.shares_memory(stored, loan)
+
+
+@pytest.mark.parametrize("make", [Loan, pytest.param(in_jax, id="jax")])
+def test_a_solve_copies_no_rows(make):
+    rows = np.random.default_rng(0).standard_normal((40_000, 50)).astype(np.float32)
+    data = make(rows)
+    ls.solve(ls.SVD(make(rows[:100]), k=1))  # loads modules
+    tracemalloc.start()
+    ls.solve(ls.SVD(data, k=1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < rows.nbytes / 4
+
+
+@pytest.mark.parametrize("name", GIVING_BACK)
+def test_images_are_in_the_library_of_the_rows(name):
+    lender = LENDERS[name]
+    lent, plain = lender.make(A), lender.same(A)
+    wanted = ls.solve(ls.SVD(plain, k=2, center=True))
+    scores = wanted.transform(plain)
+    found = ls.solve(ls.SVD(lent, k=2, center=True))
+    assert equal(found.transform(lent), scores, lender.answers)
+    assert equal(wanted.transform(lent), scores, lender.answers)
+    assert equal(found.transform(plain), scores, "numpy")
+    assert equal(found.loadings(), wanted.loadings(), lender.answers)  # no rows: that of the solution
+    assert equal(
+        found.inverse_transform(found.transform(lent)), wanted.inverse_transform(scores), lender.answers
+    )
+    assert type(ls.metrics.principal_angles(found.Vh.T, found.Vh.T)) is np.ndarray
+
+
+@pytest.mark.parametrize("name", GIVING_BACK)
+def test_what_is_made_of_an_answer_is_given_back_too(name, tmp_path):
+    lender = LENDERS[name]
+    lent, b = lender.make(A), lender.make(B)
+    problem = ls.LeastSquares(lent, b, ridge=1.0, center=True)
+    same = ls.LeastSquares(lender.same(A), B, ridge=1.0, center=True)
+    found, wanted = ls.solve(problem, "cg"), ls.solve(same, "cg")
+    rows = wanted.predict(lender.same(A))
+
+    for solution in (
+        found,
+        pickle.loads(pickle.dumps(found)),
+        dataclasses.replace(found, tol=1e-3),
+        *ls.compare(problem, ["cg"]).solutions,
+        ls.solve(pickle.loads(pickle.dumps(problem)), "cg"),
+    ):
+        assert equal(solution.x, wanted.x, lender.answers)
+        assert equal(solution.predict(lent), rows, lender.answers)
+        assert solution.score(lent, b) == wanted.score(lender.same(A), B)
+
+    found.save(tmp_path / "x.npz")
+    assert equal(ls.load_solution(tmp_path / "x.npz").x, wanted.x, "numpy")
+    loaded = ls.load_solution(tmp_path / "x.npz", like=b)
+    assert equal(loaded.x, wanted.x, lender.answers)
+    assert equal(loaded.predict(lent), rows, lender.answers)
+
+    folds = RNG.integers(0, 3, 60)
+    study = ls.cross_validate(problem, ridges=[1.0, 10.0], splitter=folds)
+    assert of(study.solve().x) == lender.answers
+    plain = ls.cross_validate(
+        ls.LeastSquares(lender.same(A), B, center=True), ridges=[1.0, 10.0], splitter=folds
+    )
+    np.testing.assert_array_equal(study.scores, plain.scores)
+    cca = ls.CCA(lent, lender.make(Y), k=1)
+    assert of(ls.ridge_path(cca, [1.0, 2.0]).solutions[0].x_weights) == lender.answers
+    assert of(ls.bootstrap(ls.SVD(lent, k=1), draws=3, rng=0).solution.Vh) == lender.answers
+    assert ls.permutation_test(
+        ls.CCA(lent, lender.make(Y), k=1, ridge=1.0), permutations=9, rng=0
+    ).p_values.size
+
+
+@pytest.mark.parametrize("name", GIVING_BACK)
+def test_labels_and_slices(name):
+    lender = LENDERS[name]
+    lent, wanted = lender.make(A), ls.solve(ls.SVD(lender.same(A), k=1))
+    named = ls.labelled(lent, columns=list("abcdef"))
+    found = ls.solve(ls.SVD(named, k=1))
+    assert equal(found.Vh, wanted.Vh, lender.answers)
+    assert equal(found.transform(named), wanted.transform(lender.same(A)), lender.answers)
+    assert found.weights_table()[2]["column"] == "c"
+    slices = [lender.make(A[:30]), lender.make(A[30:])]
+    assert of(ls.solve(ls.SVD(slices, k=1)).Vh) == lender.answers
+    assert of(ls.solve(ls.SVD(lambda: iter(slices), k=1)).Vh) == "numpy"
+    assert of(ls.as_operator(lent).matmat(np.ones((6, 1)))) == "numpy"
+
+
+@pytest.mark.parametrize("make", [Loan, pytest.param(in_jax, id="jax")])
+def test_classes(make):
+    H = ls.targets.lda(make(CLASSES))
+    found = ls.solve(ls.Discriminant(make(A), H, k=1))
+    wanted = ls.solve(ls.Discriminant(A, ls.targets.lda(CLASSES), k=1))
+    np.testing.assert_allclose(to_host(found.weights), wanted.weights, rtol=1e-4, atol=1e-5)
+    classifier = found.classifier(make(A), make(CLASSES))
+    np.testing.assert_array_equal(classifier.predict(make(A)), wanted.predict(A))
+    assert of(classifier.probabilities(make(A))) == of(found.weights)
+
+
+@pytest.mark.parametrize("name", LENDERS)
+def test_weights_targets_and_starts_may_be_lent(name):
+    lender = LENDERS[name]
+    lent, b = lender.make(A), lender.make(B)
+    w = lender.make(np.ones(60, np.float32))
+    problem = ls.LeastSquares(
+        lent, b, ridge=lender.make(np.array([1.0, 2.0])) if name == "jax" else [1.0, 2.0]
+    )
+    assert problem.ridges == (1.0, 2.0)
+    wanted = ls.solve(ls.LeastSquares(lender.same(A), B), "cg")
+    found = ls.solve(ls.LeastSquares(lent, b, sample_weight=w), "cg", start=lender.make(wanted.x))
+    np.testing.assert_allclose(to_host(found.x), wanted.x, rtol=1e-4)
+    assert wanted.score(lent, b, sample_weight=w) == pytest.approx(wanted.score(A, B), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", GIVING_BACK)
+def test_matrices_come_from_one_library(name):
+    lent = LENDERS[name].make(A)
+    kinds = f"got {name.partition('-')[0]} and numpy"
+    with pytest.raises(
+        UnsupportedData, match=rf"A and B must come from one library and device; {kinds}\. Convert"
+    ):
+        ls.LeastSquares(lent, B)
+    with pytest.raises(UnsupportedData, match="X1 and X2 must come from one library"):
+        ls.MultisetCCA([lent, Y], k=1)
+    ls.LeastSquares(Loan(A), B)  # both are NumPy's
+
+
+REFUSED = {
+    "device": (
+        lambda: OnGPU(A),
+        r"A must be in the memory of the host .*got a .*OnGPU on device 2\. Move it to the CPU",
+    ),
+    "broken": (lambda: Broken(A), r"A must give its memory by DLPack; .*BufferError.*Pass a NumPy array"),
+    "vector": (lambda: Loan(B), r"A must have two dimensions; got 1 with shape \(60,\)"),
+    "complex": (lambda: Loan(A + 1j), "A must be real; got dtype complex64"),
+    "nan": (lambda: Loan(A * np.where(A > 5, np.nan, 1.0)), "A must be finite; got nan at row"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_loans_that_cannot_be_used_end_in_one_error(name):
+    make, message = REFUSED[name]
+    with pytest.raises(LinspecError, match=message):
+        ls.solve(ls.SVD(make(), k=1))
+
+
+def test_tensors_of_pyarrow_are_borrowed():
+    pa = pytest.importorskip("pyarrow", minversion="20")
+    tensor = pa.Tensor.from_numpy(A)
+    if not hasattr(tensor, "__dlpack__"):
+        pytest.skip("this pyarrow exports no tensors")
+    assert np.shares_memory(borrowed(tensor), A)
+    np.testing.assert_array_equal(ls.solve(ls.SVD(tensor, k=1)).Vh, ls.solve(ls.SVD(A, k=1)).Vh)
+    assert borrowed(pa.array([1.0])).__class__.__module__ == "pyarrow.lib"  # a series
+
+
+# ---- JAX ----------------------------------------------------------------------------------------
+
+
+def test_jax_tracers_are_refused():
+    jax = pytest.importorskip("jax")
+    message = "A must have entries; got a tracer of JAX.*Call linspec outside"
+    for transform in (jax.jit, jax.vmap):
+        with pytest.raises(UnsupportedData, match=message):
+            transform(lambda x: ls.solve(ls.SVD(x, k=1)).Vh)(in_jax(np.stack([A, A])))
+
+
+def test_jax_dtypes_that_numpy_lacks_are_refused():
+    jax = pytest.importorskip("jax")
+    lent = in_jax(A)
+    for other in (lent.astype(jax.numpy.bfloat16), jax.random.key(0)):
+        with pytest.raises(
+            UnsupportedData, match=r"A must hold numbers of a dtype that NumPy has; got a jax\.Array of"
+        ):
+            ls.SVD(other, k=1)
+    with pytest.raises(UnsupportedData, match="bfloat16"):
+        ls.solve(ls.SVD(lent, k=1)).transform(lent.astype(jax.numpy.bfloat16))
+
+
+def test_jax_without_float64():
+    jax = pytest.importorskip("jax")
+    with jax.enable_x64(False):
+        for wide in (in_jax(np.arange(12).reshape(4, 3)),):
+            with pytest.raises(
+                UnsupportedData, match=r"A needs float64, which JAX does not hold now.*jax_enable_x64"
+            ):
+                ls.SVD(wide, k=1)
+        counts = in_jax(RNG.integers(0, 5, 60))
+        assert ls.solve(ls.LeastSquares(in_jax(A), counts)).x.dtype == np.float32
+        with pytest.warns(
+            AccuracyWarning, match="computed in float64, which JAX does not hold now: it is rounded"
+        ):
+            found = ls.solve(ls.SVD(in_jax(A * np.float32(1e15)), k=1))
+        assert found.Vh.dtype == np.float32
+    with jax.enable_x64(True):
+        wide = A.astype(np.float64)
+        wanted = ls.solve(ls.SVD(wide, k=1, center=True))
+        found = ls.solve(ls.SVD(in_jax(wide), k=1, center=True))
+        assert equal(found.Vh, wanted.Vh, "jaxlib")
+        assert equal(found.transform(in_jax(wide)), wanted.transform(wide), "jaxlib")
+
+
+def test_jax_namespace_of_a_loaded_solution(tmp_path):
+    jax = pytest.importorskip("jax")
+    wanted = ls.solve(ls.SVD(A, k=1))
+    wanted.save(tmp_path / "axes.npz")
+    assert equal(ls.load_solution(tmp_path / "axes.npz", namespace=jax.numpy).Vh, wanted.Vh, "jaxlib")
+
+
+# ---- sparse tensors -----------------------------------------------------------------------------
+
+
+def test_torch_coo_with_repeated_entries():
+    torch = pytest.importorskip("torch")
+    once = torch.from_numpy(A).to_sparse()
+    twice = torch.sparse_coo_tensor(
+        torch.cat([once.indices()] * 2, 1), torch.cat([once.values() / 2] * 2), once.shape
+    )
+    assert not twice.is_coalesced()
+    assert torch.equal(ls.solve(ls.SVD(twice, k=2)).Vh, ls.solve(ls.SVD(once, k=2)).Vh)
+
+
+def test_torch_sparse_beside_dense():
+    torch = pytest.importorskip("torch")
+    X, Z = in_torch("to_sparse_csr")(A), torch.from_numpy(Y)
+    found = ls.solve(ls.CCA(X, Z, k=1, ridge=1.0))
+    assert of(found.y_weights) == "torch"
+    wanted = ls.solve(ls.CCA(scipy.sparse.csr_array(A), Y, k=1, ridge=1.0))
+    assert equal(found.y_weights, wanted.y_weights, "torch")
+    assert equal(found.transform(Y=Z), wanted.transform(Y=Y), "torch")
+    dense = ls.solve(ls.SVD(torch.from_numpy(A), k=1, center=True))
+    np.testing.assert_allclose(dense.transform(X), dense.transform(torch.from_numpy(A)), rtol=1e-4, atol=1e-4)
+
+
+def test_torch_sparse_tensors_that_cannot_be_borrowed():
+    torch = pytest.importorskip("torch")
+    csr = in_torch("to_sparse_csr")(A)
+    refused = {
+        "layout torch.sparse_bsr": torch.from_numpy(A).to_sparse_bsr((2, 2)),
+        "requires_grad=True": csr.clone().requires_grad_(),
+        r"shape \(3, 2, 2\), 0 of its dimensions dense": torch.ones(3, 2, 2).to_sparse_csr(),
+        r"shape \(3, 2, 2\), 1 of its dimensions dense": torch.ones(3, 2, 2).to_sparse(2),
+        r"shape \(60,\)": torch.from_numpy(B).to_sparse(),
+        "dtype torch.bfloat16": csr.to(torch.bfloat16),
+        "device meta": torch.from_numpy(A).to_sparse().to("meta"),
+    }
+    for fault, given in refused.items():
+        with pytest.raises(
+            UnsupportedData, match=rf"^A must be a sparse tensor in CSR.*; got {fault}.*\. Pass"
+        ):
+            ls.SVD(given, k=1)
+
+
+# ---- libraries that are not used ----------------------------------------------------------------
+
+
+def test_neither_jax_nor_torch_is_imported_for_others():
+    code = (
+        "import sys, numpy as np, linspec as ls\n"
+        "class Loan:\n"
+        "    def __dlpack__(self, **named): return np.eye(3).__dlpack__(**named)\n"
+        "    def __dlpack_device__(self): return np.eye(3).__dlpack_device__()\n"
+        "for data in (np.eye(3), Loan()):\n"
+        "    ls.solve(ls.SVD(data, k=1)).transform(data)\n"
+        "print([name for name in ('jax', 'torch', 'cupy') if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == "[]", run.stderr
