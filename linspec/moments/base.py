@@ -353,6 +353,14 @@ class Sweeps(ABC):
                 check_magnitude(view.name, size)
                 view.measured, view.wide = True, not size.fits_single
 
+    def _sized_from(self, squares: HostArray, view: View, model: RowModel) -> None:
+        """Check the largest entry of a view by squared column norms; read its rows again only if these are extreme."""
+        size = math.sqrt(max(float(np.max(squares, initial=0.0)), 0.0))
+        if not 1 / ORDINARY <= size <= ORDINARY:
+            check_magnitude(view.name, magnitude_of(view.operator, model.roots_of(0, self.n, self.home)))
+            view.operator.release()
+        view.measured = True
+
     def _check(self, task: Task[Part], part: Part, always: bool) -> None:
         """Raise if `part`, a task's result for the rows read so far, shows entries that are too large or not finite.
 
@@ -406,7 +414,7 @@ class Sweeps(ABC):
         self._check_rows_of(model)
         cells = [part.pop(number).finished() for number in range(len(model.cells))]
         whole = cells.pop() if apart else reduce(RowSums.merged, cells)
-        self._conclude_from(whole, model, learn=learn)
+        self._conclude_from(whole, rows, learn=learn)
         return cells[:count], whole
 
     def _check_rows_of(self, model: CellRows) -> None:
@@ -429,11 +437,8 @@ class Sweeps(ABC):
         shifted = any(view.adjustment.shift is not None for view in self.views)
         return not shifted and cost.sparse_gram_is_cheaper(cost.sizes_of(operators, 1))
 
-    def _conclude_from(self, sums: RowSums, model: CellRows, *, learn: bool) -> None:
-        """Check the size of entries in memory by the moments of rows; learn all adjustments if they are of all rows.
-
-        Rows are read again only if the norms of their columns are extreme.
-        """
+    def _conclude_from(self, sums: RowSums, model: RowModel, *, learn: bool) -> None:
+        """Check the size of entries in memory by the moments of rows; learn all adjustments if they are of all rows."""
         place, end, starts = self.home.place, len(sums.gram), np.cumsum([0, *self.widths])
         means, norms = sums.origin + sums.mean, sums.squares_about(*np.zeros((2, len(sums.mean))))
         confounds = slice(starts[-2 if len(sums.beside) else -1], end)
@@ -441,10 +446,8 @@ class Sweeps(ABC):
             starts[-2] = end
         for view, width, start in zip(self.views, self.widths, starts[:-1], strict=True):
             own, known = slice(start, start + width), view.adjustment
-            size = math.sqrt(np.max(norms[own], initial=0.0))
-            if view.operator.resident and not 1 / ORDINARY <= size <= ORDINARY:
-                roots = None if model.weights is None else self.home.place(np.sqrt(model.weights))
-                check_magnitude(view.name, magnitude_of(view.operator, roots))
+            if view.operator.resident:
+                self._sized_from(norms[own], view, model)
             if learn:
                 turn, mean = known.model.turn, place(means[own])
                 known.learn(

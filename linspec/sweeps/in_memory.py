@@ -78,8 +78,7 @@ def run_in_memory(
             while (number := next(numbers)) < count:
                 part: Any = None
                 for rows in runs[number]:  # one block after the other, in memory that is used again
-                    parted = len(slices) > 1
-                    some = [A.rows(rows) if parted and A.access == "rows" else A for A in operators]
+                    some = [A.rows(rows) if A.access == "rows" else A for A in operators]
                     part = task.part(some, first_row + rows.start, part)
                     for A in operators:
                         A.release()
