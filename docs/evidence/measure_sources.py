@@ -19,6 +19,7 @@ groups: a Parquet file of 1.2 GB in three row groups: the peak of five processes
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -246,9 +247,11 @@ def groups(report: Report, folder: Path, rows: int) -> None:
     found = [apart(groups_child, str(path)) for _ in range(5)]
     for number, one in enumerate(found):
         table.row(str(number), *(one.get(field) for field in fields))
-    peaks = [one["peak"] for one in found]
-    text = "the largest peak of the processes, with interpreter and imports, is at most 550 MB"
-    report.say([at_most(text, max(peaks), MOST_OF_GROUPS, "{value:.0f} MB", own=True)])
+    code = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+    bare = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)  # noqa: S603
+    beyond = max(one["peak"] for one in found) - int(bare.stdout) * 2**10 / 1e6
+    text = "the largest peak is at most 550 MB beyond a bare interpreter"
+    report.say([at_most(text, beyond, MOST_OF_GROUPS, "{value:.0f} MB", own=True)])
 
 
 def groups_child(path: str) -> dict[str, Any]:
@@ -263,7 +266,7 @@ def groups_child(path: str) -> dict[str, Any]:
 
 
 MOST_OF_GROUPS = 550.0
-"""Largest memory of a process that solves a file of large row groups, in MB."""
+"""Largest memory of a process that solves a file of large row groups, beyond a bare interpreter, in MB."""
 
 SAME = 1e-8
 """Correlations are called the same up to this difference."""
