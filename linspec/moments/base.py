@@ -20,10 +20,12 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.adjustment import scaled
-from linspec.operators.range_of_entries import Magnitude, check_magnitude
+from linspec.operators.largest_entry import magnitude_of
+from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnitude
+from linspec.operators.row_model import RowModel
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
-from linspec.sweeps.cell_sums import CellPart, CellRows, CellSums, RowSums
+from linspec.sweeps.cell_sums import CellRows, CellSums, RowSums
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.held_grams import HeldGram
@@ -272,7 +274,15 @@ class Sweeps(ABC):
 
     # ---- tasks over all rows --------------------------------------------------------------------
 
-    def run(self, task: Task[Part], columns: int = 0, *, threads: bool = True) -> Part:
+    def run(
+        self,
+        task: Task[Part],
+        columns: int = 0,
+        *,
+        threads: bool = True,
+        model: RowModel | None = None,
+        height: int = 0,
+    ) -> Part:
         """Run a task over all rows of the views' operators, without their adjustments.
 
         The same sweep computes the witnesses of the rows, if requested and still unknown, and the magnitude of their
@@ -283,25 +293,34 @@ class Sweeps(ABC):
         task : Task
         columns : int, default 0
             The number of columns of the products in a part.
-        threads : bool, default True
+        threads, height : bool, default True, and int, default 0
             As for `swept`.
+        model : RowModel, optional
+            The weights of the rows, by default those of the views.
 
         Returns
         -------
         Part
             The result of the task for all rows.
         """
+        model = model or self.model
         found = swept(
-            self.whole(task), self.views, columns, model=self.model, check=self._check, threads=threads
+            self.whole(task, model),
+            self.views,
+            columns,
+            model=model,
+            check=self._check,
+            threads=threads,
+            height=height,
         )
         part: Part = self.part_of(found)
         return part
 
-    def whole(self, task: Task[Part]) -> Task[Any]:
+    def whole(self, task: Task[Part], model: RowModel) -> Task[Any]:
         """Combine the task with tasks for the witnesses and entry magnitudes that are still unknown."""
         lacking = self._lacking_witnesses
         both: Task[Any] = Together(task, lacking) if lacking.views else task
-        return self._measured(both) or both
+        return self._measured(both, model) or both
 
     def part_of(self, found: Any) -> Any:
         """Store the witnesses and magnitudes of the result of `whole`, and return the part of the task itself."""
@@ -314,7 +333,7 @@ class Sweeps(ABC):
             self._identified(lacking, witnesses)
         return found
 
-    def _measured(self, task: Task[Part]) -> Measured[Part] | None:
+    def _measured(self, task: Task[Part], model: RowModel) -> Measured[Part] | None:
         """The task, extended if a view's entry magnitude is unknown, or its float32 rows need products in float64.
 
         The extended task (`Measured`) measures the unknown magnitudes, and multiplies such rows in float64. None if no
@@ -325,7 +344,7 @@ class Sweeps(ABC):
             tuple(view.wide for view in self.views),
         )
         names = tuple(view.name for view in self.views)
-        return Measured(task, names, unknown, wide, self.model) if any(unknown) or any(wide) else None
+        return Measured(task, names, unknown, wide, model) if any(unknown) or any(wide) else None
 
     def _sized(self, sizes: Sequence[Magnitude]) -> None:
         """Raise if the largest entry of a view, over all rows, is out of range; else mark the view as measured."""
@@ -333,6 +352,14 @@ class Sweeps(ABC):
             if not view.measured:
                 check_magnitude(view.name, size)
                 view.measured, view.wide = True, not size.fits_single
+
+    def _sized_from(self, squares: HostArray, view: View, model: RowModel) -> None:
+        """Check the largest entry of a view by squared column norms; read its rows again only if these are extreme."""
+        size = math.sqrt(max(float(np.max(squares, initial=0.0)), 0.0))
+        if not 1 / ORDINARY <= size <= ORDINARY:
+            check_magnitude(view.name, magnitude_of(view.operator, model.roots_of(0, self.n, self.home)))
+            view.operator.release()
+        view.measured = True
 
     def _check(self, task: Task[Part], part: Part, always: bool) -> None:
         """Raise if `part`, a task's result for the rows read so far, shows entries that are too large or not finite.
@@ -362,65 +389,74 @@ class Sweeps(ABC):
             view.record(0, 0, sweeps=1.0)
         return part
 
-    def cell_sums(self, model: CellRows, *, beside: bool) -> tuple[list[RowSums], RowSums]:
-        """Compute the moments of cells of unadjusted rows in one sweep, and learn the adjustments from all rows."""
+    def cell_sums(self, model: CellRows, *, beside: bool, learn: bool) -> tuple[list[RowSums], RowSums]:
+        """Compute the moments of cells of unadjusted rows, and of all rows, in one sweep; check the size of entries.
+
+        With `learn`, the adjustments are learned from all rows. Without it, the last result is the union of the cells.
+        """
         for view in self.views:
             view.admit(1.0)
-        numbers, count = np.concatenate([np.zeros(0, dtype=np.int64), *model.cells]), len(model.cells)
-        partition = len(numbers) == model.rows == len(np.unique(numbers))
-        if not partition:
+        self._check_rows_of(model)
+        count, apart = len(model.cells), learn and not model.is_partition
+        if apart:
             model = replace(model, cells=(*model.cells, np.arange(model.rows)))
-        about = [view.adjustment.shift for view in self.views]
-        task = CellSums(self.home, about, by_pairs=False, model=model, beside=beside)
+        operators = [view.operator for view in self.views]
+        rows = RowModel(center=False, weights=model.weights)
+        by_pairs = not beside and self._multiplies_pairs()
+        task = CellSums(self.home, [view.adjustment.shift for view in self.views], by_pairs, model, beside)
+        width, height = sum(self.widths) * len(model.cells), task.rows_at_once(operators)
+        seen = self._checked
         with np.errstate(all="ignore"), timed("sweep of %s for sets of rows", self.names):
-            part = self._in_one_part(task)
+            part = self.run(task, width, threads=False, model=rows, height=height)
+        self._checked &= seen or learn  # without `learn`, rows of no cell have not been seen
         for view in self.views:
             view.record(0, view.operator.shape[1], sweeps=1.0)
-        names, n = " and ".join(view.name for view in self.views), self.views[0].operator.shape[0]
-        if n != model.rows:
-            raise InvalidProblem(
-                f"sets of {model.rows} rows must be of the rows of {names}; got {n} rows. Pass a label for each row."
-            )
-        cells = [part.pop(number).finished() for number in sorted(part)]
-        whole = reduce(RowSums.merged, cells if partition else cells[count:])
-        self._learn_from(whole, beside=beside)
+        self._check_rows_of(model)
+        cells = [part.pop(number).finished() for number in range(len(model.cells))]
+        whole = cells.pop() if apart else reduce(RowSums.merged, cells)
+        self._conclude_from(whole, rows, learn=learn)
         return cells[:count], whole
 
-    def _in_one_part(self, task: CellSums) -> dict[int, CellPart]:
-        """Run a task whose parts are too large for several of them; each block of rows is read once."""
-        operators = [view.operator for view in self.views]
-        if self.streamed:
-            return self.run(task, sum(self.widths) * len(task.model.cells), threads=False)
-        whole, n = self.whole(task), operators[0].shape[0]
-        by_rows = all(A.access == "rows" for A in operators)
-        height = task.rows_at_once(operators) if by_rows else max(n, 1)
-        found: Any = None
-        for start in range(0, n, height):
-            some = slice(start, min(start + height, n))
-            found = whole.part([A.rows(some) if by_rows else A for A in operators], start, found)
-            for A in operators:
-                A.release()
-        self._check(whole, found, False)
-        part: dict[int, CellPart] = self.part_of(found)
-        return part
-
-    def _learn_from(self, sums: RowSums, *, beside: bool) -> None:
-        """Learn the adjustments of all views from the moments of all rows."""
-        place, start, end = self.home.place, 0, len(sums.gram)
-        confounds = slice(sum(self.widths[:-1] if beside else self.widths), end)
-        for i, view in enumerate(self.views):
-            start = end if beside and i == len(self.views) - 1 else start
-            own, known = slice(start, start + self.widths[i]), view.adjustment
-            mean, squares = (sums.origin + sums.mean)[own], sums.squares[own]
-            turn = known.model.turn
-            known.learn(
-                self.home,
-                sums.count,
-                mean=place(mean) if known.shift is None else place(mean) + known.shift,
-                explained=None if turn is None else place(sums.gram[confounds, own].T @ turn),
-                squares=place(squares if known.model.center else squares + sums.count * mean**2),
+    def _check_rows_of(self, model: CellRows) -> None:
+        """Raise if the number of rows is known and is not that of the cells, or a cell has no rows."""
+        n = self.views[0].operator.shape[0]
+        if n not in (math.inf, model.rows):
+            raise InvalidProblem(
+                f"sets of {model.rows} rows must be of the rows of {self.names}; got {n} rows. Pass a label for each "
+                "row."
             )
-            start = own.stop
+        if not model.cells or not all(len(cell) for cell in model.cells):
+            raise InvalidProblem("sets of rows must have rows; got a set without any. Leave it out.")
+
+    def _multiplies_pairs(self) -> bool:
+        """Whether Gram matrices of sparse unadjusted rows are formed from pairs of nonzero entries of a row."""
+        operators = [view.operator for view in self.views]
+        in_blocks = all(A.access == "blocks" and A.sparse for A in operators)
+        if not (in_blocks or all(isinstance(A, SparseOperator) for A in operators)):
+            return False
+        shifted = any(view.adjustment.shift is not None for view in self.views)
+        return not shifted and cost.sparse_gram_is_cheaper(cost.sizes_of(operators, 1))
+
+    def _conclude_from(self, sums: RowSums, model: RowModel, *, learn: bool) -> None:
+        """Check the size of entries in memory by the moments of rows; learn all adjustments if they are of all rows."""
+        place, end, starts = self.home.place, len(sums.gram), np.cumsum([0, *self.widths])
+        means, norms = sums.origin + sums.mean, sums.squares_about(*np.zeros((2, len(sums.mean))))
+        confounds = slice(starts[-2 if len(sums.beside) else -1], end)
+        if len(sums.beside):
+            starts[-2] = end
+        for view, width, start in zip(self.views, self.widths, starts[:-1], strict=True):
+            own, known = slice(start, start + width), view.adjustment
+            if view.operator.resident:
+                self._sized_from(norms[own], view, model)
+            if learn:
+                turn, mean = known.model.turn, place(means[own])
+                known.learn(
+                    self.home,
+                    sums.count,
+                    mean=mean if known.shift is None else mean + known.shift,
+                    explained=None if turn is None else place(sums.gram[confounds, own].T @ turn),
+                    squares=place(sums.squares[own] if known.model.center else norms[own]),
+                )
 
     # ---- what identifies the rows ----------------------------------------------------------------
 

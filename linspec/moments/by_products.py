@@ -19,8 +19,6 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.moments.base import Sweeps
 from linspec.operators import DenseOperator, LinearOperator
 from linspec.operators.adjustment import Adjustment, scaled
-from linspec.operators.largest_entry import magnitude_of
-from linspec.operators.range_of_entries import ORDINARY, check_magnitude
 from linspec.operators.watched import WatchedOperator
 from linspec.process.log import timed
 from linspec.sweeps.gram_matrices import GramMatrices, GramPart
@@ -263,18 +261,13 @@ class ByProducts(Sweeps):
         )
 
     def _sized_by_squares(self, task: GramMatrices, part: GramPart) -> None:
-        """Check the range of the entries from the Gram diagonals; read the rows again only if these are extreme."""
+        """Check the range of the entries from the Gram diagonals."""
         means = part.means if task.center or task.means else [view.adjustment.row for view in self.views]
         for view, d, mean in zip(self.views, part.gram.diagonals(), means, strict=True):
             if view.measured or not view.operator.readable:
                 continue
             squares = to_host(d) if mean is None else to_host(d + part.count * mean**2)
-            size = math.sqrt(max(float(np.max(squares, initial=0.0)), 0.0))
-            if not 1 / ORDINARY <= size <= ORDINARY:
-                roots = self.model.roots_of(0, self.n, self.home)
-                check_magnitude(view.name, magnitude_of(view.operator, roots))
-                view.operator.release()
-            view.measured = True
+            self._sized_from(squares, view, self.model)
 
     def _gram_of_products(self) -> DenseGram:
         """Form the Gram matrices of operators known only by products, some columns of the identity at a time."""

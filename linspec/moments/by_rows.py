@@ -141,7 +141,7 @@ class ByRows(ByProducts):
         if self.in_slabs:
             return self._in_slabs(blocks, onto, image=image, triangle=triangle)
         request, columns = self._request(blocks, onto), triangle or 0
-        task = self.whole(self._task(request, columns))
+        task = self.whole(self._task(request, columns), self.model)
         found = self.part_of(swept(task, self.views, request.columns, model=self.model, check=self._check))
         for i, gathered in found.statistics.items():
             self.views[i].adjustment.learn_from(gathered)

@@ -879,6 +879,7 @@ class Moments:
         weights: HostArray | None = None,
         confounds: HostArray | None = None,
         beside: bool = False,
+        learn: bool = True,
     ) -> tuple[list[RowSums], RowSums]:
         """Compute the moments of sets of rows in one sweep, which also learns the adjustments of the views.
 
@@ -888,26 +889,33 @@ class Moments:
         Parameters
         ----------
         cells : sequence of numpy.ndarray of int
-            The numbers of the rows of each set, in increasing order. If they do not have each row once, the sums of all
-            rows are one set more for the sweep.
+            The numbers of the rows of each set, in increasing order.
         rows : int
             The number of rows of the data.
         weights : numpy.ndarray of shape (n,), optional
         confounds : numpy.ndarray of shape (n, c), optional
-            The weights and the confounds of the rows, which must be those by which the views are adjusted.
+            The weights and the confounds of the rows. With `learn` they must be those by which the views are adjusted.
         beside : bool, default False
             Whether products of the last view with itself are left out, except for squares: for very many columns.
+        learn : bool, default True
+            Whether to compute the moments of all rows, and to learn the adjustments from them. If the sets do not have
+            each row once, the rows of all sets are one set more for the sweep.
 
         Returns
         -------
         (list of RowSums, RowSums)
             For each set, and for all rows, the count, column means and Gram matrix: first the columns of the views,
-            then the confounds, then the columns of a view beside.
+            then the confounds, then the columns of a view beside. Without `learn`, the last result is the union of the
+            sets, in which a row counts once for each set that has it.
 
         Raises
         ------
         InvalidProblem
-            The data have another number of rows.
+            The data have another number of rows, or a set has none.
+        DataOutOfRange
+            The largest entry of a matrix is out of the range in which no product over- or underflows.
+        NonFiniteData
+            An entry is not finite, or a sum overflows.
 
         Examples
         --------
@@ -918,4 +926,5 @@ class Moments:
         >>> first.count, first.origin + first.mean, first.gram, whole.gram
         (2.0, array([2.]), array([[2.]]), array([[8.]]))
         """
-        return self._sweeps.cell_sums(CellRows(rows, tuple(cells), weights, confounds), beside=beside)
+        model = CellRows(rows, tuple(cells), weights, confounds)
+        return self._sweeps.cell_sums(model, beside=beside, learn=learn)

@@ -1,3 +1,4 @@
+from linspec.operators.adjustment import EXPLAINED as EXPLAINED
 from linspec.operators.adjustment import AdjustedOperator as AdjustedOperator
 from linspec.operators.adjustment import Adjustment as Adjustment
 from linspec.operators.adjustment import WeightedRows as WeightedRows

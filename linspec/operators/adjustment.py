@@ -33,8 +33,7 @@ from linspec.operators.wrapper import Wrapper
 from linspec.process.pauses import admit
 
 EXPLAINED = 1e-13
-"""A column counts as zero if the confounds leave at most this share of its squared length: a share this small is
-rounding."""
+"""A column counts as zero if means and confounds leave at most this share of its squared length, which is rounding."""
 
 ENTRIES = (2.0**-46) ** 2
 """Largest fraction of a column's squared length that rounding of its entries may leave after all subtractions.

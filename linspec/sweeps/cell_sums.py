@@ -136,6 +136,12 @@ class CellRows(OfRows):
         return self.of
 
     @property
+    def is_partition(self) -> bool:
+        """Whether the cells have each row of the data once."""
+        numbers = np.concatenate(self.cells)
+        return len(numbers) == self.of == len(np.unique(numbers))
+
+    @property
     def is_plain(self) -> bool:
         """Whether a sweep may ignore these data: False, because it must sort rows into cells even without weights."""
         return False
@@ -253,8 +259,6 @@ class CellSums(Task[dict[int, CellPart]]):
                 part[number] = part[number].merged(more) if number in part else more
             return part
         height = self.rows_at_once(rows)
-        if not all(A.access == "rows" for A in rows):
-            height = max(n, 1)
         for start in range(0, n, height):
             self._add_dense(part, rows, slice(start, min(start + height, n)), first_row)
             for A in rows:
@@ -262,7 +266,9 @@ class CellSums(Task[dict[int, CellPart]]):
         return part
 
     def rows_at_once(self, rows: Sequence[LinearOperator]) -> int:
-        """The number of rows whose products are added at a time."""
+        """The number of rows whose products are added at a time; all rows if they cannot be selected."""
+        if self.by_pairs or not all(A.access == "rows" for A in rows):
+            return rows[0].shape[0]
         height = gram_rows(rows, ROWS_A_CELL * len(self.model.cells))
         return max(height, 1 if self.beside else ROWS_A_CELL)
 

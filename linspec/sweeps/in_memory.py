@@ -29,22 +29,28 @@ FEWEST_BLOCKS, MOST_RUNS = 4, 64
 """Smallest number of blocks per run, and largest number of runs: the part of each run costs memory and a merge."""
 
 
-def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
+def row_slices(operators: Sequence[LinearOperator], columns: int = 0, height: int = 0) -> list[slice]:
     """Cut the rows of some operators into slices; the same slice of all operators is read at a time.
 
     A slice takes more bytes than the sum to which its product is added, where possible: this sum has `columns` columns,
-    and a row for each column of the operators. If the rows of an operator cannot be selected, one slice has all rows.
+    and a row for each column of the operators. With `height` above 0, slices have this number of rows instead. If the
+    rows of an operator cannot be selected, one slice has all rows.
     """
     n = operators[0].shape[0]
     size = max(n, 1)
     if all(A.access == "rows" for A in operators):
         sum_bytes = 8 * columns * sum(A.shape[1] for A in operators)
-        size = rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
+        size = height or rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def run_in_memory(
-    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int = 0
+    task: Task[Part],
+    operators: Sequence[LinearOperator],
+    slices: Sequence[slice],
+    first_row: int = 0,
+    *,
+    threads: bool = True,
 ) -> Part:
     """Run a task over slices of rows, on as many threads as the BLAS would use.
 
@@ -57,16 +63,18 @@ def run_in_memory(
         The result of `row_slices` for these operators.
     first_row : int, default 0
         The number of the first row of the operators.
+    threads : bool, default True
+        If False, one thread adds all rows to one part.
     """
-    count = _runs(operators, len(slices))
+    count = _runs(operators, len(slices)) if threads else 1
     cuts = [len(slices) * i // count for i in range(count + 1)]
     runs = [slices[a:b] for a, b in pairwise(cuts)]
-    threads = min(count, usual_blas_threads(), machine.cpu_count())
+    workers = min(count, usual_blas_threads(), machine.cpu_count())
     tree, numbers = Tree(task, count), itertools.count()
 
     def work(_: int) -> None:
         # Some BLAS libraries limit threads per calling thread. Values that are not finite are found in the sums.
-        with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
+        with one_blas_thread(needed=workers > 1), np.errstate(all="ignore"):
             while (number := next(numbers)) < count:
                 part: Any = None
                 for rows in runs[number]:  # one block after the other, in memory that is used again
@@ -76,9 +84,9 @@ def run_in_memory(
                         A.release()
                 tree.add(number, part)
 
-    with one_blas_thread(needed=threads > 1):
-        if threads > 1:
-            machine.map_parallel(work, range(threads))
+    with one_blas_thread(needed=workers > 1):
+        if workers > 1:
+            machine.map_parallel(work, range(workers))
         else:
             work(0)
     return tree.root()

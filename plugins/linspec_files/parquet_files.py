@@ -39,6 +39,12 @@ __all__ = ["ParquetRows", "names_in_parquet", "texts_in_parquet"]
 TOGETHER = 4 * SLAB_BYTES
 """Size of the rows and columns that are decoded together when a file is read into memory."""
 
+PARTS = 2
+"""Number of parts of a large row group that take a slab: smaller parts leave fewer gaps in the pool of pyarrow."""
+
+BUFFERS = 4
+"""The buffers in front of all columns of a row group take this part of a slab."""
+
 PEEK = 2**14
 """Number of bytes in which pyarrow looks for the header of a page; it takes so large a buffer at least."""
 
@@ -163,7 +169,7 @@ class ParquetRows(RowSource):
     @property
     def _buffer(self) -> int:
         """The size of the buffer in front of each column of a row group that is decoded in parts."""
-        return min(MOST_BUFFER, max(PEEK, SLAB_BYTES // len(self._columns)))
+        return min(MOST_BUFFER, max(PEEK, SLAB_BYTES // BUFFERS // len(self._columns)))
 
     def _opened(self, file: int) -> AbstractContextManager[Any]:
         """Open a file with its description."""
@@ -562,9 +568,10 @@ def _cut(file: int, metadata: Any, row_bytes: int) -> Iterator[_Piece]:
     """Yield the pieces of a file, which are decoded one at a time, each about as large as a slab (`SLAB_BYTES`).
 
     Neighbouring row groups make one piece while they fit into a slab together. A row group that is larger than two
-    slabs is cut into parts of one slab each. Any other row group that exceeds a slab is a piece of its own.
+    slabs is cut into `PARTS` parts for each slab. Any other row group that exceeds a slab is a piece of its own.
     """
     most = max(1, SLAB_BYTES // max(row_bytes, 1))
+    part = max(1, most // PARTS)
     groups: list[int] = []
     rows = 0
     for group in range(metadata.num_row_groups):
@@ -577,8 +584,8 @@ def _cut(file: int, metadata: Any, row_bytes: int) -> Iterator[_Piece]:
                 f"data cannot have a row group of {count:,} rows. They are damaged: write them again."
             )
         if count > 2 * most:
-            for start in range(0, count, most):
-                yield _Piece(file, (group,), start, min(most, count - start))
+            for start in range(0, count, part):
+                yield _Piece(file, (group,), start, min(part, count - start))
         elif count:
             groups, rows = [*groups, group], rows + count
     if rows:

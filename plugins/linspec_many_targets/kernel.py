@@ -21,12 +21,10 @@ import numpy as np
 from linspec import Run, Solution, Solver
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.operators import EXPLAINED
 from linspec.process import pause
 from linspec_many_targets.choice import FoldData, Images, blocks_of, chosen, eigenbasis, fitted
 from linspec_many_targets.gram import FOLDS, RIDGES, SETTINGS
-
-EXPLAINED = 1e-13
-"""A column is zero if means and confounds leave at most this share of its squares: such a share is rounding."""
 
 
 def band_kernels(left: HostArray, right: HostArray, band_of: HostArray, bands: int) -> HostArray:

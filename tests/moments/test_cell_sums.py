@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
 from linspec.solving import adjusted
+from linspec.sweeps.blocks import BlockOperator
 
 RNG = np.random.default_rng(0)
 X, Y, Z = RNG.standard_normal((60, 4)) + 5, RNG.standard_normal((60, 3)) - 2, RNG.standard_normal((60, 2)) + 1
@@ -68,10 +69,57 @@ def test_the_sweep_learns_means_slopes_and_scales(center):
 def test_faults_of_rows_and_of_sets_are_said():
     with pytest.raises(InvalidProblem, match="59 rows must be of the rows of X and Y; got 60 rows"):
         ls.Moments(X, Y).cell_sums([np.arange(59)], 59)
+    with pytest.raises(InvalidProblem, match="got a set without any"):
+        ls.Moments(X, Y).cell_sums([np.arange(60), np.arange(0)], 60)
     bad = X.copy()
     bad[3, 2] = np.inf
     with pytest.raises(NonFiniteData, match="X must be finite; got inf at row 3, column 2"):
         ls.Moments(bad, Y).cell_sums(CELLS, 60)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_pairs_of_entries_of_sparse_rows_teach_the_adjustments(elsewhere):
+    rows, w = scipy.sparse.random(600, 300, 0.02, random_state=0, format="csr"), RNG.random(600)
+    dense, cells = rows.toarray(), [np.arange(0, 600, 2), np.arange(1, 600, 2)]
+    given = BlockOperator([rows[:7], rows[7:200], rows[200:]]) if elsewhere else rows
+    problem = adjusted(ls.SVD(given, 1, center=True, scale=True, sample_weight=w))
+    moments = problem.moments("implicit", (1, 1))
+    assert moments._sweeps._multiplies_pairs()
+    sums, whole = moments.cell_sums(cells, 600, weights=w)
+    for found, own in zip([*sums, whole], [*cells, slice(None)], strict=True):
+        mean = w[own] @ dense[own] / w[own].sum()
+        np.testing.assert_allclose(found.mean, mean, atol=1e-15)
+        D = (dense[own] - mean) * np.sqrt(w[own])[:, None]
+        np.testing.assert_allclose(found.gram, D.T @ D, atol=1e-13)
+    known = moments.columns.adjustment(0)
+    np.testing.assert_allclose(known.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(known.factors, np.sqrt(w.sum() / np.sum(D**2, axis=0)), rtol=1e-12)
+    assert moments.passes == 1
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("kind", ["array", "sparse", "slices", "dask", "file"])
+def test_entries_that_are_too_small_are_refused(kind, beside, tmp_path):
+    def small(A, name):
+        np.save(tmp_path / name, A)
+        return tmp_path / name if kind == "file" else given(kind, A)
+
+    for shrunk, weights in ((1e-70, None), (1.0, np.full(60, 1e-140))):
+        moments = ls.Moments(small(X * shrunk, "x.npy"), small(Y * shrunk, "y.npy"))
+        with pytest.raises(DataOutOfRange, match="largest entry of X, with the root of its weight"):
+            moments.cell_sums(CELLS, 60, weights=weights, beside=beside)
+
+
+def test_rows_of_no_set_are_not_looked_at_where_nothing_is_learned():
+    bad = X.copy()
+    bad[59] = np.nan
+    moments = ls.Moments(bad)
+    (first, second), both = moments.cell_sums(OVERLAPPING, 60, learn=False)
+    twice = np.vstack([X[:40], X[20:50]])
+    assert (first.count, second.count, both.count) == (40, 30, 70)
+    np.testing.assert_allclose(both.gram, 69 * np.cov(twice.T))
+    with pytest.raises(NonFiniteData, match="row 59"):
+        moments.cell_sums(OVERLAPPING, 60)
 
 
 def test_an_adjusted_problem_keeps_the_one_that_was_given():

@@ -326,7 +326,7 @@ def test_an_iterator_is_read_once_where_labels_are_given():
     with pytest.raises(InvalidProblem, match="fold label of each row"):
         ls.cross_validate(ls.SVD(slices(X), 2), splitter=5)
     for labels in (LABELS[:-1], np.r_[LABELS, 0]):
-        with pytest.raises(InvalidProblem, match="splits must be of the rows"):
+        with pytest.raises(InvalidProblem, match="must be of the rows of A; got 120 rows"):
             ls.cross_validate(ls.SVD(slices(X), 2), splitter=labels)
 
 

@@ -31,12 +31,12 @@ from linspec.errors import (
 from linspec.operators import Adjustment
 from linspec.operators.row_model import PLAIN, row_model
 from linspec.process import machine
-from linspec.studies.held_out.row_sums import CellRows, CellSums
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
 from linspec.sweeps.blocks.fill import CountedColumns, Pattern
 from linspec.sweeps.blocks.kept_rows import StepOverRows
 from linspec.sweeps.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
+from linspec.sweeps.cell_sums import CellRows, CellSums
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.first_sweep import Measured, Sizes
 from linspec.sweeps.gradients import GradientOfSquares

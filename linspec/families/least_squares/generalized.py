@@ -46,7 +46,7 @@ from linspec.solving.solution import Status
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, share_lost, split_of
-from linspec.studies.held_out.row_sums import bytes_held, gathered, union
+from linspec.studies.held_out.row_sums import bytes_held, sums_of_cells
 from linspec.studies.held_out.scores import LOST, Generalized, Metric
 
 PROBES = 20
@@ -165,7 +165,8 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     second pass computes the squared errors of all ridges from the rows. They replace the squared errors whose rounding
     error is above LOST.
     """
-    total = union(gathered(problem, _everything(int(min(A.shape[0] for A in problem.matrices.values())))))
+    rows = int(min(A.shape[0] for A in problem.matrices.values()))
+    _, total = sums_of_cells(problem, _everything(rows))
     split = split_of(problem, total, total)
     training = split.training
     eigen = metric(problem, training)

@@ -26,14 +26,13 @@ from linspec.families.least_squares.errors_of_moments import (
 from linspec.families.least_squares.generalized import generalized
 from linspec.moments.moments import Moments
 from linspec.studies.held_out.grams import Split, share_lost
-from linspec.studies.held_out.scores import Generalized, HeldOutScore, Rounded, weighted_rows
+from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
+from linspec.studies.held_out.scores import Generalized, Rounded
 
 
-class SquaredErrors(HeldOutScore):
+class SquaredErrors(PredictionScore):
     """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides."""
 
-    label = "mean squared error"
-    higher = False
     reads_again = True
 
     def of_moments(
@@ -43,7 +42,7 @@ class SquaredErrors(HeldOutScore):
         scores, rounding, moved = np.empty((3, len(ridges), 1))
         for i, (x, off) in enumerate(solved(metric(problem, split.training), split.training, ridges)):
             error, lost = squared_error(split, x, off)
-            scores[i], rounding[i] = self._of(error, total, held.count, m), share_lost(lost, error)
+            scores[i], rounding[i] = self.of_errors(error, total, held.count, m), share_lost(lost, error)
             moved[i] = off
         return Rounded(scores, rounding, moved)
 
@@ -54,17 +53,11 @@ class SquaredErrors(HeldOutScore):
             + (2 * p**2 + ridges * (2 * p**2 + 4 * (p + m) ** 2)) * m / cost.DENSE_RATE
         )
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        B, errors, w = _errors_of_rows(problem, solution)
-        about = B - w @ B / w.sum()
-        error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
-        return np.asarray([self._of(error, total, float(w.sum()), B.shape[1])])
-
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
         A = Moments(problem.A, form="implicit").diagonal()[0]
         squares, found = np.asarray(to_host(A), dtype=np.float64), np.empty((len(solutions), 1))
         for i, solution in enumerate(solutions):
-            B, errors, w = _errors_of_rows(problem, solution)
+            B, errors, w = next(errors_of_rows(problem, solution))
             x = np.reshape(np.asarray(to_host(solution.x), dtype=np.float64), (len(squares), -1))
             off = float(moved[i, 0]) + rounded_fits(squares, x, np.sum(B**2, axis=0), len(B))
             error = float(np.sum(w @ errors**2))
@@ -82,25 +75,6 @@ class SquaredErrors(HeldOutScore):
     ) -> Generalized:
         return generalized(problem, ridges, form, solver, rng, options)
 
-    def _of(self, error: float, total: float, count: float, columns: int) -> float:
-        return error / (count * columns)
 
-
-def _errors_of_rows(problem: Any, solution: Any) -> tuple[HostArray, HostArray, HostArray]:
-    """B, the prediction errors B − A x, and the weight of each row."""
-    predicted, w = weighted_rows(solution.predict(problem.A, confounds=problem.confounds), problem)
-    B = np.asarray(to_host(problem.B.dense()), dtype=np.float64)
-    return B, B - np.reshape(predicted, B.shape), w
-
-
-class Explained(SquaredErrors):
-    """R²: 1 minus the ratio of two sums of squares, of the prediction errors and of the held-out right-hand sides.
-
-    The right-hand sides are centred by their means over the held-out rows.
-    """
-
-    label = "R²"
-    higher = True
-
-    def _of(self, error: float, total: float, count: float, columns: int) -> float:
-        return 1 - error / total if total > 0 else np.nan
+class Explained(RSquared, SquaredErrors):
+    """R², with the right-hand sides about their means over the held-out rows."""

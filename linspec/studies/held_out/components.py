@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.arrays import reciprocal
 from linspec.studies.held_out.grams import ROUNDING, Split, share_lost
-from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
+from linspec.studies.held_out.predictions import PredictionScore, RSquared
+from linspec.studies.held_out.scores import Metric, Rounded
 
 __all__ = ["Explained", "SquaredErrors"]
 
 
-class SquaredErrors(HeldOutScore):
+class SquaredErrors(PredictionScore):
     """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides.
 
     The problem has the matrices X and Y and these methods:
@@ -31,9 +32,6 @@ class SquaredErrors(HeldOutScore):
       magnifies the rounding of moments.
     - ``seconds_of_factors(ridges)``: an estimate of the seconds that this takes for so many ridges.
     """
-
-    label = "mean squared error"
-    higher = False
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
@@ -54,7 +52,7 @@ class SquaredErrors(HeldOutScore):
                 m = slice(0, k)
                 error = max(float(own - 2 * cross[m].sum() + between[m, m].sum()), 0.0)
                 terms = own + 2 * float(np.abs(cross[m]).sum()) + float(np.abs(between[m, m]).sum())
-                scores[i, j] = self._of(error, total, held.count, columns)
+                scores[i, j] = self.of_errors(error, total, held.count, columns)
                 rounding[i, j] = share_lost(ROUNDING * terms, error) + ROUNDING * magnified
         return Rounded(scores, rounding)
 
@@ -62,29 +60,6 @@ class SquaredErrors(HeldOutScore):
         """Estimate the seconds of the factors; the products with held-out moments take a small part of them."""
         return float(problem.seconds_of_factors(ridges))
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        """Score every k of a solution on held-out rows."""
-        most, found = int(solution._factors()[0].shape[1]), []
-        Y = np.asarray(to_host(problem.Y.dense()), dtype=np.float64)
-        for k in ks:
-            of_k = None if k is None else min(k, most)
-            rows = solution.predict(problem.X, k=of_k, confounds=problem.confounds)
-            predicted, w = weighted_rows(rows, problem)
-            count, about = float(w.sum()), Y - w @ Y / w.sum()
-            errors = Y - np.reshape(predicted, Y.shape)
-            error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
-            found.append(self._of(error, total, count, Y.shape[1]))
-        return np.array(found)
 
-    def _of(self, error: float, total: float, count: float, columns: int) -> float:
-        return error / (count * columns)
-
-
-class Explained(SquaredErrors):
-    """R²: 1 minus the ratio of the squared errors to the squares of the held-out right-hand sides about their means."""
-
-    label = "R²"
-    higher = True
-
-    def _of(self, error: float, total: float, count: float, columns: int) -> float:
-        return 1 - error / total if total > 0 else np.nan
+class Explained(RSquared, SquaredErrors):
+    """R², with the targets about their means over the held-out rows."""

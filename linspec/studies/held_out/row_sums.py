@@ -1,34 +1,22 @@
 """The moments of sets of rows, computed for all sets in one sweep and merged.
 
 Problem: cross-validation needs the moments of the training rows and of the held-out rows of every split.
-Method: one sweep computes the moments of each cell of rows (`linspec.studies.held_out.folds`), by the task of
-`linspec.sweeps.cell_sums`. Moments of unions are merged from those of cells; for k folds, each training set is a prefix
-and a suffix of the cells.
+Method: one sweep computes the moments of each cell of rows (`linspec.studies.held_out.folds`) by the method `cell_sums`
+of `linspec.Moments`. Moments of unions are merged from those of cells; for k folds, each training set is a prefix and a
+suffix of the cells.
 Where we differ: subtracting the moments of the fold from those of all rows would take fewer merges, but loses all
 digits by which the fold is larger than the other rows. So no moments are subtracted here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from linspec import cost
-from linspec.arrays import HostArray, to_host
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.largest_entry import magnitude_of
-from linspec.operators.range_of_entries import ORDINARY, check_magnitude
-from linspec.operators.row_model import RowModel
+from linspec.errors import MissingCapability
+from linspec.moments.moments import Moments
 from linspec.studies.held_out.folds import Folds
-from linspec.sweeps.blocks import map_reduce
-from linspec.sweeps.cell_sums import CellPart, CellRows, CellSums, RowSums
-from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.first_sweep import Measured, Sizes
-from linspec.sweeps.runners import swept
-from linspec.sweeps.views import View
+from linspec.sweeps.cell_sums import RowSums
 
 
 def bytes_held(columns: int, folds: Folds) -> float:
@@ -64,11 +52,6 @@ def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tu
         yield _union(cells, training), _union(cells, held_out)
 
 
-def union(cells: Sequence[RowSums]) -> RowSums:
-    """The moments of the union of all cells."""
-    return _union(cells, range(len(cells)))
-
-
 def _union(cells: Sequence[RowSums], numbers: Sequence[int]) -> RowSums:
     total = cells[numbers[0]]
     for number in numbers[1:]:
@@ -89,11 +72,8 @@ def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
         before = cell if before is None else before.merged(cell)
 
 
-# ---- the sweep ------------------------------------------------------------------------------------------------------
-
-
-def gathered(problem: Any, folds: Folds) -> list[RowSums]:
-    """Compute the moments of every cell of rows in one sweep over the matrices of a problem.
+def sums_of_cells(problem: Any, folds: Folds) -> tuple[list[RowSums], RowSums]:
+    """Compute the moments of every cell of rows, and of all cells, in one sweep over the matrices of a problem.
 
     Parameters
     ----------
@@ -103,98 +83,21 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
 
     Returns
     -------
-    list of RowSums
-        The moments of each cell, for all columns of the matrices in the order of the problem, followed by the
-        confounds.
+    (list of RowSums, RowSums)
+        The result of `linspec.Moments.cell_sums`.
 
     Raises
     ------
     MissingCapability
         If a matrix is known only by its products.
-    InvalidProblem
-        If the number of rows is not that of the splits.
-    NonFiniteData
-        If an entry is not finite, or a sum overflows.
     """
-    views = [View(name, A) for name, A in problem.matrices.items()]
-    by_products = [view for view in views if not (view.streamed or view.operator.access == "rows")]
+    by_products = [name for name, A in problem.matrices.items() if not (A.streamed or A.access == "rows")]
     if by_products:
         raise MissingCapability(
-            f"cross-validation needs rows that can be taken; got {by_products[0].given!r} for {by_products[0].name}. "
-            "Pass an array, a sparse matrix, a file or slices."
+            f"cross-validation needs rows that can be taken; got {problem.matrices[by_products[0]]!r} for "
+            f"{by_products[0]}. Pass an array, a sparse matrix, a file or slices."
         )
-    model = CellRows(folds.rows, folds.cells, problem.sample_weight, problem.confounds)
-    home, about = views[0].given.home.blocks, [view.adjustment.row for view in views]
-    task = CellSums(home, about, _by_pairs(views), model)
-    with np.errstate(all="ignore"):  # the check finds entries that are not finite
-        part, seen = _swept(task, views, RowModel(center=False, weights=problem.sample_weight))
-    if seen != folds.rows:
-        names = " and ".join(view.name for view in views)
-        raise InvalidProblem(f"the splits must be of the rows of {names}; got {folds.rows} for {seen} rows.")
-    cells = [part[number].finished() for number in range(len(folds.cells))]
-    _check_sizes(views, union(cells), problem.sample_weight)
-    return cells
-
-
-def _check_sizes(views: Sequence[View], total: RowSums, weights: HostArray | None) -> None:
-    """Raise if the largest entry of a matrix is out of range; read rows again only if column norms are extreme."""
-    squares, start = total.squares + total.count * (total.origin + total.mean) ** 2, 0
-    for view in views:
-        A, stop = view.operator, start + view.operator.shape[1]
-        size = float(np.sqrt(np.max(squares[start:stop], initial=0.0)))
-        start = stop
-        if (view.streamed and view.measured) or 1 / ORDINARY <= size <= ORDINARY:
-            continue
-        if A.access == "blocks":
-            found = map_reduce(Sizes(RowModel(center=False, weights=weights)), [A])[0]
-        else:
-            found = magnitude_of(A, None if weights is None else A.home.blocks.place(np.sqrt(weights)))
-            A.release()
-        check_magnitude(view.name, found)
-
-
-def _swept(task: CellSums, views: list[View], model: RowModel) -> tuple[dict[int, CellPart], int]:
-    """Run the task over all rows, in this process or in those that hold the blocks of rows.
-
-    Return the moments by the index of the cell, and the number of rows of the first matrix. If the number of rows in
-    memory or in files is not that of the splits, no row is read, and there are no moments.
-    """
-    operators = [view.operator for view in views]
-    named = {view.name: view.operator for view in views}
-    streamed = any(view.streamed for view in views) and not any(A.access == "blocks" for A in operators)
-    if not streamed and min(A.shape[0] for A in operators) != task.model.rows:
-        return {}, int(operators[0].shape[0])
-    measured = Measured(
-        task, tuple(named), tuple(streamed for _ in views), tuple(False for _ in views), model
+    moments: Moments = problem.moments("implicit", (1, 1))
+    return moments.cell_sums(
+        folds.cells, folds.rows, weights=problem.sample_weight, confounds=problem.confounds, learn=False
     )
-    found = swept(
-        measured,
-        views,
-        sum(A.shape[1] for A in operators) * len(task.model.cells),
-        model=model,
-        check=lambda _, part, __: _check(task, part.part, named),
-        threads=False,
-    )
-    for view, size in zip(views, found.sizes if streamed else (), strict=False):
-        check_magnitude(view.name, size)
-        view.measured = True
-    return found.part, int(operators[0].shape[0])
-
-
-def _check(task: CellSums, part: dict[int, CellPart], named: Mapping[str, LinearOperator]) -> None:
-    """Raise if sums are not finite; the message names the entry that is the cause."""
-    if all(np.isfinite(float(to_host(task.home.xp.sum(array)))) for array in task.looked_at(part)):
-        return
-    if any(first_non_finite(A) for A in named.values()):
-        raise NonFiniteData(explain_non_finite(named))
-    raise NonFiniteData(f"the squares of {' and '.join(named)} overflow. Scale the columns.")
-
-
-def _by_pairs(views: Sequence[View]) -> bool:
-    """Whether Gram matrices of sparse rows are formed by sparse products."""
-    operators = [view.operator for view in views]
-    in_blocks = [A.access == "blocks" and A.sparse for A in operators]
-    sparse = all(in_blocks) or all(isinstance(A, SparseOperator) for A in operators)
-    if not sparse or any(view.adjustment.row is not None for view in views):
-        return False
-    return cost.sparse_gram_is_cheaper(cost.sizes_of(operators, 1))

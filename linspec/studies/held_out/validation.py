@@ -43,7 +43,7 @@ from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.result import CrossValidation
-from linspec.studies.held_out.row_sums import gathered, training_and_held_out
+from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_out
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 
 __all__ = ["cross_validate"]
@@ -265,7 +265,7 @@ def _of_moments(
     ks: tuple[int | None, ...],
 ) -> Rounded:
     """Compute all scores and their rounding from the moments of one sweep."""
-    cells = gathered(problem, folds)
+    cells, _ = sums_of_cells(problem, folds)
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
         for side, name in ((training, "training"), (held_out, "held-out")):

@@ -1,0 +1,77 @@
+"""The mean squared error and R² of predictions for held-out rows.
+
+Problem: several problems predict targets, and score the predictions by sums of squares of the same two kinds.
+Method: a family computes, from moments or from the rows, the squared errors and the squares of the held-out targets
+about their means. Either score follows from the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, to_host
+from linspec.studies.held_out.scores import HeldOutScore, weighted_rows
+
+
+class PredictionScore(HeldOutScore):
+    """The mean squared error of predictions, over held-out rows (weighted) and targets."""
+
+    label = "mean squared error"
+    higher = False
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        """Score every k of a solution on held-out rows."""
+        found = []
+        for Y, errors, w in errors_of_rows(problem, solution, ks):
+            about = Y - w @ Y / w.sum()
+            error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
+            found.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
+        return np.array(found)
+
+    def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
+        """Compute the score.
+
+        Parameters
+        ----------
+        error, total : float
+            The squared errors, and the squares of the targets about their means, summed over rows and targets.
+        count : float
+            The number of rows, or the sum of their weights.
+        columns : int
+            The number of targets.
+        """
+        return error / (count * columns)
+
+
+class RSquared(PredictionScore):
+    """R²: 1 minus the ratio of the squared errors to the squares of the held-out targets about their means."""
+
+    label = "R²"
+    higher = True
+
+    def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
+        return 1 - error / total if total > 0 else np.nan
+
+
+def errors_of_rows(
+    problem: Any, solution: Any, ks: Sequence[int | None] = (None,)
+) -> Iterator[tuple[HostArray, HostArray, HostArray]]:
+    """Yield, for each k, the targets, the errors of their predictions, and the weight of each row.
+
+    Parameters
+    ----------
+    problem : Problem
+        With two matrices, of which the second one has the targets.
+    solution : Solution
+    ks : sequence of int or None
+        Numbers of components by which the solution predicts; None for all, or if it has no components.
+    """
+    X, targets = problem.matrices.values()
+    Y = np.asarray(to_host(targets.dense()), dtype=np.float64)
+    for k in ks:
+        some = {} if k is None else {"k": min(k, int(solution._factors()[0].shape[1]))}
+        predicted, w = weighted_rows(solution.predict(X, confounds=problem.confounds, **some), problem)
+        yield Y, Y - np.reshape(predicted, Y.shape), w
