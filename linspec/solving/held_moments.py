@@ -108,7 +108,7 @@ class _Held:
         return dict(zip(self.widths, pairwise(ends), strict=True))
 
     def plus(self, other: _Held, rank: int | None) -> _Held:
-        """Return the rows that stand for these and those of `other`, of which nothing waits."""
+        """Return the rows that stand for these and those of `other`; no row waits."""
         self._check_columns(other)
         most, more = rank or sum(self.widths.values()), other._in_order_of(self)
         rows = more.R.shape[0] + sum(part.R.shape[0] for part in self.waiting)
@@ -124,7 +124,7 @@ class _Held:
         return found if more.R.shape[0] < most else found.joined(rank)
 
     def joined(self, rank: int | None) -> _Held:
-        """Return the same rows, of which none waits."""
+        """Return the same rows; no row waits."""
         if not self.waiting:
             return self
         task = HeldRows(self.home, center=True, rank=rank)
@@ -324,7 +324,7 @@ class HeldMoments:
             self._held = self._held.plus(more, self.rank)
 
     def _joined(self) -> _Held | None:
-        """Return the rows that stand for all rows so far, of which none waits from now on."""
+        """Return the rows that stand for all rows so far; no row waits from now on."""
         if self._held is not None:
             self._held = self._held.joined(self.rank)
         return self._held
