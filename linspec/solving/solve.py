@@ -26,6 +26,7 @@ import numpy as np
 
 from linspec import cost, registry
 from linspec.arrays import Array, at_home, random_generator
+from linspec.borrowed import borrowed
 from linspec.errors import (
     BudgetTooSmall,
     ConvergenceWarning,
@@ -533,7 +534,7 @@ def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[s
             f"{name} does not begin at an earlier answer. Leave start out"
             f"{', or take one of: ' + ', '.join(able) if able else ': no solver of the problem does'}."
         )
-    return problem.start(start)
+    return problem.start(borrowed(start, "start"))
 
 
 def _saved(start: Any) -> tuple[Saved | None, Any]:
