@@ -263,7 +263,7 @@ def row_model(
         return RowModel(center=center, weights=weights, counted_by=counted_by)
     shift = about_means and not center
     mean, turn, basis, condition = _orthonormal(confounds, weights, center=center or shift)
-    constant = _constant(confounds, weights, basis) if shift else None
+    constant = _constant(confounds, weights, basis, mean) if shift else None
     return RowModel(
         center or shift,
         weights,
@@ -396,18 +396,29 @@ def column_units(Z: HostArray) -> HostArray:
     return units
 
 
-def _constant(Z: HostArray, w: HostArray | None, basis: HostArray) -> Constant:
-    """Compute the part of D1 that the confounds do not explain, and the regression of the constant on them."""
+def _constant(Z: HostArray, w: HostArray | None, basis: HostArray, mean: HostArray) -> Constant:
+    """Compute the part of D1 that the confounds do not explain, and the regression of the constant on them.
+
+    In the basis D[1/total, B] the confounds have the coordinates [c; L], with c from their means and L from what is
+    left of them without the means. So q is along [1; -v] with c = Lᵀv. Where means are large, the singular vectors of
+    [c; L] have lost the digits that L has.
+    """
     roots = np.ones(len(Z)) if w is None else np.sqrt(w)
     units = column_units(Z * roots[:, None])
     total = float(np.linalg.norm(roots))
-    # In the basis D[1/total, B] the confounds, and the vector orthogonal to them, have few coordinates.
-    scaled = Z / units * roots[:, None]
-    K = np.vstack([(roots / total) @ scaled, (basis * roots[:, None]).T @ scaled])
-    slopes = np.linalg.lstsq(K, np.eye(len(K))[0] * total, rcond=None)[0] / units
-    U, s, _ = np.linalg.svd(K)
-    noise = DEPENDENT * K.shape[1] * np.finfo(np.float64).eps * np.max(s, initial=0.0)
-    if np.count_nonzero(s > noise) == len(K):
-        return Constant(None, slopes)
-    q = U[:, -1]
-    return Constant(np.append(q[0] / total, q[1:]), slopes)
+    c = total * mean / units
+    L = (basis * roots[:, None]).T @ ((Z - mean) / units * roots[:, None])
+    v = np.linalg.lstsq(L.T, c, rcond=None)[0]
+    noise = (
+        DEPENDENT
+        * len(c)
+        * np.finfo(np.float64).eps
+        * float(np.linalg.norm(c))
+        * (1 + float(np.linalg.norm(v)))
+    )
+    if np.linalg.norm(c - L.T @ v) > noise:
+        slopes = np.linalg.lstsq(np.vstack([c, L]), np.eye(len(L) + 1)[0] * total, rcond=None)[0]
+        return Constant(None, slopes / units)
+    share = 1 / (1 + float(v @ v))  # q₀²
+    q = np.append(1 / total, -v) * math.sqrt(share)
+    return Constant(q, np.linalg.lstsq(L, total * share * v, rcond=None)[0] / units)
