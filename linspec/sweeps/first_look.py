@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import HostArray, column_magnitudes, host_dtype, to_host
 from linspec.errors import NonFiniteData
 from linspec.operators import (
     AdjointOperator,
@@ -127,7 +127,9 @@ def look_at(  # noqa: PLR0911  # one return a kind
         return _look_at_file(A, roots)
     if isinstance(A, SparseOperator):
         return _finite(_look_at_sparse(A, roots), name, A)
-    if isinstance(A, DenseOperator | CupySparseOperator):  # the first sweep finds entries that are not finite
+    if isinstance(A, DenseOperator):
+        return _look_at_foreign_array(A, roots)
+    if isinstance(A, CupySparseOperator):
         return FirstLook(magnitude_of(A, None if roots is None else A.home.blocks.place(roots)))
     return _look_at_parts(name, A, roots)
 
@@ -196,6 +198,26 @@ def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | Non
         small = np.flatnonzero(np.sqrt(squares) < below)
         underflowing = _underflowing_columns(x, small, largest, A.dtype)
     return FirstLook(size if roots is None else magnitude_of(A, roots), underflowing=underflowing)
+
+
+def _look_at_foreign_array(A: DenseOperator, roots: HostArray | None) -> FirstLook:
+    """Look at an array of another library than NumPy; the first sweep finds entries that are not finite.
+
+    Two numbers are transferred to the host; those of all columns only if one of them underflows.
+    """
+    x, weighted = A.array, None if roots is None else A.home.blocks.place(roots)
+    if 0 in tuple(x.shape) or A.dtype.kind != "f" or host_dtype(x).kind != "f":
+        return FirstLook(magnitude_of(A, weighted))
+    xp, sizes = A.home.xp, column_magnitudes(x)
+    ends = xp.stack([xp.max(sizes), xp.min(xp.where(sizes > 0, sizes, xp.max(sizes)))])
+    largest, least = (float(end) for end in to_host(ends))
+    size = Magnitude(largest) if roots is None else magnitude_of(A, weighted)
+    digits = UNDERFLOW[A.dtype.itemsize]
+    underflowing: tuple[int, ...] = ()
+    if least < math.ldexp(largest, 1 - digits):
+        columns = _is_underflowing(to_host(sizes).astype(np.float64), largest, digits)
+        underflowing = tuple(np.flatnonzero(columns).tolist())
+    return FirstLook(size, underflowing=underflowing)
 
 
 @lru_cache(maxsize=8)

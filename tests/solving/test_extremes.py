@@ -432,6 +432,25 @@ def test_scaled_columns_whose_squares_are_no_numbers_are_named_wherever_they_lie
     assert "column 1" in found.message
 
 
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+@pytest.mark.parametrize("unit", [1e-160, 1e-200])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_columns_whose_squares_are_no_numbers_are_named_in_any_library(
+    library: str, unit: float, weighted: bool
+) -> None:
+    xp = pytest.importorskip(library, reason=f"no {library}")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    X[:, 1] *= unit
+    weights = rng.uniform(0.5, 1.0, 60) if weighted else None
+    b = xp.asarray(rng.standard_normal(60))
+    found = ls.solve(ls.LeastSquares(xp.asarray(X), b, sample_weight=weights), "direct")
+    assert found.status in (ls.Status.ILL_CONDITIONED, ls.Status.RANK_DEFICIENT)
+    assert "column 1" in found.message
+    X[:, 1] = 0.0  # zeros are no numbers that underflow
+    assert "squares" not in ls.solve(ls.LeastSquares(xp.asarray(X), b), "direct").message
+
+
 @pytest.mark.parametrize("solver", ["direct", "appgrad", "als", "lobpcg", "gram"])
 @pytest.mark.filterwarnings(
     "ignore::linspec.errors.ConvergenceWarning", "ignore::linspec.errors.AccuracyWarning"
