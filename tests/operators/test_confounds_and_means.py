@@ -75,7 +75,7 @@ def test_singular_values_of_what_is_left(kind: str, confounds: str, weighted: bo
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_constant_that_nearly_equal_confounds_leave_is_orthogonal_to_them(seed: int) -> None:
-    """The vector q is judged in extended precision along the first confound, and along what the second has beside it."""
+    """Judge q in extended precision along the first confound, and along the rest of the second beside it."""
     rng = np.random.default_rng(seed)
     Z, w = 2.2e6 + rng.standard_normal((N, 2)), rng.uniform(0.5, 2.0, N)
     model = row_model(center=False, weights=w, confounds=Z, about_means=True)
