@@ -40,14 +40,14 @@ MUTANTS = (
         "linspec/moments/precision.py",
         "        return moments._judging\n",
         "        return moments\n",
-        LITTLE,
+        f"{LITTLE}::test_float32_data_are_judged_in_float64_where_it_is_scarce",
     ),
     Mutant(
         "sweeps in float64 where it is scarce",
         "linspec/arrays.py",
         "        return self.single_rate >= SCARCE\n",
         "        return self.single_rate > 2 * PROCESSOR_RATE * SCARCE\n",
-        LITTLE,
+        f"{LITTLE}::test_the_rate_is_that_which_the_device_states",
     ),
     Mutant(
         "a device array is converted by NumPy",
@@ -131,7 +131,7 @@ MUTANTS = (
         "linspec/operators/foreign.py",
         "_in_order(self._shared(rows).T.tocsr())",
         "self._shared(rows).T",
-        f"{LINSPEC}_products_with_the_transpose_have_a_fixed_order",
+        f"{LINSPEC}_products_with_the_transpose_are_those_of_rows",
     ),
     Mutant(
         "float32 summed over all rows",
