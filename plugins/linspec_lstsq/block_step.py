@@ -94,6 +94,7 @@ def begun(system: System) -> Blocks:
 
     Directions that may be only rounding are left out of Q (`System.least_share`), such as that of centred indicators of
     classes, whose sum is zero. A direction that is left out later breaks the recurrence: up to twice as many steps.
+    After a start they are kept for the first step, for which they serve as random columns do.
     """
     home, ridges = system.home, system.ridges
     x, S = system.at_start
@@ -106,7 +107,8 @@ def begun(system: System) -> Blocks:
     beside = beside / (system.noise * np.linalg.norm(rho[:, m:], axis=0))
     weights = rounding_weights(system) * (system.noise / system.least_share)
     width = len(rho)
-    turns, rho = above_rounding(turns, rho, [own], weights, beside)
+    if system.start is None:
+        turns, rho = above_rounding(turns, rho, [own], weights, beside)
     rho, others = rho[:, :m], rho @ beside
     coordinates, *turns = home.place_together(np.tile(rho, len(ridges)), *turns)
     Q, r = turned(S, turns), min(ridges)

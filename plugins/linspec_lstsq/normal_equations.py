@@ -89,11 +89,8 @@ class System:
 
     @property
     def least_share(self) -> float:
-        """Share of the right-hand sides below which a direction at the start is rounding of whatever made them.
-
-        A start follows an iteration that has left out such directions, so there it is `noise`.
-        """
-        return max(self.noise, LEAST_SHARE) if self.start is None else self.noise
+        """Share of the right-hand sides below which one of their directions is rounding of whatever made them."""
+        return max(self.noise, LEAST_SHARE)
 
     @property
     def at_start(self) -> tuple[Array, Array]:
