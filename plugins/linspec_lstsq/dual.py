@@ -150,7 +150,7 @@ def solved_on_rows(
     A = problem.A
     if state is None:
         system = system_of_rows(moments, problem.B, problem.ridges)
-        found = row_iterates(A, moments, begin, system.with_random_columns(random_columns, run.rng))
+        found = row_iterates(A, moments, begin, system.with_random_columns(random_columns))
     else:
         found = row_iterates(A, moments, begin, state)
     for now in found:

@@ -41,6 +41,10 @@ so slow where this is used that steps beyond the rounding of float32 cost less."
 
 PATIENCE = 50
 """Products in float32 without a smaller residual, after which products are made in float64."""
+
+SEED = 7
+"""The seed of random columns beside the right-hand sides."""
+
 LEAST_SHARE = 1e-11
 """Largest direction of right-hand sides, relative to them, that counts as rounding: 5e-14 in centred indicators of 20
 classes, 1e-12 in their products with centred sparse columns."""
@@ -81,10 +85,14 @@ class System:
         noise = ROUNDING * float(np.finfo(moments.X.dtype).eps)
         return cls(AtB=AtB, ridges=ridges, home=moments.home, noise=noise)
 
-    def with_random_columns(self, columns: int, rng: np.random.Generator) -> System:
-        """Return the same system with Gaussian columns beside the gradient; itself for none."""
+    def with_random_columns(self, columns: int) -> System:
+        """Return the same system with Gaussian columns beside the gradient; itself for none.
+
+        They come from a seed of their own: they are taken by default, and two runs without `rng` have the same bits.
+        """
         if not columns:
             return self
+        rng = np.random.default_rng(SEED)
         return replace(self, beside=self.home.place(rng.standard_normal((self.AtB.shape[0], columns))))
 
     @property
@@ -423,7 +431,7 @@ def solved(
     x = None if run.start is None else moments.home.place(run.start["x"])
     products = moments.products(x, cross=True)
     AtAx, AtB = products[0], products.cross
-    system = System.of(moments, AtB, problem.ridges).with_random_columns(random_columns, run.rng)
+    system = System.of(moments, AtB, problem.ridges).with_random_columns(random_columns)
     parts = [system] if x is None else system.starting_from(system.wanted(x), system.wanted(AtAx))
     return iterates(run, moments, begin, system, parts, sweeps=sweeps)
 

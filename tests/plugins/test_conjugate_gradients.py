@@ -203,7 +203,7 @@ def test_random_columns_are_taken_where_rows_are_made_anew_for_each_pass():
 
     def solve(data, m, columns=None):
         problem = ls.LeastSquares(data, B[:, :m], ridge=1.0)
-        return ls.solve(problem, "cg", form="implicit", rng=0, random_columns=columns)
+        return ls.solve(problem, "cg", form="implicit", random_columns=columns)
 
     alone = solve(slices, 1, 0)
     before = len(made)
