@@ -71,8 +71,9 @@ class SolverRecords(NamedTuple):
 class Index:
     """The records of all plugins by their names.
 
-    When a record is registered, a new index is made; an index is never changed. So a thread that reads the index
-    while another thread registers a record sees either the old or the new state.
+    When a record is registered, a new index is made; the records of an index never change, and what it has looked up
+    is kept. So a thread that reads the index while another thread registers a record sees either the old or the new
+    state.
     """
 
     def __init__(self, plugins: Iterable[Plugin]) -> None:

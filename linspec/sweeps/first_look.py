@@ -201,7 +201,7 @@ def _look_at_array(A: DenseOperator, roots: HostArray | None) -> FirstLook | Non
 
 
 def _look_at_foreign_array(A: DenseOperator, roots: HostArray | None) -> FirstLook:
-    """Look at an array of another library than NumPy; the first sweep finds entries that are not finite.
+    """Look at an array of another library, or a vector of a file; the first sweep checks that entries are finite.
 
     Two numbers are transferred to the host; those of all columns only if one of them underflows.
     """

@@ -105,9 +105,9 @@ def begun(system: System) -> Blocks:
     S, turns, rho = orthonormal(S, StS, home)
     own, beside = np.split(np.eye(rho.shape[1]), [m], axis=1)
     beside = beside / (system.noise * np.linalg.norm(rho[:, m:], axis=0))
-    weights = rounding_weights(system) * (system.noise / system.least_share)
     width = len(rho)
     if system.start is None:
+        weights = rounding_weights(system) * (system.noise / system.least_share)
         turns, rho = above_rounding(turns, rho, [own], weights, beside)
     rho, others = rho[:, :m], rho @ beside
     coordinates, *turns = home.place_together(np.tile(rho, len(ridges)), *turns)

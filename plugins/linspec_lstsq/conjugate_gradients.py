@@ -103,7 +103,7 @@ class ConjugateGradients(IterativeSolver):
         """Yield the iterates that solve a least-squares problem."""
         # If rows can be read only once, the iterations need a Gram matrix that is held.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
-        sweeps = precision_in_force(problem, self.sweeps)
+        sweeps = precision_in_force(problem.ridges, self.sweeps)
         moments = run.moments(form, sweeps=sweeps)
         # A start is not of the form Aᵀz.
         dual = run.start is None and on_rows(moments, problem.ridges, sweeps, problem.width)
@@ -122,11 +122,9 @@ class ConjugateGradients(IterativeSolver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""
         begin = block_conjugate_gradients
-        state = PreparedNormalEquations(
-            A, ridge, run, begin, self.max_iterations, self.tol, sweeps=self.sweeps
+        return PreparedNormalEquations(
+            A, ridge, run, begin, self.max_iterations, self.tol, rows=True, sweeps=self.sweeps
         )
-        state.rows = True
-        return state
 
 
 def block_conjugate_gradients(system: System, point: Any = None) -> Kernel:

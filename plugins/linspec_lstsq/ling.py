@@ -84,7 +84,7 @@ class Ling(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        sweeps = precision_in_force(problem, self._sweeps)
+        sweeps = precision_in_force(problem.ridges, self._sweeps)
         moments = run.moments(self.form, sweeps=sweeps)
         if state is None:
             sweep = moments.cost.sweep

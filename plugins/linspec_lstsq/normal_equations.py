@@ -402,9 +402,9 @@ class NormalIterate(Iterate):
         return {"x": self.point.x, "least": self.spectrum.smallest + ridges}
 
 
-def precision_in_force(problem: Any, sweeps: str) -> str:
-    """Return the option `sweeps` in force: "auto" is "float64" without a ridge (see the top of this file)."""
-    return "float64" if sweeps == "auto" and min(problem.ridges) == 0 else sweeps
+def precision_in_force(ridges: Sequence[float], sweeps: str) -> str:
+    """Return the option `sweeps` in force: "auto" is "float64" if a ridge is zero (see the top of this file)."""
+    return "float64" if sweeps == "auto" and min(ridges) == 0 else sweeps
 
 
 KEPT = (NormalIterate, System, Spectrum, Refinement, SideBySide)

@@ -80,7 +80,7 @@ class NystromPCG(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        sweeps = precision_in_force(problem, self.sweeps)
+        sweeps = precision_in_force(problem.ridges, self.sweeps)
         moments = run.moments(self.form, sweeps=sweeps)
         if state is not None:
             return iterates(

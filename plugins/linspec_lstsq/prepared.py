@@ -20,7 +20,7 @@ from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, St
 from linspec.arrays import Array
 from linspec_lstsq.dual import on_rows, row_iterates, system_of_rows
 from linspec_lstsq.golub_kahan import cross_product, start_of
-from linspec_lstsq.normal_equations import Begin, Refinement, System, points
+from linspec_lstsq.normal_equations import Begin, Refinement, System, points, precision_in_force
 
 MOST_STEPS = 24
 """Largest number of steps that a device makes without waiting; for each step it keeps a few blocks."""
@@ -48,19 +48,13 @@ class PreparedNormalEquations(LeastSquaresState):
         The largest number of steps, and the residual at which to stop.
     waits : bool, default True
         Whether the kernel needs numbers on the host to make its steps.
+    rows : bool, default False
+        Whether the kernel's points are `Blocks`, so that it serves on the side of the rows (dual.py), too.
     sweeps : {"auto", "float32", "float64"}, default "float64"
         The precision of sweeps; "auto" is "float64" without a ridge.
-
-    Attributes
-    ----------
-    rows : bool
-        Whether the kernel's points are `Blocks`, so that it serves on the side of the rows (dual.py), too; False if not
-        set.
     """
 
-    rows = False
-
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the kernel, how it ends, and how it multiplies
         self,
         A: LinearOperator | Moments,
         ridge: float,
@@ -70,6 +64,7 @@ class PreparedNormalEquations(LeastSquaresState):
         tol: float | None,
         *,
         waits: bool = True,
+        rows: bool = False,
         sweeps: str = "float64",
     ) -> None:
         self.A, self.ridge, self.run = A, ridge, run
@@ -77,7 +72,7 @@ class PreparedNormalEquations(LeastSquaresState):
         self._usual = 0  # steps of the last solve
         self.tol = 1e-8 if tol is None else tol
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        self.sweeps = "float64" if sweeps == "auto" and not ridge else sweeps
+        self.rows, self.sweeps = rows, precision_in_force((ridge,), sweeps)
 
     def solve(
         self,
