@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeVar
 import array_api_compat as compat
 import numpy as np
 
-from linspec.borrowed import borrowed, with_loans
+from linspec.borrowed import NUMBERS, borrowed, may_lend, with_loans
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
@@ -254,9 +254,23 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
         if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
         with on_device(*args, *kwargs.values()):
-            return with_loans(function, args, kwargs)
+            if _may_hold_loans(args, kwargs):
+                return with_loans(function, args, kwargs)
+            return function(*args, **kwargs)
 
     return entered
+
+
+def _may_hold_loans(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether arguments may be loans or hold some; the operator whose method is called does not count."""
+    others = args[1:] if args and hasattr(args[0], "matmat") else args
+    for value in (*others, *named.values()):
+        several = type(value) in (list, tuple)
+        if several and value and isinstance(value[0], NUMBERS):
+            continue
+        if any(may_lend(type(each)) for each in (value if several else (value,))):
+            return True
+    return False
 
 
 def host_dtype(x: Array) -> np.dtype[Any]:

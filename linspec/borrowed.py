@@ -297,8 +297,6 @@ def with_loans(
     be. Arrays that the function declares as `HostArray` stay NumPy's, and all with ``back=False``. Methods of operators
     get their arguments as they are: products with an operator are NumPy arrays.
     """
-    if not any(map(may_lend, map(type, (*args, *named.values())))):
-        return function(*args, **named)
     given = {**{str(i): value for i, value in enumerate(args)}, **named}
     found, lenders = borrowed_together(given)
     if hasattr(given.get("0"), "matmat") or all(found[name] is value for name, value in given.items()):
