@@ -12,6 +12,7 @@ Source: scikit-learn's guide for developers of estimators; its array-API support
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
@@ -45,7 +46,7 @@ from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.registry import get_solver
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution
+from linspec.solving.solution import Solution, Status
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
 
@@ -140,9 +141,11 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     # ---- the solve ----------------------------------------------------------------------------
 
     def _solved(self, problem: Problem[S]) -> S:
-        """Solve the problem, and warn if the solution has not converged."""
-        solution = solve(problem, rng=seed_of(self.random_state), **self._settings(problem))
-        if not solution.converged:
+        """Solve the problem, and warn once if the solution has not converged or its weights may be wrong."""
+        with warnings.catch_warnings():  # this one warning is that of scikit-learn, too
+            warnings.simplefilter("ignore", errors.ConvergenceWarning)
+            solution = solve(problem, rng=seed_of(self.random_state), **self._settings(problem))
+        if not solution.converged or solution.status is Status.ILL_CONDITIONED:
             text = f"{type(self).__name__}: {solution.solver} has not converged ({solution.status.name}): "
             errors.warn(f"{text}{solution.message}", ConvergenceWarning)
         return solution

@@ -28,6 +28,9 @@ class Conclusion:
     lost : bool, default False
         Whether the law has found that vectors are missing in the answer, such as those of directions that rounding
         has hidden. Then the run has not converged, whatever the residual.
+    rounded : bool, default False
+        Whether the residual is no larger than rounding of the data leaves in any answer. Then the run has converged,
+        even if the residual is above the tolerance.
 
     Examples
     --------
@@ -41,6 +44,7 @@ class Conclusion:
     findings: tuple[tuple[Status | None, str], ...] = ()
     kind: str = ""
     lost: bool = False
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,18 +63,21 @@ class Terms:
     complete : bool, default False
         Whether to prove that no component larger than the last returned one is missing in the answer. The proof may
         cost more than the solve.
+    passes : float, default 0.0
+        The passes that the run has made so far.
 
     Examples
     --------
     >>> from linspec.solving import Terms
     >>> Terms(tol=1e-6)
-    Terms(tol=1e-06, passes_left=inf, underflowing=False, complete=False)
+    Terms(tol=1e-06, passes_left=inf, underflowing=False, complete=False, passes=0.0)
     """
 
     tol: float = 0.0
     passes_left: float = math.inf
     underflowing: bool = False
     complete: bool = False
+    passes: float = 0.0
 
 
 DEFAULT_TERMS = Terms()

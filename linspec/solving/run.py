@@ -645,8 +645,9 @@ class Run:
         """
         if self._ending is not Status.CONVERGED or not self._claim * self._correction <= self.tol:
             return False
-        residual = self._judge(arrays).conclusion.residual
-        if not contradicts(residual, self._claim, self.tol, most):
+        conclusion = self._judge(arrays).conclusion
+        residual = conclusion.residual
+        if conclusion.rounded or not contradicts(residual, self._claim, self.tol, most):
             return False
         limit = self._limit()
         if limit is None and not gets_on(residual, self._shortfall):
@@ -670,7 +671,7 @@ class Run:
             check_handed(self.problem, self._call, arrays)
             moments = self.moments("implicit") if self._moments is None else self._moments
             left = self._budget.left(self.passes, self._certificate())
-            terms = Terms(self.tol, left, self.underflowing, self._complete)
+            terms = Terms(self.tol, left, self.underflowing, self._complete, self.passes)
             found = judged(self.problem, moments, terms, arrays)
             self._identify(last=True)
             self._judged = found

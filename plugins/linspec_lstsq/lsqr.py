@@ -74,7 +74,6 @@ class SimultaneousLSQR(IterativeSolver):
             else:  # every column is done
                 return
             first = begun(A, it.solution(), it.scales)  # b − A x computed anew
-            first.inverse_squares_before = it.most_inverse_squares
             first.residual_computed = first.residual
             if first.residual > max(run.tol, it.residual_computed / 2):
                 first.ending = Status.STAGNATED
@@ -114,10 +113,9 @@ def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]
         Z = Z * reciprocal(beta_there)[None, :] - it.v * beta_there[None, :]
         vv = A.squares(Z)
         v = Z * reciprocal(home.xp.sqrt(vv))[None, :]
-        # the squared length of v in the gradient of x; without N, that of w for the condition estimate
-        last = A.squares(it.w if A.N is None else A.units(v, u))
-        squares = to_host_together(uu, vv, last)
-        beta, alpha, unit = (np.sqrt(each) for each in squares)
+        # the length of v in the gradient of x
+        units = () if A.N is None else (A.squares(A.units(v, u)),)
+        beta, alpha, *unit = (np.sqrt(each) for each in to_host_together(uu, vv, *units))
         norm = max(it.norm, float(np.hypot(it.alpha, beta).max(initial=0.0)))
         alpha = alpha * (beta > 0)
         # (4) the rotations: of √r, then of β
@@ -133,14 +131,12 @@ def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]
         x = it.x + it.w * step[None, :]
         w = owned(v, it.owner, home) - it.w * turn[None, :]
         # (6) the norms, without a product: φ̄ α |c| with the new φ̄, and c φ̄ = s φ
-        gradients, steps, inverse_squares = it.gradients.copy(), it.steps.copy(), it.inverse_squares.copy()
-        gradients[it.live] = own_alpha * np.abs(s * phi) * (1.0 if A.N is None else unit[it.owner])
+        gradients, steps = it.gradients.copy(), it.steps.copy()
+        gradients[it.live] = own_alpha * np.abs(s * phi) * (unit[0][it.owner] if unit else 1.0)
         steps[it.live] = np.abs(phi)
-        if A.N is None:  # the condition estimate of Paige & Saunders, section 5.3
-            inverse_squares[it.live] += ratio(squares[2], rho**2)
         it = replace(it, x=x, w=w, v=v, u=u, shift=shift, alpha=alpha, beta=beta, norm=norm, leaving=None)
         it = replace(it, rho_bar=rho_bar, phi_bar=phi_bar, gradients=gradients, steps=steps)
-        it.residual, it.inverse_squares = it.worst(), inverse_squares
+        it.residual = it.worst()
 
 
 def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQRIterate:
@@ -187,8 +183,6 @@ def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQR
         gradients=gradients,
         steps=np.full(pairs, np.inf),
         sizes=beta[owner],
-        inverse_squares=np.zeros(pairs),
-        inverse_squares_before=np.zeros(pairs),
     )
     found.residual = found.worst()
     return found

@@ -53,12 +53,6 @@ class LSQRIterate(Iterate):
         The norm of the change of [A x; √r x] in the last step.
     sizes : numpy.ndarray of shape (pairs,)
         ‖[b − A x; −√r x]‖ at the start.
-    inverse_squares : numpy.ndarray of shape (pairs,)
-        ‖R⁻¹‖² (Frobenius norm), without a preconditioner; 0 with one. R is the upper bidiagonal matrix with the ρ of
-        all steps so far on the diagonal and the θ above the diagonal. RᵀR is AᵀA + rI projected on the space of these
-        steps, and no eigenvalue of RᵀR is below 1/‖R⁻¹‖².
-    inverse_squares_before : numpy.ndarray of shape (pairs,)
-        The largest value of `inverse_squares` before the iteration last began again.
     norm : float
         A lower bound of the norm of A, without a preconditioner.
     done : tuple
@@ -91,8 +85,6 @@ class LSQRIterate(Iterate):
     gradients: HostArray
     steps: HostArray
     sizes: HostArray
-    inverse_squares: HostArray
-    inverse_squares_before: HostArray
     norm: float = 0.0
     done: tuple[tuple[HostArray, Array], ...] = ()
     leaving: HostArray | None = None
@@ -110,24 +102,6 @@ class LSQRIterate(Iterate):
     def weights(self) -> dict[str, Any]:
         """All iterates, as the field "x" of a solution."""
         return {"x": self.solution()}
-
-    @property
-    def most_inverse_squares(self) -> HostArray:
-        """The largest ‖R⁻¹‖² of the present iteration and of those that ended when it began again."""
-        found: HostArray = np.maximum(self.inverse_squares_before, self.inverse_squares)
-        return found
-
-    def answer(self) -> dict[str, Any]:
-        """All iterates "x", and "least" = 1/‖R⁻¹‖² for each pair; see `inverse_squares`.
-
-        It is a lower bound of the eigenvalues of the projected matrix RᵀR, and not of all eigenvalues of AᵀA + rI. It
-        is infinite before the first step and with a preconditioner.
-        """
-        most = self.most_inverse_squares
-        return {
-            "x": self.solution(),
-            "least": np.divide(1.0, most, out=np.full_like(most, np.inf), where=most > 0),
-        }
 
     def worst(self) -> float:
         """The largest relative gradient."""

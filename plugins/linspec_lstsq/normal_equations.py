@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Iterate, Moments, Run, Status
-from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
+from linspec.arrays import Array, Home, HostArray, to_host_together
 from linspec.errors import InvalidFile
 from linspec_lstsq.gradients import ROUNDING, column_norms, relative
 
@@ -290,40 +290,6 @@ def _side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kern
 # ---- as a solver --------------------------------------------------------------------------------
 
 
-MOST = float(np.finfo(np.float64).max)
-"""Value in place of the Rayleigh quotient of a zero column, because all numbers in a checkpoint must be finite."""
-
-
-@dataclass(frozen=True)
-class Spectrum:
-    """Bounds of the eigenvalues of AᵀA from products: the largest from below, the smallest from above."""
-
-    home: Home
-    largest: float
-    least: Array = None
-
-    def seen(self, V: Array, AtAV: Array, *, unit: float = 0.0) -> Spectrum:
-        """Return the bounds after a block V and its product with AᵀA, which has this relative rounding."""
-        if not V.shape[1]:
-            return self
-        xp, largest = self.home.xp, self.largest
-        squares, quotients = xp.sum(V * V, axis=0), xp.sum(V * AtAV, axis=0)
-        live = squares > 0
-        quotients = xp.where(live, quotients / xp.where(live, squares, xp.ones_like(squares)), MOST)
-        if not largest:
-            before, after = np.sqrt(to_host(squares)), column_norms(AtAV, self.home)
-            largest = float(np.max(after[before > 0] / before[before > 0], initial=0.0))
-        least = xp.min(quotients, keepdims=True)
-        if unit:
-            least = xp.maximum(least, unit * largest * xp.ones_like(least))
-        return Spectrum(self.home, largest, least if self.least is None else xp.minimum(self.least, least))
-
-    @property
-    def smallest(self) -> float:
-        """The least Rayleigh quotient of the multiplied directions."""
-        return np.inf if self.least is None else max(float(to_host(self.least)[0]), 0.0)
-
-
 @dataclass(frozen=True)
 class Refinement:
     """How far products in float32 are trusted.
@@ -369,7 +335,8 @@ class NormalIterate(Iterate):
     point : Point
     system : System
         The system with start zero.
-    spectrum : Spectrum, optional
+    norm : float
+        A lower bound of the norm of AᵀA; 0 before the first product.
     gradient_residual : float
         The residual at the last iterate that a product has checked; infinite before the first check.
     before : object
@@ -381,7 +348,7 @@ class NormalIterate(Iterate):
     residual: float
     point: Any
     system: System
-    spectrum: Spectrum | None = None
+    norm: float = 0.0
     gradient_residual: float = np.inf
     before: Any = None
     refinement: Refinement | None = None
@@ -391,23 +358,13 @@ class NormalIterate(Iterate):
         """The iterates of all ridges."""
         return {"x": self.point.x}
 
-    def answer(self) -> Mapping[str, Any]:
-        """The iterates "x" and, if there is a spectrum, "least" for each column.
-
-        It is an upper bound of the least eigenvalue of AᵀA + rI: the least Rayleigh quotient of AᵀA so far, plus r.
-        """
-        if self.spectrum is None:
-            return self.weights()
-        ridges = np.repeat(self.system.ridges, self.system.AtB.shape[1])
-        return {"x": self.point.x, "least": self.spectrum.smallest + ridges}
-
 
 def precision_in_force(ridges: Sequence[float], sweeps: str) -> str:
     """Return the option `sweeps` in force: "auto" is "float64" if a ridge is zero (see the top of this file)."""
     return "float64" if sweeps == "auto" and min(ridges) == 0 else sweeps
 
 
-KEPT = (NormalIterate, System, Spectrum, Refinement, SideBySide)
+KEPT = (NormalIterate, System, Refinement, SideBySide)
 """Classes that a checkpoint of an iterate contains, besides the points of kernels."""
 
 
@@ -459,12 +416,12 @@ def iterates(
     A, new = moments.view(0), state is None
     cost = A.cost.sweep
     if state is None:
-        spectrum, seen = Spectrum(system.home, system.norm), np.inf
+        norm, seen = system.norm, np.inf
         copies = A.precision.sweeps_single(sweeps) and run.budget.affords(A.cost.single + cost)
         refinement = Refinement() if copies else None
         kernel = side_by_side([begin(one, None) for one in parts or [system]], system, run.tol)
     else:
-        spectrum, seen, refinement = state.spectrum, state.gradient_residual, state.refinement
+        norm, seen, refinement = state.norm, state.gradient_residual, state.refinement
         kernel = again(state, begin, run.tol)
     point = next(kernel)
     if state is not None:
@@ -472,9 +429,9 @@ def iterates(
     while True:
         residual, ending = system.residual(point), None
         if refinement is None:
-            free = cost == 0 and seen == np.inf and spectrum.largest > 0
+            free = cost == 0 and seen == np.inf and norm > 0
             doubtful = residual <= run.tol and (
-                free or system.beside is not None or system.drift(spectrum.largest, point) > run.tol / 10
+                free or system.beside is not None or system.drift(norm, point) > run.tol / 10
             )
         elif new:
             refinement = refinement.after(residual)
@@ -490,14 +447,20 @@ def iterates(
             elif failed:
                 ending = Status.STAGNATED
         yield NormalIterate(
-            residual=residual, point=point, system=system, spectrum=spectrum, gradient_residual=seen, before=before,
+            residual=residual, point=point, system=system, norm=norm, gradient_residual=seen, before=before,
             refinement=refinement, ending=ending,
         )  # fmt: skip
         swept = A if refinement is None else A.precision.swept(sweeps)
         refinement = None if swept is A else refinement
         AtAV = swept.gram(point.V)
-        spectrum, new = spectrum.seen(point.V, AtAV, unit=0.0 if refinement is None else SINGLE), True
+        norm, new = norm or _stretch(point.V, AtAV, system.home), True
         point = kernel.send(AtAV)
+
+
+def _stretch(V: Array, AtAV: Array, home: Home) -> float:
+    """The largest ‖AᵀAv‖/‖v‖ of the columns of a block; 0 for none."""
+    before, after = column_norms(V, home), column_norms(AtAV, home)
+    return float(np.max(after[before > 0] / before[before > 0], initial=0.0))
 
 
 def again(state: NormalIterate, begin: Begin, tol: float) -> Kernel:

@@ -83,8 +83,6 @@ class Snapshot(Iterate):
         ‖AᵀB‖.
     past : sequence of (q, H q, qᵀH q)
         Earlier displacements.
-    least : array of shape (k,)
-        Least Rayleigh quotient of H among the displacements of each column.
     step_lengths : StepLengths
     """
 
@@ -94,16 +92,11 @@ class Snapshot(Iterate):
     w: Array
     scale: Array
     past: tuple[tuple[Array, Array, Array], ...] = ()
-    least: Array
     step_lengths: StepLengths
 
     def weights(self) -> Mapping[str, Any]:
         """The snapshot x."""
         return {"x": self.x}
-
-    def answer(self) -> Mapping[str, Any]:
-        """The snapshot x and the least Rayleigh quotients."""
-        return {"x": self.x, "least": self.least}
 
     def notes(self) -> list[tuple[Status | None, str]]:
         """Note that a given step was too long."""
@@ -222,11 +215,9 @@ def svrg(
             s, past = quotient(dw, dHd, xp), ((d, Hd, dHd), *past)[:MEMORY]
         else:
             s = xp.astype(~grew, w.dtype)
-        met = xp.where(dHd > 0, quotient(dHd, xp.sum(d * d, axis=0), xp), xp.full_like(dHd, np.inf))
         # the next snapshot (3)
         x, w = x + d * s[None, :], w - Hd * s[None, :]
-        least = xp.where(met < it.least, met, it.least)
-        it = replace(it, x=x, w=w, past=past, least=least, step_lengths=step_lengths)
+        it = replace(it, x=x, w=w, past=past, step_lengths=step_lengths)
         it.residual = worst(w, it.scale, home)
 
 
@@ -237,10 +228,7 @@ def curvature(rows: LinearOperator, e: Array, n: int) -> Array:
 
 def snapshot_at(x: Array, w: Array, scale: Array, step_lengths: StepLengths, home: Home) -> Snapshot:
     """First snapshot, with its negative gradient w."""
-    least = home.place(np.full(len(step_lengths.ridges), np.inf))
-    return Snapshot(
-        residual=worst(w, scale, home), x=x, w=w, scale=scale, least=least, step_lengths=step_lengths
-    )
+    return Snapshot(residual=worst(w, scale, home), x=x, w=w, scale=scale, step_lengths=step_lengths)
 
 
 def worst(w: Array, scale: Array, home: Home) -> float:

@@ -24,26 +24,23 @@ class NormalEquations(ls.Solver):
 
 @dataclass(frozen=True, kw_only=True)
 class ConjugateGradients(ls.Solver):
-    """Products alone, until the gradient is small; it may hand over the least Rayleigh quotient of its steps."""
-
-    hands_over: bool = ls.option(False, "hand over the least Rayleigh quotient")
+    """Products alone, until the gradient is small."""
 
     def solve(self, problem, run):
         moments = run.moments("implicit")
         x = np.zeros((problem.A.shape[1], problem.B.shape[1]))
         r = moments.products(x, cross=True).cross
-        d, first, least = r, np.sum(r * r, axis=0), np.inf
+        d, first = r, np.sum(r * r, axis=0)
         s = first
         for _ in range(200):
             if np.sqrt((s / first).max()) < 1e-9:
                 break
             Sd = moments.gram(d) + problem.ridge * d
-            least = min(least, float(np.min(np.sum(d * Sd, axis=0) / np.sum(d * d, axis=0))))
             a = s / np.sum(d * Sd, axis=0)
             x, r = x + a * d, r - a * Sd
             before, s = s, np.sum(r * r, axis=0)
             d = r + s / before * d
-        return run.finish(x=x, least=least) if self.hands_over else run.finish(x=x)
+        return run.finish(x=x)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +96,23 @@ def test_what_is_called_converged_is_right(solver, p, short):
         assert off(found, x) < 0.02
 
 
+@pytest.mark.filterwarnings(
+    "ignore::linspec.errors.ConvergenceWarning"
+)  # not to have converged is an answer, too
+@pytest.mark.parametrize("solver", ["lsqr", "cg", "nystrom-pcg", "ling", ConjugateGradients()], ids=repr)
 @pytest.mark.parametrize(
-    "solver", ["lsqr", "cg", "nystrom-pcg", "ling", ConjugateGradients(hands_over=True)], ids=repr
+    "sigma",
+    [
+        np.geomspace(1, 1e-4, 40),
+        np.geomspace(1, 1e-8, 40),
+        np.geomspace(1, 1e-12, 40),
+        spectrum(40, 1e-3),
+        spectrum(40, 1e-6),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("kappa", [1e4, 1e8, 1e12])
-def test_the_least_eigenvalue_met_is_enough_where_all_lengths_occur(solver, kappa):
-    A, x, b = planted(160, 40, np.geomspace(1, 1 / kappa, 40))
+def test_every_solver_is_judged_alike(solver, sigma):
+    A, x, b = planted(160, 40, sigma)
     found = ls.solve(ls.LeastSquares(A, b), solver, rng=0)
     assert off(found, x) < 0.02 or found.status is not ls.Status.CONVERGED
 
@@ -138,21 +146,13 @@ def test_null_directions_are_no_uncertainty(copies):
     assert off(found, np.linalg.lstsq(A, b, rcond=None)[0]) < 1e-6
 
 
-def test_the_probe_is_counted():
-    """One sweep of few columns; steps of conjugate gradients of many, each one sweep."""
-    for p, most in ((40, 1), (400, 8)):
-        A, _, b = planted(2 * p, p, np.geomspace(1, 0.5, p))
-        silent = ls.solve(ls.LeastSquares(A, b), ConjugateGradients())
-        known = ls.solve(ls.LeastSquares(A, b), ConjugateGradients(hands_over=True))
-        assert 0 < silent.passes - known.passes <= most, (silent, known)
-
-
-def test_a_budget_has_no_room_for_the_probe():
-    p = 40
+@pytest.mark.parametrize("p", [40, 600])
+def test_the_check_stays_within_the_budget(p):
     A, _, b = planted(2 * p, p, np.geomspace(1, 0.5, p))
-    known = ls.solve(ls.LeastSquares(A, b), ConjugateGradients(hands_over=True))
-    found = ls.solve(ls.LeastSquares(A, b), ConjugateGradients(), max_passes=known.passes)
-    assert found.passes <= known.passes
+    whole = ls.solve(ls.LeastSquares(A, b, ridge=1e-3), ConjugateGradients()).passes  # a ridge needs no check
+    for most in (whole, whole + 1, whole + 2):
+        found = ls.solve(ls.LeastSquares(A, b), ConjugateGradients(), max_passes=most)
+        assert whole <= found.passes <= most
 
 
 def test_operators_are_judged_by_products():
@@ -182,3 +182,91 @@ def test_an_answer_as_exact_as_rounding_permits_is_not_suspected():
     for solver in ("direct", "sketch-precondition"):
         found = ls.solve(ls.LeastSquares(A, b), solver, rng=0)
         assert found.status is ls.Status.CONVERGED, found
+
+
+def exact(A, b):
+    """The coefficients of a consistent or nearly orthogonal problem, by QR in float64."""
+    return np.linalg.lstsq(np.asarray(A, dtype=np.float64), np.asarray(b, dtype=np.float64), rcond=None)[0]
+
+
+@pytest.mark.filterwarnings(
+    "ignore::linspec.errors.ConvergenceWarning"
+)  # not to have converged is an answer, too
+@pytest.mark.parametrize("solver", ["auto", "direct", "cg", "lsqr", "nystrom-pcg", "ling", "gd", "svrg"])
+@pytest.mark.parametrize("degree", [7, 13])
+def test_coefficients_of_polynomials_are_right_or_reported(solver, degree):
+    """Every size of singular value occurs, and a short run meets the large ones alone."""
+    V = np.vander(np.linspace(0, 1, 200), degree + 1)
+    x = np.random.default_rng(degree).standard_normal(degree + 1)
+    found = ls.solve(ls.LeastSquares(V, V @ x), solver, **({} if solver == "auto" else {"rng": 0}))
+    assert off(found, x) < 0.01 or found.status is not ls.Status.CONVERGED
+
+
+def with_copy(n, p, distance, seed=0):
+    """A sparse design, its last column a near copy of the first; x sets one against the other."""
+    rng = np.random.default_rng(seed)
+    S = scipy.sparse.random(n, p - 1, 6 / p, random_state=seed, format="csc")
+    S = S + scipy.sparse.eye_array(n, p - 1, format="csc")
+    C = S[:, [0]].copy()
+    C.data = C.data * (1 + distance * rng.standard_normal(len(C.data)))
+    x = np.zeros(p)
+    x[[0, -1]] = 50, -50
+    A = scipy.sparse.csr_array(scipy.sparse.hstack([S, C]))
+    return A, x, A @ x
+
+
+@pytest.mark.filterwarnings(
+    "ignore::linspec.errors.ConvergenceWarning"
+)  # not to have converged is an answer, too
+@pytest.mark.parametrize("p", [60, 1200, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("solver", ["auto", "cg", "lsqr", "nystrom-pcg"])
+def test_near_copies_in_sparse_data_are_told_apart_or_reported(solver, p):
+    """For 2,000 columns neither a Gram matrix nor a sketch is made: planted columns show the short direction."""
+    A, x, b = with_copy(3 * p, p, 1e-6)
+    found = ls.solve(ls.LeastSquares(A, b), solver, **({} if solver == "auto" else {"rng": 0}))
+    assert off(found, x) < 0.01 or found.status is not ls.Status.CONVERGED
+    assert solver != "auto" or off(found, x) < 1e-6
+
+
+@pytest.mark.parametrize("products", [False, True])
+def test_many_columns_of_moderate_condition_are_called_converged(products):
+    """Also where the columns of an incidence matrix of comparisons depend: the sum of the coefficients is open."""
+    p, rng = 1700, np.random.default_rng(0)
+    i, j = rng.integers(p, size=(2, 8 * p))
+    i, j = np.r_[i, np.arange(p - 1)], np.r_[j, np.arange(1, p)]
+    i, j = i[i != j], j[i != j]
+    rows = np.arange(len(i))
+    A = scipy.sparse.csr_array(
+        (np.repeat([1.0, -1.0], len(i)), (np.r_[rows, rows], np.r_[i, j])), shape=(len(i), p)
+    )
+    x = rng.standard_normal(p)
+    x -= x.mean()
+    data = scipy.sparse.linalg.aslinearoperator(A) if products else A
+    found = ls.solve(ls.LeastSquares(data, A @ x), "cg")
+    assert off(found, x) < 1e-5
+    assert found.status is ls.Status.CONVERGED, found
+
+
+@pytest.mark.parametrize("solver", ["auto", "direct", "cg", "lsqr"])
+@pytest.mark.parametrize("delta", [0.1, 0.01, 0.001])
+def test_right_coefficients_of_float32_data_are_called_so(solver, delta):
+    """Aᵀb cancels, so the rounding of the answer alone is a large share of it."""
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal(100_000)
+    A = np.stack([a, a + delta * rng.standard_normal(len(a))], axis=1).astype(np.float32)
+    b = (A[:, 0].astype(float) - A[:, 1] + 0.01 * rng.standard_normal(len(a))).astype(np.float32)
+    found = ls.solve(ls.LeastSquares(A, b), solver)
+    assert off(found, exact(A, b)) < 1e-4
+    assert found.converged
+    assert found.status is ls.Status.CONVERGED, found
+
+
+@pytest.mark.parametrize("solver", ["auto", "direct", "sketch-precondition"])
+def test_right_coefficients_of_a_large_residual_are_called_so(solver):
+    """A polynomial of degree 13 and noise: the gradient is far above 1e-8 of Aᵀb, which rounding does not let fall."""
+    V = np.vander(np.linspace(0, 1, 1000), 14)
+    b = V @ np.ones(14) + 0.1 * np.random.default_rng(3).standard_normal(1000)
+    found = ls.solve(ls.LeastSquares(V, b), solver, **({} if solver == "auto" else {"rng": 0}))
+    basis = np.polynomial.chebyshev.chebvander(np.linspace(-1, 1, 1000), 13)
+    assert np.allclose(V @ found.x, basis @ np.linalg.lstsq(basis, b, rcond=None)[0], atol=1e-8)
+    assert found.status is ls.Status.CONVERGED, found

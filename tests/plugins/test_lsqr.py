@@ -115,7 +115,7 @@ def test_one_sweep_an_iteration_where_there_are_row_slices():
     operator = CountingOperator(A, sliceable=True)
     found = ls.solve(ls.LeastSquares(operator, B), "lsqr")
     assert found.converged
-    assert operator.passes == pytest.approx(found.iterations + 2)
+    assert operator.passes == pytest.approx(found.iterations + 3)  # with AᵀB, certificate, Gram matrix
     np.testing.assert_allclose(found.history["passes"], np.arange(found.iterations + 1) + 1)
 
 
@@ -145,7 +145,7 @@ def test_a_path_costs_the_products_of_its_hardest_ridge(ridges):
     found = ls.solve(ls.LeastSquares(operator, B, ridge=ridges), "lsqr", tol=1e-9)
     alone = [ls.solve(ls.LeastSquares(A, B, ridge=r), "lsqr", tol=1e-9) for r in ridges]
     assert found.iterations == max(one.iterations for one in alone)
-    assert operator.forward == found.iterations + 1  # and the certificate
+    assert operator.forward <= found.iterations + 2  # and the certificate, and at ridge 0 the Gram matrix
     for x, r in zip(found.x, ridges, strict=True):
         np.testing.assert_allclose(x, ridge_answer(A, B, r), atol=1e-9)
 
@@ -173,8 +173,7 @@ def test_more_accurate_than_the_normal_equations():
     s = np.repeat(np.geomspace(1, 1e-7, 5), 3)  # five values: few steps, so that rounding is what is seen
     A = with_singular_values(200, 15, s, rng)
     x = rng.standard_normal(15)
-    with pytest.warns(ls.errors.ConvergenceWarning):
-        iterates = iterates_of(ls.LeastSquares(A, A @ x), tol=1e-30, max_iterations=60)
+    iterates = iterates_of(ls.LeastSquares(A, A @ x), tol=1e-30, max_iterations=60)
     found = min(np.linalg.norm(y[:, 0] - x) for y in iterates) / np.linalg.norm(x)
     squared = np.linalg.norm(np.linalg.solve(A.T @ A, A.T @ (A @ x)) - x) / np.linalg.norm(x)
     assert found < 1e-6
@@ -195,10 +194,12 @@ def test_float32_residuals_are_true_ones():
 def test_a_tolerance_below_rounding_ends_with_the_truth():
     rng = np.random.default_rng(11)
     A = rng.standard_normal((300, 10)).astype(np.float32)
-    with pytest.warns(ls.errors.ConvergenceWarning):
-        found = ls.solve(ls.LeastSquares(A, A[:, 0] + 1), "lsqr", tol=1e-13)
-    assert found.status is ls.Status.STAGNATED
+    found = ls.solve(ls.LeastSquares(A, A[:, 0] + 1), "lsqr", tol=1e-13)
+    assert found.status is ls.Status.CONVERGED
+    assert "above the tolerance" in found.message
     assert found.iterations < 100
+    exact = np.linalg.lstsq(A.astype(float), A[:, 0].astype(float) + 1, rcond=None)[0]
+    np.testing.assert_allclose(found.x, exact, atol=1e-5)
 
 
 def test_sparse_and_integers():

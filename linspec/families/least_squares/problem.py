@@ -13,7 +13,7 @@ from linspec.algebra.small_matrices import ratio
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.errors import BrokenPlugin
 from linspec.families.least_squares.solution import LeastSquaresSolution
-from linspec.families.least_squares.uncertainty import uncertain
+from linspec.families.least_squares.uncertainty import at_rounding, uncertain
 from linspec.moments.moments import Moments
 from linspec.solving import fields
 from linspec.solving.adjusting import in_given_columns
@@ -27,6 +27,8 @@ NEGLECTED = 1e-2
 NEGLECTED² ‖b‖².
 
 Such a column is much shorter than other columns: the residual does not show the error of its coefficient."""
+
+STABLE = "The residual is above the tolerance, and no larger than rounding leaves in that of a backward stable answer."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,7 +111,6 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         *,
         x: Array,
         rank: int | None = None,
-        least: Any = None,
     ) -> Conclusion:
         """Compute the residual of the normal equations, column by column, and the fields of the solution.
 
@@ -122,9 +123,6 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
             The numerical rank of A, from a solver that has decomposed A itself and not its Gram matrix. A gradient
             AᵀB − (AᵀA + ridge) x is then accepted if it is no larger than rounding leaves in the gradient of a backward
             stable solution.
-        least : array of shape (w,) or float, optional
-            The smallest eigenvalue of AᵀA + ridge that the solver has found, such as its smallest Ritz value. Without
-            `least`, a few more products may be made to bound the error of the coefficients.
 
         Returns
         -------
@@ -152,11 +150,18 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         small = [value <= NEGLECTED**2 for value in ratios]
         if any(small):
             findings += self._neglected(gap, np.asarray(small), moments)
+        within, rounded = np.asarray(ratios) <= terms.tol, at_rounding(moments, gap, x)
         if not findings:
-            findings = uncertain(moments, gap, x, self.column_ridges, np.asarray(ratios), terms, least, rank)
+            # Factors of A or of AAᵀ leave the gradient of a backward stable solution.
+            factored = rank is not None or moments.shape[0] < moments.shape[1]
+            judged = within & ~rounded if factored else within | rounded
+            findings = uncertain(moments, gap, x, self.column_ridges, judged, terms)
+        settled = bool((within | rounded).all())
+        if settled and not within.all():
+            findings += ((Status.CONVERGED, STABLE),)
         own = {"residuals": residuals, "path": self.path}
         made = self.concluded(moments, float(residuals.max()), findings=findings, x=returned, **own)
-        return replace(made, fields={**made.fields, "x": self.shaped(returned)})
+        return replace(made, fields={**made.fields, "x": self.shaped(returned)}, rounded=settled)
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """Return a finding if changing the coefficient of one column of A would lower the sum of squares noticeably.
