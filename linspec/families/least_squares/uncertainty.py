@@ -5,16 +5,16 @@ image under A, a gradient within the tolerance permits a large error.
 Method: a ridge bounds e by ‖g‖/r. Otherwise, whatever the solver knows of itself:
 1. With a held Gram matrix, or with few columns, whose Gram matrix takes one more sweep, e is computed. Directions that
    are too short for the Gram matrix are multiplied by A itself, which separates them from null directions.
-2. If the Gram matrix loses the digits, or there are more columns, g is computed from the residuals of the rows. If rows
-   can be taken, e is computed by conjugate gradients with the preconditioner P = V (Σ² + r)⁻¹ Vᵀ, from a sketch
-   S A D⁻¹ = U Σ Vᵀ of 4p rows with the columns scaled to one length, for any condition number (Rokhlin & Tygert 2008,
-   doi:10.1073/pnas.0804869105). P times the remaining g estimates the remaining e from above: most often no step is
-   needed.
-3. In all other cases by conjugate gradients beside planted columns (planted_columns.py).
+2. With more columns, e is computed by conjugate gradients beside planted columns (planted_columns.py), with g from the
+   residuals of the rows.
+3. If the Gram matrix loses the digits, or planted columns leave directions open, and rows can be taken: by conjugate
+   gradients with the preconditioner P = V (Σ² + r)⁻¹ Vᵀ, from a sketch S A D⁻¹ = U Σ Vᵀ of 4p rows with the columns
+   scaled to one length, for any condition number (Rokhlin & Tygert 2008, doi:10.1073/pnas.0804869105). P times the
+   remaining g estimates the remaining e from above: most often no step is needed.
 Where we differ: the smallest Ritz value of the solver's own iteration is not asked. A short run has not met the short
 directions, and its Ritz values do not know of them.
 If a solver passes the rank of A, which it has decomposed, a gradient is ignored below eps ‖A‖ (‖A‖‖x‖ + ‖b‖), that of a
-backward stable answer. In 2, e is ignored if ‖A e‖ is no more than the rounding of x leaves in A x: then the data do
+backward stable answer. In 3, e is ignored if ‖A e‖ is no more than the rounding of x leaves in A x: then the data do
 not determine x any better.
 """
 
@@ -62,9 +62,9 @@ below `rank_cut` may be a direction of the data."""
 STEPS = 8
 """Number of conjugate gradient steps with the sketch."""
 
-PLANTED_STEPS = 100
-"""Number of steps beside planted columns that are made in any case; four times the passes of the solver if these are
-more."""
+PLANTED_STEPS, BEFORE_SKETCH = 100, 20
+"""Number of steps beside planted columns that are made in any case. There may be four times the passes of the solver,
+and where a sketch can follow as many as the solver made."""
 
 REMEDY = 'Lower tol, add a ridge, or choose "direct" or "sketch-precondition".'
 
@@ -148,8 +148,8 @@ def _by_rows(
     `made` passes of the check have been made already.
     """
     home, m = moments.home, moments.shape[2]
-    left = terms.passes_left - made
-    if left < 2:
+    left, sketched = terms.passes_left - made, _can_sketch(moments)
+    if left < (2 if sketched else 4):
         text = "To tell whether the coefficients are right takes more passes than are left. Raise max_passes, or pass "
         text += "data that can be read again."
         return ((Status.ILL_CONDITIONED, text),)
@@ -158,11 +158,14 @@ def _by_rows(
     ridge, x, judged = float(ridges[first]), x[:, first : first + m], judged[first : first + m]
     g, sizes = -moments.gradient(x, ridge), home.column_norms(x)
     large = np.where(judged, UNCERTAIN * sizes, np.inf)
-    if _can_sketch(moments):
+    settled = False
+    if not sketched or (x.shape[0] > SWEPT and left >= 4):
+        steps = max(BEFORE_SKETCH, terms.passes) if sketched else max(PLANTED_STEPS, 4 * terms.passes)
+        steps = int(min(steps, left - 3))
+        errors, settled = errors_beside_planted_columns(moments, ridge, g, large, steps)
+        left -= steps + 2
+    if sketched and not settled and left >= 2:
         errors = _by_sketch(moments, x, ridge, g, large, int(min(STEPS, left - 2)))
-    else:
-        steps = int(min(max(PLANTED_STEPS, 4 * terms.passes), left - 2))
-        errors = errors_beside_planted_columns(moments, ridge, g, large, steps)
     shares = np.where(judged, _quotient(errors, sizes), 0.0)
     return _finding(float(shares.max(initial=0.0)), "The gradient leaves the coefficients off by about")
 
