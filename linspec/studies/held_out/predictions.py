@@ -31,6 +31,10 @@ class PredictionScore(HeldOutScore):
             found.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
         return np.array(found)
 
+    def sizes(self, scores: HostArray) -> HostArray:
+        """Return the squared errors, up to a factor."""
+        return scores
+
     def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
         """Compute the score.
 
@@ -51,6 +55,9 @@ class RSquared(PredictionScore):
 
     label = "R²"
     higher = True
+
+    def sizes(self, scores: HostArray) -> HostArray:
+        return 1 - scores
 
     def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
         return float(r_squared(error, total))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import at_home
+from linspec.arrays import HostArray, at_home
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -31,6 +31,7 @@ from linspec.errors import (
     shown,
     warn,
 )
+from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving.checks import several
@@ -47,6 +48,9 @@ from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_o
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 
 __all__ = ["cross_validate"]
+
+LISTED = 5
+"""Largest number of splits that a warning lists."""
 
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 """The ridges and the ks of a grid of settings."""
@@ -145,7 +149,9 @@ def cross_validate(  # noqa: PLR0913
     Warns
     -----
     AccuracyWarning
-        If some scores may be only rounding errors; `CrossValidation.uncertain` marks them.
+        If some scores may be only rounding errors; `CrossValidation.uncertain` marks them. If held-out rows of a split
+        say nothing, such as those of a target that does not vary over them, or a single row about a correlation: the
+        split has no score (NaN), and is left out of the mean (`CrossValidation.counted`).
 
     Notes
     -----
@@ -186,6 +192,9 @@ def cross_validate(  # noqa: PLR0913
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     _check_training(problem, folds, ks)
+    folds.check_counted(problem.sample_weight)
+    for name in problem.matrices:
+        folds.check_counted(problem.weights_of(name), name, sides=("training",))
     asked = _form(scored, form)
     if asked == "dense":
         _refuse_options(solver, options)
@@ -208,6 +217,8 @@ def cross_validate(  # noqa: PLR0913
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
         scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
+    if rounding is not None:
+        rounding = _of_the_whole(rounding, scored.sizes(scores))
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
@@ -218,10 +229,19 @@ def cross_validate(  # noqa: PLR0913
 
 
 def _result(found: CrossValidation) -> CrossValidation:
-    """Make the scores read-only, and warn if some of them may be only rounding errors."""
+    """Make the scores read-only, and warn of splits without a score, and of scores that may be rounding errors."""
     for array in (found.scores, found.rounding):
         if array is not None:
             array.flags.writeable = False
+    without = np.flatnonzero(~found.counted)
+    if len(without):
+        named = f"{', '.join(map(str, without[:LISTED]))}{', …' * (len(without) > LISTED)}"
+        warn(
+            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({named}) left out of the mean, "
+            f"for lack of a number as {found.label}: over the held-out rows some target or variate does not vary, or "
+            "they are too few. Take fewer, larger folds.",
+            AccuracyWarning,
+        )
     count = int(found.uncertain.sum())
     if count:
         warn(
@@ -231,6 +251,14 @@ def _result(found: CrossValidation) -> CrossValidation:
             AccuracyWarning,
         )
     return found
+
+
+def _of_the_whole(rounding: HostArray, sizes: HostArray) -> HostArray:
+    """Return rounding relative to the mean size over the splits, from rounding relative to the size of each split."""
+    known = ~np.isnan(sizes)
+    total = np.sum(np.where(known, sizes, 0.0), axis=0)
+    share = np.divide(sizes * len(sizes), total, out=np.ones_like(sizes), where=known & (total > 0))
+    return np.multiply(rounding, share, out=np.zeros_like(rounding), where=known & (share > 0))
 
 
 def _read_again(
@@ -268,11 +296,6 @@ def _of_moments(
     cells, _ = sums_of_cells(problem, folds)
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
-        for side, name in ((training, "training"), (held_out, "held-out")):
-            if not side.count > 0:
-                raise InvalidProblem(
-                    f"the {name} rows of split {number} all have weight 0. Ask for fewer folds, or other labels."
-                )
         split = split_of(problem, training, held_out)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
