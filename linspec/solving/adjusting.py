@@ -101,8 +101,8 @@ def check_rows_count(problem: Any) -> None:
         weights = problem.weights_of(name)
         if weights is not None and not weights.any():
             raise InvalidProblem(
-                f"{name} must have a row that counts; each of its rows is absent or has weight 0. Leave it out, or pass "
-                "other weights."
+                f"{name} must have a row that counts; each of its rows is absent or has weight 0. Leave it out, or "
+                "pass other weights."
             )
 
 

@@ -25,6 +25,7 @@ from linspec.solving.prediction_score import prediction_score
 from linspec.studies.held_out.defaults import first_components
 from linspec.studies.held_out.grams import ROUNDING, Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
+from linspec.targets.class_vectors import class_codes
 
 
 class PillaiTrace(HeldOutScore):
@@ -87,6 +88,9 @@ class Accuracy(HeldOutScore):
                 "accuracy needs the class of each row, which targets.lda of a class vector on the host knows; these "
                 'targets know none. Pass score="pillai".'
             )
+        w = problem.sample_weight
+        if not np.any((class_codes(truth)[0] >= 0) & (True if w is None else w > 0)):
+            return np.full(len(ks), math.nan)
         found = (first_components(solution, k).predict(problem.X, confounds=problem.confounds) for k in ks)
         return np.array(
             [prediction_score(part, truth, solution.classes, problem.sample_weight).total for part in found]

@@ -192,9 +192,7 @@ def cross_validate(  # noqa: PLR0913
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     _check_training(problem, folds, ks)
-    folds.check_counted(problem.sample_weight)
-    for name in problem.matrices:
-        folds.check_counted(problem.weights_of(name), name, sides=("training",))
+    _check_counted(problem, folds)
     asked = _form(scored, form)
     if asked == "dense":
         _refuse_options(solver, options)
@@ -258,7 +256,8 @@ def _of_the_whole(rounding: HostArray, sizes: HostArray) -> HostArray:
     known = ~np.isnan(sizes)
     total = np.sum(np.where(known, sizes, 0.0), axis=0)
     share = np.divide(sizes * len(sizes), total, out=np.ones_like(sizes), where=known & (total > 0))
-    return np.multiply(rounding, share, out=np.zeros_like(rounding), where=known & (share > 0))
+    found: HostArray = np.multiply(rounding, share, out=np.zeros_like(rounding), where=known & (share > 0))
+    return found
 
 
 def _read_again(
@@ -411,6 +410,23 @@ def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, .
             raise InvalidProblem(
                 f"k must be at most the {len(training)} training rows of split {number}; got {most}. Pass smaller ks, "
                 "or fewer folds."
+            )
+
+
+def _check_counted(problem: Problem[Any], folds: Folds) -> None:
+    """Refuse splits of which a side has no row that counts, and warn of held-out rows that a matrix lacks."""
+    folds.check_counted(problem.sample_weight)
+    for name in problem.matrices:
+        weights = problem.weights_of(name)
+        folds.check_counted(weights, name, sides=("training",))
+        absent = [
+            i for i, (_, rows) in enumerate(folds.splits) if weights is not None and not weights[rows].any()
+        ]
+        if absent:
+            warn(
+                f"cross_validate: the held-out rows of split {', '.join(map(str, absent))} are all absent from {name}: "
+                f"scores of these splits say nothing about {name}.",
+                AccuracyWarning,
             )
 
 

@@ -256,7 +256,7 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     )
     if again:
         warn(
-            f"bootstrap: {count_of(again, 'more draw')} had no row of some matrix, from which rows are absent. Other draws "
+            f"bootstrap: {count_of(again, 'more draw')} had no row of some matrix, from which rows are absent. Others "
             "replaced them, so the intervals are those of draws that have rows of all matrices.",
             AccuracyWarning,
         )
