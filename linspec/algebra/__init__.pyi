@@ -31,6 +31,9 @@ from linspec.algebra.unit_vectors import picked as picked
 from linspec.algebra.unit_vectors import selection_matrix as selection_matrix
 from linspec.algebra.unit_vectors import signs_of_columns as signs_of_columns
 from linspec.algebra.unit_vectors import unit_columns as unit_columns
+from linspec.algebra.variation import r_squared as r_squared
+from linspec.algebra.variation import squares_about_means as squares_about_means
+from linspec.algebra.variation import varies as varies
 from linspec.algebra.whitener import SMALL as SMALL
 from linspec.algebra.whitener import DiagonalWhitener as DiagonalWhitener
 from linspec.algebra.whitener import Whitener as Whitener

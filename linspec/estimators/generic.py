@@ -26,6 +26,7 @@ from linspec.estimators.two_views import second_rows, with_columns
 from linspec.frames import check_order
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
+from linspec.studies.held_out.defaults import number_of
 
 __all__ = ["of"]
 
@@ -173,10 +174,10 @@ class _Scored(Generic):
         -------
         float
             The attribute `total` of what that method returns, such as the total correlation captured; without such an
-            attribute, the returned number itself.
+            attribute, the returned number itself. NaN for correlations of a single row, or of rows that do not vary.
         """
         found = self._of_solution("score", X, y)
-        return float(getattr(found, "total", found))
+        return number_of(found)
 
 
 def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -17,6 +18,7 @@ from linspec.estimators.base import (
 )
 from linspec.frames import check_order
 from linspec.solving.problem import Problem
+from linspec.studies.held_out.defaults import number_of
 
 
 class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
@@ -66,11 +68,12 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         -------
         float
             The sum of signed correlations without the ridge. A pair that fits the training rows only by chance adds
-            nothing on average.
+            nothing on average. NaN for a single row, or rows that do not vary.
         """
         check_order({"X": X, "y": y})
         X = self._new_rows(X, "score")
-        return float(self.solution_.score(X, second_rows(self, y, X)).correlations.sum())
+        found = self.solution_.score(X, second_rows(self, y, X))
+        return float("nan") if isnan(number_of(found)) else float(found.correlations.sum())
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

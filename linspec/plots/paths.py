@@ -10,6 +10,7 @@ error).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -112,9 +113,10 @@ def ridge_path(
             name = f"{len(others.T)} smaller" if number == 0 else "_"
             axes.plot(xs[order], column[order], f".{join}", color=MUTED, label=name, zorder=1, **FAINT)
         if scored:
-            best = path.best
-            words = _in_words(given[best], in_full=_pairs(given))
-            _mark(axes, xs[best], f"best: {words}", right=bool(xs[best] <= np.median(xs)))
+            with contextlib.suppress(InvalidProblem):  # test rows that say nothing choose no ridge
+                best = path.best
+                words = _in_words(given[best], in_full=_pairs(given))
+                _mark(axes, xs[best], f"best: {words}", right=bool(xs[best] <= np.median(xs)))
         elif label == "coefficient":
             axes.axhline(0, color=MUTED, linewidth=0.8)
         elif np.min(columns) >= 0:

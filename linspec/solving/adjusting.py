@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, to_host
-from linspec.errors import shown
+from linspec.errors import InvalidProblem, shown
 from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, uncounted
@@ -78,8 +78,37 @@ def _counted_once(_: str) -> None:
     """Return the weights of rows of an adjusted matrix, which has them already: None."""
 
 
+def check_rows_count(problem: Any) -> None:
+    """Refuse a problem with a matrix whose rows are all absent or of weight 0.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Raises
+    ------
+    InvalidProblem
+        There is such a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import check_rows_count
+    >>> check_rows_count(ls.SVD(np.eye(2), k=1, sample_weight=[0.0, 1.0]))
+    """
+    for name in problem.matrices:
+        weights = problem.weights_of(name)
+        if weights is not None and not weights.any():
+            raise InvalidProblem(
+                f"{name} must have a row that counts; each of its rows is absent or has weight 0. Leave it out, or "
+                "pass other weights."
+            )
+
+
 def _row_models(problem: Any) -> dict[str, RowModel]:
     """Return the row model of each matrix; matrices whose rows have the same weights share one."""
+    check_rows_count(problem)
     made: dict[int, RowModel] = {}
     found = {}
     for name in problem.matrices:

@@ -50,6 +50,7 @@ from linspec.solving.select import automatic
 from linspec.solving.solution import Status
 from linspec.solving.solve import solve
 from linspec.solving.solver import Solver
+from linspec.studies.held_out.defaults import number_of
 
 __all__ = [
     "Comparison",
@@ -699,4 +700,4 @@ def _score(solution: Any, rows: Rows | None) -> tuple[float | None, str]:
         found = solution.score(*matrices, **named)
     except LinspecError as error:
         return None, f"There is no score: {one_line(error)}"
-    return float(getattr(found, "total", found)), ""
+    return number_of(found), ""

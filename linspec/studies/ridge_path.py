@@ -7,6 +7,7 @@ Method: `linspec.solving.ridges` solves for all ridges; each solution is scored 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
-from linspec.studies.held_out.defaults import default_scores, score_of_rows
+from linspec.studies.held_out.defaults import default_scores, number_of, score_of_rows
 
 __all__ = ["RidgePath", "ridge_path"]
 
@@ -73,7 +74,7 @@ class RidgePath(Generic[S]):
         """
         if self.scores is None:
             return None
-        totals: HostArray = np.array([float(getattr(score, "total", score)) for score in self.scores])
+        totals: HostArray = np.array([number_of(score) for score in self.scores])
         return totals
 
     @property
@@ -85,16 +86,28 @@ class RidgePath(Generic[S]):
         Raises
         ------
         InvalidProblem
-            If there are no test rows. Values of components on the fitted rows, such as correlations, always grow as the
-            ridge falls, so a ridge cannot be chosen by these values.
+            If there are no test rows, or all their scores are 0 or NaN. Values of components on the fitted rows, such
+            as correlations, always grow as the ridge falls, so a ridge cannot be chosen by these values.
         """
         if self.totals is None:
             raise InvalidProblem(
                 "the best ridge is chosen on rows that were not fitted, and this path was made without any. Pass "
                 "test=(X_test, Y_test)."
             )
-        totals = self.totals
+        totals = np.where(np.isnan(self.totals), -math.inf, self.totals)
+        if not np.any(np.isfinite(totals) & (totals != 0)):
+            raise InvalidProblem(
+                "the test rows say nothing about any ridge: targets or variates do not vary over them, or they are too "
+                "few. Pass other test rows."
+            )
         return max(range(len(self.ridges)), key=lambda i: (totals[i], size_of_ridge(self.ridges[i])))
+
+    @property
+    def _marked(self) -> int | None:
+        """`best`, or None if the test rows choose none."""
+        with contextlib.suppress(InvalidProblem):
+            return self.best
+        return None
 
     @property
     def best_ridge(self) -> Any:
@@ -140,7 +153,7 @@ class RidgePath(Generic[S]):
         first = self.solutions[0]
         columns = ridge_columns(self.ridges, tuple(weights_by_matrix(first))) | self._values()
         if self.totals is not None:
-            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self.best}
+            columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self._marked}
         columns["converged"] = np.array([solution.converged for solution in self.solutions])
         columns["residual"] = np.array([solution.residual for solution in self.solutions])
         return table("", None, columns, first.frame_library if library is None else library)
@@ -165,7 +178,7 @@ class RidgePath(Generic[S]):
             total = f"sum {getattr(solution, layout.value).sum():.6f}, " if layout.value else ""
             line = f"  ridge {ridge_in_words(ridge)}: {total}{solution.status.name}"
             if self.totals is not None:
-                line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self.best)}"
+                line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self._marked)}"
             lines.append(line)
         return "\n".join(lines) + ">"
 

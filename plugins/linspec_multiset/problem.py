@@ -13,7 +13,7 @@ import linspec as ls
 from linspec.algebra import InverseNorm
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem, shown
-from linspec.solving import DEFAULT_TERMS, Terms
+from linspec.solving import DEFAULT_TERMS, Terms, check_rows_count
 from linspec_multiset.absent import AbsentRows, row_factors
 from linspec_multiset.law import judged
 
@@ -124,6 +124,7 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
         check_several(self.views)
         object.__setattr__(self, "view_weights", _checked_weights(self.view_weights, len(self.views)))
         object.__setattr__(self, "present", _checked_masks(self, self.present))
+        check_rows_count(self)
 
     def weights_of(self, name: str) -> HostArray | None:
         """Return the weights of the rows of one view: 0 for its absent rows."""

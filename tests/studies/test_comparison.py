@@ -11,7 +11,16 @@ import scipy.linalg
 from scipy import sparse
 
 import linspec as ls
-from linspec.errors import InvalidOption, InvalidProblem, LinspecError, SweptOnce, UnknownName, UnknownOption
+from linspec.errors import (
+    AccuracyWarning,
+    InvalidOption,
+    InvalidProblem,
+    LinspecError,
+    MissingCapability,
+    SweptOnce,
+    UnknownName,
+    UnknownOption,
+)
 from linspec.operators.chosen_rows import ChosenRows, chosen_rows
 from linspec.studies.comparison import Rows, split
 from linspec.testing import check_operator
@@ -163,13 +172,15 @@ def test_targets_of_classes_are_those_of_the_training_rows(unlabelled: bool):
     assert solved.item() == pytest.approx(scores[0], rel=1e-9)
 
 
-def test_rows_of_a_single_class_are_scored():
+def test_rows_of_a_single_class_choose_nothing():
     X = np.random.default_rng(4).standard_normal((30, 3))
     y = np.repeat([0, 1, 2], 10)
     problem = ls.Discriminant(X, ls.targets.lda(y), 1, ridge=1.0)
     for form in ("dense", "solve"):
-        found = ls.cross_validate(problem, splitter=y, form=form)
-        np.testing.assert_allclose(found.scores, 0.0, atol=1e-20)  # nothing to distinguish
+        with pytest.warns(AccuracyWarning, match="3 splits of 3"):
+            found = ls.cross_validate(problem, splitter=y, form=form)  # nothing to distinguish
+        with pytest.raises(MissingCapability):
+            _ = found.best
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])

@@ -9,6 +9,7 @@ Source: the scores are those of `linspec.families.cca.variates`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -22,7 +23,7 @@ from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.families.cca.variates import captured, componentwise
 from linspec.studies.held_out.grams import ROUNDING, Split
-from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, still, weighted_rows
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
 
 
 class TotalCaptured(HeldOutScore):
@@ -90,20 +91,21 @@ class TotalCaptured(HeldOutScore):
         rows: int,
         ks: Sequence[int | None],
     ) -> HostArray:
-        """Score each k from the Gram matrix of all variates of X and Y; variates that do not vary count as zero."""
-        if problem.center:
-            live = ~still(np.diag(G), means, count, rows)
-            G = G * np.outer(live, live)
+        """Score each k from the Gram matrix of all variates of X and Y; NaN for rows that say nothing about them."""
+        constant = still(np.diag(G), means, count, rows) & bool(problem.center)
+        G = G * np.outer(~constant, ~constant)
         pairs, found = len(G) // 2, np.zeros(len(ks))
+        if rows < FEWEST:
+            return np.full(len(ks), np.nan)
         for j, k in enumerate(ks):
             first = np.arange(pairs if k is None else min(k, pairs))
             some = np.concatenate([first, pairs + first])
             if len(first):
-                found[j] = self._of(G[np.ix_(some, some)], len(first))
+                found[j] = self._of(G[np.ix_(some, some)], constant[some].reshape(2, -1))
         return found
 
-    def _of(self, G: HostArray, k: int) -> float:
-        return captured(G, k, cut=EPS)
+    def _of(self, G: HostArray, constant: HostArray) -> float:
+        return math.nan if constant.all(axis=1).any() else captured(G, constant.shape[1], cut=EPS)
 
 
 class SumOfCorrelations(TotalCaptured):
@@ -111,8 +113,8 @@ class SumOfCorrelations(TotalCaptured):
 
     label = "sum of correlations"
 
-    def _of(self, G: HostArray, k: int) -> float:
-        return float(componentwise(G, k).sum())
+    def _of(self, G: HostArray, constant: HostArray) -> float:
+        return math.nan if constant.any() else float(componentwise(G, constant.shape[1]).sum())
 
 
 def _weights(problem: Any, split: Split, ridges: Sequence[Any], k: int) -> Any:

@@ -24,7 +24,8 @@ from linspec.errors import MissingCapability
 from linspec.solving.prediction_score import prediction_score
 from linspec.studies.held_out.defaults import first_components
 from linspec.studies.held_out.grams import ROUNDING, Split
-from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
+from linspec.targets.class_vectors import class_codes
 
 
 class PillaiTrace(HeldOutScore):
@@ -41,6 +42,8 @@ class PillaiTrace(HeldOutScore):
         eigen, C = Metric(training["X", "X"], problem.X, spread), training["X", "H"] @ turn
         of = held.spread if problem.center else lambda a, b: held[a, b]
         Sx, Sxh, T = of("X", "X"), of("X", "H") @ turn, whitening(turn.T @ of("H", "H") @ turn)
+        if held.rows < FEWEST or not T.shape[1]:  # such as rows of one class
+            return Rounded(*np.full((2, len(ridges), len(ks)), [[[math.nan]], [[0.0]]]))
         length = math.sqrt(float(np.trace(turn.T @ training["H", "H"] @ turn)))
         most = max(k or problem.targets for k in ks)
         found, rounding = np.zeros((2, len(ridges), len(ks)))
@@ -52,19 +55,25 @@ class PillaiTrace(HeldOutScore):
             condition = eigen.condition(ridge)
             noise = ROUNDING * length * math.sqrt(min(condition, 1 / EPS))
             W = B @ U[:, s > max(problem.resolution * s[0], noise)]
-            found[i] = _traces(W.T @ Sx @ W, W.T @ (Sxh @ T), ks)
-            lost = split.images([{"X": W}]).share_lost
-            rounding[i] = [ROUNDING * condition + float(lost[:k].sum()) for k in ks]
+            images = split.images([{"X": W}])
+            constant = still(images.squares, images.means, held.count, held.rows) & bool(problem.center)
+            found[i] = _traces(W.T @ Sx @ W, W.T @ (Sxh @ T), constant, ks)
+            rounding[i] = [ROUNDING * condition + float(images.share_lost[:k].sum()) for k in ks]
         return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)
         H = np.asarray(to_host(problem.H.dense()), dtype=np.float64)
         H = H if problem.factor is None else H @ to_host(problem.factor)
+        rows, count, constant = int(np.count_nonzero(w)), float(w.sum()), np.zeros(P.shape[1], dtype=bool)
         if problem.center:
-            P, H = (block - w @ block / w.sum() for block in (P, H))
+            constant = still(w @ P**2, w @ P / count, count, rows)
+            P, H = (block - w @ block / count for block in (P, H))
         wH = H * w[:, None]
-        return _traces(P.T @ (P * w[:, None]), P.T @ (wH @ whitening(H.T @ wH)), ks)
+        T = whitening(H.T @ wH)
+        if rows < FEWEST or not T.shape[1]:
+            return np.full(len(ks), math.nan)
+        return _traces(P.T @ (P * w[:, None]), P.T @ (wH @ T), constant, ks)
 
 
 class Accuracy(HeldOutScore):
@@ -79,6 +88,9 @@ class Accuracy(HeldOutScore):
                 "accuracy needs the class of each row, which targets.lda of a class vector on the host knows; these "
                 'targets know none. Pass score="pillai".'
             )
+        w = problem.sample_weight
+        if not np.any((class_codes(truth)[0] >= 0) & (True if w is None else w > 0)):
+            return np.full(len(ks), math.nan)
         found = (first_components(solution, k).predict(problem.X, confounds=problem.confounds) for k in ks)
         return np.array(
             [prediction_score(part, truth, solution.classes, problem.sample_weight).total for part in found]
@@ -97,15 +109,17 @@ def _turn(problem: Any, squares: HostArray) -> HostArray:
     return np.diag(np.ones(len(squares)) if problem.classes is None else reciprocal(np.sqrt(squares)))
 
 
-def _traces(S: HostArray, C: HostArray, ks: Sequence[int | None]) -> HostArray:
+def _traces(S: HostArray, C: HostArray, constant: HostArray, ks: Sequence[int | None]) -> HostArray:
     """Pillai's trace of the leading k variates and the targets, for each k.
 
     S is the Gram matrix of the variates over the held-out rows. C holds the inner products of the variates with the
     targets, which are whitened over the same rows. Let S₁ be the first k rows and columns of S, C₁ the first k rows of
-    C, and TᵀS₁T = I. The trace is ‖TᵀC₁‖² in the Frobenius norm.
+    C, and TᵀS₁T = I. The trace is ‖TᵀC₁‖² in the Frobenius norm. It is NaN if all variates, one or more,
+    are `constant`.
     """
     found = np.zeros(len(ks))
     for j, k in enumerate(ks):
         T = whitening(S[:k, :k])
-        found[j] = float(np.sum((T.T @ C[:k]) ** 2))
+        nothing = len(constant) and constant[:k].all()
+        found[j] = math.nan if nothing else float(np.sum((T.T @ C[:k]) ** 2))
     return found

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.variation import varies
 from linspec.arrays import HostArray, to_host
 from linspec.errors import MissingCapability
 from linspec.studies.held_out.grams import ROUNDING, Split
@@ -78,7 +79,7 @@ class Reconstruction(HeldOutScore):
         columns. `along` holds the sum of squares of the held-out rows along each vector, and `squares` is their sum of
         squares over all columns. `count` is the number of held-out rows, or the sum of their weights.
         """
-        return float(along[:k].sum()) / squares if squares > 0 else np.nan
+        return float(along[:k].sum()) / squares if varies(squares, count * total) else np.nan
 
 
 class LogLikelihood(Reconstruction):

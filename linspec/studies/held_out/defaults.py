@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
@@ -24,15 +25,19 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.small_matrices import EPS
 from linspec.arrays import HostArray, is_array, reciprocal, to_host
 from linspec.solving.fields import each_part
 from linspec.solving.problem import Problem
 from linspec.solving.solution import weights_by_matrix
-from linspec.studies.held_out.scores import HeldOutScore, still, weighted_rows
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, still, weighted_rows
 from linspec.studies.inference.rows import with_equal_rows
 from linspec.sweeps.blocks import brought_here
 
-__all__ = ["default_scores", "first_components", "is_paired", "score_of_rows"]
+FAINT = 16 * EPS
+"""Largest squares of a component, relative to those of the largest component of the same rows, that are rounding."""
+
+__all__ = ["default_scores", "first_components", "is_paired", "number_of", "score_of_rows"]
 
 
 def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
@@ -83,7 +88,7 @@ class OwnScore(HeldOutScore):
                 problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
                 named |= {} if problem.confounds is None else {"confounds": problem.confounds}
         found = [first_components(solution, k).score(*problem.matrices.values(), **named) for k in ks]
-        return np.array([float(getattr(score, "total", score)) for score in found])
+        return np.array([number_of(score) for score in found])
 
 
 class PairedCorrelations(HeldOutScore):
@@ -107,7 +112,9 @@ def paired_correlations(
     """Return for each component i the sum, over all pairs of matrices, of the correlation of their i-th scores.
 
     The scores are the component scores of the rows. Their correlations are about the means of the training rows, not
-    about the means of these rows.
+    about the means of these rows. A component of which only rounding is left in some matrix has correlation 0 there.
+    Pairs of matrices that share fewer than two rows are left out: the sum is that of the other pairs, times the number
+    of all pairs over theirs.
 
     Parameters
     ----------
@@ -117,29 +124,38 @@ def paired_correlations(
         For each matrix, the weights of its rows. A correlation is that of the rows whose weights are positive for both
         matrices.
     centred : bool
-        Whether the problem centres. If so, a component whose scores are constant over these rows has correlation 0.
+        Whether the problem centres. If so, a component whose scores are constant over these rows has no correlation.
 
     Returns
     -------
     numpy.ndarray of shape (k,)
+        NaN for a component without a correlation, and for all of them if no pair of matrices shares two rows.
     """
-    found: HostArray = np.zeros(blocks[0].shape[1])
-    for (P, a), (Q, b) in combinations(zip(blocks, weights, strict=True), 2):
+    pairs = list(combinations(zip(blocks, weights, strict=True), 2))
+    found, known = np.zeros(blocks[0].shape[1]), 0
+    for (P, a), (Q, b) in pairs:
         w = np.sqrt(a * b)
-        if w.any():
+        if np.count_nonzero(w) >= FEWEST:
             found = found + w @ (_units(P, w, centred=centred) * _units(Q, w, centred=centred))
-    return found
+            known += 1
+    return found * (len(pairs) / known) if known else np.full(len(found), np.nan)
 
 
 def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
-    """Scale scores to weighted length 1; with `centred`, scores that are constant to 0."""
-    squares = w @ (S * S)
-    lengths = reciprocal(np.sqrt(squares))
+    """Scale scores to weighted length 1: rounding to 0, and with `centred` scores that are constant to NaN."""
+    squares, count, rows = w @ (S * S), float(w.sum()), int(np.count_nonzero(w))
+    lengths = reciprocal(np.sqrt(squares)) * (squares > FAINT * squares.max(initial=0.0))
     if centred:
-        count = float(w.sum())
-        lengths = lengths * ~still(squares, w @ S / count, count, int(np.count_nonzero(w)))
+        lengths[still(squares, w @ S / count, count, rows) & (lengths > 0)] = np.nan
     units: HostArray = S * lengths
     return units
+
+
+def number_of(score: Any) -> float:
+    """Return the number of what a method `score` returns; NaN for correlations of rows that say nothing about them."""
+    if isinstance(score, tuple) and hasattr(score, "correlations"):
+        return float(score.total) if score.rows >= FEWEST and score.total else math.nan  # type: ignore[attr-defined]
+    return float(getattr(score, "total", score))
 
 
 def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:

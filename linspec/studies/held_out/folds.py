@@ -27,6 +27,9 @@ CELLS_A_SPLIT = 2
 
 If there are more cells, the training set and the held-out set of each split are used as cells instead."""
 
+SIDES = "training", "held-out"
+"""The sides of a split, in the order in which `Folds.splits` has them."""
+
 NEVER = -1
 """The label of rows that are in every training set, as in scikit-learn's PredefinedSplit."""
 
@@ -63,6 +66,31 @@ class Folds:
         if [list(held) for held in self.held_out] != [[i] for i in range(count)]:
             return False
         return all(len(training) == count - 1 for training in self.training)
+
+    def check_counted(self, weights: HostArray | None, of: str = "", sides: Sequence[str] = SIDES) -> None:
+        """Refuse splits of which a side has no row of positive weight.
+
+        Parameters
+        ----------
+        weights : numpy.ndarray of shape (n,), or None
+            The weights of the rows; 0 for absent ones.
+        of : str, optional
+            The matrix that has these weights, for the message.
+        sides : sequence of str, default ("training", "held-out")
+            The sides to check.
+
+        Raises
+        ------
+        InvalidProblem
+            Some side has no such row.
+        """
+        for number, split in enumerate(self.splits):
+            for name, rows in zip(SIDES, split, strict=True):
+                if weights is not None and name in sides and not weights[rows].any():
+                    what = f"are all absent from {of}, or" if of else "all"
+                    raise InvalidProblem(
+                        f"the {name} rows of split {number} {what} have weight 0. Ask for fewer folds, or other labels."
+                    )
 
 
 def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, rng: Any = None) -> Folds:
@@ -204,7 +232,7 @@ def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
             f"a split must be a pair (training rows, held-out rows); got {shown(pair)} as split {number}."
         )
     sides = []
-    for rows, name in zip(pair, ("training", "held-out"), strict=True):
+    for rows, name in zip(pair, SIDES, strict=True):
         array = to_host(rows)
         array = np.flatnonzero(array) if array.dtype == bool and array.shape == (n,) else array
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):

@@ -70,9 +70,9 @@ class CrossValidation:
         The standard error of each score, if generalized cross-validation estimated the trace by random signs;
         otherwise None.
     rounding : numpy.ndarray of shape (splits, ridges, ks) or None
-        An estimate of the rounding error of each score. For least squares, the error is relative to the squared error
-        of the predictions (for "r2", too). For the library's scores of other problems, the error is relative to the
-        score if the score is above 1 in size, and absolute otherwise. None if no score was computed from second
+        An estimate of the rounding error of each score, relative to the mean over the splits of what it is an error of.
+        For least squares this is the squared error of the predictions (for "r2", too). For the library's scores of
+        other problems it is the score, or 1 if the score is smaller in size. None if no score was computed from second
         moments.
 
     Examples
@@ -115,26 +115,36 @@ class CrossValidation:
         return found
 
     @property
+    def counted(self) -> HostArray:
+        """Mask of the splits in `mean`, shape (splits,): those with a score of each setting that has one anywhere.
+
+        A split has no score (NaN) if its held-out rows say nothing: a target or a variate does not vary over them, or
+        they are too few for a correlation.
+        """
+        known = ~np.isnan(self.scores)
+        found: HostArray = known.any(axis=(1, 2)) & np.all(known | ~known.any(axis=0), axis=(1, 2))
+        return found
+
+    @property
     def mean(self) -> HostArray:
-        """The mean score over the splits, shape (ridges, ks); all splits have equal weight."""
-        mean: HostArray = np.mean(self.scores, axis=0)
-        return mean
+        """The mean score over the splits that are `counted`, shape (ridges, ks); all of them have equal weight."""
+        return _mean(self.scores[self.counted])
 
     @property
     def standard_error(self) -> HostArray:
-        """The standard deviation of the scores over the splits divided by √splits, shape (ridges, ks).
+        """The standard deviation of the scores over the `counted` splits divided by √splits, shape (ridges, ks).
 
-        NaN if there is only one split. The training sets of the splits share rows, so this standard error is only a
+        NaN if there is only one. The training sets of the splits share rows, so this standard error is only a
         rough guide; an unbiased estimate does not exist. If generalized cross-validation estimated the trace by random
         signs, the standard errors that the random signs cause (`estimated`) are returned instead.
         """
         if self.estimated is not None:
             return self.estimated
-        splits = len(self.scores)
-        if splits < 2:
+        scores = self.scores[self.counted]
+        if len(scores) < 2:
             return np.full(self.scores.shape[1:], math.nan)
         with np.errstate(invalid="ignore"):
-            error: HostArray = np.std(self.scores, axis=0, ddof=1) / math.sqrt(splits)
+            error: HostArray = np.std(scores, axis=0, ddof=1) / math.sqrt(len(scores))
         return error
 
     @property
@@ -144,7 +154,7 @@ class CrossValidation:
         Raises
         ------
         MissingCapability
-            If no mean score is a number.
+            If no mean score is a number, or every score is 0 where higher scores are better: nothing is known.
         """
         return self._simplest(self._gains() == np.max(self._gains()))
 
@@ -164,7 +174,7 @@ class CrossValidation:
         error = self.standard_error[i, j]
         if self.method == "gcv" or not math.isfinite(error):
             raise MissingCapability(
-                f"one standard error needs the scores of at least two splits; got {len(self.scores)}. Take best."
+                f"one standard error needs the scores of at least two splits; got {int(self.counted.sum())}. Take best."
             )
         return self._simplest(gains >= gains[i, j] - error)
 
@@ -262,6 +272,11 @@ class CrossValidation:
             raise MissingCapability(
                 f"no mean {self.label} is a number: some held-out rows do not vary. Take fewer, larger folds."
             )
+        if self.higher and not np.any(self.scores[self.counted]):
+            raise MissingCapability(
+                f"each {self.label} is 0: no setting has a component that varies over held-out rows. Take other data, "
+                "or fewer, larger folds."
+            )
         return gains
 
     def _place(self, setting: Setting) -> tuple[int, int]:
@@ -286,7 +301,7 @@ class CrossValidation:
         try:
             best, (i, j) = _in_words(self.best), self._place(self.best)
         except MissingCapability:
-            return f"{settings}{splits}, {passes}, no score is a number"
+            return f"{settings}{splits}, {passes}, no setting can be chosen"
         error = self.standard_error[i, j]
         value = f"{self.mean[i, j]:.6g}" + (f" ± {error:.2g}" if math.isfinite(error) else "")
         if self.uncertain.any():
@@ -311,6 +326,11 @@ class CrossValidation:
         head = "".join(f"<th>{escape(name)}</th>" for name in ("ridge", "k", self.label, "standard error"))
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         return f"<table><caption>{escape(self._headline())}</caption><tr>{head}</tr>{body}</table>"
+
+
+def _mean(scores: HostArray) -> HostArray:
+    """Return the mean over the splits; NaN without any."""
+    return np.mean(scores, axis=0) if len(scores) else np.full(scores.shape[1:], math.nan)
 
 
 def _in_words(setting: Setting) -> str:

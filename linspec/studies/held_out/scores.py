@@ -174,6 +174,15 @@ class HeldOutScore(ABC):
         """
         raise NotImplementedError
 
+    def sizes(self, scores: HostArray) -> HostArray:
+        """Return what `Rounded.rounding` is relative to, for each score: by default the score, or 1 if it is smaller.
+
+        Parameters
+        ----------
+        scores : numpy.ndarray
+        """
+        return np.maximum(np.abs(scores), 1.0)
+
     def generalized(
         self,
         problem: Any,
@@ -287,9 +296,13 @@ class Metric:
         return np.asarray(factor.solve_adjoint(np.eye(factor.rank)))
 
 
+FEWEST = 2
+"""The smallest number of counted rows that have a correlation."""
+
+
 def still(squares: HostArray, means: HostArray, count: float, rows: int) -> HostArray:
-    """Mask of the variates that are constant up to rounding errors."""
-    found: HostArray = squares - count * means**2 <= max(rows, 16) * EPS * squares
+    """Mask of the variates that are constant up to rounding errors, and not 0; they have no correlation."""
+    found: HostArray = (squares > 0) & (squares - count * means**2 <= max(rows, 16) * EPS * squares)
     return found
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import at_home
+from linspec.arrays import HostArray, at_home
 from linspec.errors import (
     AccuracyWarning,
     InvalidOption,
@@ -31,6 +31,7 @@ from linspec.errors import (
     shown,
     warn,
 )
+from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving.checks import several
@@ -47,6 +48,9 @@ from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_o
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 
 __all__ = ["cross_validate"]
+
+LISTED = 5
+"""Largest number of splits that a warning lists."""
 
 Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 """The ridges and the ks of a grid of settings."""
@@ -145,7 +149,9 @@ def cross_validate(  # noqa: PLR0913
     Warns
     -----
     AccuracyWarning
-        If some scores may be only rounding errors; `CrossValidation.uncertain` marks them.
+        If some scores may be only rounding errors; `CrossValidation.uncertain` marks them. If held-out rows of a split
+        say nothing, such as those of a target that does not vary over them, or a single row about a correlation: the
+        split has no score (NaN), and is left out of the mean (`CrossValidation.counted`).
 
     Notes
     -----
@@ -186,6 +192,7 @@ def cross_validate(  # noqa: PLR0913
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     _check_training(problem, folds, ks)
+    _check_counted(problem, folds)
     asked = _form(scored, form)
     if asked == "dense":
         _refuse_options(solver, options)
@@ -208,6 +215,8 @@ def cross_validate(  # noqa: PLR0913
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
         scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
+    if rounding is not None:
+        rounding = _of_the_whole(rounding, scored.sizes(scores))
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
@@ -218,10 +227,19 @@ def cross_validate(  # noqa: PLR0913
 
 
 def _result(found: CrossValidation) -> CrossValidation:
-    """Make the scores read-only, and warn if some of them may be only rounding errors."""
+    """Make the scores read-only, and warn of splits without a score, and of scores that may be rounding errors."""
     for array in (found.scores, found.rounding):
         if array is not None:
             array.flags.writeable = False
+    without = np.flatnonzero(~found.counted)
+    if len(without):
+        named = f"{', '.join(map(str, without[:LISTED]))}{', …' * (len(without) > LISTED)}"
+        warn(
+            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({named}) left out of the mean, "
+            f"for lack of a number as {found.label}: over the held-out rows some target or variate does not vary, or "
+            "they are too few. Take fewer, larger folds.",
+            AccuracyWarning,
+        )
     count = int(found.uncertain.sum())
     if count:
         warn(
@@ -230,6 +248,15 @@ def _result(found: CrossValidation) -> CrossValidation:
             'them: pass form="implicit" with a solver such as "direct", center=True, or larger ridges.',
             AccuracyWarning,
         )
+    return found
+
+
+def _of_the_whole(rounding: HostArray, sizes: HostArray) -> HostArray:
+    """Return rounding relative to the mean size over the splits, from rounding relative to the size of each split."""
+    known = ~np.isnan(sizes)
+    total = np.sum(np.where(known, sizes, 0.0), axis=0)
+    share = np.divide(sizes * len(sizes), total, out=np.ones_like(sizes), where=known & (total > 0))
+    found: HostArray = np.multiply(rounding, share, out=np.zeros_like(rounding), where=known & (share > 0))
     return found
 
 
@@ -268,11 +295,6 @@ def _of_moments(
     cells, _ = sums_of_cells(problem, folds)
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
-        for side, name in ((training, "training"), (held_out, "held-out")):
-            if not side.count > 0:
-                raise InvalidProblem(
-                    f"the {name} rows of split {number} all have weight 0. Ask for fewer folds, or other labels."
-                )
         split = split_of(problem, training, held_out)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
@@ -388,6 +410,23 @@ def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, .
             raise InvalidProblem(
                 f"k must be at most the {len(training)} training rows of split {number}; got {most}. Pass smaller ks, "
                 "or fewer folds."
+            )
+
+
+def _check_counted(problem: Problem[Any], folds: Folds) -> None:
+    """Refuse splits of which a side has no row that counts, and warn of held-out rows that a matrix lacks."""
+    folds.check_counted(problem.sample_weight)
+    for name in problem.matrices:
+        weights = problem.weights_of(name)
+        folds.check_counted(weights, name, sides=("training",))
+        absent = [
+            i for i, (_, rows) in enumerate(folds.splits) if weights is not None and not weights[rows].any()
+        ]
+        if absent:
+            warn(
+                f"cross_validate: the held-out rows of split {', '.join(map(str, absent))} are all absent from {name}: "
+                f"scores of these splits say nothing about {name}.",
+                AccuracyWarning,
             )
 
 

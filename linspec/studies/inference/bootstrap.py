@@ -32,6 +32,7 @@ from scipy.special import ndtri
 
 from linspec.arrays import HostArray, random_generator, reciprocal, to_host
 from linspec.errors import (
+    AccuracyWarning,
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
@@ -229,9 +230,16 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
     total = n if counted is None else float(counted.sum())
+    again = 0
 
     def counts() -> HostArray:
-        w = drawn_counts(generator, n, counted, numbers)
+        nonlocal again
+        while True:
+            w = drawn_counts(generator, n, counted, numbers)
+            drawn = with_counts(problem, w)
+            if all(np.any(drawn.weights_of(name)) for name in drawn.matrices):
+                break
+            again += 1  # some matrix has none of these rows
         return np.asarray(
             w * (total / w.sum())
         )  # groups of other sizes: values may grow with the number of rows
@@ -246,6 +254,12 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
         into=_Draws(problem, solution, level, method),
         remedy="choose a direct solver",
     )
+    if again:
+        warn(
+            f"bootstrap: {count_of(again, 'more draw')} had no row of some matrix, from which rows are absent. Others "
+            "replaced them, so the intervals are those of draws that have rows of all matrices.",
+            AccuracyWarning,
+        )
     return result
 
 

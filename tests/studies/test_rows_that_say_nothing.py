@@ -1,0 +1,207 @@
+"""Folds, draws and test rows that say nothing: they have no score, and choose nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability
+from linspec.studies import folds_of
+
+sklearn = pytest.importorskip("sklearn")
+from sklearn.linear_model import Ridge  # noqa: E402
+from sklearn.metrics import r2_score  # noqa: E402
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit  # noqa: E402
+
+N = 60
+FOLD = np.arange(N) % 3
+RNG = np.random.default_rng(0)
+SHARED = RNG.standard_normal((N, 2))
+X = SHARED @ RNG.standard_normal((2, 4)) + 0.5 * RNG.standard_normal((N, 4))
+Y = SHARED @ RNG.standard_normal((2, 3)) + 0.5 * RNG.standard_normal((N, 3))
+y = X[:, 0] + 0.3 * RNG.standard_normal(N)
+
+VALUES = (0.0, 4.3, 0.1, 98.6, 1 / 3, 1e6 + 0.1)
+
+WITH_SCORES = {
+    "least-squares": lambda: ls.LeastSquares(X, y[:, None], ridge=1.0, center=True),
+    "pls": lambda: ls.PLSRegression(X, y[:, None], k=1),
+    "kernel": lambda: ls.KernelRidge(X, y[:, None], ridge=1.0),
+    "reduced-rank": lambda: ls.ReducedRankRegression(X, y[:, None], k=1),
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("name", WITH_SCORES)
+def test_the_r2_of_a_constant_is_nan(name, value):
+    solution = ls.solve(WITH_SCORES[name]())
+    for dtype in (np.float64, np.float32):
+        assert np.isnan(solution.score(X, np.full((N, 1), value, dtype=dtype)))
+
+
+def test_rows_of_weight_0_do_not_make_a_target_vary():
+    w = np.where(np.arange(N) < 5, 0.0, RNG.random(N) + 0.1)
+    constant = np.where(np.arange(N) < 5, -999.0, 98.6)
+    solution = ls.solve(ls.LeastSquares(X, y, ridge=1.0, center=True))
+    assert np.isnan(solution.score(X, constant, sample_weight=w))
+
+
+@pytest.mark.parametrize("form", ["dense", "solve"])
+@pytest.mark.parametrize(
+    "splitter", [KFold(6), ShuffleSplit(30, test_size=0.05, random_state=0), TimeSeriesSplit(5)]
+)
+def test_folds_of_a_constant_target_are_left_out_and_the_others_are_those_of_a_loop(splitter, form):
+    target = y.copy()
+    target[:30] = 98.6
+    expected = []
+    for training, test in splitter.split(X):
+        predicted = Ridge(alpha=1.0).fit(X[training], target[training]).predict(X[test])
+        varies = np.ptp(target[test]) > 0
+        expected.append(r2_score(target[test], predicted) if varies else np.nan)
+    problem = ls.LeastSquares(X, target, ridge=1.0, center=True)
+    with pytest.warns(AccuracyWarning, match="left out of the mean"):
+        found = ls.cross_validate(problem, splitter=splitter, score="r2", form=form)
+    np.testing.assert_allclose(found.scores.ravel(), expected, rtol=1e-8, equal_nan=True)
+    assert found.mean[0, 0] == pytest.approx(np.nanmean(expected), rel=1e-8)
+    np.testing.assert_array_equal(found.counted, ~np.isnan(expected))
+
+
+@pytest.mark.parametrize("form", ["dense", "solve"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_target_of_a_large_mean_varies(form, weighted):
+    target, w = y + 1e6 * y.std(), RNG.integers(0, 3, N).astype(float) if weighted else None
+    found = ls.cross_validate(
+        ls.LeastSquares(X, target, ridge=1.0, center=True, sample_weight=w),
+        splitter=FOLD,
+        score="r2",
+        form=form,
+    )
+    for fold in range(3):
+        training, test = fold != FOLD, fold == FOLD
+        parts = (None, None) if w is None else (w[training], w[test])
+        peer = Ridge(alpha=1.0, solver="cholesky").fit(X[training], target[training], parts[0])
+        expected = r2_score(target[test], peer.predict(X[test]), sample_weight=parts[1])
+        assert found.scores[fold, 0, 0] == pytest.approx(expected, abs=1e-7)
+
+
+CORRELATED = {
+    "cca": (lambda X, Y: ls.CCA(X, Y, k=2, ridge=1.0), "correlations"),
+    "tcc": (lambda X, Y: ls.CCA(X, Y, k=2, ridge=1.0), "tcc"),
+    "not centred": (lambda X, Y: ls.CCA(X, Y, k=2, ridge=1.0, center=False), "correlations"),
+    "pls": (lambda X, Y: ls.PLS(X, Y, k=2), None),
+    "multiset": (lambda X, Y: ls.MultisetCCA([X, Y], k=2, ridge=1.0), None),
+    "sumcor": (lambda X, Y: ls.SumcorCCA([X, Y], k=2, ridge=1.0), None),
+    "kernel": (lambda X, Y: ls.KernelCCA(X, Y, k=2, ridge=1.0), None),
+}
+
+
+@pytest.mark.parametrize("name", CORRELATED)
+def test_correlations_of_single_rows_choose_nothing(name):
+    make, score = CORRELATED[name]
+    with pytest.warns(AccuracyWarning, match="12 splits of 12"):
+        found = ls.cross_validate(make(X[:12], Y[:12]), ks=[1, 2], splitter=12, score=score)
+    with pytest.raises(MissingCapability):
+        _ = found.best
+
+
+@pytest.mark.parametrize("name", sorted(CORRELATED.keys() - {"not centred"}))
+def test_a_fold_of_equal_rows_is_left_out(name):
+    make, score = CORRELATED[name]
+    equal = X.copy()
+    equal[FOLD == 1] = X[1]
+    with pytest.warns(AccuracyWarning, match=r"1 split of 3 \(1\)"):
+        found = ls.cross_validate(make(equal, Y), splitter=FOLD, score=score)
+    assert found.mean[0, 0] == pytest.approx(found.scores[[0, 2], 0, 0].mean())
+
+
+@pytest.mark.parametrize("form", ["auto", "solve", "implicit"])
+@pytest.mark.parametrize("side", ["training", "held-out"])
+def test_rows_that_all_weigh_0_are_refused_by_one_text(form, side):
+    rows = {"sample_weight": np.where(FOLD == 2, 0.0, 1.0)}
+    pair = np.flatnonzero(FOLD != 2), np.flatnonzero(FOLD == 2)
+    splits = [pair if side == "held-out" else pair[::-1]]
+    problems = [
+        ls.PLS(X, Y, k=2, **rows),
+        ls.CCA(X, Y, k=2, ridge=1.0, **rows),
+        ls.MultisetCCA([X, Y], k=2, ridge=1.0, **rows),
+        ls.SVD(X, k=2, center=True, **rows),
+        ls.LeastSquares(X, Y, ridge=1.0, **rows),
+        ls.PLSRegression(X, Y, k=2, **rows),
+        ls.KernelRidge(X, Y, ridge=1.0, **rows),
+    ]
+    for problem in problems:
+        with pytest.raises(InvalidProblem, match=f"the {side} rows of split 0 all have weight 0"):
+            ls.cross_validate(problem, splitter=splits, form=form)
+
+
+def test_a_view_without_a_row_that_counts_is_refused_and_a_site_without_it_is_left_out():
+    has, Z = np.arange(N) < 3, RNG.standard_normal((N, 1))
+    for confounds in (None, Z):
+        with pytest.raises(InvalidProblem, match="X2 must have a row that counts"):
+            ls.MultisetCCA([X, Y], k=1, present=[None, has], sample_weight=1.0 - has, confounds=confounds)
+    sites = np.arange(N) // 15
+    problem = ls.MultisetCCA([X, Y], k=1, ridge=1.0, present=[None, sites != 3], confounds=Z)
+    with (
+        pytest.warns(AccuracyWarning, match=r"1 split of 4 \(3\)"),
+        pytest.warns(AccuracyWarning, match="split 3 are all absent from X2"),
+    ):
+        found = ls.cross_validate(problem, splitter=sites)
+    assert found.mean[0, 0] == pytest.approx(found.scores[:3, 0, 0].mean())
+    with pytest.raises(InvalidProblem, match="training rows of split 0 are all absent from X2"):
+        ls.cross_validate(ls.MultisetCCA([X, Y], k=1, present=[None, has]), splitter=sites)
+
+
+def test_draws_without_a_row_of_a_view_are_drawn_again_and_counted():
+    problem = ls.MultisetCCA([X, Y], k=1, ridge=1.0, present=[None, np.arange(N) < 2], confounds=X[:, :1])
+    with pytest.warns(AccuracyWarning, match="more draws had no row"):
+        found = ls.bootstrap(problem, draws=60, rng=0)
+    assert found.draws == 60
+
+
+def test_components_of_one_view_alone_do_not_score_by_rounding():
+    """A component beyond the smaller view has weights of rounding there: units and order of columns do not matter."""
+    narrow = Y[:, :2]
+    found = [
+        ls.cross_validate(ls.MultisetCCA([view, other], k=4), ks=[1, 2, 3, 4], splitter=FOLD)
+        for view, other in ((X, narrow), (3 * X, narrow), (X[:, ::-1], narrow), (X, 1e-6 * narrow[:, ::-1]))
+    ]
+    for each in found:
+        np.testing.assert_allclose(each.mean, found[0].mean, atol=1e-8)
+        assert each.best.k == 2
+
+
+def test_test_rows_that_say_nothing_choose_no_ridge():
+    problem = ls.ReducedRankRegression(X[:30], y[:30, None], k=1)
+    path = ls.ridge_path(problem, [0.1, 1.0, 10.0], test=(X[30:], np.full((30, 1), 98.6)))
+    assert np.isnan(path.totals).all()
+    assert not any(row["best"] for row in path.table())
+    single = ls.ridge_path(ls.CCA(X[:30], Y[:30], k=1), [0.1, 10.0], test=(X[:1], Y[:1]))
+    for each in (path, single):
+        with pytest.raises(InvalidProblem, match="say nothing"):
+            _ = each.best
+
+
+@pytest.mark.parametrize("form", ["auto", "dense", "implicit"])
+def test_a_fold_that_is_predicted_exactly_is_no_alarm(form):
+    rows, target = X.copy(), y.copy()
+    rows[:10], target[:10] = rows[10:].mean(axis=0), target[10:].mean()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ls.cross_validate(
+            ls.LeastSquares(rows, target, center=True),
+            ridges=[1.0, 10.0],
+            splitter=np.arange(N) // 10,
+            form=form,
+        )
+    assert found.scores[0].max() < 1e-12
+    assert not found.uncertain.any()
+
+
+def test_folds_name_the_side_that_does_not_count():
+    folds = folds_of(FOLD, rows=N)
+    folds.check_counted(None)
+    with pytest.raises(InvalidProblem, match="held-out rows of split 1"):
+        folds.check_counted(1.0 * (FOLD != 1))
