@@ -13,6 +13,7 @@ from linspec import Status
 from linspec.algebra import ratio
 from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
+from linspec.operators import CountedOperator, uncounted
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec.studies import folds_of, split_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
@@ -41,9 +42,9 @@ class Sums:
     whole: Any
 
     def of_all(self, targets: Any) -> Any:
-        """Return the adjusted moments of all rows, with some of the targets."""
+        """Return the adjusted moments of all rows, as those of training rows, with some of the targets."""
         rows = self.whole.with_beside(targets)
-        return split_of(self.problem, rows, rows).training
+        return split_of(self.problem, rows, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +52,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     """min ‖y − X w‖² + r Σ_b ‖w_b‖² / γ_b for each target y: r and the weights γ of bands are chosen by its own folds.
 
     For each target the candidate with the largest mean R² on held-out rows is chosen, and all rows are fitted with it.
+    The mean leaves out folds in which the target does not vary. If a fold has a single row, as in leave-one-out, or if
+    the target varies within no fold, R² is that of the held-out rows of all folds together.
 
     Parameters
     ----------
@@ -213,8 +216,31 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Return the rows of a matrix, adjusted, as a dense array on the host."""
         return to_host(self.matrices[name].dense())
 
-    def note_rounding(self, run: ls.Run, best: Choice) -> None:
-        """Note targets whose scores may be rounding."""
+    def raw_targets(self) -> HostArray:
+        """Return the rows of Y as they were given, as a dense array on the host."""
+        if self.given is None:
+            return self.rows_of("Y")
+        _, ledger = uncounted(self.Y)
+        return to_host(CountedOperator(self.given.Y, ledger).dense())
+
+    @property
+    def lone_rows(self) -> bool:
+        """Whether some fold has only one held-out row that counts."""
+        w = self.unadjusted.sample_weight
+        held_out = (rows for _, rows in self.splits.splits)
+        return any(len(rows) == 1 if w is None else np.count_nonzero(w[rows]) == 1 for rows in held_out)
+
+    def note(self, run: ls.Run, best: Choice) -> None:
+        """Note how targets are scored, and targets whose scores may be rounding."""
+        folds, m = len(self.splits.splits), len(best.ridges)
+        out, pooled = np.flatnonzero(best.left_out), np.flatnonzero(best.pooled)
+        if out.size:
+            text = f"{out.size} of {m} targets do not vary in some folds, the first is target {out[0]} in "
+            run.note(None, text + f"{best.left_out[out[0]]} of {folds}: their R² leave these folds out.")
+        if pooled.size:
+            why = "fold has a single row" if self.lone_rows else "target varies within no fold"
+            text = f"The R² of {pooled.size} of {m} targets are of the held-out rows of all folds together, because a "
+            run.note(None, text + f"{why}.")
         lost = np.flatnonzero(best.rounding > DIGITS)
         if lost.size:
             text = f"Rounding may change the held-out R² of {lost.size} of {len(best.ridges)} targets, the first is "
@@ -309,7 +335,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             if self._sums is None:
                 image, cross = SW[:, block], C[:, block]
             else:
-                whole = self._sums.of_all(block)
+                whole = self._sums.of_all(block).training
                 image, cross = whole["X", "X"] @ w, whole["X", "Y"]
             w = w * np.where(d > 0, reciprocal(d), 1.0)
             return lengths_of(d * (cross - image) - ridges * w), lengths_of(w), lengths_of(d * cross)
