@@ -34,6 +34,12 @@ BLOCK_ENTRIES = 2**18
 CONSTANT = (16 * EPS) ** 2
 """A target varies on some rows if its squares about their mean are above this share of its squares."""
 
+COLLINEAR = 1e-13
+"""Confounds depend on each other where a singular value is below this share of the largest."""
+
+DIGITS = 1e-6
+"""A finding is reported if rounding may change a held-out R² by more than this."""
+
 LEAST_BLOCK = 64
 """Smallest number of targets of a block, where products are still efficient."""
 
@@ -175,6 +181,8 @@ def _scores(
     for fold in data.images(decomposed, block):
         inverses = [inverse_of(fold.values, ridge)[:, None] for ridge in ridges]
         own = np.array([fold.errors(fold.images * inverse, inverse) for inverse in inverses])
+        unknown = [not inverse.all() for inverse in inverses]  # some λ + r is rounding itself
+        own[unknown, 1] = own[unknown, 0] + fold.totals
         errors, ratios, used = errors + own, ratios + own * reciprocal(fold.totals), used + (fold.totals > 0)
         folds += 1
     total = data.totals(block)

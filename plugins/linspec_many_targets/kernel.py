@@ -24,6 +24,7 @@ from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.operators import EXPLAINED
 from linspec.process import pause
 from linspec_many_targets.choice import (
+    COLLINEAR,
     ROUNDING,
     FoldData,
     Images,
@@ -34,9 +35,6 @@ from linspec_many_targets.choice import (
     varying,
 )
 from linspec_many_targets.gram import FOLDS, RIDGES, SETTINGS
-
-COLLINEAR = 1e-13
-"""Confounds depend on each other where a singular value is below this share of the largest."""
 
 
 def band_kernels(left: HostArray, right: HostArray, band_of: HostArray, bands: int) -> HostArray:

@@ -17,7 +17,7 @@ from linspec.operators import CountedOperator, uncounted
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec.studies import folds_of, split_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
-from linspec_many_targets.choice import Choice, blocks_of
+from linspec_many_targets.choice import DIGITS, Choice, blocks_of
 from linspec_many_targets.kernel import band_kernels, sum_of
 from linspec_many_targets.solution import RidgeManyTargetsSolution
 
@@ -25,9 +25,6 @@ __all__ = ["RidgeManyTargets", "RidgeManyTargetsSolution"]
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 """The ridges by default."""
-
-DIGITS = 1e-6
-"""A finding is reported if rounding may change a held-out R² by more than this."""
 
 ERROR = 1e-2
 """A finding is reported if the relative error of the coefficients of a target may be above this."""
