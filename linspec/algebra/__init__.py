@@ -37,6 +37,7 @@ _HOLDERS = {
     "orthonormal_columns": "linspec.algebra.growing_basis",
     "picked": "linspec.algebra.unit_vectors",
     "preconditioner_from_sketch": "linspec.algebra.preconditioner",
+    "r_squared": "linspec.algebra.variation",
     "raised_diagonal": "linspec.algebra.preconditioner",
     "rank_cut": "linspec.algebra.small_matrices",
     "ratio": "linspec.algebra.small_matrices",
@@ -44,8 +45,10 @@ _HOLDERS = {
     "selection_matrix": "linspec.algebra.unit_vectors",
     "signs_of_columns": "linspec.algebra.unit_vectors",
     "squared_cut": "linspec.algebra.whitener",
+    "squares_about_means": "linspec.algebra.variation",
     "squares_together": "linspec.algebra.inverse_norm",
     "unit_columns": "linspec.algebra.unit_vectors",
+    "varies": "linspec.algebra.variation",
     "whitening": "linspec.algebra.small_matrices",
     "whitening_above_noise": "linspec.algebra.small_matrices",
 }

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.variation import ENTRIES
 from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, reciprocal, to_host
 from linspec.errors import MissingCapability
 from linspec.operators.base import LinearOperator, Selection, _Composite
@@ -34,13 +35,6 @@ from linspec.process.pauses import admit
 
 EXPLAINED = 1e-13
 """A column counts as zero if means and confounds leave at most this share of its squared length, which is rounding."""
-
-ENTRIES = (2.0**-46) ** 2
-"""Largest fraction of a column's squared length that rounding of its entries may leave after all subtractions.
-
-The squared length is that of the column before its mean is subtracted. What is left after the mean and the confounds
-are subtracted counts as zero up to this fraction. The bound applies if the model of the rows has a `constant`.
-"""
 
 NEARLY = 1e-8
 """A column is reported as explained if the confounds leave at most this share of its squared length."""

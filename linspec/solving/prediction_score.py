@@ -11,11 +11,11 @@ of the R² of each.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from linspec.algebra.variation import r_squared, squares_about_means
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
@@ -137,10 +137,9 @@ def prediction_score(
         )
     wanted = np.asarray(to_host(brought_here(columns)), dtype=np.float64)
     w = _weights(sample_weight, len(found))
-    errors, squares = w @ (wanted - found) ** 2, w @ (wanted - w @ wanted / w.sum()) ** 2
-    by_target = 1 - errors / np.where(squares > 0, squares, np.nan)
-    total = 1 - float(errors.sum()) / float(squares.sum()) if squares.any() else math.nan
-    return PredictionScore("R²", total, by_target, len(found))
+    errors, about = w @ (wanted - found) ** 2, squares_about_means(wanted, w)
+    total = float(r_squared(errors.sum(), about.sum()))
+    return PredictionScore("R²", total, r_squared(errors, about), len(found))
 
 
 def _accuracy(predicted: HostArray, truth: Any, classes: HostArray, sample_weight: Any) -> PredictionScore:

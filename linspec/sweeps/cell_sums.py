@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 
+from linspec.algebra.variation import varies
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import LinearOperator, SparseOperator, sparse_grams
 from linspec.operators.column_statistics import merged
@@ -64,6 +65,12 @@ class RowSums:
     def squares(self) -> HostArray:
         """The sums of squares of all columns about their means."""
         return np.concatenate([np.diag(self.gram), self.beside])
+
+    @property
+    def variation(self) -> HostArray:
+        """`squares`, with exactly 0 for a column that does not vary over these rows (`linspec.algebra.varies`)."""
+        size = self.squares + self.count * (np.abs(self.origin) + np.abs(self.mean)) ** 2
+        return np.where(varies(self.squares, size), self.squares, 0.0)
 
     def with_beside(self, columns: slice | HostArray) -> RowSums:
         """Return these moments with some of the columns beside, and without the others."""

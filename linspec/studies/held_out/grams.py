@@ -124,7 +124,8 @@ class Split:
     ----------
     training, held_out : Grams
     spreads : mapping from str to numpy.ndarray
-        Per matrix, the sums of squares of the unadjusted held-out columns about their own means.
+        Per matrix, the sums of squares of the unadjusted held-out columns about their own means; exactly 0 for a column
+        that does not vary over these rows.
     squares : mapping from str to numpy.ndarray
         Per matrix, the sums of squares of the unadjusted training columns about zero.
     rank : int
@@ -196,7 +197,7 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
         places[name] = slice(width, width + columns)
         width += columns
     taken = _Taken(problem, training, places, width)
-    spreads = {name: taken.columns_of(held_out.squares)[place] for name, place in places.items()}
+    spreads = {name: taken.columns_of(held_out.variation)[place] for name, place in places.items()}
     lengths = taken.columns_of(
         training.squares_about(np.zeros_like(training.mean), np.zeros_like(training.mean))
     )

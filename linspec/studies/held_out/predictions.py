@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra.variation import r_squared, squares_about_means
 from linspec.arrays import HostArray, to_host
 from linspec.studies.held_out.scores import HeldOutScore, weighted_rows
 
@@ -26,8 +27,7 @@ class PredictionScore(HeldOutScore):
         """Score every k of a solution on held-out rows."""
         found = []
         for Y, errors, w in errors_of_rows(problem, solution, ks):
-            about = Y - w @ Y / w.sum()
-            error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
+            error, total = float(np.sum(w @ errors**2)), float(np.sum(squares_about_means(Y, w)))
             found.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
         return np.array(found)
 
@@ -53,7 +53,7 @@ class RSquared(PredictionScore):
     higher = True
 
     def of_errors(self, error: float, total: float, count: float, columns: int) -> float:
-        return 1 - error / total if total > 0 else np.nan
+        return float(r_squared(error, total))
 
 
 def errors_of_rows(
