@@ -31,9 +31,6 @@ ROUNDING = 8 * EPS
 BLOCK_ENTRIES = 2**18
 """Largest number of entries of an array for a block of targets."""
 
-CONSTANT = (16 * EPS) ** 2
-"""A target varies on some rows if its squares about their mean are above this share of its squares."""
-
 COLLINEAR = 1e-13
 """Confounds depend on each other where a singular value is below this share of the largest."""
 
@@ -192,11 +189,6 @@ def _scores(
     return np.where(total > 0, 1.0 - lost[:, 0], -np.inf), lost[:, 1]
 
 
-def varying(squares: HostArray, means: HostArray, count: float) -> HostArray:
-    """Return squares about means, and 0 where they are only rounding of entries of the size of the means."""
-    return np.where(squares > CONSTANT * (squares + count * means**2), squares, 0.0)
-
-
 def eigenbasis(S: HostArray, rank: int) -> tuple[HostArray, HostArray]:
     """Return the eigenvalues and eigenvectors of a positive semidefinite matrix of at most this rank."""
     values, vectors = np.linalg.eigh(S)
@@ -226,4 +218,4 @@ def fitted(
         The ridge of each target.
     """
     inverse = inverse_of(values[:, None], ridges)
-    return vectors @ (images * inverse), reciprocal(inverse.max(axis=0))
+    return vectors @ (images * inverse), reciprocal(inverse.max(axis=0, initial=0.0))

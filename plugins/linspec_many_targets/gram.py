@@ -34,7 +34,6 @@ from linspec_many_targets.choice import (
     chosen,
     eigenbasis,
     fitted,
-    varying,
 )
 
 FOLDS, RIDGES, SETTINGS = 5, 20, 4
@@ -78,10 +77,9 @@ class MomentFolds(FoldData):
         if self._kept is None or self._kept[0] != block:
             cells = [cell.with_beside(block) for cell in self.sums.cells]
             pairs = list(training_and_held_out(cells, self.problem.splits))
-            totals = _spread(
-                reduce(lambda left, right: left.merged(right), (held_out for _, held_out in pairs))
-            )
-            splits = [(split_of(self.problem.unadjusted, *pair), _spread(pair[1])) for pair in pairs]
+            whole = reduce(lambda left, right: left.merged(right), (held_out for _, held_out in pairs))
+            totals = whole.variation[len(whole.gram) :]
+            splits = [split_of(self.problem.unadjusted, *pair) for pair in pairs]
             self._kept = block, splits, totals
         return self._kept[1:]
 
@@ -106,29 +104,23 @@ class MomentFolds(FoldData):
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
         d, found = np.sqrt(gamma)[self.problem.band_of], []
-        for split, _ in self._splits(next(iter(blocks_of(self.targets, self.order))))[0]:
+        for split in self._splits(next(iter(blocks_of(self.targets, self.order))))[0]:
             values, R = _scaled_basis(split, d)
             found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
         return found
 
     def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
         """Yield the images of a block of targets for each fold."""
-        for (values, R, G), (split, totals) in zip(decomposed, self._splits(block)[0], strict=True):
+        for (values, R, G), split in zip(decomposed, self._splits(block)[0], strict=True):
             yield MomentImages(
                 values,
                 R.T @ split.training["X", "Y"],
-                totals,
+                split.spreads["Y"],
                 np.sqrt(values.max(initial=0.0) * split.training.squares("Y")),
                 R.T @ split.held_out["X", "Y"],
                 G,
                 split.held_out.squares("Y"),
             )
-
-
-def _spread(sums: Any) -> HostArray:
-    """Return the squares of targets about the means of these rows, 0 where they do not vary."""
-    means = (sums.origin + sums.mean)[len(sums.gram) :]
-    return varying(sums.beside, means, sums.count)
 
 
 def _scaled_basis(split: Any, d: HostArray) -> tuple[HostArray, HostArray]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver
+from linspec.algebra import squares_about_means
 from linspec.arrays import HostArray, reciprocal
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.operators import EXPLAINED
@@ -32,7 +33,6 @@ from linspec_many_targets.choice import (
     chosen,
     eigenbasis,
     fitted,
-    varying,
 )
 from linspec_many_targets.gram import FOLDS, RIDGES, SETTINGS
 
@@ -76,14 +76,16 @@ class FoldOfRows:
     columns of `design`, which are multiplied alike.
     """
 
-    def __init__(self, problem: Any, A: HostArray, design: HostArray, roots: HostArray, split: Any) -> None:
+    def __init__(
+        self, problem: Any, A: HostArray, given: HostArray, design: HostArray, roots: HostArray, split: Any
+    ) -> None:
         self.training, self.rest = split
         self.design = design
         U, s, Vt = np.linalg.svd(design[self.training], full_matrices=False)
         keep = s > COLLINEAR * s.max(initial=0.0)
         self.solve = (Vt[keep].T / s[keep]) @ U[:, keep].T
         X, Z = self.adjusted(A)
-        before, left = (np.einsum("ij,ij->j", rows, rows) for rows in (A[self.training], X))
+        before, left = (np.einsum("ij,ij->j", rows, rows) for rows in (given[self.training], X))
         factors = (left > EXPLAINED * before) * 1.0
         self.rank = np.count_nonzero(roots[self.training]) - np.count_nonzero(keep)
         self.live = np.bincount(problem.band_of, factors, len(problem.band_names))
@@ -126,7 +128,11 @@ class RowFolds(FoldData):
         design = np.hstack([np.ones((n, int(given.center))), Z])
         units = reciprocal(np.max(np.abs(design), axis=0, initial=0.0))
         design = design * units * roots[:, None]
-        self.folds = [FoldOfRows(problem, A, design, roots, split) for split in problem.splits.splits]
+        whole = A  # what confounds explain of columns is measured by columns as they were given
+        if given.confounds is not None:
+            whole = problem.rows_given("X") * roots[:, None]
+            whole = whole - np.outer(roots, roots @ whole / (roots @ roots)) * bool(given.center)
+        self.folds = [FoldOfRows(problem, A, whole, design, roots, split) for split in problem.splits.splits]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, U, M) of each fold: M multiplies coefficients in the eigenbasis to predictions."""
@@ -150,11 +156,7 @@ class RowFolds(FoldData):
 
     def _spread(self, rows: HostArray, block: slice) -> HostArray:
         """Return the squares of targets about the means of some rows, 0 where they do not vary."""
-        w = self.weights[rows]
-        Y = self.raw[rows, block].astype(np.float64)
-        means = w @ Y / w.sum()
-        about = Y - means
-        return varying(w @ about**2, means, float(w.sum()))
+        return squares_about_means(self.raw[rows, block], self.weights[rows])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +167,7 @@ class Kernel(Solver):
         """Choose for every target, and fit all rows with what was chosen."""
         run.plan(setup=1.0 + run.settling + (problem.given is not None))
         A, Y = problem.rows_of("X").astype(np.float64), problem.rows_of("Y")
-        best = chosen(RowFolds(problem, A, Y, problem.raw_targets()), problem.ridges, problem.settings)
+        best = chosen(RowFolds(problem, A, Y, problem.rows_given("Y")), problem.ridges, problem.settings)
         problem.note(run, best)
         n, m = Y.shape
         kernels = band_kernels(A, A, problem.band_of, len(problem.band_names))

@@ -213,12 +213,10 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Return the rows of a matrix, adjusted, as a dense array on the host."""
         return to_host(self.matrices[name].dense())
 
-    def raw_targets(self) -> HostArray:
-        """Return the rows of Y as they were given, as a dense array on the host."""
-        if self.given is None:
-            return self.rows_of("Y")
-        _, ledger = uncounted(self.Y)
-        return to_host(CountedOperator(self.given.Y, ledger).dense())
+    def rows_given(self, name: str) -> HostArray:
+        """Return the rows of a matrix as they were given, as a dense array on the host."""
+        _, ledger = uncounted(self.matrices[name])
+        return to_host(CountedOperator(self.unadjusted.matrices[name], ledger).dense())
 
     @property
     def lone_rows(self) -> bool:
@@ -238,7 +236,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             why = "fold has a single row" if self.lone_rows else "target varies within no fold"
             text = f"The R² of {pooled.size} of {m} targets are of the held-out rows of all folds together, because a "
             run.note(None, text + f"{why}.")
-        lost = np.flatnonzero(best.rounding > DIGITS)
+        lost = np.flatnonzero(best.rounding > DIGITS * np.maximum(1.0, np.abs(best.scores)))
         if lost.size:
             text = f"Rounding may change the held-out R² of {lost.size} of {len(best.ridges)} targets, the first is "
             text += f"target {lost[0]}, by more than {DIGITS:g}, and so the choice of its ridge. Pass larger ridges, "
