@@ -87,7 +87,7 @@ class FoldOfRows:
         X, Z = self.adjusted(A)
         before, left = (np.einsum("ij,ij->j", rows, rows) for rows in (given[self.training], X))
         factors = (left > EXPLAINED * before) * 1.0
-        self.rank = np.count_nonzero(roots[self.training]) - np.count_nonzero(keep)
+        self.rank = int(np.count_nonzero(roots[self.training]) - np.count_nonzero(keep))
         self.live = np.bincount(problem.band_of, factors, len(problem.band_names))
         if problem.unadjusted.scale:
             factors *= reciprocal(np.sqrt(left / np.sum(roots[self.training] ** 2)))

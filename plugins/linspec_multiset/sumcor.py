@@ -210,7 +210,9 @@ def whitened(problem: Any, moments: ls.Moments) -> tuple[list[Any], HostArray]:
     """Return the factors of all Sᵢ, and M; the factor of a view that does not vary has rank 0, also with a ridge."""
     blocks = cross_blocks(moments)
     vary = [bool(to_host(squares).any()) for squares in moments.diagonal()]
-    factors = [moments.whitener(i, r * varies) for i, (r, varies) in enumerate(zip(problem.ridge, vary, strict=True))]
+    factors = [
+        moments.whitener(i, r * varies) for i, (r, varies) in enumerate(zip(problem.ridge, vary, strict=True))
+    ]
     M = np.tril(whitened_matrix(factors, (1.0,) * len(factors), blocks), -1)
     return factors, M + M.T
 
