@@ -18,15 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status
-from linspec.algebra import EPS
-from linspec.arrays import HostArray, reciprocal
+from linspec import Run, Solution, Solver
+from linspec.arrays import HostArray
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.process import pause
 from linspec.studies import split_of, training_and_held_out
 from linspec_many_targets.choice import (
-    COLLINEAR,
-    DIGITS,
     ROUNDING,
     FoldData,
     Images,
@@ -83,20 +80,6 @@ class MomentFolds(FoldData):
             self._kept = block, splits, totals
         return self._kept[1:]
 
-    @property
-    def loses_confounds(self) -> bool:
-        """Whether squares of confounds lose what tells them apart, which rows keep."""
-        given = self.problem.unadjusted
-        Z = given.confounds
-        if Z is None:
-            return False
-        Z = Z - Z[:1] * bool(given.center)
-        roots = np.ones((len(Z), 1)) if given.sample_weight is None else np.sqrt(given.sample_weight)[:, None]
-        Z = np.hstack([np.ones((len(Z), int(given.center))), Z]) * roots
-        s = np.linalg.svd(Z * reciprocal(np.linalg.norm(Z, axis=0)), compute_uv=False)
-        share = s[s > COLLINEAR * s[0]].min() / s[0]
-        return bool(share**2 * DIGITS < EPS)
-
     def totals(self, block: slice) -> HostArray:
         """Return the squares of a block of targets about their means over all held-out rows."""
         return self._splits(block)[1]
@@ -139,9 +122,6 @@ class Gram(Solver):
         data = MomentFolds(problem, run.moments("implicit"))
         best = chosen(data, problem.ridges, problem.settings)
         problem.note(run, best)
-        if data.loses_confounds:
-            text = "The confounds depend on each other so nearly that products with them lose digits. Subtract a "
-            run.note(Status.ILL_CONDITIONED, text + 'constant from each of them, or choose "kernel".')
         weights, least = np.empty((data.order, data.targets)), np.empty(data.targets)
         for number in np.unique(best.setting):
             d = np.sqrt(problem.settings[number])[problem.band_of]

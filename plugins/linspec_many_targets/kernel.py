@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver
-from linspec.algebra import squares_about_means
+from linspec.algebra import squares_about_means, varies
 from linspec.arrays import HostArray, reciprocal
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.operators import EXPLAINED
@@ -85,8 +85,9 @@ class FoldOfRows:
         keep = s > COLLINEAR * s.max(initial=0.0)
         self.solve = (Vt[keep].T / s[keep]) @ U[:, keep].T
         X, Z = self.adjusted(A)
-        before, left = (np.einsum("ij,ij->j", rows, rows) for rows in (given[self.training], X))
-        factors = (left > EXPLAINED * before) * 1.0
+        left, size = (np.einsum("ij,ij->j", rows, rows) for rows in (X, A[self.training]))
+        before = [self._squares(rows[self.training], roots[self.training], problem) for rows in (A, given)]
+        factors = (varies(left, size) & (left > EXPLAINED * np.maximum(*before))) * 1.0
         self.rank = int(np.count_nonzero(roots[self.training]) - np.count_nonzero(keep))
         self.live = np.bincount(problem.band_of, factors, len(problem.band_names))
         if problem.unadjusted.scale:
@@ -95,6 +96,13 @@ class FoldOfRows:
         self.own = band_kernels(X, X, problem.band_of, bands)
         self.across = band_kernels(Z, X, problem.band_of, bands)
         self.size = float(np.linalg.norm(Z) * np.linalg.norm(X))
+
+    @staticmethod
+    def _squares(rows: HostArray, roots: HostArray, problem: Any) -> HostArray:
+        """Return the squares of columns, about their means if the problem centres."""
+        means = roots @ rows / (roots @ roots) * bool(problem.unadjusted.center)
+        found: HostArray = np.sum((rows - np.outer(roots, means)) ** 2, axis=0)
+        return found
 
     def adjusted(self, A: HostArray) -> tuple[HostArray, HostArray]:
         """Return the training rows and the held-out rows of A, less what the training rows say of the design."""
@@ -131,7 +139,6 @@ class RowFolds(FoldData):
         whole = A  # what confounds explain of columns is measured by columns as they were given
         if given.confounds is not None:
             whole = problem.rows_given("X") * roots[:, None]
-            whole = whole - np.outer(roots, roots @ whole / (roots @ roots)) * bool(given.center)
         self.folds = [FoldOfRows(problem, A, whole, design, roots, split) for split in problem.splits.splits]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:

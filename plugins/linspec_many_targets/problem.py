@@ -10,14 +10,14 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.algebra import ratio
+from linspec.algebra import EPS, ratio
 from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.operators import CountedOperator, uncounted
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec.studies import folds_of, split_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
-from linspec_many_targets.choice import DIGITS, Choice, blocks_of
+from linspec_many_targets.choice import COLLINEAR, DIGITS, Choice, blocks_of
 from linspec_many_targets.kernel import band_kernels, sum_of
 from linspec_many_targets.solution import RidgeManyTargetsSolution
 
@@ -225,6 +225,20 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         held_out = (rows for _, rows in self.splits.splits)
         return any(len(rows) == 1 if w is None else np.count_nonzero(w[rows]) == 1 for rows in held_out)
 
+    @property
+    def loses_confounds(self) -> bool:
+        """Whether squares of confounds lose what tells them apart, which rows keep."""
+        given = self.unadjusted
+        Z = given.confounds
+        if Z is None:
+            return False
+        Z = Z - Z[:1] * bool(given.center)
+        roots = np.ones((len(Z), 1)) if given.sample_weight is None else np.sqrt(given.sample_weight)[:, None]
+        Z = np.hstack([np.ones((len(Z), int(given.center))), Z]) * roots
+        s = np.linalg.svd(Z * reciprocal(np.linalg.norm(Z, axis=0)), compute_uv=False)
+        share = s[s > COLLINEAR * s[0]].min() / s[0]
+        return bool(share**2 * DIGITS < EPS)
+
     def note(self, run: ls.Run, best: Choice) -> None:
         """Note how targets are scored, and targets whose scores may be rounding."""
         folds, m = len(self.splits.splits), len(best.ridges)
@@ -236,6 +250,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             why = "fold has a single row" if self.lone_rows else "target varies within no fold"
             text = f"The R² of {pooled.size} of {m} targets are of the held-out rows of all folds together, because a "
             run.note(None, text + f"{why}.")
+        if self.loses_confounds:
+            text = "The confounds depend on each other so nearly that held-out R² lose digits. Subtract a constant "
+            run.note(Status.ILL_CONDITIONED, text + "from each of them, or leave some out.")
         lost = np.flatnonzero(best.rounding > DIGITS * np.maximum(1.0, np.abs(best.scores)))
         if lost.size:
             text = f"Rounding may change the held-out R² of {lost.size} of {len(best.ridges)} targets, the first is "
