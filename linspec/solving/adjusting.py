@@ -247,7 +247,7 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
 def constant_columns(
     problem: Any, moments: Any, findings: Iterable[tuple[Status | None, str]]
 ) -> tuple[tuple[None, str], ...]:
-    """Return remarks that name the constant columns of each matrix, if a finding is that ranks are deficient.
+    """Return remarks that name constant columns: of a matrix that has no others, or if ranks are found deficient.
 
     Such a column adds nothing to the rank. Without centring it is a column of zeros.
 
@@ -259,15 +259,14 @@ def constant_columns(
         All findings of the run.
     """
     deficient = any(status is Status.RANK_DEFICIENT for status, _ in findings)
-    if not deficient or not isinstance(
-        moments, Moments
-    ):  # a problem may have moments of its own, such as kernels
+    if not hasattr(moments, "columns"):  # a problem may have moments of its own, such as kernels
         return ()
     what, found = "constant" if moments.center else "zero", []
     for name, columns in zip(problem.matrices, moments.columns.constant, strict=False):
-        if not columns:
+        count = problem.matrices[name].shape[1]
+        if not columns or not (deficient or len(columns) == count):
             continue
-        of_all = f"{len(columns)} of the {count_of(problem.matrices[name].shape[1], 'column')} of {name}"
+        of_all = f"{len(columns)} of the {count_of(count, 'column')} of {name}"
         verb = "is" if len(columns) == 1 else "are"
         found.append((None, f"{of_all} {verb} {what}: {_listed(problem, name, columns)}."))
     return tuple(found)

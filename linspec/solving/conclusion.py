@@ -149,6 +149,7 @@ def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, 
     """
     if found >= wanted:
         return ()
+    none = "no more" if found else "no"
     return (
-        (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are no more {what}."),
+        (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are {none} {what}."),
     )

@@ -347,7 +347,7 @@ class Problem(Loanable, ABC, Generic[S_co]):
         fields |= fields_of_adjustments(self, moments)
         if self.stated.count and layout.value:
             found = len(fields[layout.value])
-            wanted = found if self.every else getattr(self, self.stated.count)
+            wanted = max(found, 1) if self.every else getattr(self, self.stated.count)
             what = missing or f"{layout.value_label}s that can be distinguished from zero"
             findings = (*fewer_than_asked(found, wanted, what), *findings)
         findings = (*findings, *lost_to_centring(self, moments))

@@ -131,7 +131,9 @@ class Regression:
         self.task, self.moments, self.run, self.tol = task, moments, run, tol
         self._solve: Callable[..., Array] | None = None
         self._own = getattr(lstsq, "tol", None)  # a tolerance given to the part has priority
-        self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
+        # Rows in blocks are multiplied where they are, and a product of targets has none there: XᵀH must do.
+        improves = hasattr(lstsq, "tol") or task.X.access == "blocks"
+        self._once_for_all = not (hasattr(lstsq, "prepare") and improves)
 
     def after(self, last: Judged) -> Answer:
         """Compute W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² for the first time, or more accurately than in the last iterate."""

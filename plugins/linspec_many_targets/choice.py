@@ -1,20 +1,22 @@
 """The choice of a ridge and of weights of bands for each target, by held-out rows.
 
 Problem: m targets, a grid of ridges and a list of settings γ; for each target the pair with the largest mean R² over
-the folds. m may be a hundred thousand.
+the folds. m may be a hundred thousand. R² has no meaning within a fold in which the target does not vary: the mean
+leaves this fold out. Where a fold has one row, or the target varies in none, R² is that of all held-out rows together.
 Method: a setting and a fold need one eigendecomposition, of the scaled Gram matrix D S D with D = diag(√γ), or of the
 kernel Σ γ_b K_b. It serves every ridge and every target: in the eigenbasis the solution is z / (λ + r), where z is the
 image of the target. Targets are worked in blocks. Of each target only the best so far is kept.
 Source: Dupré la Tour, Eickenberg, Nunez-Elizalde & Gallant 2022, section 2.4,
 doi:10.1016/j.neuroimage.2022.119728 (random search, with a ridge of its own for each target).
-Where we differ: held-out errors may come from second moments alone, without the rows. Their rounding is estimated.
+Where we differ: held-out errors may come from second moments alone, without the rows. Their rounding is estimated. No
+more eigenvalues are kept than training rows and columns allow: the others are zero, and would divide rounding by r.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,12 @@ ROUNDING = 8 * EPS
 BLOCK_ENTRIES = 2**18
 """Largest number of entries of an array for a block of targets."""
 
+COLLINEAR = 1e-13
+"""Confounds depend on each other where a singular value is below this share of the largest."""
+
+DIGITS = 1e-6
+"""A finding is reported if rounding may change a held-out R² by more than this."""
+
 LEAST_BLOCK = 64
 """Smallest number of targets of a block, where products are still efficient."""
 
@@ -39,20 +47,32 @@ class Images(ABC):
     Attributes
     ----------
     totals : numpy.ndarray of shape (b,)
-        The squares of the held-out targets about their own means.
+        The squares of the held-out targets about their own means, 0 for a target that does not vary there.
+    lengths : numpy.ndarray of shape (b,)
+        The size of the terms whose sums are z.
     """
 
     values: HostArray
     images: HostArray
     totals: HostArray
+    lengths: HostArray
 
     @abstractmethod
-    def errors(self, c: HostArray) -> HostArray:
-        """Return the squared errors on held-out rows of the solutions with coefficients c in the eigenbasis."""
+    def errors(self, c: HostArray, inverse: HostArray) -> tuple[HostArray, HostArray]:
+        """Return the squared errors on held-out rows of the solutions c = z / (λ + r), and bounds of their rounding.
 
-    def rounding(self, c: HostArray) -> HostArray:
-        """Return a bound of the rounding of `errors`; by default there is none."""
-        return np.zeros(c.shape[1])
+        `inverse` is 1 / (λ + r).
+        """
+
+    def moved(self, c: HostArray, slope: HostArray, curvature: float) -> HostArray:
+        """Return by how much rounding of z and of λ c may move errors.
+
+        `slope` is the length of half the gradient of the errors in z, and `curvature` half a bound of their second
+        derivative.
+        """
+        off = ROUNDING * (self.values.max(initial=0.0) * np.linalg.norm(c, axis=0) + self.lengths)
+        found: HostArray = 2 * slope * off + curvature * off**2
+        return found
 
 
 class FoldData(ABC):
@@ -64,10 +84,13 @@ class FoldData(ABC):
         The order of the matrices that are decomposed.
     targets : int
         The number of targets.
+    lone_rows : bool
+        Whether some fold has only one held-out row that counts.
     """
 
     order: int
     targets: int
+    lone_rows: bool
 
     @abstractmethod
     def decomposed(self, gamma: HostArray) -> Sequence[Any]:
@@ -76,6 +99,10 @@ class FoldData(ABC):
     @abstractmethod
     def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
         """Yield the images of a block of targets for each fold."""
+
+    @abstractmethod
+    def totals(self, block: slice) -> HostArray:
+        """Return the squares of a block of targets about their means over the held-out rows of all folds together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +114,20 @@ class Choice:
     setting : numpy.ndarray of int of shape (m,)
         The number of its weights of bands.
     ridges, scores, rounding : numpy.ndarray of shape (m,)
-        Its ridge; its mean R² over the folds in which the target varies, NaN if there are none; a bound of the rounding
-        of this score.
+        Its ridge; its held-out R², NaN if the target does not vary; by how much rounding may change this score, or let
+        another candidate be above it.
+    left_out : numpy.ndarray of int of shape (m,)
+        The number of folds that the mean R² leaves out.
+    pooled : numpy.ndarray of bool of shape (m,)
+        Whether R² is that of the held-out rows of all folds together.
     """
 
     setting: HostArray
     ridges: HostArray
     scores: HostArray
     rounding: HostArray
+    left_out: HostArray
+    pooled: HostArray
 
 
 def blocks_of(targets: int, order: int) -> Iterator[slice]:
@@ -106,44 +139,61 @@ def blocks_of(targets: int, order: int) -> Iterator[slice]:
 def chosen(data: FoldData, ridges: Sequence[float], settings: HostArray) -> Choice:
     """Return the best candidate of each target; of equal ones the first setting and the first ridge."""
     m = data.targets
-    best = Choice(np.zeros(m, dtype=np.int64), np.full(m, ridges[0]), np.full(m, -np.inf), np.zeros(m))
+    best = Choice(
+        np.zeros(m, dtype=np.int64),
+        np.full(m, ridges[0]),
+        np.full(m, -np.inf),
+        np.full(m, -np.inf),
+        np.zeros(m, dtype=np.int64),
+        np.zeros(m, dtype=bool),
+    )
     for number, gamma in enumerate(settings):
         decomposed = data.decomposed(gamma)
         for block in blocks_of(m, data.order):
-            scores, rounding = _scores(data.images(decomposed, block), ridges)
+            scores, rounding = _scores(data, decomposed, block, ridges, best)
             first = np.argmax(scores, axis=0)
-            found, lost = (np.take_along_axis(each, first[None], axis=0)[0] for each in (scores, rounding))
+            found = np.take_along_axis(scores, first[None], axis=0)[0]
             better = found > best.scores[block]
             best.setting[block][better] = number
             best.ridges[block][better] = np.asarray(ridges)[first[better]]
-            best.scores[block][better], best.rounding[block][better] = found[better], lost[better]
+            best.scores[block][better] = found[better]
+            highest = np.max(scores + rounding, axis=0)
+            best.rounding[block] = np.maximum(best.rounding[block], highest)
             pause()
-    best.scores[np.isinf(best.scores)] = np.nan
-    return best
+    found = np.where(np.isinf(best.scores), np.nan, best.scores)
+    return replace(best, scores=found, rounding=best.rounding - found)
 
 
-def _scores(folds: Iterator[Images], ridges: Sequence[float]) -> tuple[HostArray, HostArray]:
-    """Return mean R² and its rounding for each ridge and target of a block; -inf if a target never varies."""
-    total: Any = 0.0
-    lost: Any = 0.0
-    count: Any = 0
-    for fold in folds:
-        varies = fold.totals > 0
-        inverse = reciprocal(fold.totals)
-        own, off = [], []
-        for ridge in ridges:
-            c = fold.images * inverse_of(fold.values, ridge)[:, None]
-            own.append((1.0 - fold.errors(c) * inverse) * varies)
-            off.append(fold.rounding(c) * inverse)
-        total, lost, count = total + np.array(own), lost + np.array(off), count + varies
-    share = reciprocal(np.asarray(count, dtype=np.float64))
-    return np.where(count > 0, total * share, -np.inf), lost * share
+def _scores(
+    data: FoldData, decomposed: Sequence[Any], block: slice, ridges: Sequence[float], best: Choice
+) -> tuple[HostArray, HostArray]:
+    """Return R² and its rounding for each ridge and target of a block, -inf if a target does not vary.
+
+    Note in `best` which folds have been left out, and which scores are of all folds together.
+    """
+    errors: Any = 0.0
+    ratios: Any = 0.0
+    used: Any = 0
+    folds = 0
+    for fold in data.images(decomposed, block):
+        inverses = [inverse_of(fold.values, ridge)[:, None] for ridge in ridges]
+        own = np.array([fold.errors(fold.images * inverse, inverse) for inverse in inverses])
+        unknown = [not inverse.all() for inverse in inverses]  # some λ + r is rounding itself
+        own[unknown, 1] = own[unknown, 0] + fold.totals
+        errors, ratios, used = errors + own, ratios + own * reciprocal(fold.totals), used + (fold.totals > 0)
+        folds += 1
+    total = data.totals(block)
+    pooled = (used == 0) | data.lone_rows
+    best.pooled[block], best.left_out[block] = pooled & (total > 0), np.where(pooled, 0, folds - used)
+    lost = np.where(pooled, errors * reciprocal(total), ratios * reciprocal(np.maximum(used, 1.0)))
+    return np.where(total > 0, 1.0 - lost[:, 0], -np.inf), lost[:, 1]
 
 
-def eigenbasis(S: HostArray) -> tuple[HostArray, HostArray]:
-    """Return eigenvalues and eigenvectors of a matrix that has no negative eigenvalues but for rounding."""
+def eigenbasis(S: HostArray, rank: int) -> tuple[HostArray, HostArray]:
+    """Return the eigenvalues and eigenvectors of a positive semidefinite matrix of at most this rank."""
     values, vectors = np.linalg.eigh(S)
-    return np.maximum(values, 0.0), vectors
+    first = len(values) - min(max(rank, 0), len(values))
+    return np.maximum(values[first:], 0.0), vectors[:, first:]
 
 
 def inverse_of(values: HostArray, ridges: Any) -> HostArray:
@@ -168,4 +218,4 @@ def fitted(
         The ridge of each target.
     """
     inverse = inverse_of(values[:, None], ridges)
-    return vectors @ (images * inverse), reciprocal(inverse.max(axis=0))
+    return vectors @ (images * inverse), reciprocal(inverse.max(axis=0, initial=0.0))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,15 @@ from linspec.arrays import HostArray
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.process import pause
 from linspec.studies import split_of, training_and_held_out
-from linspec_many_targets.choice import ROUNDING, FoldData, Images, blocks_of, chosen, eigenbasis, fitted
+from linspec_many_targets.choice import (
+    ROUNDING,
+    FoldData,
+    Images,
+    blocks_of,
+    chosen,
+    eigenbasis,
+    fitted,
+)
 
 FOLDS, RIDGES, SETTINGS = 5, 20, 4
 """Usual numbers of folds, ridges and settings, for estimates of time and memory."""
@@ -35,21 +44,20 @@ class MomentImages(Images):
     values: HostArray
     images: HostArray
     totals: HostArray
+    lengths: HostArray
     cross: HostArray
     gram: HostArray
     squares: HostArray
 
-    def errors(self, c: HostArray) -> HostArray:
-        """Return y² − 2 cᵀx + cᵀG c for each target."""
-        found: HostArray = np.einsum("ij,ij->j", c, self.gram @ c - 2 * self.cross)
+    def errors(self, c: HostArray, inverse: HostArray) -> tuple[HostArray, HostArray]:
+        """Return y² − 2 cᵀx + cᵀG c for each target, whose terms cancel where the fit is good, and its rounding."""
+        half = self.gram @ c - self.cross
+        found: HostArray = np.einsum("ij,ij->j", c, half - self.cross)
         found += self.squares
-        return np.maximum(found, 0.0)
-
-    def rounding(self, c: HostArray) -> HostArray:
-        """Return a bound of the rounding of the terms, which cancel where the fit is good."""
-        size = float(np.trace(self.gram))
-        found: HostArray = ROUNDING * (self.squares + size * np.einsum("ij,ij->j", c, c))
-        return found
+        d = np.diag(self.gram)
+        terms = ROUNDING * (self.squares + d.sum() * np.einsum("ij,ij->j", c, c))
+        slope = np.linalg.norm(half * inverse, axis=0)
+        return np.maximum(found, 0.0), terms + self.moved(c, slope, float(d @ inverse[:, 0] ** 2))
 
 
 class MomentFolds(FoldData):
@@ -58,36 +66,51 @@ class MomentFolds(FoldData):
     def __init__(self, problem: Any, moments: Any) -> None:
         self.problem, self.sums = problem, problem.sums(moments)
         self.order, self.targets = problem.X.shape[1], problem.Y.shape[1]
-        self._kept: tuple[slice, list[Any]] | None = None
+        self.lone_rows = problem.lone_rows
+        self._kept: tuple[slice, list[Any], HostArray] | None = None
 
-    def _splits(self, block: slice) -> list[Any]:
-        """The adjusted moments of each fold, with the targets of a block; the last block is kept."""
+    def _splits(self, block: slice) -> tuple[list[Any], HostArray]:
+        """The adjusted moments of each fold and the totals of all, with a block of targets; the last block is kept."""
         if self._kept is None or self._kept[0] != block:
             cells = [cell.with_beside(block) for cell in self.sums.cells]
-            pairs = training_and_held_out(cells, self.problem.splits)
-            self._kept = block, [split_of(self.problem.unadjusted, *pair) for pair in pairs]
-        return self._kept[1]
+            pairs = list(training_and_held_out(cells, self.problem.splits))
+            whole = reduce(lambda left, right: left.merged(right), (held_out for _, held_out in pairs))
+            totals = whole.variation[len(whole.gram) :]
+            splits = [split_of(self.problem.unadjusted, *pair) for pair in pairs]
+            self._kept = block, splits, totals
+        return self._kept[1:]
+
+    def totals(self, block: slice) -> HostArray:
+        """Return the squares of a block of targets about their means over all held-out rows."""
+        return self._splits(block)[1]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
         d, found = np.sqrt(gamma)[self.problem.band_of], []
-        for split in self._splits(next(iter(blocks_of(self.targets, self.order)))):
-            values, V = eigenbasis(d[:, None] * split.training["X", "X"] * d)
-            R = d[:, None] * V
+        for split in self._splits(next(iter(blocks_of(self.targets, self.order))))[0]:
+            values, R = _scaled_basis(split, d)
             found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
         return found
 
     def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
         """Yield the images of a block of targets for each fold."""
-        for (values, R, G), split in zip(decomposed, self._splits(block), strict=True):
+        for (values, R, G), split in zip(decomposed, self._splits(block)[0], strict=True):
             yield MomentImages(
                 values,
                 R.T @ split.training["X", "Y"],
                 split.spreads["Y"],
+                np.sqrt(values.max(initial=0.0) * split.training.squares("Y")),
                 R.T @ split.held_out["X", "Y"],
                 G,
                 split.held_out.squares("Y"),
             )
+
+
+def _scaled_basis(split: Any, d: HostArray) -> tuple[HostArray, HostArray]:
+    """Return λ and D V of the scaled Gram matrix D S D of training rows."""
+    rank = min(split.rank, int(np.count_nonzero(d * split.factors("X"))))
+    values, V = eigenbasis(d[:, None] * split.training["X", "X"] * d, rank)
+    return values, d[:, None] * V
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,16 +121,15 @@ class Gram(Solver):
         """Choose for every target, and fit all rows with what was chosen."""
         data = MomentFolds(problem, run.moments("implicit"))
         best = chosen(data, problem.ridges, problem.settings)
-        problem.note_rounding(run, best)
+        problem.note(run, best)
         weights, least = np.empty((data.order, data.targets)), np.empty(data.targets)
         for number in np.unique(best.setting):
             d = np.sqrt(problem.settings[number])[problem.band_of]
             mine = np.flatnonzero(best.setting == number)
-            values, V = eigenbasis(d[:, None] * data.sums.of_all(mine[:1])["X", "X"] * d)
-            R = d[:, None] * V
+            values, R = _scaled_basis(data.sums.of_all(mine[:1]), d)
             for block in blocks_of(len(mine), data.order):
                 some = mine[block]
-                z = R.T @ data.sums.of_all(some)["X", "Y"]
+                z = R.T @ data.sums.of_all(some).training["X", "Y"]
                 weights[:, some], least[some] = fitted(values, R, z, best.ridges[some])
                 pause()
         return run.finish(

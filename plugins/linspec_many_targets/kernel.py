@@ -19,11 +19,21 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver
-from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.algebra import squares_about_means, varies
+from linspec.arrays import HostArray, reciprocal
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.operators import EXPLAINED
 from linspec.process import pause
-from linspec_many_targets.choice import FoldData, Images, blocks_of, chosen, eigenbasis, fitted
+from linspec_many_targets.choice import (
+    COLLINEAR,
+    ROUNDING,
+    FoldData,
+    Images,
+    blocks_of,
+    chosen,
+    eigenbasis,
+    fitted,
+)
 from linspec_many_targets.gram import FOLDS, RIDGES, SETTINGS
 
 
@@ -45,14 +55,18 @@ class RowImages(Images):
     values: HostArray
     images: HostArray
     totals: HostArray
+    lengths: HostArray
     predicts: HostArray
     held_out: HostArray
+    size: float
 
-    def errors(self, c: HostArray) -> HostArray:
-        """Return the squares of the held-out targets less their predictions."""
+    def errors(self, c: HostArray, inverse: HostArray) -> tuple[HostArray, HostArray]:
+        """Return the squares of the held-out targets less their predictions, and their rounding."""
         gaps = self.held_out - self.predicts @ c
         found: HostArray = np.einsum("ij,ij->j", gaps, gaps)
-        return found
+        length, off = np.sqrt(found), ROUNDING * self.size * np.linalg.norm(c, axis=0)
+        curvature = float(np.sum((self.predicts * inverse[:, 0]) ** 2))
+        return found, off * (2 * length + off) + self.moved(c, length * np.sqrt(curvature), curvature)
 
 
 class FoldOfRows:
@@ -62,18 +76,33 @@ class FoldOfRows:
     columns of `design`, which are multiplied alike.
     """
 
-    def __init__(self, problem: Any, A: HostArray, design: HostArray, roots: HostArray, split: Any) -> None:
+    def __init__(
+        self, problem: Any, A: HostArray, given: HostArray, design: HostArray, roots: HostArray, split: Any
+    ) -> None:
         self.training, self.rest = split
-        self.design, self.roots = design, roots
-        self.solve = np.linalg.pinv(design[self.training])
+        self.design = design
+        U, s, Vt = np.linalg.svd(design[self.training], full_matrices=False)
+        keep = s > COLLINEAR * s.max(initial=0.0)
+        self.solve = (Vt[keep].T / s[keep]) @ U[:, keep].T
         X, Z = self.adjusted(A)
-        before, left = (np.einsum("ij,ij->j", rows, rows) for rows in (A[self.training], X))
-        factors = (left > EXPLAINED * before) * 1.0
+        left, size = (np.einsum("ij,ij->j", rows, rows) for rows in (X, A[self.training]))
+        before = [self._squares(rows[self.training], roots[self.training], problem) for rows in (A, given)]
+        factors = (varies(left, size) & (left > EXPLAINED * np.maximum(*before))) * 1.0
+        self.rank = int(np.count_nonzero(roots[self.training]) - np.count_nonzero(keep))
+        self.live = np.bincount(problem.band_of, factors, len(problem.band_names))
         if problem.unadjusted.scale:
             factors *= reciprocal(np.sqrt(left / np.sum(roots[self.training] ** 2)))
         X, Z, bands = X * factors, Z * factors, len(problem.band_names)
         self.own = band_kernels(X, X, problem.band_of, bands)
         self.across = band_kernels(Z, X, problem.band_of, bands)
+        self.size = float(np.linalg.norm(Z) * np.linalg.norm(X))
+
+    @staticmethod
+    def _squares(rows: HostArray, roots: HostArray, problem: Any) -> HostArray:
+        """Return the squares of columns, about their means if the problem centres."""
+        means = roots @ rows / (roots @ roots) * bool(problem.unadjusted.center)
+        found: HostArray = np.sum((rows - np.outer(roots, means)) ** 2, axis=0)
+        return found
 
     def adjusted(self, A: HostArray) -> tuple[HostArray, HostArray]:
         """Return the training rows and the held-out rows of A, less what the training rows say of the design."""
@@ -81,14 +110,6 @@ class FoldOfRows:
         X = A[self.training] - self.design[self.training] @ taken
         Z = A[self.rest] - self.design[self.rest] @ taken
         return X, Z
-
-    def totals(self, Y: HostArray) -> HostArray:
-        """Return the squares of the held-out rows of Y about their weighted means."""
-        w = self.roots[self.rest]
-        about = Y[self.rest] - np.outer(w, w @ Y[self.rest] / np.sum(w**2))
-        found: HostArray = np.einsum("ij,ij->j", about, about)
-        size = np.einsum("ij,ij->j", Y[self.rest], Y[self.rest])
-        return np.where(found > EXPLAINED * size, found, 0.0)
 
 
 class RowFolds(FoldData):
@@ -99,39 +120,50 @@ class RowFolds(FoldData):
     problem : RidgeManyTargets
     A, Y : numpy.ndarray of shape (n, p), (n, m)
         The rows, adjusted by what all rows say.
-    slopes : numpy.ndarray of shape (c, m)
-        The slopes of the targets in the confounds, which have been subtracted.
+    raw : numpy.ndarray of shape (n, m)
+        The targets as they were given.
     """
 
-    def __init__(self, problem: Any, A: HostArray, Y: HostArray, slopes: HostArray) -> None:
+    def __init__(self, problem: Any, A: HostArray, Y: HostArray, raw: HostArray) -> None:
         given = problem.unadjusted
         n, self.targets = Y.shape
-        self.order, self.Y, self.slopes = n, Y, slopes
+        self.order, self.Y, self.raw, self.lone_rows = n, Y, raw, problem.lone_rows
         w, Z = given.sample_weight, given.confounds
-        roots = np.ones(n) if w is None else np.sqrt(w)
+        self.weights = np.ones(n) if w is None else w
+        roots = np.sqrt(self.weights)
         Z = np.zeros((n, 0)) if Z is None else Z
-        self.effects = Z * roots[:, None]
         Z = Z - Z.mean(axis=0) if given.center else Z
         design = np.hstack([np.ones((n, int(given.center))), Z])
         units = reciprocal(np.max(np.abs(design), axis=0, initial=0.0))
         design = design * units * roots[:, None]
-        self.folds = [FoldOfRows(problem, A, design, roots, split) for split in problem.splits.splits]
+        whole = A  # what confounds explain of columns is measured by columns as they were given
+        if given.confounds is not None:
+            whole = problem.rows_given("X") * roots[:, None]
+        self.folds = [FoldOfRows(problem, A, whole, design, roots, split) for split in problem.splits.splits]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, U, M) of each fold: M multiplies coefficients in the eigenbasis to predictions."""
         found = []
         for fold in self.folds:
-            values, U = eigenbasis(sum_of(fold.own, gamma))
+            values, U = eigenbasis(sum_of(fold.own, gamma), min(fold.rank, int(fold.live[gamma > 0].sum())))
             found.append((values, U, sum_of(fold.across, gamma) @ U))
         return found
 
     def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
         """Yield the images of a block of targets for each fold."""
         Y = self.Y[:, block].astype(np.float64)
-        whole = Y + self.effects @ self.slopes[:, block]
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
             own, rest = fold.adjusted(Y)
-            yield RowImages(values, U.T @ own, fold.totals(whole), M, rest)
+            totals, lengths = self._spread(fold.rest, block), np.linalg.norm(own, axis=0)
+            yield RowImages(values, U.T @ own, totals, lengths, M, rest, fold.size)
+
+    def totals(self, block: slice) -> HostArray:
+        """Return the squares of a block of targets about their means over all held-out rows."""
+        return self._spread(np.concatenate([fold.rest for fold in self.folds]), block)
+
+    def _spread(self, rows: HostArray, block: slice) -> HostArray:
+        """Return the squares of targets about the means of some rows, 0 where they do not vary."""
+        return squares_about_means(self.raw[rows, block], self.weights[rows])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,21 +172,15 @@ class Kernel(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Choose for every target, and fit all rows with what was chosen."""
-        run.plan(setup=1.0 + run.settling)
+        run.plan(setup=1.0 + run.settling + (problem.given is not None))
         A, Y = problem.rows_of("X").astype(np.float64), problem.rows_of("Y")
-        slopes = to_host(
-            run.moments("implicit")
-            .columns.adjustment(1)
-            .of_new_rows()
-            .get("slopes", np.zeros((0, Y.shape[1])))
-        )
-        best = chosen(RowFolds(problem, A, Y, slopes), problem.ridges, problem.settings)
-        problem.note_rounding(run, best)
+        best = chosen(RowFolds(problem, A, Y, problem.rows_given("Y")), problem.ridges, problem.settings)
+        problem.note(run, best)
         n, m = Y.shape
         kernels = band_kernels(A, A, problem.band_of, len(problem.band_names))
         duals, least = np.empty((n, m)), np.empty(m)
         for number in np.unique(best.setting):
-            values, U = eigenbasis(sum_of(kernels, problem.settings[number]))
+            values, U = eigenbasis(sum_of(kernels, problem.settings[number]), n)
             mine = np.flatnonzero(best.setting == number)
             for block in blocks_of(len(mine), n):
                 some = mine[block]

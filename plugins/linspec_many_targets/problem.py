@@ -10,13 +10,14 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.algebra import ratio
+from linspec.algebra import EPS, ratio
 from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
+from linspec.operators import CountedOperator, uncounted
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec.studies import folds_of, split_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
-from linspec_many_targets.choice import Choice, blocks_of
+from linspec_many_targets.choice import COLLINEAR, DIGITS, Choice, blocks_of
 from linspec_many_targets.kernel import band_kernels, sum_of
 from linspec_many_targets.solution import RidgeManyTargetsSolution
 
@@ -24,9 +25,6 @@ __all__ = ["RidgeManyTargets", "RidgeManyTargetsSolution"]
 
 RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 """The ridges by default."""
-
-DIGITS = 1e-6
-"""A finding is reported if rounding may change a held-out R² by more than this."""
 
 ERROR = 1e-2
 """A finding is reported if the relative error of the coefficients of a target may be above this."""
@@ -41,9 +39,9 @@ class Sums:
     whole: Any
 
     def of_all(self, targets: Any) -> Any:
-        """Return the adjusted moments of all rows, with some of the targets."""
+        """Return the adjusted moments of all rows, as those of training rows, with some of the targets."""
         rows = self.whole.with_beside(targets)
-        return split_of(self.problem, rows, rows).training
+        return split_of(self.problem, rows, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +49,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     """min ‖y − X w‖² + r Σ_b ‖w_b‖² / γ_b for each target y: r and the weights γ of bands are chosen by its own folds.
 
     For each target the candidate with the largest mean R² on held-out rows is chosen, and all rows are fitted with it.
+    The mean leaves out folds in which the target does not vary. If a fold has a single row, as in leave-one-out, or if
+    the target varies within no fold, R² is that of the held-out rows of all folds together.
 
     Parameters
     ----------
@@ -213,9 +213,47 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Return the rows of a matrix, adjusted, as a dense array on the host."""
         return to_host(self.matrices[name].dense())
 
-    def note_rounding(self, run: ls.Run, best: Choice) -> None:
-        """Note targets whose scores may be rounding."""
-        lost = np.flatnonzero(best.rounding > DIGITS)
+    def rows_given(self, name: str) -> HostArray:
+        """Return the rows of a matrix as they were given, as a dense array on the host."""
+        _, ledger = uncounted(self.matrices[name])
+        return to_host(CountedOperator(self.unadjusted.matrices[name], ledger).dense())
+
+    @property
+    def lone_rows(self) -> bool:
+        """Whether some fold has only one held-out row that counts."""
+        w = self.unadjusted.sample_weight
+        held_out = (rows for _, rows in self.splits.splits)
+        return any(len(rows) == 1 if w is None else np.count_nonzero(w[rows]) == 1 for rows in held_out)
+
+    @property
+    def loses_confounds(self) -> bool:
+        """Whether squares of confounds lose what tells them apart, which rows keep."""
+        given = self.unadjusted
+        Z = given.confounds
+        if Z is None:
+            return False
+        Z = Z - Z[:1] * bool(given.center)
+        roots = np.ones((len(Z), 1)) if given.sample_weight is None else np.sqrt(given.sample_weight)[:, None]
+        Z = np.hstack([np.ones((len(Z), int(given.center))), Z]) * roots
+        s = np.linalg.svd(Z * reciprocal(np.linalg.norm(Z, axis=0)), compute_uv=False)
+        share = s[s > COLLINEAR * s[0]].min() / s[0]
+        return bool(share**2 * DIGITS < EPS)
+
+    def note(self, run: ls.Run, best: Choice) -> None:
+        """Note how targets are scored, and targets whose scores may be rounding."""
+        folds, m = len(self.splits.splits), len(best.ridges)
+        out, pooled = np.flatnonzero(best.left_out), np.flatnonzero(best.pooled)
+        if out.size:
+            text = f"{out.size} of {m} targets do not vary in some folds, the first is target {out[0]} in "
+            run.note(None, text + f"{best.left_out[out[0]]} of {folds}: their R² leave these folds out.")
+        if pooled.size:
+            why = "fold has a single row" if self.lone_rows else "target varies within no fold"
+            text = f"The R² of {pooled.size} of {m} targets are of the held-out rows of all folds together, because a "
+            run.note(None, text + f"{why}.")
+        if self.loses_confounds:
+            text = "The confounds depend on each other so nearly that held-out R² lose digits. Subtract a constant "
+            run.note(Status.ILL_CONDITIONED, text + "from each of them, or leave some out.")
+        lost = np.flatnonzero(best.rounding > DIGITS * np.maximum(1.0, np.abs(best.scores)))
         if lost.size:
             text = f"Rounding may change the held-out R² of {lost.size} of {len(best.ridges)} targets, the first is "
             text += f"target {lost[0]}, by more than {DIGITS:g}, and so the choice of its ridge. Pass larger ridges, "
@@ -309,7 +347,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             if self._sums is None:
                 image, cross = SW[:, block], C[:, block]
             else:
-                whole = self._sums.of_all(block)
+                whole = self._sums.of_all(block).training
                 image, cross = whole["X", "X"] @ w, whole["X", "Y"]
             w = w * np.where(d > 0, reciprocal(d), 1.0)
             return lengths_of(d * (cross - image) - ridges * w), lengths_of(w), lengths_of(d * cross)

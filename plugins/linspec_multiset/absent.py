@@ -216,6 +216,11 @@ class AbsentRows:
         """The precision of products."""
         return self._joint.precision
 
+    @property
+    def center(self) -> bool:
+        """Whether means are subtracted."""
+        return self.alone[0].center
+
     def matrix(self, index: int) -> LinearOperator:
         """Return the adjusted operator of one view, which counts its sweeps."""
         return self.alone[index].matrix(0)
@@ -235,7 +240,18 @@ class AbsentRows:
         count = len(self.alone)
         found = self._over_rows(PresentMatrices(self._factors, self.home), sum(self.shape[1:]))
         keys = [(i, j) for i in range(count) for j in range(i, count)]
-        return Held(found[:count], dict(zip(keys, found[count:], strict=True)))
+        vary = self._vary
+        grams = [S * vary[i] * vary[i].T for i, S in enumerate(found[:count])]
+        blocks = zip(keys, found[count:], strict=True)
+        return Held(grams, {(i, j): C * vary[i] * vary[j].T for (i, j), C in blocks})
+
+    @property
+    def _vary(self) -> list[Array]:
+        """A column for each view, with 0 for columns of which the means leave rounding, else 1; known after a sweep."""
+        found = [np.ones((p, 1)) for p in self.shape[1:]]
+        for column, still in zip(found, self.columns.constant, strict=True):
+            column[list(still)] = 0.0
+        return [self.home.place(column) for column in found]
 
     def diagonal(self) -> tuple[Array, ...]:
         """The diagonals of Sᵢ, without ridges."""
@@ -278,7 +294,7 @@ class AbsentRows:
         task = PresentProducts(tuple(blocks), self._factors, self.home)
         adjoints = self._over_rows(task, sum(widths) + max(widths))
         parts = []  # of view i: the products with the blocks of all views, with that of its own twice
-        for i, R in enumerate(adjoints):
+        for i, R in enumerate(adjoints[i] * column for i, column in enumerate(self._vary)):
             ends = np.cumsum([0, *widths[: i + 1], *widths[i:]]).tolist()
             parts.append([R[:, a:b] for a, b in pairwise(ends)])
         found = []
@@ -314,6 +330,11 @@ class Columns:
     def confounded(self) -> bool:
         """Whether confounds are subtracted from the columns."""
         return any(one.confounded for one in self._alone)
+
+    @property
+    def constant(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of each view that do not vary."""
+        return tuple(next(iter(one.constant), ()) for one in self._alone)
 
     @property
     def explained(self) -> dict[str, tuple[int, ...]]:

@@ -25,7 +25,7 @@ from linspec.arrays import HostArray
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.process import pause
 from linspec_multiset.pencil import split
-from linspec_multiset.sumcor import whitened
+from linspec_multiset.sumcor import most_components, whitened
 
 SETTLED = 0.01
 """A start has ended if its residual is below this fraction of the tolerance."""
@@ -49,7 +49,7 @@ class Horst(Solver):
         slices = [slice(a, b) for a, b in pairwise(ends)]
         found = np.zeros((len(M), 0))
         agreeing, sums, extra, cut = list[int](), list[float](), found, False
-        most = min([problem.k, *np.diff(ends).tolist()])
+        most = most_components(problem.k, factors)
         while found.shape[1] < most:
             u = np.hstack([self._drawn(M, found, slices, run.rng), extra])
             u, value, settled = self._ascended(M, u, found, slices, SETTLED * run.tol)

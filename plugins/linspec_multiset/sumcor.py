@@ -46,7 +46,7 @@ class SumcorCCASolution(ls.LinearSolution, vector="component"):
     Attributes
     ----------
     weights : tuple of array of shape (pᵢ, k)
-        One array for each view, with Wᵢᵀ(XᵢᵀXᵢ + rᵢI)Wᵢ = I.
+        One array for each view, with Wᵢᵀ(XᵢᵀXᵢ + rᵢI)Wᵢ = I; zeros for a view that does not vary.
     sums : numpy.ndarray of shape (k,)
         Σ wᵢᵀCᵢⱼwⱼ over all pairs i < j of views, decreasing. Without a ridge it is a sum of correlations, at most
         m(m − 1)/2.
@@ -152,6 +152,7 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         ends = np.cumsum([0, *(len(part) for part in parts)])
         u, _ = components(M, parts)
         u, g = components(M, np.split(u, ends[1:-1]))  # in the order of the sums of orthonormal columns
+        live = [i for i, factor in enumerate(factors) if factor.rank]
         sums = np.minimum.accumulate(np.sum(u * g, axis=0) / 2)  # which rounding alone exchanges
         above = self.noise(moments) * m * m
         count = min(self.k, int(np.sum(np.cumprod(sums > above))))
@@ -163,16 +164,16 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
             _bound(M, u[:, :j], lengths[:, j], ends) for j in range(count)
         ])  # fmt: skip
         W = split(u, factors, (1.0,) * m, home)
-        signs = home.place(signs_of_columns(W[0], home))[None, :]
+        signs = home.place(signs_of_columns(W[min(live, default=0)], home))[None, :]
         agreeing = np.ones(count) if agreeing is None else np.asarray(agreeing, dtype=np.float64)[:count]
         findings, lost = lost_by_factors(self, moments, terms, factors, residual)
-        if count < min([self.k, *np.diff(ends).tolist()]) and _bound(M, u, None, ends) > TOLERATED * above:
+        if count < most_components(self.k, factors) and _bound(M, u, None, ends) > TOLERATED * above:
             text = "Components are missing: sums outside of the returned ones are above rounding. Take more starts."
             findings, lost = [*findings, (ls.Status.INCOMPLETE, text)], True
         conclusion: ls.Conclusion = self.concluded(
             moments,
             residual,
-            findings=(*self._words(sums, bounds, starts, agreeing), *findings),
+            findings=(*self._words(sums, bounds, starts, agreeing, len(live)), *findings),
             missing="components above rounding",
             kind="exact",
             lost=lost,
@@ -185,10 +186,10 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         return conclusion
 
     def _words(
-        self, sums: HostArray, bounds: HostArray, starts: int, agreeing: HostArray
+        self, sums: HostArray, bounds: HostArray, starts: int, agreeing: HostArray, m: int
     ) -> list[tuple[Any, str]]:
-        """Return what a converged residual means here, and whether all views agree."""
-        found, m = list[tuple[Any, str]](), len(self.views)
+        """Return what a converged residual means here, and whether all m views that vary agree."""
+        found = list[tuple[Any, str]]()
         if not len(sums):
             return found
         below = float(np.max(np.maximum(bounds - sums, 0.0) / bounds))
@@ -206,17 +207,27 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
 
 
 def whitened(problem: Any, moments: ls.Moments) -> tuple[list[Any], HostArray]:
-    """Return the factors of all Sᵢ, and M."""
+    """Return the factors of all Sᵢ, and M; the factor of a view that does not vary has rank 0, also with a ridge."""
     blocks = cross_blocks(moments)
-    factors = [moments.whitener(i, r) for i, r in enumerate(problem.ridge)]
+    vary = [bool(to_host(squares).any()) for squares in moments.diagonal()]
+    factors = [
+        moments.whitener(i, r * varies) for i, (r, varies) in enumerate(zip(problem.ridge, vary, strict=True))
+    ]
     M = np.tril(whitened_matrix(factors, (1.0,) * len(factors), blocks), -1)
     return factors, M + M.T
+
+
+def most_components(k: int, factors: Sequence[Any]) -> int:
+    """Return the largest number of components: at most the rank of each view that varies."""
+    ranks = [factor.rank for factor in factors if factor.rank]
+    return min([k, *ranks]) if ranks else 0
 
 
 def components(M: HostArray, parts: Sequence[HostArray]) -> tuple[HostArray, HostArray]:
     """Return u with orthonormal columns in each view, from the largest sum down, and g = Mu outside of earlier columns.
 
-    The order is that of the sums of the columns as given. A view whose columns depend on each other ends them.
+    The order is that of the sums of the columns as given. A view whose columns depend on each other ends them; a view
+    of rank 0 does not.
     """
     lengths = [np.linalg.norm(part, axis=0) for part in parts]
     ready = [part / np.where(size > 0, size, 1.0) for part, size in zip(parts, lengths, strict=True)]
@@ -224,6 +235,9 @@ def components(M: HostArray, parts: Sequence[HostArray]) -> tuple[HostArray, Hos
     order = np.argsort(-np.sum(u * (M @ u), axis=0), kind="stable")
     made = []
     for part in ready:
+        if not len(part):
+            made.append(part)
+            continue
         Q, R = np.linalg.qr(part[:, order])
         d = np.diag(R)
         made.append(Q * np.where(np.abs(d) > DEPENDENT, np.sign(d), 0.0))

@@ -494,3 +494,96 @@ def test_large_means_of_sparse_rows_are_subtracted_from_entries():
         warnings.simplefilter("ignore", AccuracyWarning)
         found = ls.solve(RidgeManyTargets(scipy.sparse.csr_array(X), Y, 1.0), "gram")
     np.testing.assert_allclose(found.coefficients(), exact.coefficients(), rtol=1e-5)
+
+
+# ---- folds in which R² means nothing, and rows that products lose ---------------------------------
+
+
+@pytest.mark.parametrize("solver", ["gram", "kernel"])
+@pytest.mark.parametrize("shape", [(30, 6), (14, 20)])
+def test_leave_one_out_chooses_and_scores_as_scikit_learn(shape, solver):
+    linear = pytest.importorskip("sklearn.linear_model")
+    model_selection, metrics = (
+        pytest.importorskip("sklearn.model_selection"),
+        pytest.importorskip("sklearn.metrics"),
+    )
+    rng, n = np.random.default_rng(0), shape[0]
+    X = rng.standard_normal(shape)
+    Y = X[:, :2] * [1.0, 0.2] + rng.standard_normal((n, 2)) * [0.3, 2.0] + [5.0, 1e6]
+    found = ls.solve(RidgeManyTargets(X, Y, [0.1, 1.0, 10.0, 100.0, 1e3, 1e4], splitter=n), solver)
+    theirs = linear.RidgeCV([0.1, 1.0, 10.0, 100.0, 1e3, 1e4], alpha_per_target=True).fit(X, Y)
+    assert np.array_equal(found.ridges, theirs.alpha_)
+    for t, ridge in enumerate(found.ridges):
+        predicted = model_selection.cross_val_predict(
+            linear.Ridge(ridge), X, Y[:, t], cv=model_selection.LeaveOneOut()
+        )
+        assert found.scores[t] == pytest.approx(metrics.r2_score(Y[:, t], predicted), abs=1e-7)
+    assert "of all folds together, because a fold has a single row" in found.message
+
+
+@pytest.mark.parametrize("solver", ["gram", "kernel"])
+@pytest.mark.parametrize("value", [0.0, 4.3, 98.6])
+@pytest.mark.parametrize("mean", [None, 0.0, 1.7e9])
+@pytest.mark.parametrize("center", [True, False])
+def test_folds_in_which_a_target_does_not_vary_are_left_out_of_its_score(center, mean, value, solver):
+    X, Y, _ = planted(40, 6, 2)
+    folds, Z = np.arange(40) // 10, np.random.default_rng(1).standard_normal((40, 0 if mean is None else 1))
+    Z = 100 * Z + (mean or 0.0)
+    Y[folds == 2, 1] = value
+    own = {"center": center} | ({} if mean is None else {"confounds": Z})
+    found = ls.solve(RidgeManyTargets(X, Y, 3.0, splitter=folds, **own), solver)
+    D = np.hstack([np.ones((40, 1)), Z - Z.mean(axis=0)]) if center else Z
+    each = np.full((4, 2), np.nan)
+    for fold in range(4):
+        out = folds == fold
+        A, B = (M - D @ np.linalg.lstsq(D[~out], M[~out], rcond=None)[0] for M in (X, Y))
+        W = np.linalg.solve(A[~out].T @ A[~out] + 3 * np.eye(6), A[~out].T @ B[~out])
+        vary = np.ptp(Y[out], axis=0) > 0
+        errors, about = np.sum((B - A @ W)[out] ** 2, axis=0), 10 * np.var(Y[out], axis=0)
+        each[fold, vary] = 1 - errors[vary] / about[vary]
+    np.testing.assert_allclose(found.scores, np.nanmean(each, axis=0), rtol=1e-6)
+    assert "1 of 2 targets do not vary in some folds, the first is target 1 in 1 of 4" in found.message
+
+
+@pytest.mark.parametrize("solver", ["gram", "kernel"])
+def test_a_target_that_varies_only_between_folds_is_scored_by_all_held_out_rows(solver):
+    X, Y, _ = planted(40, 6, 1)
+    folds = np.arange(40) // 10
+    Y = np.hstack([Y, folds[:, None] * 1.1])
+    found = ls.solve(RidgeManyTargets(X, Y, 3.0, splitter=folds), solver)
+    parts = [
+        ls.solve(ls.LeastSquares(X[folds != f], Y[folds != f], ridge=3.0, center=True)) for f in range(4)
+    ]
+    predicted = np.vstack([part.predict(X[folds == f]) for f, part in enumerate(parts)])
+    pooled = 1 - np.sum((Y - predicted) ** 2, axis=0) / (40 * np.var(Y, axis=0))
+    assert found.scores[1] == pytest.approx(pooled[1], rel=1e-9)
+    assert found.scores[0] != pytest.approx(pooled[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fewer_training_rows_than_columns_have_exact_scores_at_any_ridge_or_say_so(seed):
+    rng = np.random.default_rng([4, seed])
+    X = rng.standard_normal((12, 11))
+    Y = X @ rng.standard_normal((11, 3)) + 0.5 * rng.standard_normal((12, 3))
+    ridge, folds, scores = np.linalg.norm(X, 2) ** 2 * 1e-12, np.arange(12) % 5, []
+    for fold in range(5):
+        out = folds == fold
+        A, B = X[~out] - X[~out].mean(axis=0), Y[~out] - Y[~out].mean(axis=0)
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        W = Vt.T @ ((s / (s**2 + ridge))[:, None] * (U.T @ B))
+        errors = Y[out] - Y[~out].mean(axis=0) - (X[out] - X[~out].mean(axis=0)) @ W
+        scores.append(1 - np.sum(errors**2, axis=0) / np.sum((Y[out] - Y[out].mean(axis=0)) ** 2, axis=0))
+    for solver in ("gram", "kernel"):
+        found = ls.solve(RidgeManyTargets(X, Y, ridge, splitter=folds), solver)
+        if found.status is not ls.Status.ILL_CONDITIONED:
+            np.testing.assert_allclose(found.scores, np.mean(scores, axis=0), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [0.0, 4.3, 0.1, 98.6, 1 / 3])
+def test_a_target_that_is_constant_on_new_rows_has_no_score(value):
+    X, Y, _ = planted(60, 4, 2)
+    Y[:, 1] = value
+    found = ls.solve(RidgeManyTargets(X[:40], Y[:40]))
+    scores = found.target_scores(X[40:], Y[40:])
+    assert np.isfinite(scores[0])
+    assert np.isnan(scores[1])

@@ -336,3 +336,18 @@ def test_a_run_goes_on_with_the_same_masks_alone(form, tmp_path):
     other = ls.MultisetCCA(views, k=2, present=[masks[0], None, None])
     with pytest.raises(InvalidProblem, match="the parameters of the problem"):
         ls.solve(other, "lobpcg", start=path, **options)
+
+
+@pytest.mark.parametrize("solver", ["gram", "lobpcg"])
+def test_a_view_that_is_constant_in_its_present_rows_is_one_that_is_zero(solver):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 6))
+    Y, still = X[:, :1] + rng.standard_normal((60, 4)), X[:, :2].copy()
+    still[11:] = 3.3
+    masks = [np.ones(60, bool), np.arange(60) < 50, np.arange(60) > 10]
+    found, zero = (
+        ls.solve(ls.MultisetCCA([X, Y, view], k=2, present=masks), solver, rng=0)
+        for view in (still, 0 * still)
+    )
+    np.testing.assert_allclose(found.eigenvalues, zero.eigenvalues, rtol=1e-8)
+    assert "columns of X3 are constant" in found.message

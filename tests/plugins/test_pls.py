@@ -290,3 +290,16 @@ def test_the_command_line_predicts_rows_that_were_not_fitted(tmp_path: Any) -> N
     said = " ".join((done.stdout + done.stderr).split())
     share = float(said.partition("R² ")[2].partition(",")[0])
     assert 0.7 < share < 1
+
+
+@pytest.mark.parametrize("form", ["auto", "dense", "implicit"])
+@pytest.mark.parametrize("seed", [178, 1, 2, 3])
+def test_nipals_ends_where_there_are_no_more_components(seed: int, form: str) -> None:
+    rng = np.random.default_rng(seed)
+    _ = rng.choice([4, 5, 6, 8]), rng.choice([2, 3]), rng.integers(1, 3)
+    X, y = rng.standard_normal((6, 1)) @ rng.standard_normal((1, 3)), rng.standard_normal((6, 1))
+    problem = ls.PLSRegression(X, y, k=3, sample_weight=10.0 ** rng.uniform(-6, 6, 6))
+    found = ls.solve(problem, "nipals", form=form, max_seconds=20)
+    assert (found.status, len(found.covariances)) == (ls.Status.RANK_DEFICIENT, 1)
+    assert found.iterations < 5
+    np.testing.assert_allclose(found.covariances, ls.solve(problem, "gram").covariances, rtol=1e-8)

@@ -197,3 +197,29 @@ def test_what_is_refused():
         ls.SumcorCCA(related(), k=1, ridge=-1.0)
     with pytest.raises(ls.errors.LinspecError, match="starts"):
         ls.solve(ls.SumcorCCA(related(), k=1), "horst", starts=0)
+
+
+DEAD = {"constant": np.full((120, 2), 98.6), "zeros": np.zeros((120, 3))}
+
+
+@pytest.mark.parametrize("ridge", [0.0, 2.0])
+@pytest.mark.parametrize("dead", [("constant",), ("zeros",), ("constant", "zeros")])
+@pytest.mark.parametrize("first", [True, False])
+def test_views_that_do_not_vary_leave_the_components_of_the_others(first, dead, ridge):
+    views, still = related(n=120, widths=(4, 3)), [DEAD[name] for name in dead]
+    given = [*still, *views] if first else [*views, *still]
+    for problem, values in ((ls.SumcorCCA, "sums"), (ls.MultisetCCA, "eigenvalues")):
+        found = ls.solve(problem(given, k=2, ridge=ridge), rng=0)
+        without = ls.solve(problem(views, k=2, ridge=ridge), rng=0)
+        assert found.converged
+        np.testing.assert_allclose(getattr(found, values), getattr(without, values), rtol=1e-6)
+        for i, view in enumerate(given):
+            if np.ptp(view) == 0:
+                assert not np.abs(found.weights[i]).max() > 1e-12
+                assert f"columns of X{i + 1} are constant" in found.message
+
+
+def test_without_two_views_that_vary_there_are_no_components():
+    found = ls.solve(ls.SumcorCCA([related(n=120)[0], *DEAD.values()], k=1), rng=0)
+    assert found.status is Status.RANK_DEFICIENT
+    assert len(found.sums) == 0

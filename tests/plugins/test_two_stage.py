@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 
 import linspec as ls
 from linspec import Status, targets
-from linspec.errors import BudgetTooSmall, InvalidProblem
+from linspec.errors import BudgetTooSmall, InvalidProblem, UnsupportedData
 
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
 RNG = np.random.default_rng(0)
@@ -510,3 +510,44 @@ def test_a_run_that_ends_before_short_directions_are_judged_is_not_converged():
     assert stopped.eigenvalues[0] < 0.9 * whole.eigenvalues[0]
     assert not stopped.converged
     assert stopped.status in (Status.INCOMPLETE, Status.STOPPED)
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+@pytest.mark.parametrize("k", [None, 1])
+def test_classes_without_any_direction_are_told_as_such(k, ridge, solver):
+    """Of a balanced design the columns have the same means in both classes, and a constant has no others."""
+    design = np.array([[(-1.0) ** ((i >> j) & 1) for j in range(3)] for i in range(16)])
+    for X in (design[:, :2], 1e8 * design[:, :2] + 1e9, np.full((16, 2), 98.6), np.zeros((16, 30))):
+        found = ls.solve(ls.Discriminant(X, targets.lda(design[:, 2] > 0), k=k, ridge=ridge), solver)
+        assert found.status is Status.RANK_DEFICIENT
+        assert found.message.startswith("0 of the 1 asked for are returned: there are no directions")
+
+
+@pytest.mark.parametrize("lstsq", ["direct", "cg", "pcr"])
+@pytest.mark.parametrize(
+    "own", [{}, {"sample_weight": np.arange(24.0) % 5}, {"confounds": np.arange(24.0) ** 2}]
+)
+def test_blocks_of_rows_have_the_answer_of_arrays_or_a_clear_error(own, lstsq):
+    array = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((24, 4)), rng.standard_normal((24, 3))
+    blocks = [array.from_array(A, chunks=(8, -1)) for A in (X, Y)]
+    for given, there in (
+        (
+            ls.ReducedRankRegression(X, Y, k=2, ridge=1.0, **own),
+            ls.ReducedRankRegression(*blocks, k=2, ridge=1.0, **own),
+        ),
+        (
+            ls.Discriminant(X, targets.lda(np.arange(24) % 3), k=2, ridge=1.0, **own),
+            ls.Discriminant(blocks[0], targets.lda(np.arange(24) % 3), k=2, ridge=1.0, **own),
+        ),
+    ):
+        exact = ls.solve(given, rng=0)
+        try:
+            found = ls.solve(there, "two-stage", lstsq=lstsq, rng=0)
+        except UnsupportedData:
+            assert lstsq == "pcr"
+            continue
+        name = "eigenvalues" if hasattr(exact, "eigenvalues") else "singular_values"
+        np.testing.assert_allclose(getattr(found, name), getattr(exact, name), rtol=1e-6)

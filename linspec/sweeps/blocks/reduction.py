@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from linspec.errors import UnsupportedData
 from linspec.operators import LinearOperator
 from linspec.operators.row_model import OfRows
 from linspec.process.pauses import pause
@@ -75,6 +76,11 @@ def planned(
     """Plan a sweep: return the first matrix in blocks, the work for a run of blocks, and one call for each run."""
     given: list[Any] = list(operators)
     leader = next(A for A in given if A.access == "blocks")
+    if not hasattr(leader, "handles"):
+        raise UnsupportedData(
+            f"rows in blocks must be read as they are, or all with the same means, weights and confounds; got "
+            f"{leader!r} beside a matrix without them. Choose another solver for this part, or pass a NumPy array."
+        )
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]
     readings = tuple(A.reading if A.access == "blocks" else Reading(A.dtype) for A in given)
     models: list[OfRows] = []

@@ -49,8 +49,9 @@ class Nipals(IterativeSolver):
         found = state
         while found.residual > 0:
             w = found["following"]
-            components = found["components"].with_weights(w, moments.gram(w))
-            found = Found(components, complete=len(components) == problem.k)
+            before = found["components"]
+            components = before.with_weights(w, moments.gram(w))
+            found = Found(components, complete=len(components) in (len(before), problem.k))
             yield found
 
     @classmethod
