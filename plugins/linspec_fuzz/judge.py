@@ -16,18 +16,22 @@ claimed        like silent, but with another status and ``converged=True``, and 
 violated       another claim is false: bounds, lengths, means, a sum above the true one, or entries in range that
                are called out of range
 foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
+hang           no answer within `HANG` times the time limit
 =============  ======================================================================================
 
-The last four fail.
+The last five fail.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -35,7 +39,8 @@ import numpy as np
 
 import linspec
 from linspec import Status
-from linspec.errors import BrokenPlugin, DataOutOfRange, InvalidDeclaration, LinspecError, NonFiniteData
+from linspec.errors import AccuracyWarning, BrokenPlugin, ConvergenceWarning, DataOutOfRange, InvalidDeclaration, LinspecError, NonFiniteData
+from linspec_fuzz.held_out_truth import FoldTruth
 from linspec_fuzz.kernel_truth import KernelCCATruth
 from linspec_fuzz.problems import Case
 from linspec_fuzz.ranges import range_of
@@ -45,9 +50,9 @@ from linspec_fuzz.truth import Findings, Truth
 __all__ = ["CLASSES", "FAILING", "Verdict", "judge", "judge_solution"]
 
 CLASSES = (
-    "right", "near", "undecided", "flagged-right", "flagged", "refused", "silent", "claimed", "violated", "foreign"
+    "right", "near", "undecided", "flagged-right", "flagged", "refused", "silent", "claimed", "violated", "foreign", "hang"
 )  # fmt: skip
-FAILING = frozenset({"silent", "claimed", "violated", "foreign"})
+FAILING = frozenset(CLASSES[CLASSES.index("silent") :])
 
 FACTS = frozenset({Status.RANK_DEFICIENT, Status.DEGENERATE})
 """Statuses that report a fact about the data and do not question the answer."""
@@ -76,6 +81,32 @@ is at most ten times this value, or ten times the tolerance if that is larger. F
 would excuse any loss, and a solver that then reports a problem is right to do so."""
 
 MAX_SECONDS = 20.0
+
+HANG = 20.0
+"""A run that takes this multiple of its time limit is ended, as one that never answers."""
+
+
+class Hang(BaseException):
+    """Raised by the alarm clock in a run that never answers."""
+
+
+@contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """End a run by an exception after some seconds, where the system has such signals."""
+
+    def ring(*_: Any) -> None:
+        raise Hang
+
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True)
@@ -121,7 +152,7 @@ class Verdict:
         return self.kind in FAILING
 
 
-def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: float = MAX_SECONDS) -> Verdict:
+def judge(case: Case, solver: Any, truth: Truth | Recorded | FoldTruth, *, max_seconds: float = MAX_SECONDS) -> Verdict:
     """Solve a case and judge the answer.
 
     Parameters
@@ -129,7 +160,7 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: floa
     case : Case
     solver : str or Solver
         A solver's name, ``"auto"``, or an instance.
-    truth : Truth or Recorded
+    truth : Truth, FoldTruth or Recorded
         The truth about the same case, from `truth_of`.
     max_seconds : float, default 20.0
 
@@ -137,15 +168,23 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: floa
     -------
     Verdict
     """
-    if case.tol is not None and not _takes_tol(case, solver):
+    if case.tol is not None and (case.study or not _takes_tol(case, solver)):
         case = replace(case, tol=None)
     options: dict[str, Any] = {} if case.tol is None else {"tol": case.tol}
     place, beyond = range_of(case)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            problem = case.problem()
-            solution = linspec.solve(problem, solver, rng=case.rng, max_seconds=max_seconds, **options)
+            with alarm(HANG * max_seconds):
+                problem = case.problem()
+                if case.study:
+                    solution = linspec.cross_validate(problem, form=solver, rng=case.rng, **case.study)
+                else:
+                    solution = linspec.solve(
+                        problem, solver, rng=case.rng, max_seconds=max_seconds, **options
+                    )
+        except Hang:
+            return Verdict("hang", f"no answer after {HANG * max_seconds:g} s", "no answer")
         except LinspecError as error:
             # linspec refuses products that overflow with these words; it must not blame a finite entry.
             unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
@@ -162,7 +201,11 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: floa
     if place == "outside":
         text = f"{', '.join(beyond)} out of range, and an answer is returned"
         return Verdict("silent", text, "an answer for entries out of range", solution.status.name)
-    verdict = judge_solution(truth, solution, tol=case.tolerance)
+    if isinstance(truth, FoldTruth):
+        warned = any(issubclass(w.category, AccuracyWarning | ConvergenceWarning) for w in caught)
+        verdict = Verdict(*truth.judge(solution, warned))
+    else:
+        verdict = judge_solution(truth, solution, tol=case.tolerance)
     arithmetic = [w for w in caught if issubclass(w.category, RuntimeWarning)]
     if arithmetic and not verdict.fails:
         first = arithmetic[0]
@@ -423,7 +466,7 @@ class _Judged:
 
     def _bound_violations(self) -> Iterator[tuple[str, str]]:
         bounds = getattr(self.solution, "bounds", None)
-        if bounds is not None and len(self.found.values):
+        if hasattr(self.solution, "correlations") and bounds is not None and len(self.found.values):
             for value, bound in zip(self.solution.correlations, bounds, strict=True):
                 off = float(np.min(np.abs(np.abs(self.found.values) - value)))
                 if off > bound * 1.001 + 1e-9 and off > bound + 1e-9 + self._rounding_of_values():
