@@ -104,7 +104,7 @@ class _Draw:
             self.note("repeated rows")
         data = self._spoiled(data, center)
         data = self._scaled(data)
-        if self.chance(0.25 if center else 0.08):
+        if self.chance(0.25 if center else 0.08 * (not self.folds)):
             data = self._shifted(data)
         terms: dict[str, Any] = {}
         if self.family in TERMS:
@@ -179,7 +179,7 @@ class _Draw:
 
     def _spectrum(self, m: int) -> HostArray:
         """Draw singular values from 1 downwards, and note the condition number."""
-        kappa = self.power(0, 14) if self.chance(0.5) else self.power(0, 3)
+        kappa = self.power(0, 5 if self.folds else 14) if self.chance(0.5) else self.power(0, 3)
         kind = self.pick("geometric", "one short", "gap", "clusters", "flat", "repeated")
         s: HostArray = np.ones(m)
         if kind == "geometric":
@@ -362,7 +362,7 @@ class _Draw:
         if kind == "tiny copy" and self.family == "cca":
             return self._tiny_copy(data)
         if kind == "near copy" and p > 1:
-            off = self.power(-12, -5)
+            off = self.power(-5, -3) if self.folds else self.power(-12, -5)
             i, j = self.rng.permutation(p)[:2]
             M[:, j] = M[:, i] + off * np.linalg.norm(M[:, i]) / np.sqrt(n) * self.rng.standard_normal(n)
             self.note(f"column {j} of {name} is column {i} but for {off:.1e}")
@@ -398,7 +398,7 @@ class _Draw:
         found = {}
         for name, M in data.items():
             if name not in TARGETS and self.family in TERMS and self.chance(0.1):
-                span = self.pick(2, 8)
+                span = 2 if self.folds else self.pick(2, 8)
                 M = M * 10 ** self.rng.uniform(-span, span, M.shape[1:])
                 self.note(f"columns of {name} scaled by 10^U(-{span}, {span})")
             found[name] = M
@@ -633,7 +633,8 @@ class _Draw:
         return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}
 
     def _many(self, X: HostArray, center: bool) -> dict[str, Any]:
-        unit = max(float(np.mean(np.sum(X**2, axis=0))), 1e-100)
+        size = max(float(np.abs(X).max(initial=0.0)), 1e-100)
+        unit = size * min(size, 1e100) * float(np.mean(np.sum((X / size) ** 2, axis=0)))
         bands = np.sort(self.rng.integers(0, 2, self.p)).tolist() if self.p > 1 and self.chance(0.4) else [0] * self.p
         bands = bands if 0 in bands else [0] * self.p
         settings = [[1.0, 1.0], [1.0, 0.05], [0.0, 1.0]] if 1 in bands else [[1.0]]

@@ -18,13 +18,18 @@ from linspec_fuzz.kernel_truth import kernel_matrix
 from linspec_fuzz.problems import Case
 from linspec_fuzz.truth import Findings, Truth, host, length, perturbed, ratio
 
+WRONG = 1e-4
+"""A score is wrong if its error, relative to the larger of 1 and the score, exceeds this, and rounding and the estimate
+of rounding that comes with it do not explain it."""
+
 TIED = 1e-6
 """Components are tied if their values differ by less than this share."""
 
 __all__ = ["FoldTruth", "ManyTargetsTruth", "held_out"]
 
-NO_SHARE = 1e-12
-"""A score of a component is rounding if its part of the squares is below this; it then correlates with nothing."""
+NO_SHARE = 1e-24, 1e-12
+"""A score of a component is zero if its part of the squares is below the first bound; float64 cannot tell below the
+second."""
 
 
 def held_out(
@@ -145,8 +150,6 @@ class FoldTruth:
         so that several answers are right.
     """
 
-    TOLERANCE = 1e-4
-
     def __init__(self, case: Case, truth_of: Any) -> None:
         self.case, self.truth_of = case, truth_of
         self.exact = self._scores(case)
@@ -227,7 +230,9 @@ class FoldTruth:
         for a, (P, v, s) in enumerate(units):
             for Q, w, t in units[:a]:
                 both = np.sqrt(v * w)
-                live = (s > NO_SHARE * sizes) & (t > NO_SHARE * sizes)
+                least, live = np.minimum(s, t), np.minimum(s, t) > NO_SHARE[0] * sizes
+                if np.any(live & (least < NO_SHARE[1] * sizes)):
+                    return float("inf")
                 if not both.any():
                     return float("nan")
                 size = np.sqrt((both @ P**2) * (both @ Q**2))
@@ -249,7 +254,8 @@ class FoldTruth:
         decided = ~np.isinf(exact)
         size = np.maximum(1, np.abs(np.where(np.isfinite(exact), exact, 0)))
         off = np.abs(given - np.where(decided, exact, given))
-        wrong = np.where(np.isnan(exact), np.isfinite(given), off > self.TOLERANCE * size + 10 * self.rounding)
+        said = 0.0 if found.rounding is None else 10 * found.rounding * (1 + np.abs(given))
+        wrong = np.where(np.isnan(exact), np.isfinite(given), off > WRONG * size + 10 * self.rounding + said)
         missing = np.isnan(given) & np.isfinite(exact)
         if not (wrong | missing).any():
             return ("flagged-right" if warned or found.uncertain.any() else "right"), "", ""

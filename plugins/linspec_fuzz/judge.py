@@ -16,7 +16,7 @@ claimed        like silent, but with another status and ``converged=True``, and 
 violated       another claim is false: bounds, lengths, means, a sum above the true one, or entries in range that
                are called out of range
 foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
-hang           no answer within `HANG` times the time limit
+hang           no answer within `HANG` times the time limit, or `LEAST` seconds
 =============  ======================================================================================
 
 The last five fail.
@@ -82,8 +82,8 @@ would excuse any loss, and a solver that then reports a problem is right to do s
 
 MAX_SECONDS = 20.0
 
-HANG = 20.0
-"""A run that takes this multiple of its time limit is ended, as one that never answers."""
+HANG, LEAST = 20.0, 60.0
+"""A run that takes this multiple of its time limit, and so many seconds, is ended, as one that never answers."""
 
 
 class Hang(BaseException):
@@ -175,7 +175,7 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded | FoldTruth, *, max_s
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with alarm(HANG * max_seconds):
+            with alarm(max(HANG * max_seconds, LEAST)):
                 problem = case.problem()
                 if case.study:
                     solution = linspec.cross_validate(problem, form=solver, rng=case.rng, **case.study)
@@ -184,7 +184,7 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded | FoldTruth, *, max_s
                         problem, solver, rng=case.rng, max_seconds=max_seconds, **options
                     )
         except Hang:
-            return Verdict("hang", f"no answer after {HANG * max_seconds:g} s", "no answer")
+            return Verdict("hang", f"no answer after {max(HANG * max_seconds, LEAST):g} s", "no answer")
         except LinspecError as error:
             # linspec refuses products that overflow with these words; it must not blame a finite entry.
             unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
@@ -474,14 +474,14 @@ class _Judged:
                         "bounds",
                         f"no correlation is within {bound:.2g} of {value:.6g}; the nearest is {off:.2g} away",
                     )
-        floor = self.floor()
         # A loss below zero is a sum above the true one, which is judged elsewhere.
-        slacks = {"law_bounds": floor.law, "loss_bounds": floor.loss + floor.misfit}
         for name, value in (("law_bounds", self.found.law), ("loss_bounds", max(self.found.loss, 0.0))):
             pair = getattr(self.solution, name, None)
             if pair is None:
                 continue
-            slack = ROUNDING * slacks[name] + self.found.grain + 1e-13
+            floor = self.floor()
+            effect = floor.law if name == "law_bounds" else floor.loss + floor.misfit
+            slack = ROUNDING * effect + self.found.grain + 1e-13
             # Values computed from Gram matrices have this error, in either direction.
             share = 0.01 + min(self.found.squared, 1.0 if self.claims else math.inf)
             below, above = pair

@@ -123,7 +123,7 @@ class SumcorTruth(MultisetTruth):
         for _ in range(STEPS):
             size = np.sqrt(own @ u**2)
             last, u = u, u * (own.T @ np.divide(1, size, out=0 * size, where=size > 1e-12))
-            if np.allclose(last, u, rtol=0, atol=1e-15):
+            if not np.max(np.abs(last - u), initial=0) > 1e-15:
                 break
             u = M @ u + shift * u
         size = np.sqrt(own @ u**2)
@@ -142,7 +142,7 @@ class SumcorTruth(MultisetTruth):
         return {**found, "sums": sums, "bounds": sums}
 
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
-        _, M, _ = reading
+        views, M, _ = reading
         a, sums, bounds = self._inside(reading, answer), answer["sums"], answer["bounds"]
         u, squares = np.vstack(a), 0 * sums
         for part, g in zip(a, np.split(M @ u, np.cumsum([len(x) for x in a])[:-1]), strict=True):
@@ -151,7 +151,8 @@ class SumcorTruth(MultisetTruth):
                 squares[c] += length(free - length(free) * part[:, c]) ** 2
         first = self._searched(reading, np.zeros((len(M), 0)))[1]
         missing = 0.0
-        if len(sums) < int(self.case.parameters["k"]):
+        least = min((x.rank for x in views if x.rank), default=0)
+        if len(sums) < min(least, int(self.case.parameters["k"])):
             missing = ratio(max(self._searched(reading, np.asarray(u, float))[1], 0.0), first)
         exact, crooked = np.sum(u * (M @ u), axis=0) / 2, [x.T @ x - np.eye(len(sums)) for x in a]
         low = [first - bounds[0], *(sums - bounds)] if len(sums) else [0.0]
