@@ -51,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failures = [outcome for outcome in outcomes if outcome.verdict.fails]
     _show(failures, options)
     totals = {kind: sum(o.verdict.kind == kind for o in failures) for kind in sorted(FAILING)}
+    alarms = sum(o.verdict.kind == "flagged-right" for o in outcomes)
+    totals |= {"false alarms": alarms, "clear": len(outcomes) - len(failures) - alarms}
     sys.stdout.write(
         f"\n{len(outcomes)} solves; " + ", ".join(f"{kind} {n}" for kind, n in totals.items()) + "\n"
     )

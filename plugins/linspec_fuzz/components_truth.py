@@ -45,6 +45,7 @@ class PLSTruth(Truth):
             grain=ratio(GRAIN * self.case.precision * length(X) * length(Y) * len(s), best),
             loss=ratio(best - given, best) if given < best else 0.0,
             excess=ratio(given - best, best) if given > best else 0.0,
+            squared=GRAIN * self.case.precision * max(own.shift for own in reading) ** 2,
             misfit=float(max(crooked)),
         )
 

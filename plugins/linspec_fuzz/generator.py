@@ -362,7 +362,7 @@ class _Draw:
         if kind == "tiny copy" and self.family == "cca":
             return self._tiny_copy(data)
         if kind == "near copy" and p > 1:
-            off = self.power(-5, -3) if self.folds else self.power(-12, -5)
+            off = self.power(-12, -5)
             i, j = self.rng.permutation(p)[:2]
             M[:, j] = M[:, i] + off * np.linalg.norm(M[:, i]) / np.sqrt(n) * self.rng.standard_normal(n)
             self.note(f"column {j} of {name} is column {i} but for {off:.1e}")

@@ -74,6 +74,8 @@ class ManyTargetsTruth(Truth):
         count = np.zeros(data["Y"].shape[1])
         for label in np.unique(given["splitter"]):
             train, test = (np.flatnonzero(np.equal(given["splitter"], label) == side) for side in (False, True))
+            if not (w[train].any() and w[test].any()):
+                continue
             A, C = held_out(data["X"], w, Z, train, test, center=self.center, scale=self.scale)
             B, E = held_out(data["Y"], w, Z, train, test, center=self.center)
             about = about_mean(data["Y"][test], w[test])
