@@ -342,8 +342,6 @@ def test_bounds_are_held_to_the_truth(name: str, pair: tuple[float, float | None
     changes = {"correlations": np.array([0.5999]), "status": Status.STAGNATED, "converged": False, name: pair}
     verdict = judge_solution(truth_of(case), answer_of(case, **changes), tol=1e-6)
     assert verdict.cause == cause
-    if name == "loss_bounds" and not cause:  # the loss is 1/6000
-        assert verdict.sharpness["loss_bounds below"] == pytest.approx(1 / 0.6, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -665,7 +663,9 @@ def test_a_number_where_there_is_no_score_is_caught(family: str, monkeypatch: py
         exact = np.array(truth_of(case).exact[0], float)
         scores = np.where(np.isnan(exact), value, exact)
         monkeypatch.setattr(
-            ls, "cross_validate", lambda *_, s=scores, **__: dataclasses.replace(whole, scores=s, rounding=None)
+            ls,
+            "cross_validate",
+            lambda *_, s=scores, **__: dataclasses.replace(whole, scores=s, rounding=None),
         )
         assert np.isnan(exact[-1]).all()
         assert judge(case, "auto", truth_of(case)).kind == kind
@@ -707,8 +707,8 @@ def test_every_kind_of_mischief_is_drawn() -> None:
         "times 1e+100", "a row of", "a column of", "weights times", "confounds times", "10^U(-8, 8)",
         "times the spread", "tiny ridge", "huge ridge", "counts weights", "skewed weights", "confounds: means",
         "confounds: copies",
-        "absent rows", "zeros weights", "repeated rows", "leave-one-out", "a fold of one row", "rows of a fold weigh nothing",
-        "rows of a fold are constant", "bool", "int8", "uint8", "float32", "gap", "clusters",
+        "absent rows", "zeros weights", "repeated rows", "leave-one-out",
+        "a fold of one row", "rows of a fold weigh nothing", "rows of a fold are constant", "bool", "int8", "uint8", "float32", "gap", "clusters",
     ]  # fmt: skip
     assert [text for text in wanted if text not in notes] == []
     matrices = [matrix for case in cases for matrix in case.matrices.values()]
@@ -772,10 +772,21 @@ def test_corpus(name: str) -> None:
     assert failures(try_case(case, solvers_of(case.family, wanted), name=name, max_seconds=2.0)) == []
 
 
+def without_folds(family: str) -> list[int]:
+    """Twelve trials that are solved once; folds have tests of their own, above."""
+    cases = {trial: draw(0, trial, (family,)) for trial in range(30)}
+    shares = {
+        trial: np.unique(case.parameters.get("splitter", [0, 0]), return_counts=True)[1]
+        for trial, case in cases.items()
+    }
+    return [trial for trial, case in cases.items() if not case.study and shares[trial].min() > 1][:12]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_slice(family: str) -> None:
     if family not in families_here():
         pytest.skip(testing_of(family).missing())
     swift = [name for name in solvers_of(family) if name not in SLOW]
-    assert failures(fuzz(range(12), families=[family], solvers=swift, each=2, max_seconds=2.0)) == []
-    assert failures(fuzz(range(1), families=[family], solvers=SLOW, max_seconds=2.0)) == []
+    trials = without_folds(family)
+    assert failures(fuzz(trials, families=[family], solvers=swift, each=2, max_seconds=2.0)) == []
+    assert failures(fuzz(trials[:1], families=[family], solvers=SLOW, max_seconds=2.0)) == []

@@ -47,7 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes += random
         sys.stdout.write("\n" + report.counts(random) + "\n" + report.causes(random))
         sys.stdout.write("\n" + report.features(random))
-        sys.stdout.write("\n" + (report.sharpness(random) or "no bounds were reported\n"))
     failures = [outcome for outcome in outcomes if outcome.verdict.fails]
     _show(failures, options)
     totals = {kind: sum(o.verdict.kind == kind for o in failures) for kind in sorted(FAILING)}

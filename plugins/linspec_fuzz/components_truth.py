@@ -128,14 +128,18 @@ class ReducedRankTruth(DiscriminantTruth):
         return own.entries, own.scale
 
     def _best(self, reading: Any) -> dict[str, Extended]:
-        own, H, view, _, scale = reading
+        own, H, _, _, scale = reading
         found = super()._best(reading)
         loadings = H.T @ (own.entries @ (own.scale[:, None] * found["weights"]))
         return {**found, "y_loadings": loadings * scale[:, None]}
 
     def answer(self, solution: Any) -> dict[str, Any]:
         values = extended(solution.singular_values) ** 2
-        return {"weights": host(solution.weights), "eigenvalues": values, "y_loadings": host(solution.y_loadings)}
+        return {
+            "weights": host(solution.weights),
+            "eigenvalues": values,
+            "y_loadings": host(solution.y_loadings),
+        }
 
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
         own, H, _, _, scale = reading

@@ -31,13 +31,28 @@ KERNELS = ("kernel-cca", "preimage-cca", "kernel-ridge")
 VIEWS = ("multiset-cca", "sumcor-cca")
 """The families of several views."""
 
-TARGETED = ("least-squares", "pls-regression", "reduced-rank-regression", "ridge-many-targets", "kernel-ridge")
+TARGETED = (
+    "least-squares",
+    "pls-regression",
+    "reduced-rank-regression",
+    "ridge-many-targets",
+    "kernel-ridge",
+)
 """The families that predict columns."""
 
 TERMS = ("least-squares", "svd", "cca", "discriminant", "pls", *VIEWS, *TARGETED[1:4])
 """The families with weights, confounds and scale."""
 
-STUDIED = ("least-squares", "svd", "cca", "pls", "multiset-cca", "pls-regression", "reduced-rank-regression", "kernel-ridge")
+STUDIED = (
+    "least-squares",
+    "svd",
+    "cca",
+    "pls",
+    "multiset-cca",
+    "pls-regression",
+    "reduced-rank-regression",
+    "kernel-ridge",
+)
 """The families whose held-out rows are scored, too."""
 
 COMMON_KINDS = (
@@ -259,11 +274,8 @@ class _Draw:
             Y[:, j] = relation(3 * X[:, j] / size) + self.power(-2, 0) * Y[:, j]
         return {"X": X, "Y": Y}
 
-    def _data_of_kernel_ridge(self, main: Any) -> dict[str, HostArray]:
-        return self._data_of_kernel_cca(main)
-
-    def _data_of_pls(self, main: Any) -> dict[str, HostArray]:
-        return self._data_of_cca(main)
+    _data_of_preimage_cca = _data_of_kernel_ridge = _data_of_kernel_cca
+    _data_of_pls = _data_of_cca
 
     def _data_of_pls_regression(self, main: Any) -> dict[str, HostArray]:
         A, B = self._data_of_least_squares(main).values()
@@ -282,9 +294,6 @@ class _Draw:
         return {"X1": X, "X2": Y, "X3": Z} if self.chance(0.8) else {"X1": X, "X2": Y}
 
     _data_of_sumcor_cca = _data_of_multiset_cca
-
-    def _data_of_preimage_cca(self, main: Any) -> dict[str, HostArray]:
-        return self._data_of_kernel_cca(main)
 
     def _correlations(self, m: int) -> HostArray:
         kind = self.pick("spread", "spread", "one", "repeated", "cluster", "small", "ones", "none")
@@ -593,7 +602,7 @@ class _Draw:
         found: HostArray = M * np.sqrt(w.max())
         return found
 
-    def _parameters(
+    def _parameters(  # noqa: PLR0911 (a family each)
         self, data: Mapping[str, HostArray], center: bool, terms: Mapping[str, Any]
     ) -> dict[str, Any]:
         if self.family == "kernel-ridge":
@@ -613,16 +622,16 @@ class _Draw:
         limit = sum(sizes[1:]) if self.family == "multiset-cca" else min(sizes)
         limit = min(limit, self.n, 3 if self.folds else limit)
         k = 1 if self.chance(0.3) else int(self.rng.integers(1, limit + 1))
+        found: dict[str, Any] = {"k": k, "center": center}
         if self.family == "svd":
-            return {"k": k, "center": center, "left": self.chance(0.2)}
-        if self.family == "discriminant":
-            return {"k": None if self.chance(0.15) else k, "ridge": self._ridge(plain["X"]), "center": center}
-        if self.family in ("pls", "pls-regression"):
-            return {"k": k, "center": center}
+            return {**found, "left": self.chance(0.2)}
+        if self.family in ("discriminant", "reduced-rank-regression"):
+            found["k"] = None if self.family == "discriminant" and self.chance(0.15) else k
+            return {**found, "ridge": self._ridge(plain["X"])}
         if self.family == "ridge-many-targets":
             return self._many(plain["X"], center)
-        if self.family == "reduced-rank-regression":
-            return {"k": k, "ridge": self._ridge(plain["X"]), "center": center}
+        if self.family in ("pls", "pls-regression"):
+            return found
         if self.family in VIEWS:
             return self._several(plain, k, center)
         rx = self._ridge(plain["X"])
@@ -630,12 +639,12 @@ class _Draw:
         # With one ridge for views of different scales the correlations would be only rounding.
         alike = rx > 0 and 1e-3 < ry / rx < 1e3
         ridge = (rx, rx) if alike and self.chance(0.5) else (rx, ry)
-        return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}
+        return {**found, "ridge": ridge if ridge[0] != ridge[1] else ridge[0]}
 
     def _many(self, X: HostArray, center: bool) -> dict[str, Any]:
         size = max(float(np.abs(X).max(initial=0.0)), 1e-100)
         unit = size * min(size, 1e100) * float(np.mean(np.sum((X / size) ** 2, axis=0)))
-        bands = np.sort(self.rng.integers(0, 2, self.p)).tolist() if self.p > 1 and self.chance(0.4) else [0] * self.p
+        bands = np.sort(self.rng.integers(0, 2, self.p) * self.chance(0.4)).tolist()
         bands = bands if 0 in bands else [0] * self.p
         settings = [[1.0, 1.0], [1.0, 0.05], [0.0, 1.0]] if 1 in bands else [[1.0]]
         ridges = tuple(unit * self.power(-11 if self.chance(0.1) else -4, 2) for _ in range(self.pick(1, 3)))
@@ -651,10 +660,19 @@ class _Draw:
 
     def _kernel_ridge(self, X: HostArray, center: bool) -> dict[str, Any]:
         scale = float(np.sqrt(2 * np.sum(np.var(X, axis=0)))) or 1.0
-        kernel = self.pick(linear(), rbf(self.pick(0.5, 1.0, 3.0) * scale), laplacian(scale), polynomial(2, 1.0, 1 / scale**2))
+        kernel = self.pick(
+            linear(),
+            rbf(self.pick(0.5, 1.0, 3.0) * scale),
+            laplacian(scale),
+            polynomial(2, 1.0, 1 / scale**2),
+        )
         size = float(np.mean(np.sum(X**2, axis=1))) if kernel == linear() else 1.0
         ridge = (size or 1.0) * self.n * self.power(-9 if self.chance(0.2) else -4, 0)
-        return {"kernel": kernel, "ridge": ridge if self.folds or self.chance(0.7) else (ridge, 10 * ridge), "center": center}
+        return {
+            "kernel": kernel,
+            "ridge": ridge if self.folds or self.chance(0.7) else (ridge, 10 * ridge),
+            "center": center,
+        }
 
     # ---- folds and absent rows ----------------------------------------------------------------
 
@@ -664,12 +682,15 @@ class _Draw:
         for mask in masks:
             mask[int(self.rng.integers(self.n))] = True
         self.note("absent rows")
-        return {name: np.where(mask[:, None], M, 7 * M[:1]) for (name, M), mask in zip(data.items(), masks, strict=True)}, masks
+        return {
+            name: np.where(mask[:, None], M, 7 * M[:1])
+            for (name, M), mask in zip(data.items(), masks, strict=True)
+        }, masks
 
     def _labels(self) -> HostArray:
         """Draw the fold of each row: folds of any sizes, one of one row, or all of one row."""
         kind = self.pick("folds", "folds", "a fold of one row", "leave-one-out")
-        labels = self.rng.permutation(self.n) % self.pick(2, 3, 5)
+        labels: HostArray = self.rng.permutation(self.n) % self.pick(2, 3, 5)
         if kind == "a fold of one row":
             labels[0] = 9
         if kind == "leave-one-out" and self.n < 20:

@@ -37,7 +37,9 @@ def held_out(
 ) -> tuple[Adjusted, Extended]:
     """Return training rows with weights, means, confounds and scale, and held-out rows with those of the training."""
     w, Zs = w[train], None if Z is None else Z.reshape(len(X), -1)
-    own = RowTerms(len(train), w, None if Zs is None else Zs[train], center=center).adjusted(X[train], scale=scale)
+    own = RowTerms(len(train), w, None if Zs is None else Zs[train], center=center).adjusted(
+        X[train], scale=scale
+    )
     design = np.zeros((len(X), 0), np.longdouble) if Zs is None else Zs
     new = X[test]
     if center:
@@ -73,7 +75,9 @@ class ManyTargetsTruth(Truth):
         found = np.zeros((2, len(settings), len(given["ridges"]), data["Y"].shape[1]), np.longdouble)
         count = np.zeros(data["Y"].shape[1])
         for label in np.unique(given["splitter"]):
-            train, test = (np.flatnonzero(np.equal(given["splitter"], label) == side) for side in (False, True))
+            train, test = (
+                np.flatnonzero(np.equal(given["splitter"], label) == side) for side in (False, True)
+            )
             if not (w[train].any() and w[test].any()):
                 continue
             A, C = held_out(data["X"], w, Z, train, test, center=self.center, scale=self.scale)
@@ -114,7 +118,9 @@ class ManyTargetsTruth(Truth):
 
     def answer(self, solution: Any) -> dict[str, Any]:
         given = self.case.parameters
-        near = [np.linalg.norm(np.subtract(given["band_weights"], own), axis=1) for own in solution.band_weights]
+        near = [
+            np.linalg.norm(np.subtract(given["band_weights"], own), axis=1) for own in solution.band_weights
+        ]
         return {
             "x": host(solution.coefficients(list(range(len(near))))),
             "setting": np.argmin(near, axis=1),
@@ -125,7 +131,9 @@ class ManyTargetsTruth(Truth):
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
         X, Y, R, settings = reading
         law = loss = off = 0.0
-        for t, (i, j) in enumerate(zip(answer["setting"].astype(int), answer["ridge"].astype(int), strict=True)):
+        for t, (i, j) in enumerate(
+            zip(answer["setting"].astype(int), answer["ridge"].astype(int), strict=True)
+        ):
             d, x, y = settings[i], X.scale * answer["x"][:, t], Y.entries[:, t]
             z = np.divide(x, d, out=1e300 * extended(x), where=d > 0)
             gap = d * (X.entries.T @ (y - X.entries @ x)) - extended(self.case.parameters["ridges"][j]) * z
@@ -171,7 +179,8 @@ class FoldTruth:
             for label in np.unique(labels)
         ]
         most = max(len(each) for fold in found for row in fold for each in row)
-        return np.moveaxis([[[(each * most)[:most] for each in row] for row in fold] for fold in found], -1, 0)
+        full = np.array([[[(each * most)[:most] for each in row] for row in fold] for fold in found])
+        return np.moveaxis(full, -1, 0)
 
     def _of(self, case: Case, test: Any, ridge: Any, k: Any) -> list[float]:
         """Score one fold by each reading of its training rows."""
@@ -196,23 +205,39 @@ class FoldTruth:
         if values is not None:  # k + 1 components tell whether the last one is tied
             if np.any(values[1:] > values[:-1] * (1 - TIED)):
                 return [np.inf]
-            answers = [{name: X[:k] if name == "Vh" else X[..., :k] for name, X in each.items() if name != "total"} for each in answers]
+            answers = [
+                {name: X[:k] if name == "Vh" else X[..., :k] for name, X in each.items() if name != "total"}
+                for each in answers
+            ]
         if case.family in ("cca", "pls", "multiset-cca"):
             return [self._correlations(truth, rows, weights, answer) for answer in answers]
         if case.family == "svd":
             E = rows[0][1]
-            return [ratio(weights[0] @ (E @ each["Vh"].T) ** 2 @ np.ones(len(each["Vh"])), np.sum(weights[0] @ E**2)) if E.any() else np.nan for each in answers]
+            return [
+                ratio(
+                    weights[0] @ (E @ each["Vh"].T) ** 2 @ np.ones(len(each["Vh"])), np.sum(weights[0] @ E**2)
+                )
+                if E.any()
+                else np.nan
+                for each in answers
+            ]
         own, E = rows[1]
-        about = np.sum(about_mean(extended(case.entries(list(case.matrices)[1])).reshape(n, -1)[test], weights[1]))
+        about = np.sum(
+            about_mean(extended(case.entries(list(case.matrices)[1])).reshape(n, -1)[test], weights[1])
+        )
         fits = [self._fit(truth, case, rows[0], own, answer, sides) for answer in answers]
-        return [float(1 - np.sum(weights[1] @ ((E - fit) * own.scale) ** 2) / about) if about > 0 else np.nan for fit in fits]
+        return [
+            float(1 - np.sum(weights[1] @ ((E - fit) * own.scale) ** 2) / about) if about > 0 else np.nan
+            for fit in fits
+        ]
 
     def _fit(self, truth: Any, case: Case, rows: Any, own: Any, answer: Any, sides: Any) -> Extended:
         """Predict the held-out targets, less their training means, in units of the training scale."""
         X, C = rows
         if "dual" in answer:
             K = kernel_matrix(case.parameters["kernel"], extended(case.entries("X")))
-            return K[np.ix_(sides[1], sides[0])] @ answer["dual"][0] + answer["intercept"][0] - own.mean
+            own_mean: Extended = answer["intercept"][0] - own.mean
+            return own_mean + K[np.ix_(sides[1], sides[0])] @ answer["dual"][0]
         B = answer["x"][0] if "x" in answer else answer.get("coefficients")
         B = answer["weights"] @ answer["y_loadings"].T if B is None else B
         fit: Extended = C @ (X.scale[:, None] * B) / own.scale
@@ -224,10 +249,14 @@ class FoldTruth:
         names = [name for name in answer if name.endswith("_weights") or name.startswith("W")]
         units = []
         for (own, C), w, name in zip(rows, weights, names, strict=True):
-            scaled = answer[name] * (1 if name in ("x_weights", "y_weights") and truth.case.family == "pls" else own.scale[:, None])
+            scaled = answer[name] * (
+                1 if name in ("x_weights", "y_weights") and truth.case.family == "pls" else own.scale[:, None]
+            )
             S, T = C @ scaled, np.sum((own.entries @ scaled) ** 2, axis=0)
             units.append((S, w, T))
-        sizes = sum(T for _, _, T in units) * (truth.case.family == "multiset-cca")  # whose views share a length
+        sizes = sum(T for _, _, T in units) * (
+            truth.case.family == "multiset-cca"
+        )  # whose views share a length
         total = extended(0)
         for a, (P, v, s) in enumerate(units):
             for Q, w, t in units[:a]:
@@ -265,4 +294,8 @@ class FoldTruth:
             return "flagged", "", ""
         place = tuple(np.argwhere(wrong)[0])
         cause = "a score where there is none" if np.isnan(exact[place]) else "a wrong score"
-        return "silent", f"{cause}: fold, ridge and k {tuple(map(int, place))} got {given[place]:.6g} for {exact[place]:.6g}", cause
+        return (
+            "silent",
+            f"{cause}: fold, ridge and k {tuple(map(int, place))} got {given[place]:.6g} for {exact[place]:.6g}",
+            cause,
+        )

@@ -16,7 +16,7 @@ claimed        like silent, but with another status and ``converged=True``, and 
 violated       another claim is false: bounds, lengths, means, a sum above the true one, or entries in range that
                are called out of range
 foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
-hang           no answer within `HANG` times the time limit, or `LEAST` seconds
+hang           no answer within `HANG` times the time limit and `LEAST` seconds
 =============  ======================================================================================
 
 The last five fail.
@@ -32,14 +32,22 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 import linspec
 from linspec import Status
-from linspec.errors import AccuracyWarning, BrokenPlugin, ConvergenceWarning, DataOutOfRange, InvalidDeclaration, LinspecError, NonFiniteData
+from linspec.errors import (
+    AccuracyWarning,
+    BrokenPlugin,
+    ConvergenceWarning,
+    DataOutOfRange,
+    InvalidDeclaration,
+    LinspecError,
+    NonFiniteData,
+)
 from linspec_fuzz.held_out_truth import FoldTruth
 from linspec_fuzz.kernel_truth import KernelCCATruth
 from linspec_fuzz.problems import Case
@@ -50,7 +58,8 @@ from linspec_fuzz.truth import Findings, Truth
 __all__ = ["CLASSES", "FAILING", "Verdict", "judge", "judge_solution"]
 
 CLASSES = (
-    "right", "near", "undecided", "flagged-right", "flagged", "refused", "silent", "claimed", "violated", "foreign", "hang"
+    "right", "near", "undecided", "flagged-right", "flagged", "refused", "silent", "claimed", "violated", "foreign",
+    "hang",
 )  # fmt: skip
 FAILING = frozenset(CLASSES[CLASSES.index("silent") :])
 
@@ -132,8 +141,6 @@ class Verdict:
         without a solution.
     values : tuple of float
         The exact singular values, correlations or eigenvalues, if the verdict is a failure; otherwise empty.
-    sharpness : dict
-        The ratio of each bound to the truth, by name: at least 1 if the bound holds.
     """
 
     kind: str
@@ -144,7 +151,6 @@ class Verdict:
     loss: float = math.nan
     residual: float = math.nan
     values: tuple[float, ...] = ()
-    sharpness: dict[str, float] = field(default_factory=dict)
 
     @property
     def fails(self) -> bool:
@@ -152,7 +158,9 @@ class Verdict:
         return self.kind in FAILING
 
 
-def judge(case: Case, solver: Any, truth: Truth | Recorded | FoldTruth, *, max_seconds: float = MAX_SECONDS) -> Verdict:
+def judge(
+    case: Case, solver: Any, truth: Truth | Recorded | FoldTruth, *, max_seconds: float = MAX_SECONDS
+) -> Verdict:
     """Solve a case and judge the answer.
 
     Parameters
@@ -172,6 +180,7 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded | FoldTruth, *, max_s
         case = replace(case, tol=None)
     options: dict[str, Any] = {} if case.tol is None else {"tol": case.tol}
     place, beyond = range_of(case)
+    solution: Any
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -412,7 +421,7 @@ class _Judged:
             cause, reason = violations[0]
         return Verdict(
             kind, reason, cause, self.solution.status.name, self.found.law, self.found.loss,
-            float(self.solution.residual), self._values() if kind in FAILING else (), self.sharpness(),
+            float(self.solution.residual), self._values() if kind in FAILING else (),
         )  # fmt: skip
 
     def _values(self) -> tuple[float, ...]:
@@ -494,20 +503,6 @@ class _Judged:
         floor = self.floor()
         share = ROUNDING * (max(floor.loss, floor.excess) + floor.misfit) + self.found.grain
         return share * float(np.sum(np.abs(self.solution.correlations)))
-
-    def sharpness(self) -> dict[str, float]:
-        """Return the ratios between bounds and the values that they bound, for values above rounding."""
-        found: dict[str, float] = {}
-        for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
-            pair = getattr(self.solution, name, None)
-            if pair is None or not value > 1e-12:
-                continue
-            below, above = pair
-            if below is not None and below > 0:
-                found[f"{name} below"] = float(value / below)
-            if above is not None and 0 < above < math.inf:
-                found[f"{name} above"] = float(above / value)
-        return found
 
 
 def _over(value: float, limit: float) -> float:

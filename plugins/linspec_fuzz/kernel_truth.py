@@ -169,7 +169,7 @@ class KernelRidgeTruth(Truth):
 
     def answer(self, solution: Any) -> dict[str, Any]:
         shape = len(self.ridges), len(self.exact["X"]), -1
-        found = {"dual": host(solution.dual).reshape(shape)}
+        found: dict[str, Any] = {"dual": host(solution.dual).reshape(shape)}
         for name in ("intercept", "bounds"):
             value = getattr(solution, name)
             found[name] = 0 if value is None else host(value).reshape(len(self.ridges), -1)
@@ -180,11 +180,16 @@ class KernelRidgeTruth(Truth):
         size, law, low = np.sqrt(np.sum(T**2, axis=0)), 0.0, 0.0
         dual, bounds = answer["dual"], answer.get("bounds", [np.inf] * len(self.ridges))
         for r, a, bound, exact in zip(self.ridges, dual, bounds, self._exact(reading), strict=True):
-            b = np.divide(a, roots, out=1e300 * extended(a), where=roots > 0)  # no row of weight 0 has a coefficient
+            b = np.divide(
+                a, roots, out=1e300 * extended(a), where=roots > 0
+            )  # no row of weight 0 has a coefficient
             b = np.where(a == 0, 0, b)
             law = max(law, *map(ratio, np.sqrt(np.sum((T - M @ b - r * b) ** 2, axis=0)), size))
             error, whole = (np.sqrt(np.maximum(np.sum(x * (M @ x), axis=0), 0)) for x in (b - exact, exact))
             low = max(low, *map(ratio, np.maximum(error - 1.01 * extended(bound), 0), whole))
         off = length(self._intercept(reading, dual) - answer["intercept"])
-        notes = {"bounds are below the error": low, "intercept is off": ratio(off, length(Y) / np.sqrt(len(Y)))}
+        notes = {
+            "bounds are below the error": low,
+            "intercept is off": ratio(off, length(Y) / np.sqrt(len(Y))),
+        }
         return Findings(law=law, loss=0.0, notes=notes)

@@ -194,8 +194,8 @@ class Case:
             shape = " x ".join(str(size) for size in matrix.entries.shape)
             sizes.append(f"{name} {shape} {matrix.entries.dtype} {matrix.kind}")
         numbers = [
-            f"{name} {' x '.join(map(str, value.shape))}"
-            if isinstance(value, np.ndarray)
+            f"{name} {' x '.join(map(str, np.shape(value)))}"
+            if isinstance(value, np.ndarray) or name == "present"
             else f"{name}={value!r}"
             for name, value in self.parameters.items()
         ]

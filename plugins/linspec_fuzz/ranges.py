@@ -66,7 +66,9 @@ def _sizes(case: Case) -> Iterator[tuple[str, float]]:
     for name, kernel in zip(
         "XY", (case.parameters.get("kernel_x"), case.parameters.get("kernel_y")), strict=True
     ):
-        kernel = kernel or case.parameters.get("kernel_x") or case.parameters.get("kernel" if name == "X" else "")
+        kernel = (
+            kernel or case.parameters.get("kernel_x") or case.parameters.get("kernel" if name == "X" else "")
+        )
         if name in case.matrices and kernel is not None:
             # Kernels square entries, so that these have half the range.
             yield name, 2 * _exponent(extended(case.entries(name)))

@@ -356,17 +356,20 @@ def square(X: Extended) -> Extended:
 
 
 def host(x: Any) -> Extended:
+    """Return an array of any library in extended precision."""
     from linspec.arrays import to_host
 
     return extended(to_host(x))
 
 
 def length(x: Extended) -> Extended:
+    """Return the Frobenius norm."""
     norm: Extended = np.sqrt(np.sum(x * x))
     return norm
 
 
 def ratio(a: Any, b: Any) -> float:
+    """Return a / b: 0 for 0 / 0, and infinity for other quotients by 0."""
     if a == 0:
         return 0.0
     return float(a / b) if b > 0 else float("inf")

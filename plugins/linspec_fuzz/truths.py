@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from linspec_fuzz.components_truth import PLSRegressionTruth, PLSTruth, ReducedRankTruth
 from linspec_fuzz.held_out_truth import FoldTruth, ManyTargetsTruth
 from linspec_fuzz.kernel_truth import KernelCCATruth, KernelRidgeTruth
@@ -34,6 +36,7 @@ TRUTHS: Mapping[str, type[Truth]] = {
 
 def truth_of(case: Case) -> Any:
     """Return the truth about a case: in extended precision, or by the oracle of the family's record."""
-    if case.study:
-        return FoldTruth(case, truth_of)
-    return TRUTHS[case.family](case) if case.family in TRUTHS else Recorded(case)
+    with np.errstate(all="ignore"):
+        if case.study:
+            return FoldTruth(case, truth_of)
+        return TRUTHS[case.family](case) if case.family in TRUTHS else Recorded(case)

@@ -39,7 +39,9 @@ class MultisetTruth(Truth):
         some = [[x[min(i, len(x) - 1)] for x in each] for i in range(max(map(len, each)))]
         seen = omega @ masks
         D = np.where(seen > 0, np.sum(omega) / np.where(seen > 0, seen, 1), 0)[:, None]
-        return [(full := [completed(view) for view in one], self._matrix(full, omega, D), omega) for one in some]
+        return [
+            (full := [completed(view) for view in one], self._matrix(full, omega, D), omega) for one in some
+        ]
 
     @staticmethod
     def _matrix(views: list[TrueView], omega: Extended, D: Extended) -> Extended:
@@ -56,7 +58,10 @@ class MultisetTruth(Truth):
         views, M, omega = reading
         k, (U, s, _) = int(self.case.parameters["k"]), svd(M)
         parts = np.split(U[:, :k], np.cumsum([x.rank for x in views])[:-1])
-        found = {f"W{i}": x.weights(u / np.sqrt(w)) for i, (x, u, w) in enumerate(zip(views, parts, omega, strict=True))}
+        found = {
+            f"W{i}": x.weights(u / np.sqrt(w))
+            for i, (x, u, w) in enumerate(zip(views, parts, omega, strict=True))
+        }
         shares = [np.sum(u**2, axis=0) * s[:k] / w for u, w in zip(parts, omega, strict=True)]
         return {**found, "eigenvalues": s[:k], "agreement": np.array(shares)}
 
@@ -101,12 +106,12 @@ def completed(view: TrueView) -> TrueView:
 
 
 class SumcorTruth(MultisetTruth):
-    """Stationary scores with a large sum of correlations. Loss: the best next sum if there are too few, over the first."""
+    """Stationary scores with a large sum of correlations. Loss: the next sum, if it is missing."""
 
     fields = ("sums", "bounds")
 
     @staticmethod
-    def _matrix(views: list[TrueView], omega: Extended, D: Extended) -> Extended:
+    def _matrix(views: list[TrueView], omega: Extended, D: Extended) -> Extended:  # noqa: ARG004 (no weights here)
         F = np.hstack([x.factor for x in views])
         block = np.repeat(np.arange(len(views)), [x.rank for x in views])
         found: Extended = (F.T @ F) * (block[:, None] != block)

@@ -158,7 +158,9 @@ class NystromPCG(IterativeSolver):
             )
             active = [i for i, own in enumerate(norms) if np.max(own) > run.tol]
             diverged = not residual <= GROWN * lowest
-            if not active or since > PATIENCE or diverged:  # the law has found the true residuals larger than these
+            if (
+                not active or since > PATIENCE or diverged
+            ):  # the law has found the true residuals larger than these
                 MB = split(op.product(home.concat(best))[0], [int(T.shape[1])] * len(best))
                 random = systems[0].R[:, int(T.shape[1]) :]
                 systems = begun(problem.ridges, best, MB, T, random, home)
