@@ -708,7 +708,8 @@ def test_every_kind_of_mischief_is_drawn() -> None:
         "times the spread", "tiny ridge", "huge ridge", "counts weights", "skewed weights", "confounds: means",
         "confounds: copies",
         "absent rows", "zeros weights", "repeated rows", "leave-one-out",
-        "a fold of one row", "rows of a fold weigh nothing", "rows of a fold are constant", "bool", "int8", "uint8", "float32", "gap", "clusters",
+        "a fold of one row", "rows of a fold weigh nothing", "rows of a fold are constant",
+        "bool", "int8", "uint8", "float32", "gap", "clusters",
     ]  # fmt: skip
     assert [text for text in wanted if text not in notes] == []
     matrices = [matrix for case in cases for matrix in case.matrices.values()]

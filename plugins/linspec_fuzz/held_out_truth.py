@@ -28,8 +28,7 @@ TIED = 1e-6
 __all__ = ["FoldTruth", "ManyTargetsTruth", "held_out"]
 
 NO_SHARE = 1e-24, 1e-12
-"""A score of a component is zero if its part of the squares is below the first bound; float64 cannot tell below the
-second."""
+"""Bounds of a component's share of the squares: 0 below the first one, and not decided in float64 below the second."""
 
 
 def held_out(
@@ -236,8 +235,10 @@ class FoldTruth:
         X, C = rows
         if "dual" in answer:
             K = kernel_matrix(case.parameters["kernel"], extended(case.entries("X")))
-            own_mean: Extended = answer["intercept"][0] - own.mean
-            return own_mean + K[np.ix_(sides[1], sides[0])] @ answer["dual"][0]
+            new: Extended = (
+                K[np.ix_(sides[1], sides[0])] @ answer["dual"][0] + answer["intercept"][0] - own.mean
+            )
+            return new
         B = answer["x"][0] if "x" in answer else answer.get("coefficients")
         B = answer["weights"] @ answer["y_loadings"].T if B is None else B
         fit: Extended = C @ (X.scale[:, None] * B) / own.scale

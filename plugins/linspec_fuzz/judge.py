@@ -92,7 +92,7 @@ would excuse any loss, and a solver that then reports a problem is right to do s
 MAX_SECONDS = 20.0
 
 HANG, LEAST = 20.0, 60.0
-"""A run that takes this multiple of its time limit, and so many seconds, is ended, as one that never answers."""
+"""A run that takes 20 times its time limit, and at least 60 seconds, is ended, as one that never answers."""
 
 
 class Hang(BaseException):
