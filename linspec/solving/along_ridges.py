@@ -209,7 +209,7 @@ class RidgesSolution(Solution):
             own: dict[str, Any] = {"residual": float(residual), "residuals": self.residuals[i : i + 1]}
             for name in (self.layout.leading[0], *self.per_ridge):
                 value = getattr(self, name)
-                own[name] = None if value is None else value[i]
+                own[name] = None if value is None else value[i, ...]
             own["ridge"] = self.ridge[i] if isinstance(self.ridge, tuple) else self.ridge
             found.append(replace(self, path=False, **own))
         return found

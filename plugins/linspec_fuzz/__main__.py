@@ -47,10 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         outcomes += random
         sys.stdout.write("\n" + report.counts(random) + "\n" + report.causes(random))
         sys.stdout.write("\n" + report.features(random))
-        sys.stdout.write("\n" + (report.sharpness(random) or "no bounds were reported\n"))
     failures = [outcome for outcome in outcomes if outcome.verdict.fails]
     _show(failures, options)
     totals = {kind: sum(o.verdict.kind == kind for o in failures) for kind in sorted(FAILING)}
+    alarms = sum(o.verdict.kind == "flagged-right" for o in outcomes)
+    totals |= {"false alarms": alarms, "clear": len(outcomes) - len(failures) - alarms}
     sys.stdout.write(
         f"\n{len(outcomes)} solves; " + ", ".join(f"{kind} {n}" for kind, n in totals.items()) + "\n"
     )

@@ -25,8 +25,35 @@ __all__ = ["draw"]
 ORDINARY, BEYOND = (10, 25, 40, 50, 57), (63, 70, 100, 160, 250)
 """Exponents of the powers of ten by which entries are multiplied: within the range that linspec accepts, and beyond."""
 
-TERMS = ("least-squares", "svd", "cca", "discriminant")
+KERNELS = ("kernel-cca", "preimage-cca", "kernel-ridge")
+"""The families of kernels."""
+
+VIEWS = ("multiset-cca", "sumcor-cca")
+"""The families of several views."""
+
+TARGETED = (
+    "least-squares",
+    "pls-regression",
+    "reduced-rank-regression",
+    "ridge-many-targets",
+    "kernel-ridge",
+)
+"""The families that predict columns."""
+
+TERMS = ("least-squares", "svd", "cca", "discriminant", "pls", *VIEWS, *TARGETED[1:4])
 """The families with weights, confounds and scale."""
+
+STUDIED = (
+    "least-squares",
+    "svd",
+    "cca",
+    "pls",
+    "multiset-cca",
+    "pls-regression",
+    "reduced-rank-regression",
+    "kernel-ridge",
+)
+"""The families whose held-out rows are scored, too."""
 
 COMMON_KINDS = (
     "fortran", "strided", "csr", "csc", "products", "npy", "npy", "slices", "slices", "blocks", "blocks",
@@ -60,6 +87,7 @@ class _Draw:
     def __init__(self, rng: np.random.Generator, family: str, seed: tuple[int, int]) -> None:
         self.rng, self.family, self.seed = rng, family, seed
         self.notes: list[str] = []
+        self.folds = family in STUDIED and self.chance(0.3)
         self.n, self.p, self.q = self._shape()
         self.units = ""
 
@@ -85,25 +113,38 @@ class _Draw:
         main = self._main()
         data = getattr(self, self.maker)(main)
         center = self._center()
+        if self.chance(0.06):
+            again = self.rng.integers(0, max(self.n // 2, 1), self.n)
+            data = {name: M[again] for name, M in data.items()}
+            self.note("repeated rows")
         data = self._spoiled(data, center)
         data = self._scaled(data)
-        if self.chance(0.25 if center else 0.08):
+        if self.chance(0.25 if center else 0.08 * (not self.folds)):
             data = self._shifted(data)
         terms: dict[str, Any] = {}
         if self.family in TERMS:
             terms = {"sample_weight": self._weights(), "scale": self.chance(0.2)}
             data, terms["confounds"] = self._confounded(data)
-            terms = {name: value for name, value in terms.items() if value is not None and value is not False}
-        if self.chance(0.3):
+        elif self.family == "kernel-ridge":
+            terms = {"sample_weight": self._weights()}
+        if self.family == "multiset-cca" and self.chance(0.4):
+            data, terms["present"] = self._absent(data)
+        terms = {name: value for name, value in terms.items() if value is not None and value is not False}
+        labels = self._labels()
+        if self.folds:
+            data, terms = self._spoiled_fold(data, terms, labels)
+        elif self.chance(0.3):
             data, terms = self._in_units(data, terms)
         matrices = self._wrapped(data)
         wide = all(matrix.entries.dtype == np.float64 for matrix in matrices.values())
         tol = self.power(-10, -4) if wide and self.chance(0.1) else None
         entries = {name: matrix.entries.astype(np.float64) for name, matrix in matrices.items()}
         parameters = self._parameters(entries, center, terms)
-        return Case(
-            self.family, matrices, {**parameters, **terms}, tol, self.seed, tuple(self.notes), self.units
-        )
+        if self.family == "ridge-many-targets":
+            parameters["splitter"] = labels
+        study = self._study(labels, parameters) if self.folds else {}
+        parameters |= terms
+        return Case(self.family, matrices, parameters, tol, self.seed, tuple(self.notes), self.units, study)
 
     def recorded(self) -> Case:
         """Draw a planted case of the family's record, perhaps in other coordinates and another kind of data."""
@@ -129,8 +170,12 @@ class _Draw:
     def _shape(self) -> tuple[int, int, int]:
         r = self.rng
         kind = self.pick("tall", "tall", "tall", "tall", "square", "wide", "tiny", "large")
-        if self.family in ("kernel-cca", "preimage-cca"):
+        if self.folds:
+            return int(r.integers(6, 28)), int(r.integers(1, 6)), int(r.integers(1, 5))
+        if self.family in KERNELS:
             return int(r.integers(4, 45)), int(r.integers(1, 7)), int(r.integers(1, 6))
+        if self.family in (*VIEWS, "ridge-many-targets", "pls-regression"):
+            kind = "tall" if kind == "large" else kind
         if kind == "tall":
             p, q = int(r.integers(1, 15)), int(r.integers(1, 12))
             return int(r.integers(max(p, q) + 2, 150)), p, q
@@ -149,7 +194,7 @@ class _Draw:
 
     def _spectrum(self, m: int) -> HostArray:
         """Draw singular values from 1 downwards, and note the condition number."""
-        kappa = self.power(0, 14) if self.chance(0.5) else self.power(0, 3)
+        kappa = self.power(0, 5 if self.folds else 14) if self.chance(0.5) else self.power(0, 3)
         kind = self.pick("geometric", "one short", "gap", "clusters", "flat", "repeated")
         s: HostArray = np.ones(m)
         if kind == "geometric":
@@ -229,8 +274,26 @@ class _Draw:
             Y[:, j] = relation(3 * X[:, j] / size) + self.power(-2, 0) * Y[:, j]
         return {"X": X, "Y": Y}
 
-    def _data_of_preimage_cca(self, main: Any) -> dict[str, HostArray]:
-        return self._data_of_kernel_cca(main)
+    _data_of_preimage_cca = _data_of_kernel_ridge = _data_of_kernel_cca
+    _data_of_pls = _data_of_cca
+
+    def _data_of_pls_regression(self, main: Any) -> dict[str, HostArray]:
+        A, B = self._data_of_least_squares(main).values()
+        return {"X": A, "Y": B}
+
+    _data_of_ridge_many_targets = _data_of_pls_regression
+
+    def _data_of_reduced_rank_regression(self, main: Any) -> dict[str, HostArray]:
+        data = self._data_of_pls_regression(main)
+        return {**data, "Y": data["Y"].reshape(self.n, -1)}
+
+    def _data_of_multiset_cca(self, main: Any) -> dict[str, HostArray]:
+        X, Y = self._data_of_cca(main).values()
+        Z = X @ self.rng.standard_normal((self.p, int(self.rng.integers(1, 5))))
+        Z = Z + self.power(-3, 1) * np.sqrt(np.mean(Z**2)) * self.rng.standard_normal(Z.shape)
+        return {"X1": X, "X2": Y, "X3": Z} if self.chance(0.8) else {"X1": X, "X2": Y}
+
+    _data_of_sumcor_cca = _data_of_multiset_cca
 
     def _correlations(self, m: int) -> HostArray:
         kind = self.pick("spread", "spread", "one", "repeated", "cluster", "small", "ones", "none")
@@ -288,7 +351,7 @@ class _Draw:
         return H
 
     def _center(self) -> bool:
-        if self.family in ("kernel-cca", "preimage-cca"):
+        if self.family in KERNELS:
             return self.chance(0.8)
         if self.family == "least-squares":
             return self.chance(0.35)
@@ -298,7 +361,7 @@ class _Draw:
 
     def _spoiled(self, data: dict[str, HostArray], center: bool) -> dict[str, HostArray]:
         """Make data more difficult: copies, dependent or constant columns, a view that is nearly the other."""
-        names = [name for name in data if name in "AXY"]
+        names = [name for name in data if name not in TARGETS and data[name].ndim > 1]
         name = names[int(self.rng.integers(len(names)))]
         M = data[name].copy()
         n, p = M.shape
@@ -344,8 +407,8 @@ class _Draw:
         found = {}
         for name, M in data.items():
             if name not in TARGETS and self.family in TERMS and self.chance(0.1):
-                span = self.pick(2, 8)
-                M = M * 10 ** self.rng.uniform(-span, span, M.shape[1])
+                span = 2 if self.folds else self.pick(2, 8)
+                M = M * 10 ** self.rng.uniform(-span, span, M.shape[1:])
                 self.note(f"columns of {name} scaled by 10^U(-{span}, {span})")
             found[name] = M
         return found
@@ -354,7 +417,7 @@ class _Draw:
         self, data: dict[str, HostArray], terms: dict[str, Any]
     ) -> tuple[dict[str, HostArray], dict[str, Any]]:
         """Multiply all matrices, one matrix, a column, a row, the weights or the confounds by a power of ten."""
-        low = self.family in ("kernel-cca", "preimage-cca")
+        low = self.family in KERNELS
         inside = low or self.chance(0.6)
         power = self.pick(*(5, 10, 20, 27) if low else ORDINARY if inside else BEYOND) * self.pick(-1, 1)
         if not inside and self.chance(0.1):
@@ -392,10 +455,12 @@ class _Draw:
     def _weights(self) -> HostArray | None:
         if not self.chance(0.3):
             return None
-        kind = self.pick("uniform", "uniform", "counts", "skewed", "one heavy", "equal")
+        kind = self.pick("uniform", "zeros", "counts", "skewed", "one heavy", "equal")
         w: HostArray = self.rng.uniform(0.5, 2, self.n)
         if kind == "counts":
             w = self.rng.poisson(self.pick(0.7, 2.0), self.n).astype(float)
+        elif kind == "zeros":
+            w *= self.rng.random(self.n) < 0.6
         elif kind == "skewed":
             w = 10 ** self.rng.uniform(-3, 3, self.n)
         elif kind == "one heavy":
@@ -415,7 +480,7 @@ class _Draw:
         Z = self.rng.standard_normal((self.n, c))
         kind = self.pick("plain", "plain", "means", "means", "copies", "constant", "near copies", "scales")
         if kind == "means":
-            Z = Z + self.power(0, 8)
+            Z = Z + self.power(0, 9.5)
         elif kind == "copies" and c > 1:
             Z[:, -1] = 2 * Z[:, 0]
         elif kind == "constant":
@@ -438,30 +503,30 @@ class _Draw:
         return found, Z[:, 0] if c == 1 and self.chance(0.5) else Z
 
     def _shifted(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
-        names = [name for name in data if name in "AXY"]
+        names = [name for name in data if name != "H"]
         name = names[int(self.rng.integers(len(names)))]
         M = data[name]
-        shift = self.power(0, 3 if self.family in ("kernel-cca", "preimage-cca") else 8)
+        shift = self.power(0, 3 if self.family in KERNELS else 8)
         size = float(np.abs(M).max(initial=0.0)) or 1.0  # squares of 1e200 are no numbers
         spread = size * np.sqrt(np.mean((M / size - np.mean(M / size, axis=0)) ** 2, axis=0))
         self.note(f"means of {name} are {shift:.1e} times the spread")
-        return {**data, name: M + shift * spread * self.rng.uniform(0.5, 1, M.shape[1])}
+        return {**data, name: M + shift * spread * self.rng.uniform(0.5, 1, M.shape[1:])}
 
     # ---- dtypes and kinds ---------------------------------------------------------------------
 
     def _wrapped(self, data: dict[str, HostArray]) -> dict[str, Matrix]:
         kind = (
             "float64"
-            if self.chance(0.7) or (self.units and not self._within_single(data))
+            if self.folds or self.chance(0.7) or (self.units and not self._within_single(data))
             else self.pick("float32", "narrow", "mixed", "mixed")
         )
         strict = self.chance(0.03)
-        once = self.chance(0.04) and self.family in TERMS  # an iterator can be read once
+        once = self.chance(0.04) and not self.folds and self.family in TERMS  # an iterator can be read once
         found = {}
         for name, M in data.items():
             dtype = self._dtype(kind, name)
             entries = self._rounded(M, dtype)
-            wrap = "ndarray" if self.chance(0.6) else self.pick(*COMMON_KINDS[:-1])
+            wrap = "ndarray" if self.chance(0.6) else self.pick(*COMMON_KINDS[: 3 if self.folds else -1])
             if strict and dtype.startswith("float"):
                 wrap = "array-api-strict"
             elif strict:
@@ -485,7 +550,7 @@ class _Draw:
 
     def _dtype(self, kind: str, name: str) -> str:
         narrow = self.pick("int8", "uint8", "bool", "int16", "int64", "float32")
-        main = name in ("A", "X")
+        main = name in ("A", "X", "X1")
         mixed = "float64" if main else narrow
         return str({"float64": "float64", "float32": "float32", "narrow": narrow, "mixed": mixed}[kind])
 
@@ -537,34 +602,128 @@ class _Draw:
         found: HostArray = M * np.sqrt(w.max())
         return found
 
-    def _parameters(
+    def _parameters(  # noqa: PLR0911 (a family each)
         self, data: Mapping[str, HostArray], center: bool, terms: Mapping[str, Any]
     ) -> dict[str, Any]:
-        if self.family in ("kernel-cca", "preimage-cca"):
+        if self.family == "kernel-ridge":
+            return self._kernel_ridge(data["X"], center)
+        if self.family in KERNELS:
             return self._kernels(center)
         with np.errstate(all="ignore"):
             plain = {name: self._adjusted(M, center, terms) for name, M in data.items()}
         if self.family == "least-squares":
             ridge: Any = self._ridge(plain["A"])
-            if ridge and self.chance(0.2):
+            if ridge and not self.folds and self.chance(0.2):
                 ridge = (ridge, 10 * ridge, 0.0)[: int(self.rng.integers(2, 4))]
             return {"ridge": ridge, "center": center}
-        limit = (
-            min(self.n, self.p)
-            if self.family == "svd"
-            else min(self.n, self.p, data["Y" if self.family == "cca" else "H"].shape[1])
-        )
+        sizes = [self.n, *(M.shape[1] for M in data.values() if M.ndim > 1)]
+        if self.family == "pls-regression":
+            sizes = sizes[:2]
+        limit = sum(sizes[1:]) if self.family == "multiset-cca" else min(sizes)
+        limit = min(limit, self.n, 3 if self.folds else limit)
         k = 1 if self.chance(0.3) else int(self.rng.integers(1, limit + 1))
+        found: dict[str, Any] = {"k": k, "center": center}
         if self.family == "svd":
-            return {"k": k, "center": center, "left": self.chance(0.2)}
-        if self.family == "discriminant":
-            return {"k": None if self.chance(0.15) else k, "ridge": self._ridge(plain["X"]), "center": center}
+            return {**found, "left": self.chance(0.2)}
+        if self.family in ("discriminant", "reduced-rank-regression"):
+            found["k"] = None if self.family == "discriminant" and self.chance(0.15) else k
+            return {**found, "ridge": self._ridge(plain["X"])}
+        if self.family == "ridge-many-targets":
+            return self._many(plain["X"], center)
+        if self.family in ("pls", "pls-regression"):
+            return found
+        if self.family in VIEWS:
+            return self._several(plain, k, center)
         rx = self._ridge(plain["X"])
         ry = self._ridge(plain["Y"]) if rx else 0.0
         # With one ridge for views of different scales the correlations would be only rounding.
         alike = rx > 0 and 1e-3 < ry / rx < 1e3
         ridge = (rx, rx) if alike and self.chance(0.5) else (rx, ry)
-        return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}
+        return {**found, "ridge": ridge if ridge[0] != ridge[1] else ridge[0]}
+
+    def _many(self, X: HostArray, center: bool) -> dict[str, Any]:
+        size = max(float(np.abs(X).max(initial=0.0)), 1e-100)
+        unit = size * min(size, 1e100) * float(np.mean(np.sum((X / size) ** 2, axis=0)))
+        bands = np.sort(self.rng.integers(0, 2, self.p) * self.chance(0.4)).tolist()
+        bands = bands if 0 in bands else [0] * self.p
+        settings = [[1.0, 1.0], [1.0, 0.05], [0.0, 1.0]] if 1 in bands else [[1.0]]
+        ridges = tuple(unit * self.power(-11 if self.chance(0.1) else -4, 2) for _ in range(self.pick(1, 3)))
+        return {"ridges": ridges, "bands": bands, "band_weights": settings, "center": center}
+
+    def _several(self, views: Mapping[str, HostArray], k: int, center: bool) -> dict[str, Any]:
+        ridges = tuple(self._ridge(X) for X in views.values())
+        ridges = ridges if all(ridges) else (0.0,) * len(views)
+        found = {"k": k, "ridge": ridges if ridges[0] else 0.0, "center": center}
+        if self.family == "multiset-cca" and self.chance(0.3):
+            found["view_weights"] = tuple(self.power(-1, 1) for _ in views)
+        return found
+
+    def _kernel_ridge(self, X: HostArray, center: bool) -> dict[str, Any]:
+        scale = float(np.sqrt(2 * np.sum(np.var(X, axis=0)))) or 1.0
+        kernel = self.pick(
+            linear(),
+            rbf(self.pick(0.5, 1.0, 3.0) * scale),
+            laplacian(scale),
+            polynomial(2, 1.0, 1 / scale**2),
+        )
+        size = float(np.mean(np.sum(X**2, axis=1))) if kernel == linear() else 1.0
+        ridge = (size or 1.0) * self.n * self.power(-9 if self.chance(0.2) else -4, 0)
+        return {
+            "kernel": kernel,
+            "ridge": ridge if self.folds or self.chance(0.7) else (ridge, 10 * ridge),
+            "center": center,
+        }
+
+    # ---- folds and absent rows ----------------------------------------------------------------
+
+    def _absent(self, data: dict[str, HostArray]) -> tuple[dict[str, HostArray], list[HostArray]]:
+        """Draw masks of the rows that each view has; anything may stand in the others."""
+        masks = [self.rng.random(self.n) < self.pick(0.6, 0.9) for _ in data]
+        for mask in masks:
+            mask[int(self.rng.integers(self.n))] = True
+        self.note("absent rows")
+        return {
+            name: np.where(mask[:, None], M, 7 * M[:1])
+            for (name, M), mask in zip(data.items(), masks, strict=True)
+        }, masks
+
+    def _labels(self) -> HostArray:
+        """Draw the fold of each row: folds of any sizes, one of one row, or all of one row."""
+        kind = self.pick("folds", "folds", "a fold of one row", "leave-one-out")
+        labels: HostArray = self.rng.permutation(self.n) % self.pick(2, 3, 5)
+        if kind == "a fold of one row":
+            labels[0] = 9
+        if kind == "leave-one-out" and self.n < 20:
+            labels = np.arange(self.n)
+        if self.folds or self.family == "ridge-many-targets":
+            self.note(kind)
+        return labels
+
+    def _spoiled_fold(self, data: dict[str, HostArray], terms: dict[str, Any], labels: HostArray) -> Any:
+        """Make rows of a fold count nothing, or its targets constant."""
+        kind, there = self.pick("", "", "weigh nothing", "are constant"), labels == labels[0]
+        if kind == "weigh nothing" and not there.all() and "present" not in terms and self.family != "svd":
+            terms = {**terms, "sample_weight": np.where(there, 0.0, 1.0)}
+        elif kind == "are constant" and self.family in TARGETED:
+            last = list(data)[-1]
+            M = data[last].copy()
+            M[there] = self.pick(0.0, 4.3, 98.6)
+            data = {**data, last: M}
+        else:
+            return data, terms
+        self.note(f"held-out rows of a fold {kind}")
+        return data, terms
+
+    def _study(self, labels: HostArray, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {"splitter": labels}
+        if self.family in TARGETED and self.family != "kernel-ridge":
+            found["score"] = "r2"
+        ridge = parameters.get("ridge")
+        if isinstance(ridge, float) and ridge > 0 and self.chance(0.5):
+            found["ridges"] = (ridge, 10 * ridge)
+        if "k" in parameters:
+            found["ks"] = tuple(range(1, parameters["k"] + 1))
+        return found
 
     def _kernels(self, center: bool) -> dict[str, Any]:
         """Draw kernels with scales from the rows, so that their values do not depend on units."""

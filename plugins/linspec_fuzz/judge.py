@@ -16,26 +16,39 @@ claimed        like silent, but with another status and ``converged=True``, and 
 violated       another claim is false: bounds, lengths, means, a sum above the true one, or entries in range that
                are called out of range
 foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
+hang           no answer within `HANG` times the time limit and `LEAST` seconds
 =============  ======================================================================================
 
-The last four fail.
+The last five fail.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import signal
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
 import linspec
 from linspec import Status
-from linspec.errors import BrokenPlugin, DataOutOfRange, InvalidDeclaration, LinspecError, NonFiniteData
+from linspec.errors import (
+    AccuracyWarning,
+    BrokenPlugin,
+    ConvergenceWarning,
+    DataOutOfRange,
+    InvalidDeclaration,
+    LinspecError,
+    NonFiniteData,
+)
+from linspec_fuzz.held_out_truth import FoldTruth
 from linspec_fuzz.kernel_truth import KernelCCATruth
 from linspec_fuzz.problems import Case
 from linspec_fuzz.ranges import range_of
@@ -45,9 +58,10 @@ from linspec_fuzz.truth import Findings, Truth
 __all__ = ["CLASSES", "FAILING", "Verdict", "judge", "judge_solution"]
 
 CLASSES = (
-    "right", "near", "undecided", "flagged-right", "flagged", "refused", "silent", "claimed", "violated", "foreign"
+    "right", "near", "undecided", "flagged-right", "flagged", "refused", "silent", "claimed", "violated", "foreign",
+    "hang",
 )  # fmt: skip
-FAILING = frozenset({"silent", "claimed", "violated", "foreign"})
+FAILING = frozenset(CLASSES[CLASSES.index("silent") :])
 
 FACTS = frozenset({Status.RANK_DEFICIENT, Status.DEGENERATE})
 """Statuses that report a fact about the data and do not question the answer."""
@@ -77,6 +91,32 @@ would excuse any loss, and a solver that then reports a problem is right to do s
 
 MAX_SECONDS = 20.0
 
+HANG, LEAST = 20.0, 60.0
+"""A run that takes 20 times its time limit, and at least 60 seconds, is ended, as one that never answers."""
+
+
+class Hang(BaseException):
+    """Raised by the alarm clock in a run that never answers."""
+
+
+@contextmanager
+def alarm(seconds: float) -> Iterator[None]:
+    """End a run by an exception after some seconds, where the system has such signals."""
+
+    def ring(*_: Any) -> None:
+        raise Hang
+
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -101,8 +141,6 @@ class Verdict:
         without a solution.
     values : tuple of float
         The exact singular values, correlations or eigenvalues, if the verdict is a failure; otherwise empty.
-    sharpness : dict
-        The ratio of each bound to the truth, by name: at least 1 if the bound holds.
     """
 
     kind: str
@@ -113,7 +151,6 @@ class Verdict:
     loss: float = math.nan
     residual: float = math.nan
     values: tuple[float, ...] = ()
-    sharpness: dict[str, float] = field(default_factory=dict)
 
     @property
     def fails(self) -> bool:
@@ -121,7 +158,9 @@ class Verdict:
         return self.kind in FAILING
 
 
-def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: float = MAX_SECONDS) -> Verdict:
+def judge(
+    case: Case, solver: Any, truth: Truth | Recorded | FoldTruth, *, max_seconds: float = MAX_SECONDS
+) -> Verdict:
     """Solve a case and judge the answer.
 
     Parameters
@@ -129,7 +168,7 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: floa
     case : Case
     solver : str or Solver
         A solver's name, ``"auto"``, or an instance.
-    truth : Truth or Recorded
+    truth : Truth, FoldTruth or Recorded
         The truth about the same case, from `truth_of`.
     max_seconds : float, default 20.0
 
@@ -137,15 +176,24 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: floa
     -------
     Verdict
     """
-    if case.tol is not None and not _takes_tol(case, solver):
+    if case.tol is not None and (case.study or not _takes_tol(case, solver)):
         case = replace(case, tol=None)
     options: dict[str, Any] = {} if case.tol is None else {"tol": case.tol}
     place, beyond = range_of(case)
+    solution: Any
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            problem = case.problem()
-            solution = linspec.solve(problem, solver, rng=case.rng, max_seconds=max_seconds, **options)
+            with alarm(max(HANG * max_seconds, LEAST)):
+                problem = case.problem()
+                if case.study:
+                    solution = linspec.cross_validate(problem, form=solver, rng=case.rng, **case.study)
+                else:
+                    solution = linspec.solve(
+                        problem, solver, rng=case.rng, max_seconds=max_seconds, **options
+                    )
+        except Hang:
+            return Verdict("hang", f"no answer after {max(HANG * max_seconds, LEAST):g} s", "no answer")
         except LinspecError as error:
             # linspec refuses products that overflow with these words; it must not blame a finite entry.
             unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
@@ -162,7 +210,11 @@ def judge(case: Case, solver: Any, truth: Truth | Recorded, *, max_seconds: floa
     if place == "outside":
         text = f"{', '.join(beyond)} out of range, and an answer is returned"
         return Verdict("silent", text, "an answer for entries out of range", solution.status.name)
-    verdict = judge_solution(truth, solution, tol=case.tolerance)
+    if isinstance(truth, FoldTruth):
+        warned = any(issubclass(w.category, AccuracyWarning | ConvergenceWarning) for w in caught)
+        verdict = Verdict(*truth.judge(solution, warned))
+    else:
+        verdict = judge_solution(truth, solution, tol=case.tolerance)
     arithmetic = [w for w in caught if issubclass(w.category, RuntimeWarning)]
     if arithmetic and not verdict.fails:
         first = arithmetic[0]
@@ -369,7 +421,7 @@ class _Judged:
             cause, reason = violations[0]
         return Verdict(
             kind, reason, cause, self.solution.status.name, self.found.law, self.found.loss,
-            float(self.solution.residual), self._values() if kind in FAILING else (), self.sharpness(),
+            float(self.solution.residual), self._values() if kind in FAILING else (),
         )  # fmt: skip
 
     def _values(self) -> tuple[float, ...]:
@@ -423,7 +475,7 @@ class _Judged:
 
     def _bound_violations(self) -> Iterator[tuple[str, str]]:
         bounds = getattr(self.solution, "bounds", None)
-        if bounds is not None and len(self.found.values):
+        if hasattr(self.solution, "correlations") and bounds is not None and len(self.found.values):
             for value, bound in zip(self.solution.correlations, bounds, strict=True):
                 off = float(np.min(np.abs(np.abs(self.found.values) - value)))
                 if off > bound * 1.001 + 1e-9 and off > bound + 1e-9 + self._rounding_of_values():
@@ -431,14 +483,14 @@ class _Judged:
                         "bounds",
                         f"no correlation is within {bound:.2g} of {value:.6g}; the nearest is {off:.2g} away",
                     )
-        floor = self.floor()
         # A loss below zero is a sum above the true one, which is judged elsewhere.
-        slacks = {"law_bounds": floor.law, "loss_bounds": floor.loss + floor.misfit}
         for name, value in (("law_bounds", self.found.law), ("loss_bounds", max(self.found.loss, 0.0))):
             pair = getattr(self.solution, name, None)
             if pair is None:
                 continue
-            slack = ROUNDING * slacks[name] + self.found.grain + 1e-13
+            floor = self.floor()
+            effect = floor.law if name == "law_bounds" else floor.loss + floor.misfit
+            slack = ROUNDING * effect + self.found.grain + 1e-13
             # Values computed from Gram matrices have this error, in either direction.
             share = 0.01 + min(self.found.squared, 1.0 if self.claims else math.inf)
             below, above = pair
@@ -451,20 +503,6 @@ class _Judged:
         floor = self.floor()
         share = ROUNDING * (max(floor.loss, floor.excess) + floor.misfit) + self.found.grain
         return share * float(np.sum(np.abs(self.solution.correlations)))
-
-    def sharpness(self) -> dict[str, float]:
-        """Return the ratios between bounds and the values that they bound, for values above rounding."""
-        found: dict[str, float] = {}
-        for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
-            pair = getattr(self.solution, name, None)
-            if pair is None or not value > 1e-12:
-                continue
-            below, above = pair
-            if below is not None and below > 0:
-                found[f"{name} below"] = float(value / below)
-            if above is not None and 0 < above < math.inf:
-                found[f"{name} above"] = float(above / value)
-        return found
 
 
 def _over(value: float, limit: float) -> float:

@@ -15,9 +15,9 @@ from linspec.features import KernelMap
 from linspec.kernels import RBF, Linear, Polynomial
 from linspec_fuzz.adjusted import Adjusted
 from linspec_fuzz.extended import EPS, Extended, extended, svd
-from linspec_fuzz.truth import PERTURBATION, CCATruth, TrueView
+from linspec_fuzz.truth import PERTURBATION, CCATruth, Findings, TrueView, Truth, host, length, ratio
 
-__all__ = ["KernelCCATruth", "kernel_matrix"]
+__all__ = ["KernelCCATruth", "KernelRidgeTruth", "kernel_matrix"]
 
 
 EQUAL = 1e-7
@@ -52,6 +52,14 @@ def _median(distances: Extended) -> Any:
     differ = distances > EQUAL * np.max(distances, initial=0)
     most_are_equal = differ.any() and 2 * np.count_nonzero(differ) < len(distances)
     return np.median(distances[differ] if most_are_equal else distances) if len(distances) else extended(0)
+
+
+def with_rounding(K: Extended, unit: float) -> Extended:
+    """Return a kernel matrix perturbed by rounding of its entries, relative to k(x, x) and k(z, z)."""
+    noise = extended(np.random.default_rng(1).standard_normal(K.shape))
+    roots = np.sqrt(np.diag(K))
+    off: Extended = K + PERTURBATION * unit * (noise + noise.T) / 2 * np.outer(roots, roots)
+    return off
 
 
 class KernelView(TrueView):
@@ -92,17 +100,9 @@ class KernelCCATruth(CCATruth):
         ):
             K = kernel_matrix(kernel, data[name])
             if views is not None:
-                K = self._with_rounding(K, self.case.matrices[name].precision)
+                K = with_rounding(K, self.case.matrices[name].precision)
             both.append(KernelView.of(K, ridge, center=self.center))
         return [self._pair(*both)]
-
-    @staticmethod
-    def _with_rounding(K: Extended, unit: float) -> Extended:
-        """Return a kernel matrix perturbed by rounding of its entries, relative to k(x, x) and k(z, z)."""
-        noise = extended(np.random.default_rng(1).standard_normal(K.shape))
-        roots = np.sqrt(np.diag(K))
-        off: Extended = K + PERTURBATION * unit * (noise + noise.T) / 2 * np.outer(roots, roots)
-        return off
 
     def _columns(self, solution: Any) -> dict[str, float]:
         return {}
@@ -130,3 +130,66 @@ class KernelCCATruth(CCATruth):
             if self.center:
                 found[name] = found[name] - found[name].mean(axis=0)
         return found
+
+
+class KernelRidgeTruth(Truth):
+    """Kernel ridge regression: (M + r) b = T with centred and weighted M and T. The law bounds what fits lose."""
+
+    centers = False
+
+    def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
+        K = kernel_matrix(self.case.parameters["kernel"], data["X"])
+        K = K if views is None else with_rounding(K, self.case.precision)
+        rows = self.rows(data)
+        roots = rows.roots
+        H = np.eye(len(K)) - (roots @ roots.T / np.sum(roots**2) if self.center else 0)
+        return [(K, H @ (roots * K * roots.T) @ H, rows.adjusted(data["Y"]).entries, roots, data["Y"])]
+
+    def _views(self, reading: Any) -> Any:
+        return 0
+
+    @property
+    def ridges(self) -> Extended:
+        return np.atleast_1d(extended(self.case.parameters["ridge"]))
+
+    def _exact(self, reading: Any) -> list[Extended]:
+        """Return b for each ridge."""
+        _, M, T, _, _ = reading
+        U, s, _ = svd((M + M.T) / 2)
+        return [(T - U @ ((s / (s + r))[:, None] * (U.T @ T))) / r for r in self.ridges]
+
+    def _intercept(self, reading: Any, a: Extended) -> Extended:
+        K, _, _, roots, Y = reading
+        found: Extended = np.sum(roots**2 * (Y - K @ a), axis=-2) / np.sum(roots**2)
+        return found if self.center else 0 * found
+
+    def _best(self, reading: Any) -> dict[str, Extended]:
+        dual = reading[3] * np.array(self._exact(reading))
+        return {"dual": dual, "intercept": self._intercept(reading, dual)}
+
+    def answer(self, solution: Any) -> dict[str, Any]:
+        shape = len(self.ridges), len(self.exact["X"]), -1
+        found: dict[str, Any] = {"dual": host(solution.dual).reshape(shape)}
+        for name in ("intercept", "bounds"):
+            value = getattr(solution, name)
+            found[name] = 0 if value is None else host(value).reshape(len(self.ridges), -1)
+        return found
+
+    def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
+        _, M, T, roots, Y = reading
+        size, law, low = np.sqrt(np.sum(T**2, axis=0)), 0.0, 0.0
+        dual, bounds = answer["dual"], answer.get("bounds", [np.inf] * len(self.ridges))
+        for r, a, bound, exact in zip(self.ridges, dual, bounds, self._exact(reading), strict=True):
+            b = np.divide(
+                a, roots, out=1e300 * extended(a), where=roots > 0
+            )  # no row of weight 0 has a coefficient
+            b = np.where(a == 0, 0, b)
+            law = max(law, *map(ratio, np.sqrt(np.sum((T - M @ b - r * b) ** 2, axis=0)), size))
+            error, whole = (np.sqrt(np.maximum(np.sum(x * (M @ x), axis=0), 0)) for x in (b - exact, exact))
+            low = max(low, *map(ratio, np.maximum(error - 1.01 * extended(bound), 0), whole))
+        off = length(self._intercept(reading, dual) - answer["intercept"])
+        notes = {
+            "bounds are below the error": low,
+            "intercept is off": ratio(off, length(Y) / np.sqrt(len(Y))),
+        }
+        return Findings(law=law, loss=0.0, notes=notes)

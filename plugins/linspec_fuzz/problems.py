@@ -37,6 +37,12 @@ FAMILIES = (
     "preimage-cca",
     "deep-cca",
     "multiset-cca",
+    "sumcor-cca",
+    "pls",
+    "pls-regression",
+    "reduced-rank-regression",
+    "kernel-ridge",
+    "ridge-many-targets",
 )
 """The families that linspec ships; the plugins of some may be missing."""
 
@@ -93,6 +99,8 @@ class Case:
         A description of the drawn data, in words.
     units : str
         The part in other units: "all", "matrix", "column", "row", "weights", "confounds", or "" for none.
+    study : mapping
+        The arguments of `linspec.cross_validate`, if the case is one of cross-validation; else empty.
     """
 
     family: str
@@ -102,6 +110,7 @@ class Case:
     seed: tuple[int, ...] = (0,)
     notes: tuple[str, ...] = ()
     units: str = ""
+    study: Mapping[str, Any] = field(default_factory=dict)
 
     def problem(self) -> Any:
         """Make the problem, on newly made data."""
@@ -172,11 +181,12 @@ class Case:
             name: replace(matrix, entries=matrix.entries[rows]) for name, matrix in self.matrices.items()
         }
         terms = {
-            name: value[rows]
+            name: [mask[rows] for mask in value] if name == "present" else value[rows]
             for name, value in self.parameters.items()
-            if name in ("sample_weight", "confounds") and value is not None
+            if name in ("sample_weight", "confounds", "splitter", "present") and value is not None
         }
-        return replace(self, matrices=matrices, parameters={**self.parameters, **terms})
+        study = {name: value[rows] if name == "splitter" else value for name, value in self.study.items()}
+        return replace(self, matrices=matrices, parameters={**self.parameters, **terms}, study=study)
 
     def __str__(self) -> str:
         sizes = []
@@ -184,14 +194,14 @@ class Case:
             shape = " x ".join(str(size) for size in matrix.entries.shape)
             sizes.append(f"{name} {shape} {matrix.entries.dtype} {matrix.kind}")
         numbers = [
-            f"{name} {' x '.join(map(str, value.shape))}"
-            if isinstance(value, np.ndarray)
+            f"{name} {' x '.join(map(str, np.shape(value)))}"
+            if isinstance(value, np.ndarray) or name == "present"
             else f"{name}={value!r}"
             for name, value in self.parameters.items()
         ]
         tol = [] if self.tol is None else [f"tol={self.tol:.2g}"]
         parts = [", ".join(sizes), ", ".join([*numbers, *tol]), *self.notes]
-        return f"{self.family}: {'; '.join(part for part in parts if part)}"
+        return f"{self.family}{' in folds' * bool(self.study)}: {'; '.join(part for part in parts if part)}"
 
 
 # ---- kinds of data ----------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
         distance[name] = max(distance.get(name, -BOUND), abs(size) - BOUND)
     near = tuple(name for name, off in distance.items() if off > -1)
     beyond = any(off >= 1 for off in distance.values())
-    if beyond and case.family not in ("kernel-cca", "preimage-cca", "deep-cca"):
+    if beyond and case.family not in ("kernel-cca", "preimage-cca", "deep-cca", "kernel-ridge"):
         return "outside", near  # a refusal may name either
     return ("edge", near) if near else ("inside", ())
 
@@ -66,7 +66,9 @@ def _sizes(case: Case) -> Iterator[tuple[str, float]]:
     for name, kernel in zip(
         "XY", (case.parameters.get("kernel_x"), case.parameters.get("kernel_y")), strict=True
     ):
-        kernel = kernel or case.parameters.get("kernel_x")
+        kernel = (
+            kernel or case.parameters.get("kernel_x") or case.parameters.get("kernel" if name == "X" else "")
+        )
         if name in case.matrices and kernel is not None:
             # Kernels square entries, so that these have half the range.
             yield name, 2 * _exponent(extended(case.entries(name)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import median
 
 from linspec_fuzz.judge import CLASSES
 from linspec_fuzz.run import Outcome
 
-__all__ = ["causes", "counts", "features", "sharpness", "table"]
+__all__ = ["causes", "counts", "features", "table"]
 
 NUMBER = re.compile(r"[-+.0-9e]*|nan|inf")
 
@@ -79,21 +78,6 @@ def causes(outcomes: Iterable[Outcome]) -> str:
         solvers = Counter(_name(outcome) for outcome in found)
         named = ", ".join(f"{name} {count}" for name, count in solvers.most_common())
         rows.append([f"{family} {kind}: {cause}", len(found), found[0].name, named])
-    return table(rows)
-
-
-def sharpness(outcomes: Iterable[Outcome]) -> str:
-    """Return a table of the ratios between bounds and the values that they bound."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for outcome in outcomes:
-        for name, value in outcome.verdict.sharpness.items():
-            found[name, _name(outcome)].append(value)
-            found[name, "(all)"].append(value)
-    if not found:
-        return ""
-    rows: list[list[object]] = [["bound, by solver", "median", "largest", "answers"]]
-    for (name, solver), values in sorted(found.items()):
-        rows.append([f"{name}, {solver}", f"{median(values):.3g}", f"{max(values):.3g}", len(values)])
     return table(rows)
 
 

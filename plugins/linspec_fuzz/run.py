@@ -21,6 +21,9 @@ from linspec_fuzz.judge import MAX_SECONDS, Verdict, judge
 from linspec_fuzz.problems import Case, families_here
 from linspec_fuzz.truths import truth_of
 
+FORMS = ("auto", "solve")
+"""The forms of `linspec.cross_validate` that are tried in place of solvers."""
+
 __all__ = ["Outcome", "fuzz", "solvers_of", "try_case"]
 
 
@@ -59,7 +62,7 @@ def try_case(
 ) -> Iterator[Outcome]:
     """Solve one case with several solvers."""
     truth = truth_of(case)
-    for solver in solvers:
+    for solver in FORMS if case.study else solvers:
         began = time.perf_counter()
         verdict = judge(case, solver, truth, max_seconds=max_seconds)
         yield Outcome(name, case, solver, verdict, time.perf_counter() - began)

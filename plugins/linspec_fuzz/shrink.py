@@ -109,8 +109,8 @@ def _fitting(case: Case, entries: dict[str, Any]) -> Case:
     for name, array in entries.items():
         case = case.with_matrix(name, entries=array)
     k = case.parameters.get("k")
-    if k is not None:
-        limit = min(min(m.entries.shape) for m in case.matrices.values())
+    if k is not None and case.family != "multiset-cca":
+        limit = min(min(m.entries.shape[:2]) for m in case.matrices.values())
         case = case.with_parameters(k=min(k, limit))
     return case
 
@@ -199,10 +199,15 @@ def code(case: Case, solver: Any, verdict: Verdict) -> str:
     numbers = "".join(
         f", {name}={_number(value)}" for name, value in case.parameters.items() if value is not None
     )
-    lines.append(f'problem = ls.get_problem("{case.family}")({", ".join(case.matrices)}{numbers})')
+    data = ", ".join(case.matrices)
+    data = f"[{data}]" if "X1" in case.matrices else data
+    lines.append(f'problem = ls.get_problem("{case.family}")({data}{numbers})')
     named = f'"{solver}"' if isinstance(solver, str) else repr(solver)
     tol = "" if case.tol is None else f", tol={case.tol!r}"
-    lines.append(f"solution = ls.solve(problem, {named}, rng=np.random.default_rng({list(case.seed)}){tol})")
+    more = "".join(f", {name}={_number(value)}" for name, value in case.study.items())
+    call = f"cross_validate(problem, form={named}{more}" if case.study else f"solve(problem, {named}{tol}"
+    lines.append(f"solution = ls.{call}, rng=np.random.default_rng({list(case.seed)}))")
+    lines += ["print(solution.scores)"] * bool(case.study)
     lines.append("print(solution)")
     if verdict.values:
         lines.append(f"# the true values: {', '.join(f'{value:.6g}' for value in verdict.values)}")
@@ -214,6 +219,8 @@ def _number(value: Any) -> str:
     """Return the exact code of a parameter: a number, an array or a kernel."""
     if isinstance(value, np.ndarray):
         return _literal(value)
+    if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
+        return f"[{', '.join(map(_literal, value))}]"
     return f"ls.kernels.{value!r}" if isinstance(value, Kernel) else repr(value)
 
 

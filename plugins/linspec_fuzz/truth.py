@@ -39,7 +39,11 @@ __all__ = [
     "SVDTruth",
     "TrueView",
     "Truth",
+    "host",
+    "length",
     "perturbed",
+    "ratio",
+    "readings",
 ]
 
 NULL = 10.0
@@ -232,7 +236,7 @@ class Truth(ABC):
         self.case = case
         self.center = bool(case.parameters.get("center", self.centers))
         self.scale = bool(case.parameters.get("scale", False))
-        self.exact = {name: _square(extended(case.entries(name))) for name in case.matrices}
+        self.exact = {name: square(extended(case.entries(name))) for name in case.matrices}
         for name in ("sample_weight", "confounds"):
             if case.parameters.get(name) is not None:
                 self.exact[name] = extended(case.parameters[name])
@@ -298,7 +302,8 @@ class Truth(ABC):
     def values(self) -> Extended | None:
         """The values of the problem, by the first reading; None for least squares."""
         best = self._best(self.readings[0])
-        return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
+        names = ("correlations", "S", "eigenvalues", "singular_values", "sums")
+        return next((best[name] for name in names if name in best), None)
 
     def floor(self, number: int, norm: str = "") -> Findings:
         """Return the errors that rounding of the data causes in the best answer of a reading, in a norm of the law."""
@@ -339,28 +344,32 @@ class Truth(ABC):
         found = {}
         for name, value in answer.items():
             source = {"x": "A", "Vh": "A", "x_weights": "X", "y_weights": "Y", "weights": "X"}.get(name)
+            source = source if source in self.case.matrices else None
             dtype = working_dtype(self.case.entries(source).dtype) if source else np.float64
             with np.errstate(over="ignore", under="ignore"):
                 found[name] = extended(np.asarray(value).astype(dtype))
         return found
 
 
-def _square(X: Extended) -> Extended:
+def square(X: Extended) -> Extended:
     return X[:, None] if X.ndim == 1 else X
 
 
-def _host(x: Any) -> Extended:
+def host(x: Any) -> Extended:
+    """Return an array of any library in extended precision."""
     from linspec.arrays import to_host
 
     return extended(to_host(x))
 
 
-def _length(x: Extended) -> Extended:
+def length(x: Extended) -> Extended:
+    """Return the Frobenius norm."""
     norm: Extended = np.sqrt(np.sum(x * x))
     return norm
 
 
-def _ratio(a: Any, b: Any) -> float:
+def ratio(a: Any, b: Any) -> float:
+    """Return a / b: 0 for 0 / 0, and infinity for other quotients by 0."""
     if a == 0:
         return 0.0
     return float(a / b) if b > 0 else float("inf")
@@ -370,7 +379,7 @@ def _off_by(given: Any, true: Extended, unit: Extended) -> float:
     """Return the largest error of values for each column (such as means), in units of `unit`; 0 without values."""
     if given is None:
         return 0.0
-    return max(map(_ratio, np.abs(_host(given).ravel() - true), unit), default=0.0)
+    return max(map(ratio, np.abs(host(given).ravel() - true), unit), default=0.0)
 
 
 # ---- least squares ----------------------------------------------------------------------------
@@ -407,7 +416,7 @@ class LeastSquaresTruth(Truth):
 
     def answer(self, solution: Any) -> dict[str, Any]:
         p = self.exact["A"].shape[1]
-        x = _host(solution.x)
+        x = host(solution.x)
         path = isinstance(self.case.parameters.get("ridge", 0.0), tuple | list)
         return {"x": x.reshape(len(x) if path else 1, p, -1)}
 
@@ -418,11 +427,11 @@ class LeastSquaresTruth(Truth):
         for found, view, ridge in zip(answer["x"], views, ridges, strict=True):
             x = data.scale[:, None] * found
             gap = A.T @ (B - A @ x) - extended(ridge) * x
-            own = max(map(_ratio, column_norms(gap), column_norms(A.T @ B)))
+            own = max(map(ratio, column_norms(gap), column_norms(A.T @ B)))
             a, off = view.coordinates(found)
             best = view.factor.T @ B
             error = np.sum((a - best) ** 2, axis=0) + np.sum(off**2, axis=0)
-            loss = max(loss, *map(_ratio, error, np.sum(best**2, axis=0)))
+            loss = max(loss, *map(ratio, error, np.sum(best**2, axis=0)))
             law = max(law, own)
             explained = max(explained, own**2 * self._condition(ridge))
             if ridge == 0:
@@ -449,7 +458,7 @@ class LeastSquaresTruth(Truth):
         if view.rank == len(x) or not np.all(view.d == view.d[0]):
             return 0.0
         inside = view.V @ (view.V.T @ x)
-        return max(map(_ratio, column_norms(x - inside), column_norms(x)))
+        return max(map(ratio, column_norms(x - inside), column_norms(x)))
 
 
 # ---- singular values --------------------------------------------------------------------------
@@ -473,7 +482,7 @@ class SVDTruth(Truth):
         return {"S": s[:k], "Vh": V[:, :k].T, "total": np.sum(A * A)}
 
     def answer(self, solution: Any) -> dict[str, Any]:
-        found = {"S": extended(solution.S), "Vh": _host(solution.Vh)}
+        found = {"S": extended(solution.S), "Vh": host(solution.Vh)}
         total = getattr(solution, "total_squares", None)
         if total is not None and np.isfinite(total):
             found["total"] = extended(total)
@@ -488,13 +497,13 @@ class SVDTruth(Truth):
         given[: min(k, len(S))] = S[:k]
         first = s[0] if len(s) else extended(0)
         gap = A.T @ (A @ V) - V * S**2
-        law = max((_ratio(g, first**2) for g in column_norms(gap)), default=0.0)
-        loss = max(map(_ratio, np.abs(true - given), [first] * k))
+        law = max((ratio(g, first**2) for g in column_norms(gap)), default=0.0)
+        loss = max(map(ratio, np.abs(true - given), [first] * k))
         misfit = float(np.max(np.abs(V.T @ V - np.eye(V.shape[1])), initial=0))
         notes = {}
         if "total" in answer:
             exact = np.sum(A * A)
-            notes["total_squares is off"] = _ratio(abs(answer["total"] - exact), exact)
+            notes["total_squares is off"] = ratio(abs(answer["total"] - exact), exact)
         excess = max(0.0, float(np.max(_over(given - true, np.full(k, first)), initial=0)))
         # The law is about squares, so it determines small singular values less accurately than large ones.
         least = _over(np.full(k, first), given + true)
@@ -545,8 +554,8 @@ class CCATruth(Truth):
 
     def answer(self, solution: Any) -> dict[str, Any]:
         return {
-            "x_weights": _host(solution.x_weights),
-            "y_weights": _host(solution.y_weights),
+            "x_weights": host(solution.x_weights),
+            "y_weights": host(solution.y_weights),
             "correlations": extended(solution.correlations),
         }
 
@@ -564,13 +573,13 @@ class CCATruth(Truth):
         )
         unit = max(self.case.matrices[name].precision for name in "XY")
         return Findings(
-            law=_ratio(np.sum(gaps), given),
-            grain=_ratio(GRAIN * unit * len(rho), total),
+            law=ratio(np.sum(gaps), given),
+            grain=ratio(GRAIN * unit * len(rho), total),
             squared=GRAIN
             * unit
             * max(x.condition, y.condition, 1.0) ** 2
             * max(x.data.shift, y.data.shift) ** 2,
-            loss=_ratio(total - given, total),
+            loss=ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=misfit,
             values=np.concatenate([T.s, np.zeros(1, np.longdouble)]),
@@ -599,13 +608,17 @@ class DiscriminantTruth(Truth):
     """
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        X, H = data["X"], data["H"]
         ridge = float(self.case.parameters.get("ridge", 0.0))
         rows = self.rows(data)
-        own, H = rows.adjusted(X, scale=self.scale), rows.roots * H
+        own, (H, units) = rows.adjusted(data["X"], scale=self.scale), self._targets(rows, data)
         unit = self.case.matrices["X"].precision
         found = readings(own, ridge, unit) if views is None else [views.again(own)]
-        return [(own, H, view, SVDOf(view.factor.T @ H)) for view in found]
+        return [(own, H, view, SVDOf(view.factor.T @ H), units) for view in found]
+
+    def _targets(self, rows: RowTerms, data: Mapping[str, Extended]) -> tuple[Extended, Extended]:
+        """Return the targets with the roots of weights, and the divisors of their columns."""
+        H = data["H"]
+        return rows.roots * H, np.ones(H.shape[1], np.longdouble)
 
     def _views(self, reading: Any) -> Any:
         return reading[2]
@@ -616,18 +629,18 @@ class DiscriminantTruth(Truth):
         return len(reading[3].s) if k is None else int(k)
 
     def _best(self, reading: Any) -> dict[str, Extended]:
-        _, _, view, T = reading
+        _, _, view, T, _ = reading
         k = min(self._count(reading), len(T.s))
         return {"weights": view.weights(T.U[:, :k]), "eigenvalues": T.s[:k] ** 2}
 
     def answer(self, solution: Any) -> dict[str, Any]:
-        return {"weights": _host(solution.weights), "eigenvalues": extended(solution.eigenvalues)}
+        return {"weights": host(solution.weights), "eigenvalues": extended(solution.eigenvalues)}
 
     def norm(self, solution: Any) -> str:
         return "inverse" if solution.residual_kind == "exact" else ""
 
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
-        own, H, view, T = reading
+        own, H, view, T, _ = reading
         X, values = own.entries, answer["eigenvalues"]
         a, off = view.coordinates(answer["weights"])
         W = own.scale[:, None] * answer["weights"]
@@ -641,10 +654,10 @@ class DiscriminantTruth(Truth):
         size = SVDOf(H).s[:1].sum()
         unit = self.case.matrices["X"].precision
         return Findings(
-            law=_ratio(_length(gap), _length(image)),
-            grain=_ratio(GRAIN * unit * size * np.sum(T.s[: self._count(reading)]), total),
+            law=ratio(length(gap), length(image)),
+            grain=ratio(GRAIN * unit * size * np.sum(T.s[: self._count(reading)]), total),
             squared=GRAIN * unit * view.condition**2 * own.shift**2,
-            loss=_ratio(total - given, total),
+            loss=ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=float(np.max(np.abs(a.T @ a + off.T @ off - np.eye(a.shape[1])), initial=0)),
             values=T.s**2,

@@ -442,3 +442,15 @@ def test_new_rows_and_scores_that_do_not_fit() -> None:
     for study in (ls.bootstrap, ls.permutation_test):
         with pytest.raises(LinspecError):
             study(KernelRidge(X, Y, 0.1, RBF))
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(6))
+def test_a_ridge_below_the_rounding_of_the_kernel_ends_as_a_status(seed: int) -> None:
+    """In float32 the kernel matrix with so small a ridge is not positive, and conjugate gradients grow."""
+    rng = np.random.default_rng(seed)
+    X, Y = (rng.standard_normal((40, 4)).astype(np.float32) for _ in range(2))
+    found = ls.solve(KernelRidge(X, Y, 1e-6, ls.kernels.polynomial(2, 1.0)), "nystrom-pcg", rng=0)
+    assert not found.converged
+    assert np.isfinite(found.dual).all()
+    assert found.residual <= 1.0 + 1e-6

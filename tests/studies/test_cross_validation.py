@@ -698,3 +698,13 @@ def test_a_target_that_is_constant_in_training_has_the_error_of_its_mean(problem
     )
     of_mean = np.mean((Y[LABELS == 0, 1] - 2.0) ** 2)
     np.testing.assert_allclose(3 * of_all, 2 * of_others + of_mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", [ls.LeastSquares, ls.KernelRidge])
+def test_ridges_of_arrays_with_strict_indexing_are_solved_in_each_fold(family):
+    xp = pytest.importorskip("array_api_strict")
+    X, Y = some_views(24, 3, 2)
+    given = {"splitter": np.arange(24) % 4, "form": "solve", "rng": 0}
+    wanted = ls.cross_validate(family(X, Y, [1.0, 2.0]), **given).scores
+    found = ls.cross_validate(family(xp.asarray(X), xp.asarray(Y), [1.0, 2.0]), **given).scores
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)

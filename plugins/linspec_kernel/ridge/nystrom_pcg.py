@@ -45,6 +45,9 @@ SHARE = 3 / 8
 PATIENCE = 100
 """The run ends as stagnated after this many iterations without a lower residual."""
 
+GROWN = 1e6
+"""Residuals this many times above the lowest come from rounding: a matrix with a ridge below it is not positive."""
+
 GAIN = 0.5
 """A recomputed residual must fall by this factor after each recomputation, or only rounding is left."""
 
@@ -154,7 +157,10 @@ class NystromPCG(IterativeSolver):
                 },
             )
             active = [i for i, own in enumerate(norms) if np.max(own) > run.tol]
-            if not active or since > PATIENCE:  # the law has found the true residuals larger than these
+            diverged = not residual <= GROWN * lowest
+            if (
+                not active or since > PATIENCE or diverged
+            ):  # the law has found the true residuals larger than these
                 MB = split(op.product(home.concat(best))[0], [int(T.shape[1])] * len(best))
                 random = systems[0].R[:, int(T.shape[1]) :]
                 systems = begun(problem.ridges, best, MB, T, random, home)
