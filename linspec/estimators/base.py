@@ -43,6 +43,7 @@ from linspec.borrowed import with_loans
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
+from linspec.operators.sparse import checked_rows
 from linspec.registry import get_solver
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
@@ -164,6 +165,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Check X, and return it as an array, a sparse matrix, or an operator."""
         if not known_to_scikit_learn(X):
             return self._operator(X, fitting=fitting)
+        X = _merged(X)
         with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
             X = validate_data(
                 self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
@@ -186,7 +188,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if known_to_scikit_learn(y):
             kind = "numeric" if numeric else None
             y = checked_array(
-                y, accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
+                _merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
             )
         X = self._rows(X, fitting=first, least=least)
         if not isinstance(X, LinearOperator) and hasattr(y, "shape"):
@@ -306,6 +308,11 @@ def known_to_scikit_learn(X: Any) -> bool:
         return False
     known = is_array(X) or scipy.sparse.issparse(X) or isinstance(X, Sequence) or np.isscalar(X) or X is None
     return known or hasattr(X, "__array__") or hasattr(X, "__dataframe__")
+
+
+def _merged(X: Any) -> Any:
+    """Add the duplicate entries of a sparse matrix, which scikit-learn would add in the dtype that is stored."""
+    return checked_rows(X) if scipy.sparse.issparse(X) and X.format not in SPARSE else X
 
 
 def _exact(X: Any) -> Any:

@@ -188,10 +188,8 @@ class CupySparseOperator(LinearOperator):
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         self._stored: np.dtype[Any] = np.dtype(matrix.dtype)
         self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
-        self.matrix = matrix.tocsr()
+        self.matrix = (matrix if matrix.dtype == self.dtype else matrix.astype(self.dtype)).tocsr()
         self.home = Home.of(self.matrix.data)
-        if matrix.dtype != self.dtype:
-            self.matrix = self.matrix.astype(self.dtype)
         if not checked and not self.matrix.has_canonical_format:
             self.matrix = self.matrix.copy()
             self.matrix.sum_duplicates()

@@ -19,7 +19,7 @@ import scipy.sparse
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, called
 from linspec.operators.row_model import weights_and_confounds
-from linspec.operators.sparse import is_scipy_sparse
+from linspec.operators.sparse import checked_rows, is_scipy_sparse
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
 from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.targets.class_vectors import as_array, named_entries, numbered_if_any
@@ -119,7 +119,7 @@ class Number:
                 "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
                 "without labels."
             )
-        rows = scipy.sparse.csr_array(labels)
+        rows = scipy.sparse.csr_array(checked_rows(labels) if is_scipy_sparse(labels) else labels, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
         strange = rows.data[rows.data != 1]
