@@ -183,7 +183,10 @@ def _compressed(x: Any, layout: str) -> Any:
     import scipy.sparse
 
     if layout == "torch.sparse_coo":
-        places, values = x._indices().numpy(), x._values().numpy()  # the public ones are of coalesced tensors alone
+        places, values = (
+            x._indices().numpy(),
+            x._values().numpy(),
+        )  # the public ones are of coalesced tensors alone
         values = values.astype(np.float32) if values.dtype == np.float16 else values
         return scipy.sparse.coo_array((values, tuple(places)), shape=tuple(x.shape))
     csr = layout == "torch.sparse_csr"

@@ -33,6 +33,7 @@ from linspec.arrays import (
     Home,
     HostArray,
     at_home,
+    check_bare,
     from_host,
     host_dtype,
     is_array,
@@ -86,6 +87,8 @@ def lending(method: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(method)
     def called(*args: P.args, **named: P.kwargs) -> R:
+        for name, value in (*zip(method.__code__.co_varnames, args, strict=False), *named.items()):
+            check_bare(value, name)
         return with_loans(method, args, named, back=get_config()["array_api_dispatch"])
 
     return called

@@ -26,7 +26,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
+from linspec.arrays import Array, Home, HostArray, check_bare, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, called, shown
 from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
@@ -311,6 +311,7 @@ def weights_and_confounds(
 
 
 def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
+    check_bare(values, name)
     if is_frame(values) or is_series(values):
         found = numbers_of(values, name).values
         values = found[:, 0] if is_series(values) else found

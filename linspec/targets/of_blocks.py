@@ -106,7 +106,7 @@ class Number:
             labels = as_array(given)
             if is_scipy_sparse(labels) or (is_array(labels) and labels.ndim == 2):
                 return self._of_indicators(labels)
-            if not is_array(labels) or isinstance(labels, np.ma.MaskedArray) or labels.ndim != 1:
+            if not is_array(labels) or labels.ndim != 1:
                 raise UnsupportedData(
                     "data must be a vector of classes or a matrix with a column for each label; got "
                     f"{type(given).__name__}. Convert the blocks."
