@@ -164,7 +164,10 @@ def check_bare(x: object, what: str = "data", depth: int = 3) -> None:
         for each in x if depth else ():
             check_bare(each, what, depth - 1)
         return
-    x = x._meta if compat.is_dask_array(x) else x
+    if compat.is_dask_array(x):
+        x = x._meta
+    elif type(x).__module__.startswith("xarray."):  # what it wraps, unread
+        x = getattr(getattr(x, "variable", x), "_data", None)
     marks = {name: getattr(x, name, None) for name in _marks_of(type(x))}
     if hasattr(marks.pop("mask", None), "shape") or marks.pop("get_mask", None) is not None:
         remedies = {"filled": ".filled(value)", "to_tensor": ".to_tensor(value)"}
@@ -459,11 +462,12 @@ def to_host(x: Array) -> HostArray:
     >>> to_host(x) is x
     True
     """
-    if type(x) is np.ndarray:
+    if type(x) is np.ndarray and x.dtype.kind != "O":
         return x
     x = x.data if type(x).__module__.startswith("xarray.") else x  # its conversion drops masks and units
     check_bare(x)
     if isinstance(x, np.ndarray):
+        check_bare(x.tolist() if x.dtype.kind == "O" else None)
         return x
     if isinstance(x, np.generic):
         return np.asarray(x)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
+from inspect import signature
 from types import FunctionType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
@@ -40,9 +41,9 @@ from linspec.arrays import (
     on_device,
     to_host,
 )
-from linspec.borrowed import with_loans
+from linspec.borrowed import may_lend, with_loans
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.frames import check_order
+from linspec.frames import check_order, is_frame, is_series
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.sparse import checked_rows
 from linspec.registry import get_solver
@@ -84,14 +85,23 @@ def lending(method: Callable[P, R]) -> Callable[P, R]:
 
     With array-API dispatch, arrays that the method returns are given back to the library of its arguments.
     """
+    names = signature(method).parameters
 
     @wraps(method)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        for name, value in (*zip(method.__code__.co_varnames, args, strict=False), *named.items()):
+        for name, value in (*zip(names, args, strict=False), *named.items()):
             check_bare(value, name)
-        return with_loans(method, args, named, back=get_config()["array_api_dispatch"])
+        read = (*(_read(value) for value in args),)
+        others = {name: _read(value) for name, value in named.items()}
+        return with_loans(method, read, others, back=get_config()["array_api_dispatch"])
 
     return called
+
+
+def _read(value: Any) -> Any:
+    """Read what is no array but can be read as one, such as a variable of a file, which may give a masked array."""
+    known = is_array(value) or is_frame(value) or is_series(value) or may_lend(type(value))
+    return value if known or not hasattr(value, "__array__") or np.isscalar(value) else to_host(value)
 
 
 class PairedRows:

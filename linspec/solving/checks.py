@@ -66,6 +66,7 @@ def check_flag(name: str, value: Any) -> None:
 
 def several(name: str, values: Any) -> list[Any]:
     """Return a sequence of at least one value as a list, after a check."""
+    check_bare(values, name)
     if not isinstance(values, Iterable) or isinstance(values, str) or getattr(values, "ndim", 1) == 0:
         raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
     given = list(values)
@@ -278,6 +279,7 @@ def check_ridge(ridge: Any) -> float:
 
 def check_ridges(ridge: Any) -> float | tuple[float, ...]:
     """Check a ridge or a sequence of ridges; return a sequence as a tuple."""
+    check_bare(ridge, "ridge")
     if isinstance(ridge, np.ndarray) and ridge.ndim == 1:
         ridge = ridge.tolist()
     if not isinstance(ridge, tuple | list):
