@@ -11,6 +11,8 @@ from linspec.arrays import Array, at_home, to_host
 from linspec.moments.aspect import Aspect, one_at_a_time
 from linspec.moments.by_products import CONSTANT
 from linspec.operators.adjustment import Adjustment
+from linspec.operators.dense import DenseOperator
+from linspec.operators.sparse import SparseOperator
 from linspec.sweeps.held_grams import HeldGram
 from linspec.sweeps.views import View
 
@@ -148,7 +150,7 @@ class Columns(Aspect):
         """The share of ‖Xv‖² that the mean of Xv over the rows makes, n (mean)² / ‖Xv‖². Makes no sweep.
 
         It is computed from the column means if a sweep has found them, or else estimated from evenly spread rows of
-        data in memory; None for other data, and with centring.
+        arrays and sparse matrices; None for other data, and with centring.
 
         Parameters
         ----------
@@ -163,7 +165,7 @@ class Columns(Aspect):
         if mean is not None and view.model.basis is None:
             along = v if factors is None else v * factors
             return min(ratio(float(to_host(self.home.xp.sum(mean * along))) ** 2 * view.total, squares), 1.0)
-        if not view.in_memory:
+        if not isinstance(view.operator, DenseOperator | SparseOperator):
             return None
         n = int(view.given.shape[0])
         sample = np.linspace(0, n - 1, min(n, MEASURED_ROWS)).astype(np.intp)

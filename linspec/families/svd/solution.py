@@ -55,8 +55,8 @@ class SVDSolution(LinearSolution, vector="component", residual="relative"):
         the ratios. The sum is 0 or infinite if squares underflow or overflow.
     share_of_means : float or None
         Without centring, the share of S[0]**2 that the column means make: 1 if the first component is the same in all
-        rows. It is estimated from at most 1000 evenly spread rows of data in memory, and exact where a sweep has
-        computed the means; None for other data.
+        rows. It is exact where a sweep has computed the means, and else estimated from at most 1000 evenly spread rows
+        of arrays and sparse matrices; None for other data.
     total_norm : float or None
         The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are finite.
 
@@ -142,9 +142,7 @@ class SVDSolution(LinearSolution, vector="component", residual="relative"):
         share = self.share_of_means or 0.0
         if share < MOSTLY:
             return super()._certificate()
-        text = (
-            f"{share:.0%} of component 1 are the column means, which were not subtracted: center=True does."
-        )
+        text = f"about {share:.0%} of component 1 is the column means: center=True subtracts them"
         return [*super()._certificate(), ("means", text)]
 
     @property
