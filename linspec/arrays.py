@@ -33,7 +33,6 @@ __all__ = [
     "all_finite",
     "at_home",
     "cast",
-    "check_bare",
     "column_magnitudes",
     "from_host",
     "host_dtype",
@@ -134,29 +133,8 @@ _OTHER_LIBRARIES = (
 def check_bare(x: object, what: str = "data", depth: int = 3) -> None:
     """Refuse an array that has a mask or a unit, also in lists: a conversion would drop them without a word.
 
-    Parameters
-    ----------
-    x : object
-        Anything; only arrays with a mask or a unit raise an error, whatever the mask or the unit is.
-    what : str, default "data"
-        The name of the data in messages.
-    depth : int, default 3
-        How deep arrays are looked for in lists.
-
-    Raises
-    ------
-    UnsupportedData
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.arrays import check_bare
-    >>> check_bare(np.ones(3))
-    >>> check_bare(np.ma.masked_less([1.0, 2.0], 1.5), "sample_weight")
-    Traceback (most recent call last):
-        ...
-    linspec.errors.UnsupportedData: sample_weight must not be masked: the mask would be ignored. Fill the gaps, \
-`data.filled(value)`, or drop the rows that have some.
+    Whether a mask is set, and what the unit is, does not matter. Other objects pass. `what` is the name of the data in
+    messages; in lists, arrays are looked for `depth` levels deep.
     """
     if type(x) in _BARE:
         return
@@ -165,7 +143,7 @@ def check_bare(x: object, what: str = "data", depth: int = 3) -> None:
             check_bare(each, what, depth - 1)
         return
     if compat.is_dask_array(x):
-        x = x._meta
+        x = getattr(x, "_meta", None)
     elif type(x).__module__.startswith("xarray."):  # what it wraps, unread
         x = getattr(getattr(x, "variable", x), "_data", None)
     marks = {name: getattr(x, name, None) for name in _marks_of(type(x))}
