@@ -130,23 +130,25 @@ _OTHER_LIBRARIES = (
 )
 
 
-def check_bare(x: object, what: str = "data", depth: int = 3) -> None:
+def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
     """Refuse an array that has a mask or a unit, also in lists: a conversion would drop them without a word.
 
     Whether a mask is set, and what the unit is, does not matter. Other objects pass. `what` is the name of the data in
     messages; in lists, arrays are looked for `depth` levels deep.
     """
-    if type(x) in _BARE:
+    kind: Any = type(x)
+    if kind in _BARE:
         return
     if isinstance(x, list | tuple):
         for each in x if depth else ():
             check_bare(each, what, depth - 1)
         return
-    if compat.is_dask_array(x):
-        x = getattr(x, "_meta", None)
-    elif type(x).__module__.startswith("xarray."):  # what it wraps, unread
-        x = getattr(getattr(x, "variable", x), "_data", None)
-    marks = {name: getattr(x, name, None) for name in _marks_of(type(x))}
+    names = _marks_of(kind)
+    if not names:
+        return
+    marks = {name: getattr(x, name, None) for name in names}
+    for name in marks.keys() & _WITHIN:
+        check_bare(marks.pop(name), what)
     if hasattr(marks.pop("mask", None), "shape") or marks.pop("get_mask", None) is not None:
         remedies = {"filled": ".filled(value)", "to_tensor": ".to_tensor(value)"}
         call = next((call for name, call in remedies.items() if hasattr(x, name)), "")
@@ -163,7 +165,7 @@ def check_bare(x: object, what: str = "data", depth: int = 3) -> None:
         )
         raise UnsupportedData(
             f"{what} must be plain numbers: the unit would be ignored; got an array of "
-            f"{type(x).__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, "
+            f"{kind.__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, "
             f"`{call}`."
         )
 
@@ -172,10 +174,16 @@ _BARE = frozenset({np.ndarray, np.float64, np.float32, np.int64, float, int, boo
 """Types of values that have neither mask nor unit, by far the most frequent ones."""
 
 
+_WITHIN = frozenset({"_meta", "variable", "_data"})
+"""Attributes of arrays of dask and xarray that are, unread, of the class of the arrays that they stand for or wrap."""
+
+
 @lru_cache(maxsize=1024)
 def _marks_of(kind: Any) -> tuple[str, ...]:
     """The attributes of arrays of a class that may be a mask or a unit; none for classes of other objects."""
     names = ("mask", "get_mask", "unit", "units")
+    if kind.__module__.startswith(("dask.array.", "xarray.")):
+        return tuple(name for name in _WITHIN if hasattr(kind, name) or name == "_meta")
     if issubclass(kind, np.ndarray):  # units may be attributes of the object alone
         return names
     if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
