@@ -100,6 +100,11 @@ def is_array(x: object) -> bool:
     -------
     bool
 
+    Raises
+    ------
+    UnsupportedData
+        The array has a mask or a unit: see `check_bare`.
+
     Examples
     --------
     >>> import numpy as np
@@ -107,6 +112,10 @@ def is_array(x: object) -> bool:
     >>> is_array(np.ones(3)), is_array([1.0, 1.0, 1.0])
     (True, False)
     """
+    if type(x) is np.ndarray:
+        return True
+    if not isinstance(x, list | tuple):
+        check_bare(x)
     if isinstance(x, np.ndarray):
         return True
     known = bool(compat.is_array_api_obj(x)) and not isinstance(x, type)
@@ -119,6 +128,68 @@ _OTHER_LIBRARIES = (
     compat.is_ndonnx_array,
     compat.is_pydata_sparse_array,
 )
+
+
+def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
+    """Refuse an array that has a mask or a unit, also in lists: a conversion would drop them without a word.
+
+    Whether a mask is set, and what the unit is, does not matter. Other objects pass. `what` is the name of the data in
+    messages; in lists, arrays are looked for `depth` levels deep.
+    """
+    kind: Any = type(x)
+    if kind in _BARE:
+        return
+    if isinstance(x, list | tuple):
+        for each in x if depth else ():
+            check_bare(each, what, depth - 1)
+        return
+    names = _marks_of(kind)
+    if not names:
+        return
+    marks = {name: getattr(x, name, None) for name in names}
+    for name in marks.keys() & _WITHIN:
+        check_bare(marks.pop(name), what)
+    if hasattr(marks.pop("mask", None), "shape") or marks.pop("get_mask", None) is not None:
+        remedies = {"filled": ".filled(value)", "to_tensor": ".to_tensor(value)"}
+        call = next((call for name, call in remedies.items() if hasattr(x, name)), "")
+        remedy = f"`data{call}`" if call else "`where(data.mask, value, data.data)` of its library"
+        raise UnsupportedData(
+            f"{what} must not be masked: the mask would be ignored. Fill the gaps, {remedy}, or drop the rows that "
+            "have some."
+        )
+    unit = next((mark for mark in marks.values() if mark is not None), None)
+    if unit is not None:
+        calls = {"to_value": "to_value(unit)", "magnitude": "magnitude", "value": "value"}
+        call = next(
+            (f"data.{call}" for name, call in calls.items() if hasattr(x, name)), "numpy.asarray(data)"
+        )
+        raise UnsupportedData(
+            f"{what} must be plain numbers: the unit would be ignored; got an array of "
+            f"{kind.__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, "
+            f"`{call}`."
+        )
+
+
+_BARE = frozenset({np.ndarray, np.float64, np.float32, np.int64, float, int, bool, str, bytes, type(None)})
+"""Types of values that have neither mask nor unit, by far the most frequent ones."""
+
+
+_WITHIN = frozenset({"_meta", "variable", "_data"})
+"""Attributes of arrays of dask and xarray that are, unread, of the class of the arrays that they stand for or wrap."""
+
+
+@lru_cache(maxsize=1024)
+def _marks_of(kind: Any) -> tuple[str, ...]:
+    """The attributes of arrays of a class that may be a mask or a unit; none for classes of other objects."""
+    names = ("mask", "get_mask", "unit", "units")
+    if kind.__module__.startswith(("dask.array.", "xarray.")):
+        return tuple(name for name in _WITHIN if hasattr(kind, name) or name == "_meta")
+    if issubclass(kind, np.ndarray):  # units may be attributes of the object alone
+        return names
+    if not any(hasattr(kind, name) for name in ("__array__", "__array_namespace__", "__array_function__")):
+        return ()
+    known = [name for name in names if hasattr(kind, name)]
+    return tuple(name for name in known if callable(getattr(kind, name)) == name.startswith("get_"))
 
 
 _ELSEWHERE = frozenset({"cupy", "jax", "torch"})
@@ -364,6 +435,11 @@ def to_host(x: Array) -> HostArray:
     numpy.ndarray
         `x` itself if it is one. The result for other arrays may share memory with `x`.
 
+    Raises
+    ------
+    UnsupportedData
+        There is a mask or a unit: see `check_bare`.
+
     Examples
     --------
     >>> import numpy as np
@@ -372,7 +448,12 @@ def to_host(x: Array) -> HostArray:
     >>> to_host(x) is x
     True
     """
+    if type(x) is np.ndarray and x.dtype.kind != "O":
+        return x
+    x = x.data if type(x).__module__.startswith("xarray.") else x  # its conversion drops masks and units
+    check_bare(x)
     if isinstance(x, np.ndarray):
+        check_bare(x.tolist() if x.dtype.kind == "O" else None)
         return x
     if isinstance(x, np.generic):
         return np.asarray(x)
@@ -383,7 +464,9 @@ def to_host(x: Array) -> HostArray:
         x = x.detach().cpu()
         return np.asarray((x.float() if _is_bfloat16(x) else x).numpy())
     if not is_array(x):
-        return np.asarray(borrowed(x))
+        given = np.asanyarray(borrowed(x))  # which keeps the mask of what is read, as from netCDF
+        check_bare(given)
+        return np.asarray(given)
     xp = namespace(x)
     devices = xp.__array_namespace_info__().devices()
     return np.asarray(compat.to_device(x, devices[0]))
@@ -449,7 +532,7 @@ def synchronize(x: Array) -> None:
 
 
 def plain_array(x: Array, what: str = "data") -> Array:
-    """Return an array without mask, subclass or gradient.
+    """Return an array without subclass or gradient.
 
     The result is a NumPy array of the base class on the same memory, or a tensor of torch detached from gradients.
     Arrays of other libraries are returned unchanged.
@@ -457,13 +540,10 @@ def plain_array(x: Array, what: str = "data") -> Array:
     Raises
     ------
     UnsupportedData
-        When entries are masked, not stored densely, or missing altogether.
+        When entries are masked, have a unit, are not stored densely, or are missing altogether.
     """
+    check_bare(x, what)
     if isinstance(x, np.ndarray):
-        if isinstance(x, np.ma.MaskedArray):
-            raise UnsupportedData(
-                f"{what} must not be masked: the mask would be ignored. Fill the gaps, `data.filled(value)`."
-            )
         return np.asarray(x)
     if not compat.is_torch_array(x):
         return x

@@ -100,8 +100,8 @@ def borrowed(x: Any, name: str = "data") -> Any:
     Returns
     -------
     object
-        The NumPy array is read-only if its library says so. A sparse tensor of torch in CSR or CSC shares its values;
-        one in COO is converted to CSR.
+        The NumPy array is read-only if its library says so. A sparse tensor of torch shares its values, except
+        float16 in COO, which SciPy lacks and which becomes float32.
 
     Raises
     ------
@@ -183,9 +183,12 @@ def _compressed(x: Any, layout: str) -> Any:
     import scipy.sparse
 
     if layout == "torch.sparse_coo":
-        x = x.coalesce()
-        rows, columns = x.indices().numpy()
-        return scipy.sparse.coo_array((x.values().numpy(), (rows, columns)), shape=tuple(x.shape)).tocsr()
+        places, values = (
+            x._indices().numpy(),
+            x._values().numpy(),
+        )  # the public ones are of coalesced tensors alone
+        values = values.astype(np.float32) if values.dtype == np.float16 else values
+        return scipy.sparse.coo_array((values, tuple(places)), shape=tuple(x.shape))
     csr = layout == "torch.sparse_csr"
     indices, starts = (x.col_indices(), x.crow_indices()) if csr else (x.row_indices(), x.ccol_indices())
     parts = (x.values().numpy(), indices.numpy(), starts.numpy())

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HostArray, is_array, random_generator, to_host
+from linspec.arrays import HostArray, random_generator, to_host
 from linspec.errors import InvalidProblem, NonFiniteData
 
 __all__ = [
@@ -138,7 +138,7 @@ class RegressionModel:
         InvalidProblem
             x has another number of rows than β.
         """
-        x = to_host(x) if is_array(x) else np.asarray(x, dtype=np.float64)
+        x = to_host(x)
         n, p = self.A.shape
         if x.ndim not in {1, 2} or x.shape[0] != p:
             raise InvalidProblem(

@@ -20,19 +20,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HostArray, all_finite
+from linspec.arrays import HostArray, all_finite, check_bare
 from linspec.errors import (
+    AccuracyWarning,
     InvalidOption,
     InvalidProblem,
     MissingPackage,
     NonFiniteData,
     UnsupportedData,
     shown,
+    warn,
 )
 
 __all__ = [
@@ -226,9 +229,12 @@ def row_names_of(native: Any) -> Any:
         return getattr(native, "row_names", None)
     if library != "pandas" or not hasattr(native, "index"):
         return None
-    index = native.index
-    counts = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-    return None if counts else index
+    return None if _counts(native.index) else native.index
+
+
+def _counts(index: Any) -> bool:
+    """Whether an index only counts the rows from 0."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
 def without_column(native: Any, name: str) -> tuple[Any, Any]:
@@ -575,41 +581,67 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
     )
 
 
-def check_order(given: Mapping[str, Any]) -> None:
-    """Raise an error if two of the data have the same row labels in different orders.
+def check_order(
+    given: Mapping[str, Any], beside: Mapping[str, Any] = MappingProxyType({}), *, again: bool = False
+) -> None:
+    """Raise an error if two of the data have the same row labels in different orders; warn if some labels differ.
 
     linspec pairs the rows of its arguments by position, so such rows would be paired wrongly. Every function that
-    takes several arguments with rows calls this check before anything is computed. Data whose sets of labels differ
-    pass, and their rows are paired by position: this may be intended, as with a lag of one day.
+    takes several arguments with rows calls this check before anything is computed. Data with no label in common are
+    paired by position without a word, and so are rows that are only counted, by an index from 0, beside other labels.
 
     Parameters
     ----------
     given : mapping of str to anything
         The data by their names in messages. Data without row labels, such as an array or None, pass.
+    beside : mapping of str to anything, optional
+        Data that were compared with each other before.
+    again : bool, default False
+        Whether operators among the data may have been compared before: then only other data are warned of.
 
     Raises
     ------
     InvalidProblem
         Two of the data have equally many rows and the same labels, in different orders. The message advises to
         reorder the later of the two in the mapping.
+    UnsupportedData
+        One of the given data has a mask or a unit.
     """
-    known = [(name, index_of(data)) for name, data in given.items()]
+    for name, data in given.items():
+        check_bare(data, name)
+    rows = {**beside, **given}
+    known = [(name, index_of(data)) for name, data in rows.items()]
     labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
-    for (of, other), (what, index) in combinations(labelled, 2):
-        _check_pair(what, index, of, other)
+    pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in given or pair[1][0] in given]
+    found = {(of, what): _check_pair(what, index, of, other) for (of, other), (what, index) in pairs}
+    before = {name for name, data in rows.items() if again and hasattr(data, "row_index")}
+    warning = next((text for names, text in found.items() if text and before.isdisjoint(names)), "")
+    if warning:  # one for all pairs
+        warn(warning, AccuracyWarning)
 
 
-def _check_pair(what: str, index: Any, of: str, other: Any) -> None:
+def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
+    """Raise an error for labels in another order, and return the warning for labels that agree in part, or ""."""
     index, other = _labels_alone(index), _labels_alone(other)
     if index is other or len(index) != len(other):
-        return
+        return ""
     if _kind(index)[0] == _kind(other)[0] == "pandas" and index.equals(
         other
     ):  # without a list of a million texts
-        return
+        return ""
     found, wanted = RowNames(index).values().tolist(), RowNames(other).values().tolist()
-    if found == wanted or Counter(found) != Counter(wanted):
-        return
+    common = sum((Counter(found) & Counter(wanted)).values())
+    if found == wanted or not common:
+        return ""
+    if common < len(found):
+        ranges = [type(labels).__name__ == "RangeIndex" for labels in (index, other)]
+        if any(ranges) and not all(ranges) and (_counts(index) or _counts(other)):
+            return ""
+        return (
+            f"{what} and {of} have {common} of {len(found)} row labels in common, and their rows are paired by "
+            f"position. Select the common rows, {what}.loc[common] and {of}.loc[common] with common = "
+            f"{of}.index.intersection({what}.index); or, if positions are meant, pass {what}.set_axis({of}.index)."
+        )
     at = next(i for i, (one, another) in enumerate(zip(found, wanted, strict=True)) if one != another)
     raise InvalidProblem(
         f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "

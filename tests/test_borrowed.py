@@ -385,6 +385,15 @@ def test_torch_coo_with_repeated_entries():
     assert torch.equal(ls.solve(ls.SVD(twice, k=2)).Vh, ls.solve(ls.SVD(once, k=2)).Vh)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "float16"])
+def test_torch_coo_adds_repeated_entries_of_narrow_numbers(dtype):
+    torch = pytest.importorskip("torch")
+    value = 1 if dtype == "bool" else 100
+    places = torch.tensor([[0, 0, 0, 1, 2], [1, 1, 1, 0, 2]])
+    A = torch.sparse_coo_tensor(places, torch.full((5,), value, dtype=getattr(torch, dtype)), (3, 3))
+    assert np.allclose(ls.solve(ls.SVD(A, k=3)).S, np.array([3, 1, 1]) * value)
+
+
 def test_torch_sparse_beside_dense():
     torch = pytest.importorskip("torch")
     X, Z = in_torch("to_sparse_csr")(A), torch.from_numpy(Y)

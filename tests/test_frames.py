@@ -13,7 +13,14 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidOption, InvalidProblem, MissingPackage, NonFiniteData, UnsupportedData
+from linspec.errors import (
+    AccuracyWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingPackage,
+    NonFiniteData,
+    UnsupportedData,
+)
 from linspec.operators import SparseOperator, as_operator, uncounted
 
 pytest.importorskip("narwhals", reason="frames are read by narwhals, the extra 'frames'")
@@ -535,20 +542,58 @@ def test_an_index_that_only_counts_has_an_order_too() -> None:
         ls.CCA(X.sample(frac=1.0, random_state=0), Y, k=1)
 
 
-def test_rows_that_share_some_labels_only_are_paired_by_position() -> None:
+def test_rows_without_common_labels_and_counted_rows_are_paired_by_position() -> None:
     pd = pytest.importorskip("pandas", reason="no pandas")
     X, Y = _people(pd)
-    days = pd.date_range("2026-01-01", periods=40)
-    X, Y = X.set_axis(days), Y.set_axis(days)
-    lagged = ls.solve(ls.CCA(X[1:], Y[:-1], k=1))
-    assert np.allclose(
-        lagged.correlations, ls.solve(ls.CCA(X[1:].to_numpy(), Y[:-1].to_numpy(), k=1)).correlations
-    )
+    wanted = ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).correlations
     ls.CCA(X, Y.to_numpy()[::-1], k=1)  # arrays have no labels
+    others = ([f"guest {i}" for i in range(40)], pd.RangeIndex(40), pd.RangeIndex(100, 140))
+    for first, second in [(X.index, labels) for labels in others] + [(others[1], range(1, 41))]:
+        second = pd.Index(list(second)) if isinstance(second, range) else second  # numbers of people from 1
+        found = ls.solve(ls.CCA(X.set_axis(first), Y.set_axis(second), k=1))
+        assert np.allclose(found.correlations, wanted)
     twice = ["a"] * 20 + ["b"] * 20
     ls.CCA(X.set_axis(twice), Y.set_axis(twice), k=1)
     with pytest.raises(InvalidProblem, match="in another order"):
         ls.CCA(X.set_axis(twice), Y.set_axis(twice[::-1]), k=1)
+
+
+PARTLY: dict[str, Callable[[Any, Any], Any]] = {
+    **MAKERS,
+    "weights of both": lambda X, Y: ls.CCA(X, Y, k=1, sample_weight=Y["u"] ** 2, confounds=Y[["v"]]),
+    "views": lambda X, Y: ls.get_problem("multiset-cca")([X.to_numpy(), X, Y], k=1),
+    "groups": lambda X, Y: ls.cross_validate(
+        ls.LeastSquares(X, X["a"]), groups=Y["u"].rank() // 5, ridges=[1.0]
+    ),
+    "folds": lambda X, Y: ls.cross_validate(ls.CCA(X, Y, k=1), ridges=[1.0, 2.0]),
+    "score": lambda X, Y: ls.solve(ls.CCA(X.to_numpy(), Y.to_numpy(), k=1)).score(X, Y),
+    "bootstrap": lambda X, Y: ls.bootstrap(ls.CCA(X, Y, k=1), draws=2, rng=0),
+    "pairs": lambda X, Y: ls.CCA(*ls.paired(lambda: ((X[i : i + 20], Y[i : i + 20]) for i in (0, 20))), k=1),
+}
+
+
+def _solved(made: Any) -> Any:
+    return ls.solve(made) if isinstance(made, ls.Problem) else made
+
+
+@pytest.mark.parametrize("labels", ["days", "rows", "39 of 40"])
+@pytest.mark.parametrize("made", PARTLY)
+def test_labels_that_agree_in_part_are_warned_of_once(made: str, labels: str) -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    X, Y = _people(pd)
+    days = pd.date_range("2026-01-01", periods=41)
+    first, second = {
+        "days": (days[:-1], days[1:]),
+        "rows": (pd.RangeIndex(40), pd.RangeIndex(1, 41)),
+        "39 of 40": (X.index, [*X.index[:0:-1], "nobody"]),
+    }[labels]
+    if (made, labels) in {("labelled", "days"), ("labelled", "rows"), ("pairs", "39 of 40")}:
+        pytest.skip("lists are other labels than days and counts, and slices in reverse share none")
+    with pytest.warns(
+        AccuracyWarning, match=r"(39|19) of (40|20) row labels in common.*intersection"
+    ) as told:
+        _solved(PARTLY[made](X.set_axis(first), Y.set_axis(second)))
+    assert len([each for each in told if "in common" in str(each.message)]) == 1
 
 
 def test_estimators_refuse_another_order_of_rows() -> None:

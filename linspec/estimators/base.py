@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
+from inspect import signature
 from types import FunctionType
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
@@ -34,16 +35,18 @@ from linspec.arrays import (
     Home,
     HostArray,
     at_home,
+    check_bare,
     from_host,
     host_dtype,
     is_array,
     on_device,
     to_host,
 )
-from linspec.borrowed import with_loans
+from linspec.borrowed import may_lend, with_loans
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.frames import check_order
+from linspec.frames import check_order, is_frame, is_series
 from linspec.operators import LinearOperator, as_operator
+from linspec.operators.sparse import checked_rows
 from linspec.registry import get_solver
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution, Status
@@ -83,12 +86,23 @@ def lending(method: Callable[P, R]) -> Callable[P, R]:
 
     With array-API dispatch, arrays that the method returns are given back to the library of its arguments.
     """
+    names = signature(method).parameters
 
     @wraps(method)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        return with_loans(method, args, named, back=get_config()["array_api_dispatch"])
+        for name, value in (*zip(names, args, strict=False), *named.items()):
+            check_bare(value, name)
+        read = (*(_read(value) for value in args),)
+        others = {name: _read(value) for name, value in named.items()}
+        return with_loans(method, read, others, back=get_config()["array_api_dispatch"])
 
     return called
+
+
+def _read(value: Any) -> Any:
+    """Read what is no array but can be read as one, such as a variable of a file, which may give a masked array."""
+    known = is_array(value) or is_frame(value) or is_series(value) or may_lend(type(value))
+    return value if known or not hasattr(value, "__array__") or np.isscalar(value) else to_host(value)
 
 
 class PairedRows:
@@ -167,6 +181,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Check X, and return it as an array, a sparse matrix, or an operator."""
         if not known_to_scikit_learn(X):
             return self._operator(X, fitting=fitting)
+        X = _merged(X)
         with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
             X = validate_data(
                 self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
@@ -189,7 +204,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if known_to_scikit_learn(y):
             kind = "numeric" if numeric else None
             y = checked_array(
-                y, accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
+                _merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
             )
         X = self._rows(X, fitting=first, least=least)
         if not isinstance(X, LinearOperator) and hasattr(y, "shape"):
@@ -309,6 +324,11 @@ def known_to_scikit_learn(X: Any) -> bool:
         return False
     known = is_array(X) or scipy.sparse.issparse(X) or isinstance(X, Sequence) or np.isscalar(X) or X is None
     return known or hasattr(X, "__array__") or hasattr(X, "__dataframe__")
+
+
+def _merged(X: Any) -> Any:
+    """Add the duplicate entries of a sparse matrix, which scikit-learn would add in the dtype that is stored."""
+    return checked_rows(X) if scipy.sparse.issparse(X) and X.format not in SPARSE else X
 
 
 def _exact(X: Any) -> Any:

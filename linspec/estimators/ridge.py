@@ -271,7 +271,7 @@ class RidgeCV(LinearRegressor):
 
 
 def _checked_ridges(alphas: Any) -> tuple[float, ...]:
-    given = np.atleast_1d(np.asarray(alphas))
+    given = np.atleast_1d(to_host(alphas))
     if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iuf":
         raise InvalidOption(f"alphas must be a sequence of numbers; got {shown(alphas)}.")
     return tuple(float(alpha) for alpha in given)

@@ -26,7 +26,17 @@ import numpy as np
 import scipy.sparse
 from scipy.spatial.distance import cdist
 
-from linspec.arrays import Array, Home, HostArray, all_finite, is_array, namespace, random_generator, to_host
+from linspec.arrays import (
+    Array,
+    Home,
+    HostArray,
+    all_finite,
+    check_bare,
+    is_array,
+    namespace,
+    random_generator,
+    to_host,
+)
 from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, UnsupportedData, shown
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude
@@ -681,6 +691,7 @@ class Points:
     def __init__(
         self, rows: Any, kernel: Kernel, center: HostArray | None = None, statistics: Array | None = None
     ) -> None:
+        check_bare(rows, "rows")
         self.rows, self.kernel, self.center = rows, kernel, center
         indices = kernel.precomputed and not scipy.sparse.issparse(rows) and rows.ndim == 1
         self.statistics = kernel.statistics(rows) if statistics is None and not indices else statistics

@@ -6,12 +6,18 @@ import math
 
 import numpy as np
 
+from linspec.algebra.small_matrices import ratio
 from linspec.arrays import Array, at_home, to_host
 from linspec.moments.aspect import Aspect, one_at_a_time
 from linspec.moments.by_products import CONSTANT
 from linspec.operators.adjustment import Adjustment
+from linspec.operators.dense import DenseOperator
+from linspec.operators.sparse import SparseOperator
 from linspec.sweeps.held_grams import HeldGram
 from linspec.sweeps.views import View
+
+MEASURED_ROWS = 1000
+"""Largest number of rows from which the share of the means in a component is estimated."""
 
 
 class Columns(Aspect):
@@ -138,6 +144,37 @@ class Columns(Aspect):
             explained = view.adjustment.nearly_explained
             found.append(tuple(int(j) for j in columns if j not in explained))
         return tuple(found)
+
+    @at_home
+    def share_of_means(self, v: Array, squares: float) -> float | None:
+        """The share of ‖Xv‖² that the mean of Xv over the rows makes, n (mean)² / ‖Xv‖². Makes no sweep.
+
+        It is computed from the column means if a sweep has found them, or else estimated from evenly spread rows of
+        arrays and sparse matrices; None for other data, and with centring.
+
+        Parameters
+        ----------
+        v : array of shape (p,)
+        squares : float
+            ‖Xv‖².
+        """
+        view = self._views[0]
+        if view.model.center:
+            return None
+        mean, factors = view.adjustment.mean_as_given, view.adjustment.factors
+        if mean is not None and view.model.basis is None:
+            along = v if factors is None else v * factors
+            return min(ratio(float(to_host(self.home.xp.sum(mean * along))) ** 2 * view.total, squares), 1.0)
+        if not isinstance(view.operator, DenseOperator | SparseOperator):
+            return None
+        n = int(view.given.shape[0])
+        sample = np.linspace(0, n - 1, min(n, MEASURED_ROWS)).astype(np.intp)
+        rows = view.given.rows(sample)
+        z = to_host(rows.matmat(rows.home.place(v, rows.dtype)[:, None]))[:, 0].astype(np.float64)
+        z /= max(float(np.max(np.abs(z))), np.finfo(np.float64).tiny)
+        weights = view.model.weights
+        roots = np.ones(len(z)) if weights is None else np.sqrt(weights[sample])
+        return ratio(float(roots @ z) ** 2, float(roots @ roots) * float(z @ z))
 
     # ---- what was subtracted ------------------------------------------------------------------
 

@@ -203,7 +203,8 @@ def _moments(
 ) -> tuple[Moments, list[Any]]:
     """Moments of the adjusted rows, and the operators of the views (the second is None for one view)."""
     operators = {name: as_operator(data, name) for data, _, name in given}
-    check_order({**operators, "confounds": confounds, "sample_weight": sample_weight})
+    rows = {name: data for data, _, name in given}
+    check_order({**rows, "confounds": confounds, "sample_weight": sample_weight}, again=True)
     matrices = []
     for (_, weights, name), A in zip(given, operators.values(), strict=True):
         if weights is not None and A.shape[1] != weights.shape[0]:

@@ -135,7 +135,7 @@ class Moments:
         if names is None:
             names = ("X", "Y") if len(data) <= len("XY") else tuple(f"X{i + 1}" for i in range(len(data)))
         given = [(name, as_operator(source, name)) for name, source in zip(names, data, strict=False)]
-        check_order(dict(given))
+        check_order(dict(zip(names, data, strict=False)), again=True)
         own = views_of(given, center=center)
         check_alike(own)
         self._set_up(own, form=form, expect=expect)

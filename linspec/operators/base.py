@@ -408,7 +408,7 @@ def _selected(selection: Any, n: int) -> Selection:
     if isinstance(selection, slice):
         start, stop, step = selection.indices(n)
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
-    index = np.asarray(to_host(selection) if is_array(selection) else selection)
+    index = to_host(selection)
     if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
         raise InvalidProblem(
             f"rows are selected by a slice or a one-dimensional array of integers; got {index.ndim} dimensions "

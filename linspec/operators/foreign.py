@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, at_home, is_array, to_host, working_dtype
-from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
+from linspec.arrays import Array, Home, HostArray, at_home, check_bare, is_array, to_host, working_dtype
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.row_blocks import longest_stretch
 from linspec.process.forks import cached_property
@@ -130,10 +130,7 @@ def _own(given: list[Any], label: str) -> HostArray:
     if _is_sole(given):
         product: HostArray = given[0]
         return product
-    if isinstance(given[0], np.ma.MaskedArray):
-        raise UnsupportedData(
-            f"the result of {label} must not be masked: the mask would be ignored. Fill it first."
-        )
+    check_bare(given[0], f"the result of {label}")
     try:
         return np.array(given[0])
     except (ValueError, TypeError) as error:
@@ -188,10 +185,8 @@ class CupySparseOperator(LinearOperator):
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         self._stored: np.dtype[Any] = np.dtype(matrix.dtype)
         self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
-        self.matrix = matrix.tocsr()
+        self.matrix = (matrix if matrix.dtype == self.dtype else matrix.astype(self.dtype)).tocsr()
         self.home = Home.of(self.matrix.data)
-        if matrix.dtype != self.dtype:
-            self.matrix = self.matrix.astype(self.dtype)
         if not checked and not self.matrix.has_canonical_format:
             self.matrix = self.matrix.copy()
             self.matrix.sum_duplicates()

@@ -23,6 +23,7 @@ import scipy.sparse
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData, printable
 from linspec.operators.npy_files import checked_header
+from linspec.operators.sparse import merged_rows
 from linspec.process.files import looked_at
 from linspec.process.room import check_memory, check_memory_for_sparse
 
@@ -178,7 +179,7 @@ def _sparse(arrays: _Arrays) -> Any:
         )
     rows, columns = map(int, shape)
     matrix = reader(parts, rows, columns)
-    return scipy.sparse.csr_array(matrix)
+    return merged_rows(matrix)
 
 
 class _Parts:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import is_array, on_device
+from linspec.arrays import check_bare, is_array, on_device
 from linspec.borrowed import borrowed_together
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.frames import is_frame, is_series
@@ -203,6 +203,7 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
 
 def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
     """Make the operator of data that are no operator; those of another library are borrowed."""
+    check_bare(data, name)
     found, lenders = borrowed_together({name: data})
     operator = _made(found[name], name, rows)
     return operator._lent_to(lenders[name]) if lenders[name] else operator

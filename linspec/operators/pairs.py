@@ -161,7 +161,7 @@ class _Pairs:
         self.source, self.rows = source, math.inf
         self.halves = PairedStream(self, 0, rows, names[0]), PairedStream(self, 1, rows, names[1])
         self.sweeps = self.halves[0].sweeps
-        self._errors = np.geterr()
+        self._errors, self._told = np.geterr(), False
         self._begun: dict[int, weakref.ref[_Reading]] = {}  # by thread, the reading that was opened last
         pairs = self._slices()
         with in_turn(source):
@@ -214,10 +214,12 @@ class _Pairs:
         start = 0
         for number, given in enumerate(opened(self.source, self.name, OF, self._errors)):
             pair = self._halved(given, number)
-            check_order({half.name: slice_ for half, slice_ in zip(self.halves, pair, strict=True)})
             x, y = (
                 half._taken(slice_, number, start) for half, slice_ in zip(self.halves, pair, strict=True)
             )
+            names = (half.name for half in self.halves)
+            check_order(dict(zip(names, (x, y), strict=True)), again=self._told)
+            self._told = True  # one warning, not one for each pair in each pass
             rows = [0 if slice_ is None else slice_.shape[0] for slice_ in (x, y)]
             if rows[0] != rows[1]:
                 raise InvalidProblem(

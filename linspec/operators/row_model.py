@@ -26,10 +26,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
-from linspec.errors import InvalidProblem, NonFiniteData, shown
+from linspec.arrays import Array, Home, HostArray, check_bare, host_dtype, to_host
+from linspec.errors import InvalidProblem, NonFiniteData, called, shown
 from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
+from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 DEPENDENT = 64
 """Factor in the bound by which confounds count as linearly dependent.
@@ -310,11 +311,15 @@ def weights_and_confounds(
 
 
 def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
+    check_bare(values, name)
     if is_frame(values) or is_series(values):
         found = numbers_of(values, name).values
         values = found[:, 0] if is_series(values) else found
     if hasattr(values, "dense"):  # an operator, such as `labelled` makes
         values = values.dense()
+    if is_scipy_sparse(values):
+        with called(name):
+            values = SparseOperator(values, np.float64).dense()
     if hasattr(values, "toarray"):
         values = values.toarray()
     host = to_host(values)

@@ -21,8 +21,9 @@ COMPRESSED = ("csr", "csc", "bsr")
 class SparseOperator(LinearOperator):
     """A SciPy sparse matrix or array, kept as compressed rows.
 
-    CSR is used without a copy; other formats are converted once. Duplicate entries add up, as in SciPy.
-    Products are in the working dtype of the data, or in the given `dtype`.
+    CSR is used without a copy; other formats are converted once. Duplicate entries add up, as in SciPy, but their sums
+    are those of the numbers: narrow integers do not wrap around, and two entries True make 2. Products are in the
+    working dtype of the data, or in the given `dtype`.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def checked_rows(matrix: Any) -> Any:
     """Check that the arrays of a sparse matrix are consistent, and return it as compressed rows.
 
     The matrix is not modified. A matrix in compressed rows is returned itself, unless its numbers are float16 or not
-    in the byte order of the machine. The indices are read once.
+    in the byte order of the machine, or duplicates of narrow numbers must be added. The indices are read once.
 
     Raises
     ------
@@ -183,7 +184,7 @@ def checked_rows(matrix: Any) -> Any:
         raise _unsound(matrix, fault)
     working_dtype(matrix.dtype)
     try:
-        rows = _in_rows(matrix)
+        rows = merged_rows(matrix)
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise _unsound(matrix, one_line(error)) from error
     if matrix.format not in (*COMPRESSED, "coo", "dia"):  # the entries of lists are in arrays now
@@ -194,6 +195,31 @@ def checked_rows(matrix: Any) -> Any:
     if not stored.isnative or stored == np.float16:  # SciPy makes no matrix of these
         return rows.astype(working_dtype(stored))
     return rows
+
+
+def merged_rows(matrix: Any) -> Any:
+    """Convert a sound matrix to compressed rows; duplicates of narrow numbers are widened before they are added.
+
+    SciPy adds duplicates in the dtype that is stored: 100 + 100 + 100 is 44 in int8, and True + True is True. The sums
+    have this dtype only if all of them are in its range.
+    """
+    stored = matrix.dtype.newbyteorder("=")
+    wide = _dtype_of_sums(stored)
+    if wide == stored or (matrix.format == "csr" and matrix.has_canonical_format):
+        return _in_rows(matrix)
+    rows = matrix.astype(wide).tocsr()
+    rows.sum_duplicates()
+    narrow = rows.data.astype(stored)
+    if wide.kind == "i" and (narrow == rows.data).all():
+        rows.data = narrow
+    return rows
+
+
+def _dtype_of_sums(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in which duplicate entries are added: int64 for narrower integers and bools, float32 for float16."""
+    if dtype.kind in "biu" and dtype.itemsize < np.dtype(np.int64).itemsize:
+        return np.dtype(np.int64)
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
 def _in_rows(matrix: Any) -> Any:

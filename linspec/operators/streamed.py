@@ -25,6 +25,7 @@ from linspec.arrays import (
     Array,
     Home,
     all_finite,
+    check_bare,
     copied,
     is_array,
     largest_magnitude,
@@ -550,6 +551,7 @@ def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
     """Make an operator of one slice; raise if it cannot be multiplied."""
     if is_frame(given):
         return of_frame(given, name, start)
+    check_bare(given, what)
     given = borrowed(given, what)
     array = is_array(given)
     if not array and not is_scipy_sparse(given) and not is_cupy_sparse(given):

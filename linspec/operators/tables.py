@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, check_bare
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, shown
 from linspec.frames import index_of, numbers_of
 from linspec.operators.base import LinearOperator
@@ -64,6 +64,7 @@ def array_of_list(data: Sequence[Any]) -> HostArray:
         An entry is no number.
     """
     kind = type(data).__name__
+    check_bare(data)
     if not data:
         raise InvalidProblem(f"data must have rows and columns; got an empty {kind}.")
     if any(map(_is_row, data)):

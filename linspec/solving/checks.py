@@ -12,6 +12,7 @@ from linspec.arrays import (
     Array,
     Home,
     all_finite,
+    check_bare,
     host_dtype,
     is_array,
     plain_array,
@@ -65,6 +66,7 @@ def check_flag(name: str, value: Any) -> None:
 
 def several(name: str, values: Any) -> list[Any]:
     """Return a sequence of at least one value as a list, after a check."""
+    check_bare(values, name)
     if not isinstance(values, Iterable) or isinstance(values, str) or getattr(values, "ndim", 1) == 0:
         raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
     given = list(values)
@@ -101,7 +103,7 @@ def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
         )
-    check_order({name_a: A, name_b: B})
+    check_order({name_a: A, name_b: B}, again=True)
 
 
 def vector_of_list(data: Any, name: str) -> Any:
@@ -114,6 +116,7 @@ def vector_of_list(data: Any, name: str) -> Any:
 
 def as_columns(data: Any, name: str) -> Any:
     """Return a vector, an array or a list of numbers, as a matrix with one column; return other data unchanged."""
+    check_bare(data, name)
     data = vector_of_list(borrowed(data, name), name)
     return data[:, None] if is_array(data) and data.ndim == 1 else data
 
@@ -276,6 +279,7 @@ def check_ridge(ridge: Any) -> float:
 
 def check_ridges(ridge: Any) -> float | tuple[float, ...]:
     """Check a ridge or a sequence of ridges; return a sequence as a tuple."""
+    check_bare(ridge, "ridge")
     if isinstance(ridge, np.ndarray) and ridge.ndim == 1:
         ridge = ridge.tolist()
     if not isinstance(ridge, tuple | list):
@@ -307,7 +311,7 @@ def finite_array(x: Any, name: str) -> Array:
     NonFiniteData
         An entry is NaN or infinite.
     UnsupportedData
-        Its entries are masked, or not stored one by one.
+        Its entries are masked, have a unit, or are not stored one by one.
 
     Examples
     --------
@@ -320,6 +324,7 @@ def finite_array(x: Any, name: str) -> Array:
     linspec.errors.NonFiniteData: centers must be finite; got NaN or infinity.
     """
     try:
+        check_bare(x, name)
         array = plain_array(x, name) if is_array(x) else to_host(x)
     except ValueError as error:
         raise InvalidProblem(f"{name} must be an array of real numbers; {error}.") from error

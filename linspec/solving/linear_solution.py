@@ -200,9 +200,9 @@ class LinearSolution(Solution):
         self, method: str, rows: tuple[Any, ...], named: dict[str, Any], **beside: Any
     ) -> dict[str, LinearOperator]:
         """Return the passed rows as operators by matrix, after a check that their labels are in one order."""
-        given = {name: as_operator(data, name) for name, data in self._passed(method, rows, named).items()}
-        check_order({**given, **beside})
-        return given
+        given = self._passed(method, rows, named)
+        check_order({**given, **beside}, again=True)
+        return {name: as_operator(data, name) for name, data in given.items()}
 
     def _of_rows(self, given: dict[str, Any], confounds: Any, sample_weight: Any) -> dict[str, Any]:
         """Check columns and confounds of the passed rows, and return how these rows are adjusted.

@@ -134,7 +134,7 @@ class NewRows:
             When an entry of the rows is NaN or infinite. The rows are searched only if their images are not finite.
         """
         A = _checked(data, V, name, OF_TRAINING, self.names)
-        Z = self.confounds_less_mean(confounds, {name: A})
+        Z = self.confounds_less_mean(confounds, {name: data})
         if isinstance(A, BlockOperator):
             V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
             S = None if Z is None else to_host(self.slopes) @ to_host(V)
@@ -178,7 +178,7 @@ class NewRows:
         """
         V = V if self.scale is None else V * self.scale[None, :]
         A = _checked(scores, V, name, "columns of `transform`", None)
-        Z = self.confounds_less_mean(confounds, {name: A})
+        Z = self.confounds_less_mean(confounds, {name: scores})
         if isinstance(A, BlockOperator):
             return _given_back(A, V, name, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
         found = _products(A, V, Adjustment(PLAIN))
@@ -215,7 +215,7 @@ class NewRows:
                 f"an array with a row for each and {count} columns."
             )
         check_names(column_names_of(confounds), self.confound_names, "confounds", "the training rows")
-        check_order({**data, "confounds": confounds})
+        check_order({**data, "confounds": confounds}, again=True)
         _, Z = weights_and_confounds(None, confounds, math.inf)
         got = 0 if Z is None else Z.shape[1]
         if Z is None or got != count:

@@ -102,7 +102,7 @@ def score_of_predictions(
     >>> score_of_predictions(solution, A[40:], B[40:]).by_target.round(6)
     array([1., 1.])
     """
-    check_order({"the rows": rows, "the targets": truth, "confounds": confounds})
+    check_order({"the rows": rows, "the targets": truth, "confounds": confounds}, again=True)
     if confounds is not None:
         options = {**options, "confounds": confounds}
     predicted = to_host(brought_here(answer.predict(rows, **options)))

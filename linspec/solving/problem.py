@@ -406,14 +406,14 @@ class Problem(Loanable, ABC, Generic[S_co]):
         return in_given_columns(self, start, back=True)
 
     def check_labels(self, given: Mapping[str, Any]) -> None:
-        """Refuse data with the same row labels as this problem in another order.
+        """Refuse data with the same row labels as this problem in another order; warn of labels in part the same.
 
         Parameters
         ----------
         given : mapping of str to anything
             The data by name, as for `linspec.frames.check_order`.
         """
-        check_order({**self.matrices, **self.row_labels, **given})
+        check_order(given, {**self.matrices, **self.row_labels})
 
     def check_rows_came(self, purpose: str) -> None:
         """Refuse rows that stand for others; `purpose` begins the message: "bootstrap draws rows"."""

@@ -18,7 +18,7 @@ import numpy as np
 from linspec.arrays import Array, is_array
 from linspec.borrowed import borrowed_together, check_held, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, UnsupportedData, shown
-from linspec.frames import RowNames, column_names_of, index_of, is_series
+from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.range_of_entries import check_square
@@ -150,6 +150,7 @@ def state(problem: Any) -> None:
         every = stated.fields[stated.count].optional and getattr(problem, stated.count) is None
         object.__setattr__(problem, "every", every)
     problem.check_sizes()
+    check_order({**problem.matrices, **problem.row_labels})
     if stated.ridge:
         checked = stated_ridge(problem, getattr(problem, stated.ridge))
         object.__setattr__(problem, stated.ridge, checked)
@@ -353,11 +354,10 @@ def adopt_rows(problem: Any) -> None:
 
 
 def adopt_labels(problem: Any, given: Mapping[str, Any]) -> None:
-    """Check the row labels of data beside the matrices, such as weights, and keep them for later checks."""
+    """Keep the row labels of data beside the matrices, such as weights, for the checks."""
     known = {name: index_of(data) for name, data in given.items()}
     kept = {name: RowNames(index) for name, index in known.items() if index is not None}
     object.__setattr__(problem, "row_labels", {**problem.row_labels, **kept})
-    problem.check_labels({})
 
 
 # ---- numbers ----------------------------------------------------------------------------------

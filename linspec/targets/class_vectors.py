@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, is_array, plain_array, to_host
+from linspec.arrays import HostArray, check_bare, is_array, plain_array, to_host
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.frames import is_frame, is_series, labels_of
@@ -23,12 +23,13 @@ __all__ = ["are_classes", "class_codes"]
 
 def as_array(given: Any) -> Any:
     """Convert lists, frames, series and arrays of labels to arrays; return labels of other types unchanged."""
+    check_bare(given, "labels")
     if is_frame(given) or is_series(given):
         return labels_of(given, "labels")
     if isinstance(given, list | tuple):
         given = _of_sequence(given)
     given = borrowed(given, "labels")
-    if is_array(given) and not isinstance(given, np.ma.MaskedArray):
+    if is_array(given):
         given = plain_array(given, "labels")
     return given
 
@@ -81,7 +82,7 @@ def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
         As for `linspec.targets.lda`.
     """
     y = as_array(y)
-    if not is_array(y) or isinstance(y, np.ma.MaskedArray) or y.ndim != 1 or 0 in tuple(y.shape):
+    if not is_array(y) or y.ndim != 1 or 0 in tuple(y.shape):
         got = f"shape {tuple(y.shape)}" if is_array(y) else type(y).__name__
         raise InvalidProblem(
             f"y must be a class vector, a list or a one-dimensional array with the class of each row; got {got}. Of an "

@@ -30,6 +30,7 @@ from linspec.arrays import (
     HostArray,
     all_finite,
     at_home,
+    check_bare,
     host_dtype,
     is_array,
     reciprocal,
@@ -405,9 +406,10 @@ def _weights(weights: Any, count: int) -> HostArray:
     """Check the weights of labels, and return them scaled to a largest weight of 1, float64 on the host."""
     if weights is None:
         return np.ones(count)
+    check_bare(weights, "weights")
     if not is_array(weights):
         try:
-            weights = np.asarray(weights)
+            weights = to_host(weights)
         except ValueError as error:
             raise InvalidProblem(
                 f"weights must be {count} numbers, one for each label; got {weights!r}."
@@ -816,11 +818,6 @@ def _check_shape(given: Any) -> None:
         )
     if 0 in shape:
         raise InvalidProblem(f"labels must have rows and columns; got shape {shape}.")
-    if isinstance(given, np.ma.MaskedArray):
-        raise UnsupportedData(
-            "labels must have no mask; got a masked array. Fill it: None or NaN for rows without a class, 0 in a "
-            "label matrix."
-        )
 
 
 def _result_dtype(dtype: np.dtype[Any], home: Home) -> np.dtype[Any]:

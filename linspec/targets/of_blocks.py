@@ -19,7 +19,7 @@ import scipy.sparse
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, called
 from linspec.operators.row_model import weights_and_confounds
-from linspec.operators.sparse import is_scipy_sparse
+from linspec.operators.sparse import checked_rows, is_scipy_sparse
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
 from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.targets.class_vectors import as_array, named_entries, numbered_if_any
@@ -106,7 +106,7 @@ class Number:
             labels = as_array(given)
             if is_scipy_sparse(labels) or (is_array(labels) and labels.ndim == 2):
                 return self._of_indicators(labels)
-            if not is_array(labels) or isinstance(labels, np.ma.MaskedArray) or labels.ndim != 1:
+            if not is_array(labels) or labels.ndim != 1:
                 raise UnsupportedData(
                     "data must be a vector of classes or a matrix with a column for each label; got "
                     f"{type(given).__name__}. Convert the blocks."
@@ -119,7 +119,7 @@ class Number:
                 "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
                 "without labels."
             )
-        rows = scipy.sparse.csr_array(labels)
+        rows = scipy.sparse.csr_array(checked_rows(labels) if is_scipy_sparse(labels) else labels, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
         strange = rows.data[rows.data != 1]

@@ -106,7 +106,7 @@ def checked_weights(given: Any, bands: int, seed: Any) -> HostArray:
             raise InvalidProblem(f"seed must be an integer of at least 0; got {shown(seed)}.")
         return _drawn(1 if bands == 1 else int(draws), bands, int(seed))
     try:
-        weights = np.array(to_host(given) if is_array(given) else given, dtype=np.float64)
+        weights = np.array(to_host(given), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidProblem(f"band_weights must be numbers; got {shown(given)}.") from error
     if weights.ndim != 2 or weights.shape[1] != bands or not len(weights):

@@ -188,7 +188,7 @@ def _checked_weights(given: Any, count: int) -> tuple[float, ...]:
     if given is None:
         return (1.0,) * count
     try:
-        weights = np.asarray(given, dtype=np.float64)
+        weights = np.asarray(to_host(given), dtype=np.float64)
     except (TypeError, ValueError):
         weights = np.zeros(0)
     if weights.shape != (count,) or not np.all(np.isfinite(weights) & (weights > 0)):

@@ -171,8 +171,8 @@ def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
     InvalidProblem
         If two of the data have the same row labels in different orders.
     """
+    check_order({"X": X, "Y": Y, **beside}, again=True)
     X, Y = (data if data is None else as_operator(data, name) for name, data in (("X", X), ("Y", Y)))
-    check_order({"X": X, "Y": Y, **beside})
     return X, Y
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.small_matrices import whitening
-from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
+from linspec.arrays import Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
 from linspec.solving.new_rows import NOTHING, NewRows
@@ -348,8 +348,9 @@ def prior_probabilities(priors: Any, sizes: HostArray) -> HostArray:
         priors = sizes
     if isinstance(priors, str) and priors == "uniform":
         return np.full(len(sizes), 1 / len(sizes))
+    check_bare(priors, "priors")
     try:
-        given = np.asarray(to_host(priors) if is_array(priors) else priors, dtype=np.float64)
+        given = np.asarray(to_host(priors), dtype=np.float64)
     except (TypeError, ValueError):
         given = np.zeros(0)
     if given.shape != sizes.shape or not (np.isfinite(given).all() and given.min() > 0):

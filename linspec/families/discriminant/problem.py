@@ -149,8 +149,8 @@ class Discriminant(Problem[DiscriminantSolution]):
             given = self.X.Y
         else:
             self._take_targets_apart()
-        super().__post_init__()
         adopt_labels(self, {"H": given})
+        super().__post_init__()
         object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
 
     def _take_targets_apart(self) -> None:

@@ -140,6 +140,8 @@ class SVD(Problem[SVDSolution]):
         if squares is not None and not trace:
             fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
         fields["total_norm"] = None if total is None else math.sqrt(max(total, 0.0))
+        if len(S) and self.lacks is None:
+            fields["share_of_means"] = moments.columns.share_of_means(V[:, 0], float(S[0]) ** 2)
         missing = "singular values that this method can distinguish from zero"
         lacking = self.left and U is None and len(S) > 0
         text = (

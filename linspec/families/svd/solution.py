@@ -17,6 +17,9 @@ from linspec.solving.new_rows import NewRows
 from linspec.solving.tables import table_of_columns, table_of_training_rows
 from linspec.sweeps.blocks import brought_here
 
+MOSTLY = 0.5
+"""The least share of the means in the first component that the summary states."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SVDSolution(LinearSolution, vector="component", residual="relative"):
@@ -50,6 +53,10 @@ class SVDSolution(LinearSolution, vector="component", residual="relative"):
         only give products, because the sum would need a product with each column of the identity. Then
         `explained_variance_ratio` is None, too; if you know the sum from elsewhere, divide ``S**2`` by the sum to get
         the ratios. The sum is 0 or infinite if squares underflow or overflow.
+    share_of_means : float or None
+        Without centring, the share of S[0]**2 that the column means make: 1 if the first component is the same in all
+        rows. It is exact where a sweep has computed the means, and else estimated from at most 1000 evenly spread rows
+        of arrays and sparse matrices; None for other data.
     total_norm : float or None
         The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are finite.
 
@@ -76,6 +83,7 @@ class SVDSolution(LinearSolution, vector="component", residual="relative"):
     column_norms: HostArray | None = field(None, shape="A")
     total_squares: float | None = None
     total_norm: float | None = None
+    share_of_means: float | None = None
 
     @classmethod
     def objective(cls, fields: Mapping[str, Any]) -> float:
@@ -129,6 +137,13 @@ class SVDSolution(LinearSolution, vector="component", residual="relative"):
             **super()._per_component(),
             **{name: values for name, values in others.items() if values is not None},
         }
+
+    def _certificate(self) -> list[tuple[str, str]]:
+        share = self.share_of_means or 0.0
+        if share < MOSTLY:
+            return super()._certificate()
+        text = f"about {share:.0%} of component 1 is the column means: center=True subtracts them"
+        return [*super()._certificate(), ("means", text)]
 
     @property
     def _new_rows(self) -> NewRows:
