@@ -3,10 +3,10 @@
 Run `OPENBLAS_NUM_THREADS=1 python docs/evidence/measure_hard_least_squares.py`; `--quick` takes a tenth of the cases,
 `--seed` draws others. `--solvers` chooses among those that linspec has. All data are generated.
 
-The cases are columns and spectra of falling lengths, near copies of columns, polynomials (Vandermonde), blurs, few short
-directions among many, sparse designs with near copies, float32, dependent columns, and fewer rows than columns. Right-hand
-sides are consistent or have noise. The exact coefficients come from a QR decomposition with refinement in extended
-precision (Björck 1967, doi:10.1007/BF01939322), so they have digits where the solvers under test have none.
+The cases are columns and spectra of falling lengths, near copies of columns, polynomials (Vandermonde), blurs, few
+short directions among many, sparse designs with near copies, float32, dependent columns, and fewer rows than columns.
+Right-hand sides are consistent or have noise. The exact coefficients come from a QR decomposition with refinement in
+extended precision (Björck 1967, doi:10.1007/BF01939322), so they have digits where the solvers under test have none.
 
 wrong: the coefficients are off by more than a hundredth of their length. right: by less than a thousandth. An answer
 counts as called right if `solution.converged` is true and the status is CONVERGED, or RANK_DEFICIENT where columns are
@@ -82,91 +82,137 @@ def with_spectrum(n: int, s: np.ndarray, rng: np.random.Generator) -> np.ndarray
     return (U * s) @ V.T
 
 
-def cases(seed: int) -> Iterator[Case]:
-    """All cases; each family with several conditions, without and with noise."""
-    rng = np.random.default_rng(seed)
+def noisy(
+    name: str,
+    A: Any,
+    x: np.ndarray,
+    rng: np.random.Generator,
+    levels: tuple[float, ...] = (0.0, 1e-3, 1.0),
+    **more: Any,
+) -> Iterator[Case]:
+    """A case for each level of noise, relative to the right-hand side."""
+    b = A @ x
+    size = np.linalg.norm(b) / np.sqrt(len(b))
+    for level in levels:
+        yield Case(f"{name}, noise {level:g}", A, b + level * size * rng.standard_normal(len(b)), **more)
 
-    def noisy(
-        name: str, A: Any, x: np.ndarray, levels: tuple[float, ...] = (0.0, 1e-3, 1.0), **more: Any
-    ) -> Any:
-        b = A @ x
-        size = np.linalg.norm(b) / np.sqrt(len(b))
-        for level in levels:
-            yield Case(f"{name}, noise {level:g}", A, b + level * size * rng.standard_normal(len(b)), **more)
 
-    for p in (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14):
-        yield from noisy(f"Vandermonde {p}", np.vander(np.linspace(0, 1, 200), p), rng.standard_normal(p))
+def graded(rng: np.random.Generator) -> Iterator[Case]:
+    """Polynomials, and columns, spectra and few directions of falling lengths."""
+    for p in range(4, 15):
+        yield from noisy(
+            f"Vandermonde {p}", np.vander(np.linspace(0, 1, 200), p), rng.standard_normal(p), rng
+        )
     for e in (2, 4, 6, 8, 10, 12):
         lengths = np.geomspace(1, 10.0**-e, 12)
         A = rng.standard_normal((200, 12)) * lengths
-        yield from noisy(f"graded columns 1e-{e}", A, rng.standard_normal(12) / lengths, (0.0, 1e-3))
-        yield from noisy(f"graded columns 1e-{e}, equal", A, np.ones(12), (0.0,))
+        yield from noisy(f"graded columns 1e-{e}", A, rng.standard_normal(12) / lengths, rng, (0.0, 1e-3))
+        yield from noisy(f"graded columns 1e-{e}, equal", A, np.ones(12), rng, (0.0,))
         A = with_spectrum(200, np.geomspace(1, 10.0**-e, 16), rng)
-        yield from noisy(f"graded spectrum 1e-{e}", A, rng.standard_normal(16))
+        yield from noisy(f"graded spectrum 1e-{e}", A, rng.standard_normal(16), rng)
         A = with_spectrum(200, np.r_[np.ones(15), 10.0**-e], rng)
-        yield from noisy(f"one short 1e-{e}", A, rng.standard_normal(16), (0.0, 1e-3))
+        yield from noisy(f"one short 1e-{e}", A, rng.standard_normal(16), rng, (0.0, 1e-3))
         A = with_spectrum(300, np.r_[np.ones(30), 10.0**-e * np.ones(10)], rng)
-        yield from noisy(f"two clusters 1e-{e}", A, rng.standard_normal(40), (0.0, 1e-3))
+        yield from noisy(f"two clusters 1e-{e}", A, rng.standard_normal(40), rng, (0.0, 1e-3))
+
+
+def near_copies(rng: np.random.Generator) -> Iterator[Case]:
+    """Two columns that nearly agree, and blurs."""
     for e in (1, 2, 3, 4, 5, 6, 7, 8, 9, 11):
         A = rng.standard_normal((200, 8))
         A[:, 1] = A[:, 0] + 10.0**-e * rng.standard_normal(200)
-        x = np.r_[50.0, -50.0, np.ones(6)]
-        yield from noisy(f"near copy 1e-{e}", A, x)
-        D = A.astype(np.float32)
-        if e <= 5:
-            for level in (0.0, 1e-2):
-                b = (D.astype(float) @ x + level * rng.standard_normal(200)).astype(np.float32)
-                yield Case(f"float32 near copy 1e-{e}, noise {level:g}", D, b)
+        yield from noisy(f"near copy 1e-{e}", A, np.r_[50.0, -50.0, np.ones(6)], rng)
     for width in (0.03, 0.05, 0.08):
         t = np.linspace(-1, 1, 60)
         G = np.exp(-(((t[:, None] - t) / width) ** 2))
-        yield from noisy(f"blur {width}", np.vstack([G, G]), np.sin(3 * t))
+        yield from noisy(f"blur {width}", np.vstack([G, G]), np.sin(3 * t), rng)
+
+
+def sparse_copies(rng: np.random.Generator) -> Iterator[Case]:
+    """Sparse designs of up to 3,000 columns, without and with near copies."""
     for p, n, copies in ((60, 400, 1), (300, 2000, 3), (1200, 5000, 2), (1700, 6000, 1), (3000, 9000, 3)):
-        S = sp.random(n, p - copies, 0.1 if p < 100 else 8 / p, random_state=seed + p, format="csc")
+        S = sp.random(n, p - copies, 0.1 if p < 100 else 8 / p, random_state=rng, format="csc")
         S.data = S.data + 0.5
-        S = S + sp.csc_matrix((np.ones(p - copies), (np.arange(p - copies), np.arange(p - copies))), S.shape)
+        S = S + sp.eye_array(n, p - copies, format="csc")
+        yield from noisy(f"sparse {p}", sp.csr_array(S), np.ones(p - copies), rng, (1e-3,))
         for e in (2, 4, 6):
             C = S[:, :copies].copy()
             C.data = C.data * (1 + 10.0**-e * rng.standard_normal(len(C.data)))
             x = np.r_[50 * np.ones(copies), np.ones(p - 2 * copies), -50 * np.ones(copies)]
-            yield from noisy(f"sparse near copy {p}, 1e-{e}", sp.csr_array(sp.hstack([S, C])), x, (0.0, 1e-3))
-        yield from noisy(f"sparse {p}", sp.csr_array(S), np.ones(p - copies), (1e-3,))
+            yield from noisy(
+                f"sparse near copy {p}, 1e-{e}", sp.csr_array(sp.hstack([S, C])), x, rng, (0.0, 1e-3)
+            )
+
+
+def float32(rng: np.random.Generator) -> Iterator[Case]:
+    """Data of float32, and right-hand sides that are nearly orthogonal to the columns."""
+
+    def single(name: str, A: np.ndarray, x: np.ndarray, levels: tuple[float, ...]) -> Iterator[Case]:
+        A = A.astype(np.float32)
+        for level in levels:
+            b = A.astype(float) @ x + level * rng.standard_normal(len(A))
+            yield Case(f"float32 {name}, noise {level:g}", A, b.astype(np.float32))
+
+    for e in (1, 2, 3, 4, 5):
+        A = rng.standard_normal((200, 8))
+        A[:, 1] = A[:, 0] + 10.0**-e * rng.standard_normal(200)
+        yield from single(f"near copy 1e-{e}", A, np.r_[50.0, -50.0, np.ones(6)], (0.0, 1e-2))
     for p in (5, 6, 8):
-        V = np.vander(np.linspace(0, 1, 300), p).astype(np.float32)
-        for level in (0.0, 0.1):
-            b = (V.astype(float) @ np.ones(p) + level * rng.standard_normal(300)).astype(np.float32)
-            yield Case(f"float32 Vandermonde {p}, noise {level:g}", V, b)
+        yield from single(f"Vandermonde {p}", np.vander(np.linspace(0, 1, 300), p), np.ones(p), (0.0, 0.1))
     for delta in (0.1, 0.03, 0.01, 0.003, 0.001):
         a = rng.standard_normal(100_000)
-        A = np.stack([a, a + delta * rng.standard_normal(len(a))], 1).astype(np.float32)
-        b = A[:, 0].astype(float) - A[:, 1] + 0.01 * rng.standard_normal(len(a))
-        yield Case(f"float32 correlated {delta}", A, b.astype(np.float32))
+        A = np.stack([a, a + delta * rng.standard_normal(len(a))], 1)
+        yield from single(f"correlated {delta}", A, np.array([1.0, -1.0]), (0.01,))
         D = rng.standard_normal((300, 6))
         D[:, 1] = D[:, 0] + delta * D[:, 1]
         r = rng.standard_normal(300)
         r -= D @ np.linalg.lstsq(D, r, rcond=None)[0]
         yield Case(f"large residual {delta}", D, D @ np.ones(6) * 1e-6 + r)
+
+
+def dependent(rng: np.random.Generator) -> Iterator[Case]:
+    """Dependent columns, and fewer rows than columns: the answer of least norm."""
     for repeat in range(3):
         B = rng.standard_normal((150, 8))
-        A = np.hstack([B, B[:, :3]])
-        N = np.vstack([np.eye(8, 3), -np.eye(3)])[:, :3] / np.sqrt(2)
-        more = {"independent": np.arange(8), "null": N}
-        yield from noisy(f"copies {repeat}", A, rng.standard_normal(11), (0.0, 1.0), **more)
+        N = np.vstack([np.eye(8, 3), -np.eye(3)]) / np.sqrt(2)
+        A, x = np.hstack([B, B[:, :3]]), rng.standard_normal(11)
+        yield from noisy(f"copies {repeat}", A, x, rng, (0.0, 1.0), independent=np.arange(8), null=N)
         group = rng.integers(6, size=200)
         A = np.hstack([np.ones((200, 1)), np.eye(6)[group], rng.standard_normal((200, 2))])
         N = np.r_[-1.0, np.ones(6), 0, 0][:, None] / np.sqrt(7)
-        more = {"independent": np.arange(1, 9), "null": N}
-        yield from noisy(f"dummies {repeat}", A, rng.standard_normal(9), (1.0,), **more)
-        yield from noisy(f"wide {repeat}", rng.standard_normal((30, 50)), rng.standard_normal(50), (1.0,))
+        x, keep = rng.standard_normal(9), np.arange(1, 9)
+        yield from noisy(f"dummies {repeat}", A, x, rng, (1.0,), independent=keep, null=N)
+        A = rng.standard_normal((30, 50))
+        yield from noisy(f"wide {repeat}", A, rng.standard_normal(50), rng, (1.0,))
     for p in (400, 2000):
         i, j = rng.integers(p, size=(2, 8 * p))
         i, j = np.r_[i, np.arange(p - 1)], np.r_[j, np.arange(1, p)]
         i, j = i[i != j], j[i != j]
-        n = len(i)
-        places = np.r_[np.arange(n), np.arange(n)], np.r_[i, j]
-        A = sp.csr_array((np.r_[np.ones(n), -np.ones(n)], places), shape=(n, p))
-        more = {"independent": np.arange(1, p), "null": np.ones((p, 1)) / np.sqrt(p)}
-        yield from noisy(f"pairs compared {p}", A, rng.standard_normal(p), (0.1,), **more)
+        rows = np.r_[np.arange(len(i)), np.arange(len(i))]
+        A = sp.csr_array((np.repeat([1.0, -1.0], len(i)), (rows, np.r_[i, j])), shape=(len(i), p))
+        N, keep = np.ones((p, 1)) / np.sqrt(p), np.arange(1, p)
+        yield from noisy(
+            f"pairs compared {p}", A, rng.standard_normal(p), rng, (0.1,), independent=keep, null=N
+        )
+
+
+def cases(seed: int) -> Iterator[Case]:
+    """All cases, each family with random numbers of its own."""
+    for number, family in enumerate((graded, near_copies, sparse_copies, float32, dependent)):
+        yield from family(np.random.default_rng([seed, number]))
+
+
+def counted(name: str, case: Case, exact: np.ndarray) -> tuple[str, Any, float]:
+    """How a solver ends on a case: "silent", "alarm", "told", "right" or "refused"; its answer, and the error."""
+    seed = {} if name in ("auto", "direct", "cg", "lsqr", "gd") else {"rng": 0}
+    try:
+        found = ls.solve(ls.LeastSquares(case.A, case.b), name, **seed)
+    except ls.errors.LinspecError:
+        return "refused", None, np.nan
+    error = float(np.linalg.norm(np.ravel(found.x) - exact) / np.linalg.norm(exact))
+    if found.converged and found.status.name in case.statuses:
+        return ("silent" if error > WRONG else "right"), found, error
+    return ("alarm" if error <= RIGHT else "told"), found, error
 
 
 def main() -> int:
@@ -181,39 +227,28 @@ def main() -> int:
     odd = report.table("case", "solver", "status", "error::.1e", "residual::.1e", "what")
     for case in every:
         exact = case.exact()
-        for name in counts:
+        for name, count in counts.items():
             slow = case.A.shape[1] >= LARGE and name in ("gd", "svrg", "ling")
             if slow or (name == "sketch-precondition" and sp.issparse(case.A)):
                 continue
-            seed = {} if name in ("auto", "direct", "cg", "lsqr", "gd") else {"rng": 0}
-            try:
-                found = ls.solve(ls.LeastSquares(case.A, case.b), name, **seed)
-            except ls.errors.LinspecError:
-                counts[name]["refused"] += 1
-                continue
-            error = float(np.linalg.norm(np.ravel(found.x) - exact) / np.linalg.norm(exact))
-            called = found.converged and found.status.name in case.statuses
-            what = "silent" if called and error > WRONG else "alarm" if not called and error <= RIGHT else ""
-            counts[name].update([what or ("right" if error <= WRONG else "told"), "solves"])
-            if what:
+            what, found, error = counted(name, case, exact)
+            count[what] += 1
+            if what in ("silent", "alarm"):
                 odd.row(case.name, name, found.status.name, error, found.residual, what)
-    table = report.table("solver", "solves", "silent", "alarm", "told", "right", "refused")
-    for name, n in counts.items():
-        table.row(name, *(n[key] for key in ("solves", "silent", "alarm", "told", "right", "refused")))
-    total = sum(counts.values(), Counter())
-    right = total["right"] + total["alarm"]
+    table = report.table("solver", "silent", "alarm", "told", "right", "refused", title=f"{len(every)} cases")
+    for name, count in counts.items():
+        table.row(name, *(count[what] for what in ("silent", "alarm", "told", "right", "refused")))
+    total: Counter[str] = sum(counts.values(), Counter())
+    right, solves = total["right"] + total["alarm"], total.total()
+    silent = f"{total['silent']} of {solves} answers"
+    alarms = f"{total['alarm']} of {right} right answers"
     report.say(
         [
+            Claim("no wrong coefficients are called converged", not total["silent"], silent, own=True),
             Claim(
-                "no wrong coefficients are called converged",
-                not total["silent"],
-                f"{total['silent']} of {total['solves']}",
-                own=True,
-            ),
-            Claim(
-                "at most 2 % of right coefficients are called otherwise",
+                "at most 2 % of right ones are called otherwise",
                 total["alarm"] <= 0.02 * right,
-                f"{total['alarm']} of {right}",
+                alarms,
                 own=True,
             ),
         ]

@@ -162,6 +162,7 @@ SMALL = {
     "measure_discriminant": "--tables 0 --ridges 1",
     "measure_estimators": "--alphas 1 --parts pca",
     "measure_gpu": "",
+    "measure_hard_least_squares": "--solvers auto,cg,lsqr",
     "measure_inference": "--parts size columns wide",
     "measure_kernel": "--rows 300 --landmarks 50 --columns 50",
     "measure_kernel_ridge": "--parts equal rows many",

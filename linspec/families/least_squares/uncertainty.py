@@ -148,6 +148,7 @@ def _by_rows(
     `made` passes of the check have been made already.
     """
     home, m = moments.home, moments.shape[2]
+    moments = moments.from_rows()
     left, sketched = terms.passes_left - made, _can_sketch(moments)
     if left < (2 if sketched else 4):
         text = "To tell whether the coefficients are right takes more passes than are left. Raise max_passes, or pass "
@@ -173,7 +174,7 @@ def _by_rows(
 def _can_sketch(moments: Moments) -> bool:
     """Whether rows can be taken, and a sketch of them is decomposed in a second or two."""
     n, p = moments.shape[:2]
-    swept = moments.form == "implicit" and all(moments.matrix(i).access == "rows" for i in (0, 1))
+    swept = all(moments.matrix(i).access == "rows" for i in (0, 1))
     quick = n * p <= max(MOST_ENTRIES, 2 * moments.X.nnz)  # sparse rows become dense in blocks
     return swept and quick and p <= min(n, SKETCHED)
 
