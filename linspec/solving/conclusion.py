@@ -28,9 +28,8 @@ class Conclusion:
     lost : bool, default False
         Whether the law has found that vectors are missing in the answer, such as those of directions that rounding
         has hidden. Then the run has not converged, whatever the residual.
-    rounded : bool, default False
-        Whether the residual is no larger than rounding of the data leaves in any answer. Then the run has converged,
-        even if the residual is above the tolerance.
+    least : float, default 0.0
+        The residual that rounding of the data leaves in a backward stable answer: the tolerance in force is no smaller.
 
     Examples
     --------
@@ -44,7 +43,7 @@ class Conclusion:
     findings: tuple[tuple[Status | None, str], ...] = ()
     kind: str = ""
     lost: bool = False
-    rounded: bool = False
+    least: float = 0.0
 
 
 @dataclass(frozen=True)

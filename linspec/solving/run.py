@@ -647,7 +647,7 @@ class Run:
             return False
         conclusion = self._judge(arrays).conclusion
         residual = conclusion.residual
-        if conclusion.rounded or not contradicts(residual, self._claim, self.tol, most):
+        if not contradicts(residual, self._claim, max(self.tol, conclusion.least), most):
             return False
         limit = self._limit()
         if limit is None and not gets_on(residual, self._shortfall):
@@ -756,10 +756,11 @@ class Run:
             self.remark(self._moments.precision.remark)
         constant = constant_columns(self.problem, self.moments(), (*self._notes, *conclusion.findings))
         conclusion = replace(conclusion, findings=(*conclusion.findings, *constant))
+        tol = max(self.tol, conclusion.least)
         found = verdict(
             self.problem,
             conclusion,
-            tol=self.tol,
+            tol=tol,
             by_default=self._by_default,
             once=self._sweeps == 1,
             ending=self._ending,
@@ -789,7 +790,7 @@ class Run:
             **self._labels(conclusion.fields),
             problem=self.problem.name,
             ridge=getattr(self.problem, self.problem.stated.ridge) if self.problem.stated.ridge else None,
-            tol=self.tol,
+            tol=tol,
             options=stated_options(self._solver),
             **conclusion.fields,
         )

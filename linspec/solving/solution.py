@@ -173,7 +173,7 @@ class Solution(Loanable):
         The ridge of the problem: a number, one for each of several matrices as in a CCA, or all ridges of a path. None
         if the problem has none, or it is not known.
     tol : float or None
-        The tolerance that was in force.
+        The tolerance that was in force: the one asked for, or the least one that rounding of the data allows.
     options : dict of str
         The options of the solver, including defaults. A part, such as a normalizer, is given by its name and the
         options that were passed.

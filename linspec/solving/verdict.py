@@ -206,7 +206,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     parts = [part for value in found for part in (value if isinstance(value, tuple) else (value,))]
     empty = any(0 in getattr(part, "shape", ()) for part in parts)
     lost = conclusion.lost or bool(contradictions) or underflowing
-    settled = bool(conclusion.residual <= tol or conclusion.rounded) and not lost
+    settled = bool(conclusion.residual <= tol) and not lost
     converged = settled and problem.solution.layout.certified and not empty
     findings: list[Finding] = [(Status.INCONSISTENT, text) for text in contradictions]
     findings += [*notes, *conclusion.findings]

@@ -166,7 +166,7 @@ def check_converged(trial: Trial) -> Iterator[str]:
             f"converged must say whether the residual is at most the tolerance; got {solution.converged} at "
             f"residual {solution.residual:.3g}, tolerance {tol:.3g}. Return what run.finish makes"
         )
-    if solution.status is Status.CONVERGED and not solution.residual <= tol:
+    if solution.status is Status.CONVERGED and not solution.residual <= max(tol, solution.tol or tol):
         yield (
             "status CONVERGED needs a residual at or below the tolerance; got residual "
             f"{solution.residual:.3g}, tolerance {tol:.3g}"
@@ -180,13 +180,14 @@ def check_converged(trial: Trial) -> Iterator[str]:
 def converges(solution: Any, tol: float) -> bool:
     """Whether the attribute `converged` of a solution has the right value.
 
-    It must be True if and only if the residual is at most `tol`. It may also be False if directions or pairs may be
+    It must be True if and only if the residual is at most `tol`, or the larger tolerance that the run says was in force
+    because rounding of the data allows no smaller one. It may also be False if directions or pairs may be
     missing (the statuses `LOST`). It must be False if the residual judges only a part of the solution
     (`layout.certified` is False), or if the solution has no vectors.
     """
     if not solution.layout.certified or without_vectors(solution):
         return solution.converged is False
-    if solution.converged is bool(solution.residual <= tol):
+    if solution.converged is bool(solution.residual <= max(tol, solution.tol or tol)):
         return True
     return solution.converged is False and solution.status in LOST
 

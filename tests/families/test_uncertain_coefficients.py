@@ -258,6 +258,7 @@ def test_right_coefficients_of_float32_data_are_called_so(solver, delta):
     found = ls.solve(ls.LeastSquares(A, b), solver)
     assert off(found, exact(A, b)) < 1e-4
     assert found.converged
+    assert found.residual <= found.tol
     assert found.status is ls.Status.CONVERGED, found
 
 

@@ -13,7 +13,7 @@ from linspec.algebra.small_matrices import ratio
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.errors import BrokenPlugin
 from linspec.families.least_squares.solution import LeastSquaresSolution
-from linspec.families.least_squares.uncertainty import at_rounding, uncertain
+from linspec.families.least_squares.uncertainty import rounding_of_gradients, uncertain
 from linspec.moments.moments import Moments
 from linspec.solving import fields
 from linspec.solving.adjusting import in_given_columns
@@ -28,7 +28,7 @@ NEGLECTED² ‖b‖².
 
 Such a column is much shorter than other columns: the residual does not show the error of its coefficient."""
 
-STABLE = "The residual is above the tolerance, and no larger than rounding leaves in that of a backward stable answer."
+LEAST = "Rounding of the data allows no smaller tolerance than this one."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,25 +143,27 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         gaps, scales = home.column_norms(gap), home.column_norms(AtB)
         ratios = [ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
         residuals = np.max(np.reshape(ratios, (len(self.ridges), -1)), axis=1, initial=0.0)
-        findings: tuple[tuple[Status, str], ...] = ()
+        findings: tuple[tuple[Status | None, str], ...] = ()
         if rank is not None and rank < self.A.shape[1] and 0 in self.ridges:
             text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
             findings = ((Status.RANK_DEFICIENT, text),)
         small = [value <= NEGLECTED**2 for value in ratios]
         if any(small):
             findings += self._neglected(gap, np.asarray(small), moments)
-        within, rounded = np.asarray(ratios) <= terms.tol, at_rounding(moments, gap, x)
+        rounding = rounding_of_gradients(moments, x)
+        within, rounded = np.asarray(ratios) <= terms.tol, gaps <= rounding
         if not findings:
             # Factors of A or of AAᵀ leave the gradient of a backward stable solution.
             factored = rank is not None or moments.shape[0] < moments.shape[1]
             judged = within & ~rounded if factored else within | rounded
             findings = uncertain(moments, gap, x, self.column_ridges, judged, terms)
-        settled = bool((within | rounded).all())
-        if settled and not within.all():
-            findings += ((Status.CONVERGED, STABLE),)
+        least = 0.0
+        if (within | rounded).all() and not within.all():
+            least = max(ratio(a, b) for a, b in zip(rounding, np.tile(scales, len(self.ridges)), strict=True))
+            findings += ((None, LEAST),)
         own = {"residuals": residuals, "path": self.path}
         made = self.concluded(moments, float(residuals.max()), findings=findings, x=returned, **own)
-        return replace(made, fields={**made.fields, "x": self.shaped(returned)}, rounded=settled)
+        return replace(made, fields={**made.fields, "x": self.shaped(returned)}, least=least)
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """Return a finding if changing the coefficient of one column of A would lower the sum of squares noticeably.

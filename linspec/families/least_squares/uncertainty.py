@@ -71,19 +71,17 @@ REMEDY = 'Lower tol, add a ridge, or choose "direct" or "sketch-precondition".'
 Findings = tuple[tuple[Status, str], ...]
 
 
-def at_rounding(moments: Moments, gap: Array, x: Array) -> HostArray:
-    """Mask of the columns whose gradient is no larger than rounding leaves in that of a backward stable solution.
+def rounding_of_gradients(moments: Moments, x: Array) -> HostArray:
+    """ROUNDING eps ‖A‖ (‖A‖‖x‖ + ‖B‖): what rounding leaves in the gradient of a backward stable solution.
 
-    Rounding leaves up to ROUNDING eps ‖A‖ (‖A‖‖x‖ + ‖B‖). No column counts as such where the lengths of the columns of
-    A are not known.
+    It is 0 where the lengths of the columns of A are not known.
     """
     home, diagonals = moments.home, moments.columns.known_diagonals()
     if diagonals is None:
-        return np.zeros(gap.shape[1], dtype=bool)
+        return np.zeros(x.shape[1])
     a, b = (float(to_host(home.xp.sum(d))) ** 0.5 for d in diagonals)
-    floor = ROUNDING * _eps(moments) * a * (a * home.column_norms(x) + b)
-    small: HostArray = home.column_norms(gap) <= floor
-    return small
+    left: HostArray = ROUNDING * _eps(moments) * a * (a * home.column_norms(x) + b)
+    return left
 
 
 def uncertain(
