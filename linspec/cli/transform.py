@@ -18,7 +18,7 @@ from typing import IO, Any
 import click
 
 from linspec.cli.columns import NamedMatrix, in_quotes, path_and_columns
-from linspec.cli.data import column_names_in, read_named
+from linspec.cli.data import column_names_in, header_option, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.ids import ids_option, read_ids, without_ids
 from linspec.cli.kinds import SHOWN, of_rows
@@ -341,6 +341,7 @@ transform = Command(
             ["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."
         ),
         click.Option(["--y-columns"], metavar="NAMES", help="The same of Y-FILE."),
+        header_option(),
         ids_option("It stands first in the output, as in FILE."),
         click.Option(
             ["--predict"],
