@@ -94,7 +94,7 @@ def read_complete(
         f"--drop-missing: {dropped} of {count_of(total, 'row')} lack a value{f' ({where})' if where else ''}"
     )
     check_labels(read)
-    kept = {name: _taken(matrix, keep) for name, matrix in read.items()}
+    kept = {name: replace(_taken(matrix, keep), labels=None) for name, matrix in read.items()}
     return kept, f"{told} and are left out." if dropped else f"{told}."
 
 

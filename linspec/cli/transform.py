@@ -22,7 +22,7 @@ from linspec.cli.data import column_names_in, header_option, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.ids import ids_option, read_ids, without_ids
 from linspec.cli.kinds import SHOWN, of_rows
-from linspec.cli.missing import drop_option, read_complete
+from linspec.cli.missing import check_labels, drop_option, read_complete
 from linspec.cli.offered import kind_named
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.settings import FileName
@@ -147,6 +147,7 @@ def _read(
         click.echo(told, err=True)
     else:
         found = {name: read_named(text, texts=name in labels) for name, text in wanted.items()} | carried
+        check_labels(found)
     data = [_checked(found[matrix], matrix, solution) for matrix in texts]
     named = {name: _checked(found[name], name, solution) for name in beside}
     return data, named, {name: found[name] for name in (*more, *carried)}

@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
+
+from linspec.operators import labels_in_front
 
 __all__ = ["holds_names", "is_like_number", "is_missing"]
 
@@ -48,7 +51,7 @@ def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
     short = bool(below) and all(len(row) == len(fields) + 1 for _, row in below)
     rows = [(text, row[short:]) for text, row in below if len(row) == len(fields) + short]
     columns = [[row[j] for _, row in rows] for j in range(len(fields))]
-    corner = [row[0] for _, row in below] if short else columns[0] if not fields[0] else []
+    corner = [row[0] for _, row in below] if short else columns[0] if labels_in_front(fields) else []
     if corner and rows and (all(map(_is_text, corner)) or _counts(corner)):
         return True
     numeric = [bool(column) and all(map(_is_number_or_gap, column)) for column in columns]
@@ -75,31 +78,40 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
     x, rows = [float(field) for field in first], [[float(field) for field in row] for row in below]
     if not all(map(math.isfinite, x)):
         return False
-    whole = _whole_over_fractions(first, below)
-    if _are_years(first) and not any(map(_are_years, below)):
+    in_order = len(x) == 1 or _sign(x) != 0
+    if _are_years(first) and not any(map(_are_years, below)) and in_order and _largest_step(x) <= APART:
         return True if len(x) > 1 else None
-    monotone = _sign(x) != 0
+    columns = list(zip(first, *below, strict=True))
+    if _goes_on(x, rows) or (len(below) > 1 and all(map(_is_even, columns))):
+        return False
+    whole, distinct = _whole_over_fractions(first, below), len(set(x)) == len(x)
     if len(x) > 2 and _is_even(first):
-        if _is_even([first[-1], *below[0]]) and math.isclose(rows[0][0] - x[-1], x[1] - x[0]):
-            return False  # the lines count on
         if any(map(_is_even, below)) or _is_symmetric(x, rows):
             return None
         unlike = whole or _is_coarser(first, below) or _is_coarser(below[0], [first]) or _is_far(x, rows)
         return True if unlike or len(x) >= MANY else None
-    if len(x) > MANY and monotone and not any(map(_sign, rows)):
+    if len(x) > MANY and in_order and not any(map(_sign, rows)):
         return None
-    if len(x) > 2 and monotone and _is_far(x, rows):
+    likely = _is_coarser(first, below) or (len(x) > 1 and (in_order or len(rows) > 2))
+    if distinct and likely and _is_far(x, rows):
         return None
-    counted = list(first) == ["0", "1"] and not any(row[0] == 0 or row[1] == 1 for row in rows)
-    return None if counted or (whole and len(set(x)) == len(x)) else False
+    counted = len(x) < 3 and list(first) == ["0", "1"][: len(x)]
+    anew = all(column[0] not in column[1:] for column in columns)
+    return None if distinct and (whole or (counted and anew)) else False
 
 
 def _are_years(fields: Sequence[str]) -> bool:
-    """Whether all fields are years, in order and not far from each other."""
-    if not all(field.isdecimal() and len(field) == 4 and int(field) in YEARS for field in fields):
-        return False
-    steps = [int(b) - int(a) for a, b in pairwise(fields)]
-    return all(0 < step <= APART for step in steps) or all(-APART <= step < 0 for step in steps)
+    return all(field.isdecimal() and len(field) == 4 and int(field) in YEARS for field in fields)
+
+
+def _goes_on(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
+    """Whether the next line counts on where the first one ends, as in 1,2,3 above 4,5,6."""
+    steps = [b - a for a, b in pairwise([*x, *rows[0]])]
+    return len(x) > 1 and steps[0] != 0 and all(map(partial(math.isclose, steps[0]), steps))
+
+
+def _largest_step(x: Sequence[float]) -> float:
+    return max((abs(b - a) for a, b in pairwise(x)), default=0.0)
 
 
 def _sign(x: Sequence[float]) -> int:
