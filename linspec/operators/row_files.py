@@ -37,6 +37,9 @@ WILD = "*?["
 UNNAMED = r"|Unnamed: \d+(\.\d+|_level_\d+)*"
 """The names of a column without a name, in text and as pandas writes it again."""
 
+INDEX = r"__index_level_\d+__"
+"""The name in Parquet of an index of pandas without a name."""
+
 
 @dataclass(frozen=True)
 class RowFiles:
@@ -238,6 +241,8 @@ def in_order(paths: Iterable[str]) -> list[str]:
 def columns_but_index(schema: Any) -> list[str]:
     """The names of the columns of a file, without the columns that hold the index of a pandas frame.
 
+    Where the metadata of pandas are lost, its name of an index without a name tells, such as ``__index_level_0__``.
+
     Parameters
     ----------
     schema : pyarrow.Schema
@@ -267,7 +272,7 @@ def columns_but_index(schema: Any) -> list[str]:
             f"data must say in readable metadata of pandas which columns are an index ({type(error).__name__}). Write "
             "the file again."
         ) from error
-    return [name for name in schema.names if name not in labels]
+    return [name for name in schema.names if name not in labels and not re.fullmatch(INDEX, name)]
 
 
 def labels_in_front(names: Sequence[str]) -> int:

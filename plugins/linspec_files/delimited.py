@@ -40,7 +40,7 @@ BLOCK = 1 << 20
 """Number of bytes that pyarrow parses at a time."""
 
 LINES, CHARACTERS = 20, 1 << 20
-"""Largest number of lines with which the first one is compared; fewer, but one, if they have so many characters."""
+"""Largest numbers of lines, and of characters in them, with which the first line is compared; at least one line."""
 
 
 def number_in(text: str) -> float:

@@ -28,6 +28,9 @@ MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null
 YEARS, APART = range(1500, 2101), 25
 """Whole numbers that may be years, and the largest step between two years that name columns side by side."""
 
+CHANCES = 1000
+"""Least number of lines of whole numbers among which 0, 1, 2 is one by chance."""
+
 MANY = 5
 """Least number of fields that do not rise evenly by chance, even if they are small whole numbers."""
 
@@ -36,7 +39,7 @@ Lines = Sequence[tuple[str, list[str]]]
 
 
 def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
-    """Whether the first line holds names of columns; None if nobody can tell.
+    """Whether the first line holds names of columns; None if the lines below leave it open.
 
     Parameters
     ----------
@@ -74,7 +77,7 @@ def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
 
 
 def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | None:
-    """Whether numbers above columns of numbers are names; None if nobody can tell."""
+    """Whether numbers above columns of numbers are names; None if the lines below leave it open."""
     x, rows = [float(field) for field in first], [[float(field) for field in row] for row in below]
     if not all(map(math.isfinite, x)):
         return False
@@ -84,12 +87,9 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
     columns = list(zip(first, *below, strict=True))
     if _goes_on(x, rows) or (len(below) > 1 and all(map(_is_even, columns))):
         return False
-    whole, distinct = _whole_over_fractions(first, below), len(set(x)) == len(x)
+    distinct = len(set(x)) == len(x)
     if len(x) > 2 and _is_even(first):
-        if any(map(_is_even, below)) or _is_symmetric(x, rows):
-            return None
-        unlike = whole or _is_coarser(first, below) or _is_coarser(below[0], [first]) or _is_far(x, rows)
-        return True if unlike or len(x) >= MANY else None
+        return _may_be_even(first, below, x, rows)
     if len(x) > MANY and in_order and not any(map(_sign, rows)):
         return None
     likely = _is_coarser(first, below) or (len(x) > 1 and (in_order or len(rows) > 2))
@@ -97,7 +97,25 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
         return None
     counted = len(x) < 3 and list(first) == ["0", "1"][: len(x)]
     anew = all(column[0] not in column[1:] for column in columns)
-    return None if distinct and (whole or (counted and anew)) else False
+    return None if distinct and (_whole_over_fractions(first, below) or (counted and anew)) else False
+
+
+def _may_be_even(
+    first: Sequence[str], below: Sequence[Sequence[str]], x: Sequence[float], rows: Sequence[Sequence[float]]
+) -> bool | None:
+    """Whether a line that rises or falls evenly holds names; None if the lines below may do so as well."""
+    even, ordered = sum(map(_is_even, below)), sum(_sign(row) != 0 for row in rows)
+    if _is_symmetric(x, rows) or 2 * even >= len(below):
+        return None
+    values = max(map(max, rows)) - min(map(min, rows))
+    if (
+        _is_coarser(first, below)
+        or _whole_over_fractions(below[0], [first])
+        or _is_far(x, rows)
+        or (_counts(first) and values > 1 and (len(x) - 1) * math.log(values) > math.log(CHANCES))
+    ):
+        return True
+    return True if len(x) >= MANY and not even and 2 * ordered < len(below) else None
 
 
 def _are_years(fields: Sequence[str]) -> bool:
@@ -124,7 +142,8 @@ def _is_even(fields: Sequence[str]) -> bool:
     """Whether numbers rise or fall by equal steps; in long lines up to their rounding, if the steps are many units."""
     x = [float(field) for field in fields]
     step, unit = (x[-1] - x[0]) / (len(x) - 1), 10.0 ** -max(map(_decimals, fields))
-    room = unit if len(x) >= MANY and abs(step) > 10 * unit else 1e-9 * max(map(abs, x))
+    rounding = max(1e-9 * abs(step), 1e-12 * max(map(abs, x)))
+    room = max(unit, rounding) if len(x) >= MANY and abs(step) > 10 * unit else rounding
     return _sign(x) != 0 and all(abs(x[0] + i * step - one) <= room for i, one in enumerate(x))
 
 
