@@ -14,6 +14,7 @@ line for names.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
@@ -55,9 +56,14 @@ def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
     rows = [(text, row[short:]) for text, row in below if len(row) == len(fields) + short]
     columns = [[row[j] for _, row in rows] for j in range(len(fields))]
     corner = [row[0] for _, row in below] if short else columns[0] if labels_in_front(fields) else []
+    numeric = [bool(column) and all(map(_is_number_or_gap, column)) for column in columns]
+    if any(
+        of_numbers and field and not is_like_number(field) and not _is_name(field)
+        for field, of_numbers in zip(fields, numeric, strict=True)
+    ):
+        return False  # a damaged number
     if corner and rows and (all(map(_is_text, corner)) or _counts(corner)):
         return True
-    numeric = [bool(column) and all(map(_is_number_or_gap, column)) for column in columns]
     named = sum(_is_name(field) and of_numbers for field, of_numbers in zip(fields, numeric, strict=True))
     places = [j for j, field in enumerate(fields) if numeric[j] and is_like_number(field)]
     numbers = [fields[j] for j in places]
@@ -169,7 +175,7 @@ def _is_coarser(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
 
 
 def _whole_over_fractions(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    return not any(map(_decimals, first)) and _is_coarser(first, below)
+    return all(field.lstrip("+-").isdecimal() for field in first) and _is_coarser(first, below)
 
 
 def _decimals(field: str) -> int:
@@ -179,7 +185,8 @@ def _decimals(field: str) -> int:
 
 def _quoted(line: str, numbers: Sequence[str]) -> bool:
     """Whether all numbers among some fields stand in quotes in their line."""
-    return all(f'"{number}"' in line for number in numbers if is_like_number(number))
+    counted = Counter(filter(is_like_number, numbers))
+    return all(line.count(f'"{number}"') >= count for number, count in counted.items())
 
 
 def _counts(column: Sequence[str]) -> bool:
