@@ -56,10 +56,13 @@ class NamedMatrix:
         Possibly an array of n texts.
     names : tuple of str or None
         None if the file has no names.
+    labels : sequence or None
+        The labels of the rows that the file gives.
     """
 
     values: Any
     names: tuple[str, ...] | None = None
+    labels: Any = None
 
     @property
     def is_text(self) -> bool:
@@ -86,6 +89,8 @@ def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
     """
     if not text:
         return list(range(len(names)))
+    from linspec.operators import labels_in_front  # here: help loads no array library
+
     rest = text.startswith(REST)
     places: dict[str, list[int]] = {}
     for j, name in enumerate(names):
@@ -95,7 +100,7 @@ def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
     if twice is not None and not rest:  # left out twice is left out
         raise Failure(f"{where}: the column {shown(names[twice])} is picked twice. Name it once.")
     if rest:
-        left_out = set(found)
+        left_out = {*found, *range(labels_in_front(names))}
         found = [j for j in range(len(names)) if j not in left_out]
     if not found:
         raise Failure(f"{where}: no column is left of {_listed(names)}. Name some.")

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from linspec.cli.columns import NamedMatrix, chosen_columns, divided, in_quotes
 from linspec.cli.failures import Failure, with_remedy
 from linspec.errors import LinspecError
@@ -27,14 +29,28 @@ __all__ = [
     "column_as_text",
     "column_names_in",
     "described",
+    "header_option",
     "read_named",
 ]
+
+_HEADER = "linspec.cli.header"
 
 SHARE = 0.25
 """Largest share of the available memory that the rows of a file may take if they are held in memory.
 
 A matrix that would take more stays in its file, and every pass reads its rows in slices.
 """
+
+
+def header_option() -> click.Option:
+    """Make the option ``--header/--no-header``, which holds for all files of delimited text."""
+    return click.Option(
+        ["--header/--no-header"],
+        default=None,
+        expose_value=False,
+        callback=lambda context, _, value: context.meta.__setitem__(_HEADER, value),
+        help="Whether the first line of delimited text holds names of columns. By default the lines below tell.",
+    )
 
 
 def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMatrix:
@@ -140,7 +156,9 @@ def _located(text: str, gaps: bool) -> RowFiles:
 def _files(path: str) -> RowFiles:
     from linspec.operators.row_files import row_files
 
-    return row_files(path)
+    context = click.get_current_context(silent=True)
+    header = None if context is None else context.meta.get(_HEADER)
+    return row_files(path, header="auto" if header is None else header)
 
 
 def _texts(files: RowFiles) -> NamedMatrix | None:
@@ -172,4 +190,5 @@ def _numbers(files: RowFiles) -> NamedMatrix:
     if 0 in rows.shape:
         raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
     rows = rows.in_memory(SHARE * machine.available_memory())
-    return NamedMatrix(rows if rows.stored_array is None else rows.stored_array, rows.column_names)
+    values = rows if rows.stored_array is None else rows.stored_array
+    return NamedMatrix(values, rows.column_names, rows.row_names)

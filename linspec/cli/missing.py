@@ -28,7 +28,7 @@ from linspec.process.plurals import count_of
 if TYPE_CHECKING:
     from linspec.arrays import HostArray
 
-__all__ = ["drop_option", "read_complete", "read_inputs"]
+__all__ = ["check_labels", "drop_option", "read_complete", "read_inputs"]
 
 BLOCK = 1 << 22
 """Number of entries of an array that are checked together."""
@@ -93,7 +93,8 @@ def read_complete(
     told = (
         f"--drop-missing: {dropped} of {count_of(total, 'row')} lack a value{f' ({where})' if where else ''}"
     )
-    kept = {name: _taken(matrix, keep) for name, matrix in read.items()}
+    check_labels(read)
+    kept = {name: replace(_taken(matrix, keep), labels=None) for name, matrix in read.items()}
     return kept, f"{told} and are left out." if dropped else f"{told}."
 
 
@@ -136,8 +137,16 @@ def read_inputs(
     else:
         found, told = {name: read_named(text, texts=name in labels) for name, text in texts.items()}, ""
     rows = {name: found.pop(words) for name, words in ROW_FILES.items() if words in beside}
+    check_labels({**found, **rows})
     _check_apart({name: texts[name] for name in files}, found)
     return found, rows, told
+
+
+def check_labels(read: Mapping[str, NamedMatrix]) -> None:
+    """Refuse files whose rows have the same labels in another order."""
+    from linspec.frames import RowNames, check_order
+
+    check_order({name: RowNames(m.labels) for name, m in read.items() if m.labels is not None})
 
 
 def _check_apart(files: Mapping[str, str], read: Mapping[str, NamedMatrix]) -> None:

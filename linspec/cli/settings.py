@@ -17,6 +17,7 @@ from click.shell_completion import CompletionItem
 
 from linspec import registry
 from linspec.cli.columns import column_options, with_columns
+from linspec.cli.data import header_option
 from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import Kind
 from linspec.cli.offered import kind_named, offered
@@ -203,7 +204,7 @@ def problem_command(
     return Command(
         kind.name,
         callback=picked,
-        params=[*files, *columns, *parameters],
+        params=[*files, *columns, header_option(), *parameters],
         help=f"{kind.title}\n\n{summary}",
         short_help=kind.title,
     )

@@ -18,11 +18,11 @@ from typing import IO, Any
 import click
 
 from linspec.cli.columns import NamedMatrix, in_quotes, path_and_columns
-from linspec.cli.data import column_names_in, read_named
+from linspec.cli.data import column_names_in, header_option, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.ids import ids_option, read_ids, without_ids
 from linspec.cli.kinds import SHOWN, of_rows
-from linspec.cli.missing import drop_option, read_complete
+from linspec.cli.missing import check_labels, drop_option, read_complete
 from linspec.cli.offered import kind_named
 from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.settings import FileName
@@ -147,6 +147,7 @@ def _read(
         click.echo(told, err=True)
     else:
         found = {name: read_named(text, texts=name in labels) for name, text in wanted.items()} | carried
+        check_labels(found)
     data = [_checked(found[matrix], matrix, solution) for matrix in texts]
     named = {name: _checked(found[name], name, solution) for name in beside}
     return data, named, {name: found[name] for name in (*more, *carried)}
@@ -341,6 +342,7 @@ transform = Command(
             ["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."
         ),
         click.Option(["--y-columns"], metavar="NAMES", help="The same of Y-FILE."),
+        header_option(),
         ids_option("It stands first in the output, as in FILE."),
         click.Option(
             ["--predict"],

@@ -38,6 +38,7 @@ _HOLDERS = {
     "as_operator": "linspec.operators.opening",
     "columns_but_index": "linspec.operators.row_files",
     "in_order": "linspec.operators.row_files",
+    "labels_in_front": "linspec.operators.row_files",
     "long_fields": "linspec.operators.row_files",
     "looked_at": "linspec.process.files",
     "mapped": "linspec.operators.npy_files",

@@ -26,6 +26,7 @@ from linspec.operators.pairs import paired as paired
 from linspec.operators.row_files import RowFiles as RowFiles
 from linspec.operators.row_files import columns_but_index as columns_but_index
 from linspec.operators.row_files import in_order as in_order
+from linspec.operators.row_files import labels_in_front as labels_in_front
 from linspec.operators.row_files import long_fields as long_fields
 from linspec.operators.row_files import names_of_columns as names_of_columns
 from linspec.operators.row_files import texts_of_column as texts_of_column

@@ -116,7 +116,13 @@ def as_operator(
 
 @hinted
 def open_rows(
-    path: Any, *, columns: Sequence[str | int] | None = None, part: str = "", missing: str = "warn"
+    path: Any,
+    *,
+    columns: Sequence[str | int] | None = None,
+    part: str = "",
+    missing: str = "warn",
+    header: bool | str = "auto",
+    base: int | None = None,
 ) -> LinearOperator:
     """The rows of files as data: text, sparse text, tables, arrays and groups, each format by its suffix.
 
@@ -134,7 +140,9 @@ def open_rows(
     columns : sequence of str or int, optional
         Columns by name, or by place from 0: they become the columns of the matrix, in this order. Delimited text with
         a line of names, Parquet and AnnData (the names of its variables) have names. By default all, except the index
-        of a pandas frame in a Parquet file.
+        of a pandas frame in a Parquet file, and columns without a name in front of delimited text, which hold labels
+        of rows. Places in text count these, places in Parquet do not. In svmlight, places behind the last feature that
+        occurs are columns of zeros, so that ``columns=range(p)`` gives test rows the width of the training rows.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
         by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
@@ -148,6 +156,13 @@ def open_rows(
 
         Missing values of text and Parquet (an empty field, ``NA``, a null) raise an error with their row and column;
         with ``"nan"`` they become NaN, and chunks are treated as with ``"warn"``.
+    header : bool or "auto", default "auto"
+        Whether the first line of delimited text holds names of columns. ``"auto"``: texts are names; numbers are names
+        where that can be told from the lines below, such as years, or wavelengths that rise evenly. A first line of
+        which nobody can tell is an error.
+    base : {0, 1}, optional
+        The index of the first feature of svmlight files. By default 0 if the index 0 occurs in one of the files of
+        `path`, else 1.
 
     Returns
     -------
@@ -160,8 +175,8 @@ def open_rows(
     Raises
     ------
     InvalidProblem
-        There is no such file, a file is damaged or does not fit into memory, or files of one pattern have different
-        columns.
+        There is no such file, a file is damaged or does not fit into memory, files of one pattern have different
+        columns, or nobody can tell whether a first line holds names.
     NonFiniteData
         A value of text or Parquet is missing; the message names its row and column.
     UnsupportedData
@@ -181,7 +196,8 @@ def open_rows(
     >>> people.shape, people.column_names
     ((2, 2), ('height', 'age'))
     """
-    return as_operator(row_files(path, columns=columns, part=part, missing=missing), "the data")
+    files = row_files(path, columns=columns, part=part, missing=missing, header=header, base=base)
+    return as_operator(files, "the data")
 
 
 def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:

@@ -34,6 +34,13 @@ WILD = "*?["
 """Characters that make a path a pattern."""
 
 
+UNNAMED = r"|Unnamed: \d+(\.\d+|_level_\d+)*"
+"""The names of a column without a name, in text and as pandas writes it again."""
+
+INDEX = r"__index_level_\d+__"
+"""The name in Parquet of an index of pandas without a name."""
+
+
 @dataclass(frozen=True)
 class RowFiles:
     """Files whose rows, one file below the other, are one matrix.
@@ -52,6 +59,10 @@ class RowFiles:
         ``"nan"`` missing values of tables become NaN; with the other three they are an error.
     as_text : bool
         Whether `texts_of_column` returns a column as it stands in the file, numbers as well; a missing value is "".
+    header : bool or "auto"
+        Whether the first line of delimited text holds names of columns.
+    base : {0, 1} or None
+        The index of the first feature of svmlight; None for 0 if a 0 occurs in one of the files, else 1.
 
     Examples
     --------
@@ -65,6 +76,8 @@ class RowFiles:
     part: str = ""
     missing: str = "warn"
     as_text: bool = False
+    header: bool | str = "auto"
+    base: int | None = None
 
     @property
     def suffix(self) -> str:
@@ -140,7 +153,13 @@ class RowFiles:
 
 
 def row_files(
-    path: Any, *, columns: Sequence[str | int] | None = None, part: str = "", missing: str = "warn"
+    path: Any,
+    *,
+    columns: Sequence[str | int] | None = None,
+    part: str = "",
+    missing: str = "warn",
+    header: bool | str = "auto",
+    base: int | None = None,
 ) -> RowFiles:
     """Make the `RowFiles` of paths, with patterns expanded.
 
@@ -149,13 +168,18 @@ def row_files(
     InvalidProblem
         A file does not exist or cannot be read, the list of paths is empty, or the files are of several formats.
     InvalidOption
-        An argument has the wrong type, `columns` is empty or has a negative place, or `missing` is not a known choice.
+        An argument has the wrong type, `columns` is empty or has a negative place, or `missing`, `header` or `base` is
+        not a known choice.
     """
     given = [path] if isinstance(path, str | os.PathLike) else path
     if not isinstance(given, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in given):
         raise InvalidOption(f"path must be a path, a pattern or a list of paths; got {shown(path)}.")
     if missing not in MISSING:
         raise InvalidOption(f"missing must be one of {', '.join(MISSING)}; got {shown(missing)}.")
+    if not (isinstance(header, bool) or header == "auto"):
+        raise InvalidOption(f"header must be True, False or 'auto'; got {shown(header)}.")
+    if not (base is None or (type(base) is int and base in (0, 1))):
+        raise InvalidOption(f"base must be 0, 1 or None; got {shown(base)}.")
     if not isinstance(part, str):
         raise InvalidOption(f"part must be the name of an array in the file; got {shown(part)}.")
     names: Any = [columns] if isinstance(columns, str) else columns
@@ -167,7 +191,8 @@ def row_files(
     if len(suffixes) != 1:
         got = f"files of the formats {', '.join(suffixes)}" if suffixes else "an empty list"
         raise InvalidProblem(f"the files of one matrix must have one format; got {got}. Name them apart.")
-    return RowFiles(paths, None if names is None else tuple(names), part, missing)
+    wanted = None if names is None else tuple(names)
+    return RowFiles(paths, wanted, part, missing, header=header, base=base)
 
 
 def _is_column(one: Any) -> bool:
@@ -216,6 +241,8 @@ def in_order(paths: Iterable[str]) -> list[str]:
 def columns_but_index(schema: Any) -> list[str]:
     """The names of the columns of a file, without the columns that hold the index of a pandas frame.
 
+    Where the metadata of pandas are lost, its name of an index without a name tells, such as ``__index_level_0__``.
+
     Parameters
     ----------
     schema : pyarrow.Schema
@@ -245,7 +272,24 @@ def columns_but_index(schema: Any) -> list[str]:
             f"data must say in readable metadata of pandas which columns are an index ({type(error).__name__}). Write "
             "the file again."
         ) from error
-    return [name for name in schema.names if name not in labels]
+    return [name for name in schema.names if name not in labels and not re.fullmatch(INDEX, name)]
+
+
+def labels_in_front(names: Sequence[str]) -> int:
+    """The number of columns in front that have no name: they hold labels of rows, not numbers.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Those of all columns. ``Unnamed: 0`` is what pandas calls a column without a name.
+
+    Examples
+    --------
+    >>> from linspec.operators import labels_in_front
+    >>> labels_in_front(["", "age", "height"])
+    1
+    """
+    return next((j for j, name in enumerate(names) if not re.fullmatch(UNNAMED, name)), 0)
 
 
 def is_pattern(path: str) -> bool:

@@ -223,7 +223,7 @@ def names_of_text(files: RowFiles) -> tuple[str, ...] | range:
     """Return the names or numbers of the columns of delimited text, from the first of several files."""
     from linspec_files.delimited import names_in_text
 
-    return names_in_text(Path(files.paths[0]))
+    return names_in_text(Path(files.paths[0]), files)
 
 
 def texts_of_text(files: RowFiles) -> list[str | None] | None:
@@ -239,10 +239,32 @@ def texts_of_text(files: RowFiles) -> list[str | None] | None:
     return found
 
 
+def of_text(files: RowFiles) -> LinearOperator:
+    """Make the operator of delimited text."""
+    from linspec_files.delimited import read_delimited
+    from linspec_files.held import HeldRows
+
+    _one_table(files)
+    return _stacked(
+        files, [HeldRows(printable(path), *read_delimited(Path(path), files)) for path in files.paths]
+    )
+
+
+def of_svmlight(files: RowFiles) -> LinearOperator:
+    """Make the operator of svmlight files, which are read together."""
+    from linspec_files.held import HeldRows
+    from linspec_files.svmlight import read_svmlight
+
+    return _operator(_picked(HeldRows(files.name, read_svmlight(files)), files))
+
+
 def of_files(files: RowFiles) -> LinearOperator:
     """Make the operator of one or several files of a format that is read file by file."""
     read = _READERS[_format(files)]
-    sources = [read(path, replace(files, paths=(path,))) for path in files.paths]
+    return _stacked(files, [read(path, replace(files, paths=(path,))) for path in files.paths])
+
+
+def _stacked(files: RowFiles, sources: list[RowSource]) -> LinearOperator:
     if len(sources) == 1:
         return _operator(sources[0])
     from linspec_files.stacked import StackedRows
@@ -280,27 +302,12 @@ def _one_table(files: RowFiles) -> None:
         raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
 
 
-def _of_text(path: str, files: RowFiles) -> RowSource:
-    from linspec_files.delimited import read_delimited
-    from linspec_files.held import HeldRows
-
-    _one_table(files)
-    return HeldRows(printable(path), *read_delimited(Path(path), files))
-
-
 def _of_matrix_market(path: str, files: RowFiles) -> RowSource:
     from linspec_files.held import HeldRows
     from linspec_files.matrix_market import read_matrix_market
 
     _one_matrix(files)
     return _picked(HeldRows(printable(path), read_matrix_market(Path(path))), files)
-
-
-def _of_svmlight(path: str, files: RowFiles) -> RowSource:
-    from linspec_files.held import HeldRows
-    from linspec_files.svmlight import read_svmlight
-
-    return _picked(HeldRows(printable(path), read_svmlight(Path(path), files.part)), files)
 
 
 def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
@@ -370,9 +377,7 @@ def _place(node: Any) -> str:
 
 
 _READERS: dict[str, Callable[[str, Any], RowSource]] = {
-    **dict.fromkeys(TEXT, _of_text),
     **dict.fromkeys(MATRIX_MARKET, _of_matrix_market),
-    **dict.fromkeys(SVMLIGHT, _of_svmlight),
     ZARR: _of_zarr_path,
     **dict.fromkeys(HDF5, _of_hdf5_path),
     NPY: _of_npy_path,

@@ -6,6 +6,8 @@ Method: groups of zarr and of h5py are read in the same way. In AnnData the matr
 rows are the observations. In other groups it is the only array, or the named part.
 Source: https://anndata.readthedocs.io, the on-disk format: an AnnData has the attribute encoding-type anndata (old
 files have none, and the groups obs, var and X), a data frame the attribute _index, which names the array of its labels.
+That is an array of texts, categories, or, as anndata 0.13 writes it, a nullable array: values, and a mask of those that
+are missing.
 """
 
 from __future__ import annotations
@@ -173,15 +175,23 @@ def _labels(frame: Any, make: Make, name: str) -> tuple[int, Callable[[], list[s
             raise _damaged(name, "is no data frame")
         return records.shape[0], lambda: _texts(records.read_whole()[fields[0]])
     index = text_of(frame.attrs.get("_index", "_index"))
-    stored = _member(frame, index, name)
-    name = f"{name}/{printable(index)}"
+    return _label_array(_member(frame, index, name), make, f"{name}/{printable(index)}")
+
+
+def _label_array(stored: Any, make: Make, name: str) -> tuple[int, Callable[[], list[str]]]:
+    """Return the number of labels in an array, a nullable array or categories, and a function that reads them."""
     if _is_array(stored):
         labels = _line(stored, make, name)
         return labels.shape[0], lambda: _texts(labels.read_whole())
-    codes, categories = (
-        _line(_member(stored, part, name), make, f"{name}/{part}") for part in ("codes", "categories")
-    )
-    return codes.shape[0], lambda: _of_categories(codes, categories)
+    if "mask" in stored:
+        values, mask = (
+            _line(_member(stored, part, name), make, f"{name}/{part}") for part in ("values", "mask")
+        )
+        absent = "nan" if text_of(stored.attrs.get("na-value", "")) == "NaN" else "<NA>"
+        return values.shape[0], lambda: _unmasked(values, mask, absent)
+    codes = _line(_member(stored, "codes", name), make, f"{name}/codes")
+    _, names = _label_array(_member(stored, "categories", name), make, f"{name}/categories")
+    return codes.shape[0], lambda: _of_categories(codes, names())
 
 
 def _line(node: Any, make: Make, name: str) -> Stored:
@@ -191,9 +201,19 @@ def _line(node: Any, make: Make, name: str) -> Stored:
     return make(name, node)
 
 
-def _of_categories(coded: Stored, categories: Stored) -> list[str]:
+def _unmasked(values: Stored, mask: Stored, absent: str) -> list[str]:
+    """Return the labels of a nullable array; a masked one is shown as pandas shows it."""
+    missing = mask.read_whole()
+    if missing.dtype != bool or mask.shape != values.shape:
+        said = f"must hold {values.shape[0]} bools; got {missing.dtype} of shape {mask.shape}"
+        raise _damaged(mask.name, said)
+    names = _texts(values.read_whole())
+    return [absent if gone else name for name, gone in zip(names, missing.tolist(), strict=True)]
+
+
+def _of_categories(coded: Stored, names: list[str]) -> list[str]:
     """Return the label of each code; refuse codes without a category."""
-    names, codes = _texts(categories.read_whole()), coded.read_whole()
+    codes = coded.read_whole()
     if codes.dtype.kind not in "iu":
         raise _damaged(coded.name, f"must hold whole numbers; got {codes.dtype}")
     wrong = np.flatnonzero((codes < 0) | (codes >= len(names)))

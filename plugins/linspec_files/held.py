@@ -42,14 +42,17 @@ class HeldRows(RowSource):
     matrix : numpy.ndarray or scipy.sparse.csr_array
         A vector becomes a column.
     column_names : tuple of str, optional
+    row_names : sequence, optional
     """
 
     decodes = False
 
-    def __init__(self, name: str, matrix: Any, column_names: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self, name: str, matrix: Any, column_names: tuple[str, ...] | None = None, row_names: Any = None
+    ) -> None:
         self.vector = matrix.ndim == 1
         self.matrix = matrix.reshape(-1, 1) if self.vector else matrix
-        self.name, self.column_names = name, column_names
+        self.name, self.column_names, self.row_names = name, column_names, row_names
         self.shape = (int(self.matrix.shape[0]), int(self.matrix.shape[1]))
         self.sparse = scipy.sparse.issparse(matrix)
         self.stored_dtype = np.dtype(matrix.dtype)

@@ -18,7 +18,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
         OperatorSpec(
             name="delimited-text",
             matches=adapters.is_text,
-            adapt=adapters.of_files,
+            adapt=adapters.of_text,
             suffixes=adapters.TEXT,
             column_names=adapters.names_of_text,
             texts=adapters.texts_of_text,
@@ -36,7 +36,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
         OperatorSpec(
             name="svmlight",
             matches=adapters.is_svmlight,
-            adapt=adapters.of_files,
+            adapt=adapters.of_svmlight,
             suffixes=adapters.SVMLIGHT,
             summary="The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes.",
             sample="linspec_files.samples:svmlight_file",

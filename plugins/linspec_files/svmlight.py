@@ -2,9 +2,10 @@
 
 Problem: the usual format of sparse, labelled data; indices count from 1 in most files and from 0 in some, and a
 row may have several labels (``1,5``).
-Method: one regular expression checks the format of the lines, and one pass gathers labels, indices and values. Indices
-count from 0 if a 0 occurs, from 1 otherwise. Labels are returned as a column, or as one indicator column for each label
-that occurs, sorted.
+Method: one regular expression checks the format of the lines, and one pass gathers labels, indices and values, of all
+files of a matrix together: no file tells by itself how many features there are, nor where the others begin to count.
+Indices count from 0 if a 0 occurs in one of them, from 1 otherwise, unless the user says. Labels are returned as a
+column, or as one indicator column for each label that occurs, sorted.
 Source: the programs SVMlight (Joachims) and LIBSVM (Chang & Lin).
 Where we differ: a row without labels is allowed (its line begins with a feature), as in multi-label files; an
 index that a row has twice is an error, because its meaning is unknown. scikit-learn's reader accepts no rows without
@@ -14,7 +15,7 @@ labels, no labels other than numbers, and no unsorted indices.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from linspec_files.text import REAL, check_lines, surveyed, text_errors, whole_l
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
+    from linspec.operators import RowFiles
 
 __all__ = ["read_svmlight"]
 
@@ -38,15 +40,14 @@ LINE = (
 )
 
 
-def read_svmlight(path: Path, part: str = "") -> Array:
-    """Read an svmlight file.
+def read_svmlight(files: RowFiles) -> Array:
+    """Read svmlight files.
 
     Parameters
     ----------
-    path : Path
-        The file; ``.gz`` is decompressed.
-    part : {"", "labels", "classes"}
-        The features, the labels as numbers, or the labels as indicator columns.
+    files : RowFiles
+        The files, of which ``.gz`` are decompressed. Their part is "" for the features, "labels" for the labels as
+        numbers, or "classes" for the labels as indicator columns. Columns behind the last feature are empty.
 
     Returns
     -------
@@ -58,19 +59,21 @@ def read_svmlight(path: Path, part: str = "") -> Array:
     InvalidProblem
         A line is malformed (its number is named), there is no such part, or the matrix does not fit into memory.
     """
-    if part not in ("", "labels", "classes"):
-        raise InvalidProblem(f"{path} has the parts 'labels' and 'classes'; got {part!r}.")
-    with text_errors(path):
-        survey = surveyed(path)
-        needed = PER_ENTRY * survey.colons + PER_ROW * survey.lines
-        check_memory(path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
-        check_lines(path, LINE, "'index:value'")
-        if not part:
-            return _features(path)
-        labels = [label for label, _ in _rows(path)]
+    paths = [Path(path) for path in files.paths]
+    if files.part not in ("", "labels", "classes"):
+        raise InvalidProblem(f"{files.name} has the parts 'labels' and 'classes'; got {files.part!r}.")
+    for path in paths:
+        with text_errors(path):
+            survey = surveyed(path)
+            needed = PER_ENTRY * survey.colons + PER_ROW * survey.lines
+            check_memory(path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
+            check_lines(path, LINE, "'index:value'")
+    if not files.part:
+        return _features(paths, files)
+    labels = [(label, path, row) for path in paths for row, (label, _) in enumerate(_rows(path))]
     if not labels:
-        raise InvalidProblem(f"{path} has no rows.")
-    return _column(labels, path) if part == "labels" else _indicators(labels)
+        raise InvalidProblem(f"{files.name} has no rows.")
+    return _column(labels) if files.part == "labels" else _indicators([label for label, _, _ in labels])
 
 
 def _rows(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -89,23 +92,25 @@ def _cut(text: bytes) -> tuple[bytes, bytes]:
     return first, rest[0] if rest else b""
 
 
-def _features(path: Path) -> Any:
+def _features(paths: Sequence[Path], files: RowFiles) -> Any:
     """Read the features as a sparse matrix."""
     import numpy as np
     import scipy.sparse
 
-    indices, values, lengths = array("d"), array("d"), array("q", [0])
-    for _, features in _rows(path):
-        numbers = np.fromstring(features.replace(b":", b" "), sep=" ")
-        indices.frombytes(numbers[::2].tobytes())
-        values.frombytes(numbers[1::2].tobytes())
-        lengths.append(len(numbers) // 2)
+    indices, values, lengths, starts = array("d"), array("d"), array("q", [0]), [0]
+    for path in paths:
+        for _, features in _rows(path):
+            numbers = np.fromstring(features.replace(b":", b" "), sep=" ")
+            indices.frombytes(numbers[::2].tobytes())
+            values.frombytes(numbers[1::2].tobytes())
+            lengths.append(len(numbers) // 2)
+        starts.append(len(lengths) - 1)
     if not indices:
-        raise InvalidProblem(f"{path} has no features: its lines hold labels only.")
+        raise InvalidProblem(f"{files.name} has no features: its lines hold labels only.")
     places = np.frombuffer(indices)  # whole numbers, exact up to sizes beyond any memory
-    first = 0 if places.min() == 0 else 1
-    shape = (len(lengths) - 1, int(places.max()) + 1 - first)
-    check_memory_for_sparse(path, shape, len(places))
+    first = _base(files, places)
+    shape = (len(lengths) - 1, _width(files, int(places.max()) + 1 - first))
+    check_memory_for_sparse(paths[0], shape, len(places))
     columns = places.astype("int32" if shape[1] < 2**31 else "int64") - first
     matrix = scipy.sparse.csr_array((np.frombuffer(values), columns, np.cumsum(lengths)), shape=shape)
     matrix.sort_indices()
@@ -114,18 +119,35 @@ def _features(path: Path) -> Any:
     within = twice + 1 < matrix.indptr[rows + 1]
     if within.any():
         row, index = rows[within][0], matrix.indices[twice[within][0]] + first
-        raise InvalidProblem(f"{path}, row {row}: the index {index} occurs twice. Merge its values.")
+        part = int(np.searchsorted(starts, row, side="right")) - 1
+        raise InvalidProblem(
+            f"{paths[part]}, row {row - starts[part]}: the index {index} occurs twice. Merge its values."
+        )
     return matrix
 
 
-def _column(labels: list[str], path: Path) -> Array:
+def _base(files: RowFiles, places: Any) -> int:
+    """Return the index of the first feature."""
+    least = int(places.min())
+    if files.base is not None and least < files.base:
+        raise InvalidProblem(f"{files.name} must count from base=1; got the index 0. Leave base out.")
+    return min(least, 1) if files.base is None else files.base
+
+
+def _width(files: RowFiles, width: int) -> int:
+    """Return the number of columns: also places behind the last feature may be asked for, beside others."""
+    asked = [place for place in files.columns or () if isinstance(place, int)]
+    return max(width, 1 + max(asked)) if asked and min(asked) < width else width
+
+
+def _column(labels: Sequence[tuple[str, Path, int]]) -> Array:
     """Convert the labels to one column of numbers."""
     import numpy as np
 
     column = np.empty((len(labels), 1))
-    for row, label in enumerate(labels):
+    for i, (label, path, row) in enumerate(labels):
         try:
-            column[row, 0] = number_in(label)
+            column[i, 0] = number_in(label)
         except ValueError:
             what = f"the labels {label!r}" if label else "no label"
             raise InvalidProblem(

@@ -204,7 +204,9 @@ def good_text(separator: str) -> Callable[[Rng], bytes]:
         values = numbers(rng).astype(float)
         quoted = rng.random() < 0.3
         lines = [
-            separator.join(f'"{v!r}"' if quoted and rng.random() < 0.3 else repr(v) for v in row)
+            separator.join(
+                f'"{v!r}"' if j and quoted and rng.random() < 0.3 else repr(v) for j, v in enumerate(row)
+            )
             for row in values.tolist()
         ]
         names = [f'"x {place}"' if quoted else f"x{place}" for place in range(values.shape[1])]
@@ -480,7 +482,7 @@ def peer_svmlight(path: Path) -> Any:
 
 
 def peer_text(path: Path) -> Any:
-    """Read a file with the module csv, strictly, without a first line that has no number."""
+    """Read a file with the module csv, strictly, without a first line that has no number, or several names."""
     lines = [re.match(r'(?:[^"#]|"[^"]*"?)*', line)[0] for line in decoded(path)]  # up to a comment
     lines = [line for line in lines if line.strip()]
     name = path.name.removesuffix(".gz")
@@ -491,8 +493,11 @@ def peer_text(path: Path) -> Any:
     rows = list(csv.reader(lines, delimiter=separator, strict=True))
     if any(len(row) != len(rows[0]) for row in rows):
         raise ValueError("ragged")
-    if not any(is_number(field) for field in rows[0]):
-        del rows[0]
+    numbers = sum(map(is_number, rows[0]))
+    names = sum(field[:1].isalpha() for field in rows[0] if not is_number(field))
+    if not numbers or names > 1:
+        unnamed = not rows.pop(0)[0].strip()  # a column of labels
+        rows = [row[unnamed:] for row in rows]
     return np.array([[float(field.strip()) for field in row] for row in rows])
 
 

@@ -291,6 +291,62 @@ def test_annotated_data_have_names(tmp_path: Path) -> None:
     np.testing.assert_array_equal(layer.dense(), sparse().toarray())
 
 
+@pytest.mark.parametrize("suffix", ["h5ad", "zarr"])
+@pytest.mark.parametrize(
+    ("lacking", "names"),
+    [
+        ((), ("gene0", "gene1", "gene2")),
+        ((1,), ("gene0", "<NA>", "gene2")),  # as pandas shows it
+        ((0, 1), None),  # two names that are equal identify no columns
+    ],
+)
+def test_nullable_names_are_read(
+    suffix: str, lacking: tuple[int, ...], names: tuple[str, ...] | None, tmp_path: Path
+) -> None:
+    """The layout that anndata 0.13 writes by default, here without it: values, and a mask of those that lack."""
+    package = pytest.importorskip("h5py" if suffix == "h5ad" else "zarr")
+    path = tmp_path / f"a.{suffix}"
+    file = package.File(path, "w") if suffix == "h5ad" else package.open_group(str(path), mode="w")
+    put = file.create_dataset if suffix == "h5ad" else file.create_array
+
+    def text(*labels: str) -> np.ndarray:
+        return np.array(labels, dtype=object if suffix == "h5ad" else np.dtypes.StringDType())
+
+    file.attrs["encoding-type"] = "anndata"
+    put("X", data=dense()[:2, :3])
+    for frame in ("obs", "var"):
+        file.create_group(frame).attrs["_index"] = "labels"
+    genes = file.create_group("var/labels")
+    genes.attrs["encoding-type"] = "nullable-string-array"
+    genes.attrs["na-value"] = "NA"
+    put("var/labels/values", data=text("gene0", "gene1", "gene2"))
+    put("var/labels/mask", data=np.isin(np.arange(3), lacking))
+    file.create_group("obs/labels")  # categories that are nullable themselves
+    put("obs/labels/codes", data=np.array([1, 0], dtype=np.int8))
+    file.create_group("obs/labels/categories").attrs["encoding-type"] = "nullable-string-array"
+    put("obs/labels/categories/values", data=text("cell0", "cell1"))
+    put("obs/labels/categories/mask", data=np.zeros(2, dtype=bool))
+    if suffix == "h5ad":
+        file.close()
+    found = ls.open_rows(path)
+    np.testing.assert_array_equal(found.dense(), dense()[:2, :3])
+    assert found.column_names == names
+    assert list(found.row_names) == ["cell1", "cell0"]
+
+
+def test_a_mask_that_does_not_fit_its_names_is_damage(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = write_h5ad(tmp_path / "cells.h5ad", sparse())
+    wrong = {"bool of shape": np.zeros(P - 1, dtype=bool), "int64": np.zeros(P, dtype=np.int64)}
+    for said, mask in wrong.items():
+        with h5py.File(path, "a") as file:
+            del file["var/_index"]
+            file["var/_index/values"] = [f"gene{j}" for j in range(P)]
+            file["var/_index/mask"] = mask
+        with pytest.raises(InvalidProblem, match=f"mask must hold {P} bools; got {said}"):
+            ls.open_rows(path)
+
+
 def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
     path = write_h5ad(tmp_path / "cells.h5ad", sparse())
     with pytest.raises(InvalidProblem, match="no part 'layers/counts': layers holds dense"):

@@ -1,0 +1,229 @@
+"""Whether the first line of delimited text holds names of columns, where names may be numbers.
+
+Problem: a text declares no header, and names may be numbers: years, wavelengths, the 0, 1, 2 of a frame without
+names. A header read as a row is a row too many, and a row read as a header one too few; neither is seen afterwards.
+Method: the first line is compared with the lines below it. Fields without any number are names by their letters.
+Numbers are names if they are quoted and those below are not, if several names of letters stand beside them above
+numbers, if the corner before them is empty above labels, if they are years, or if they rise or fall evenly and the
+lines below do nothing of the kind. They are data if nothing speaks for names. Where something does, but data may look
+so as well, nobody can tell, and the user must.
+Where we differ: ``csv.Sniffer.has_header`` votes on the lengths of fields; readers of R and pandas take every first
+line for names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+
+from linspec.operators import labels_in_front
+
+__all__ = ["holds_names", "is_like_number", "is_missing"]
+
+MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null"})
+"""Texts that stand for a missing number, and cannot be names of columns."""
+
+YEARS, APART = range(1500, 2101), 25
+"""Whole numbers that may be years, and the largest step between two years that name columns side by side."""
+
+CHANCES = 1000
+"""Least number of lines of whole numbers among which 0, 1, 2 is one by chance."""
+
+MANY = 5
+"""Least number of fields that do not rise evenly by chance, even if they are small whole numbers."""
+
+Lines = Sequence[tuple[str, list[str]]]
+"""The text of each line, and its fields."""
+
+
+def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
+    """Whether the first line holds names of columns; None if the lines below leave it open.
+
+    Parameters
+    ----------
+    first : tuple of str and list of str
+        The text of the line, and its fields.
+    below : sequence of such tuples
+        Some lines of data. If they have one field more, it is a label of the row.
+    """
+    line, fields = first
+    if not any(map(is_like_number, fields)):
+        return any(map(_is_name, fields)) or (len(fields) > 1 and all(map(_has_letters, fields)))
+    short = bool(below) and all(len(row) == len(fields) + 1 for _, row in below)
+    rows = [(text, row[short:]) for text, row in below if len(row) == len(fields) + short]
+    columns = [[row[j] for _, row in rows] for j in range(len(fields))]
+    corner = [row[0] for _, row in below] if short else columns[0] if labels_in_front(fields) else []
+    numeric = [bool(column) and all(map(_is_number_or_gap, column)) for column in columns]
+    if any(
+        of_numbers and field and not is_like_number(field) and not _is_name(field)
+        for field, of_numbers in zip(fields, numeric, strict=True)
+    ):
+        return False  # a damaged number
+    if corner and rows and (all(map(_is_text, corner)) or _counts(corner)):
+        return True
+    named = sum(_is_name(field) and of_numbers for field, of_numbers in zip(fields, numeric, strict=True))
+    places = [j for j, field in enumerate(fields) if numeric[j] and is_like_number(field)]
+    numbers = [fields[j] for j in places]
+    data = [[row[j] for j in places] for _, row in rows if all(is_like_number(row[j]) for j in places)]
+    if named > 1 or (
+        numbers and _quoted(line, numbers) and not all(_quoted(text, row) for text, row in rows)
+    ):
+        return True
+    verdict = _are_names(numbers, data) if numbers and data else False
+    if named and verdict is not True:
+        return True if numbers and data and _whole_over_fractions(numbers, data) else None
+    above_text = any(
+        is_like_number(field) and column and all(map(_is_text, column))
+        for field, column in zip(fields, columns, strict=True)
+    )
+    return None if above_text and verdict is False else verdict
+
+
+def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | None:
+    """Whether numbers above columns of numbers are names; None if the lines below leave it open."""
+    x, rows = [float(field) for field in first], [[float(field) for field in row] for row in below]
+    if not all(map(math.isfinite, x)):
+        return False
+    in_order = len(x) == 1 or _sign(x) != 0
+    if _are_years(first) and not any(map(_are_years, below)) and in_order and _largest_step(x) <= APART:
+        return True if len(x) > 1 else None
+    columns = list(zip(first, *below, strict=True))
+    if _goes_on(x, rows) or (len(below) > 1 and all(map(_is_even, columns))):
+        return False
+    distinct = len(set(x)) == len(x)
+    if len(x) > 2 and _is_even(first):
+        return _may_be_even(first, below, x, rows)
+    if len(x) > MANY and in_order and not any(map(_sign, rows)):
+        return None
+    likely = _is_coarser(first, below) or (len(x) > 1 and (in_order or len(rows) > 2))
+    if distinct and likely and _is_far(x, rows):
+        return None
+    counted = len(x) < 3 and list(first) == ["0", "1"][: len(x)]
+    anew = all(column[0] not in column[1:] for column in columns)
+    return None if distinct and (_whole_over_fractions(first, below) or (counted and anew)) else False
+
+
+def _may_be_even(
+    first: Sequence[str], below: Sequence[Sequence[str]], x: Sequence[float], rows: Sequence[Sequence[float]]
+) -> bool | None:
+    """Whether a line that rises or falls evenly holds names; None if the lines below may do so as well."""
+    even, ordered = sum(map(_is_even, below)), sum(_sign(row) != 0 for row in rows)
+    if _is_symmetric(x, rows) or 2 * even >= len(below):
+        return None
+    values = max(map(max, rows)) - min(map(min, rows))
+    if (
+        _is_coarser(first, below)
+        or _whole_over_fractions(below[0], [first])
+        or _is_far(x, rows)
+        or (_counts(first) and values > 1 and (len(x) - 1) * math.log(values) > math.log(CHANCES))
+    ):
+        return True
+    return True if len(x) >= MANY and not even and 2 * ordered < len(below) else None
+
+
+def _are_years(fields: Sequence[str]) -> bool:
+    return all(field.isdecimal() and len(field) == 4 and int(field) in YEARS for field in fields)
+
+
+def _goes_on(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
+    """Whether the next line counts on where the first one ends, as in 1,2,3 above 4,5,6."""
+    steps = [b - a for a, b in pairwise([*x, *rows[0]])]
+    return len(x) > 1 and steps[0] != 0 and all(map(partial(math.isclose, steps[0]), steps))
+
+
+def _largest_step(x: Sequence[float]) -> float:
+    return max((abs(b - a) for a, b in pairwise(x)), default=0.0)
+
+
+def _sign(x: Sequence[float]) -> int:
+    """1 for numbers that rise, -1 for numbers that fall, else 0."""
+    rises, falls = all(a < b for a, b in pairwise(x)), all(a > b for a, b in pairwise(x))
+    return int(rises) - int(falls)
+
+
+def _is_even(fields: Sequence[str]) -> bool:
+    """Whether numbers rise or fall by equal steps; in long lines up to their rounding, if the steps are many units."""
+    x = [float(field) for field in fields]
+    step, unit = (x[-1] - x[0]) / (len(x) - 1), 10.0 ** -max(map(_decimals, fields))
+    rounding = max(1e-9 * abs(step), 1e-12 * max(map(abs, x)))
+    room = max(unit, rounding) if len(x) >= MANY and abs(step) > 10 * unit else rounding
+    return _sign(x) != 0 and all(abs(x[0] + i * step - one) <= room for i, one in enumerate(x))
+
+
+def _is_symmetric(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
+    """Whether the first column is the first line, as in a matrix of distances."""
+    column = [x[0], *(row[0] for row in rows)]
+    common = min(len(x), len(column))
+    return common > 2 and column[:common] == list(x[:common])
+
+
+def _is_far(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
+    """Whether all numbers of the first line lie farther from those below than these from each other."""
+    low, high = min(map(min, rows)), max(map(max, rows))
+    return 0 < high - low < max(low - max(x), min(x) - high)
+
+
+def _is_coarser(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether each number of the first line has fewer decimals than all those below it."""
+    return all(
+        _decimals(field) < min(map(_decimals, column))
+        for field, column in zip(first, zip(*below, strict=True), strict=True)
+    )
+
+
+def _whole_over_fractions(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    return all(field.lstrip("+-").isdecimal() for field in first) and _is_coarser(first, below)
+
+
+def _decimals(field: str) -> int:
+    """The number of decimals of a number, as it is written; many for one in the notation 1e-3."""
+    return 17 if "e" in field.lower() else len(field.partition(".")[2])
+
+
+def _quoted(line: str, numbers: Sequence[str]) -> bool:
+    """Whether all numbers among some fields stand in quotes in their line."""
+    counted = Counter(filter(is_like_number, numbers))
+    return all(line.count(f'"{number}"') >= count for number, count in counted.items())
+
+
+def _counts(column: Sequence[str]) -> bool:
+    """Whether fields count from 0 or from 1."""
+    return any(list(column) == [str(i + first) for i in range(len(column))] for first in (0, 1))
+
+
+def _is_name(text: str) -> bool:
+    """Whether a field has letters, does not begin like a number, and does not stand for a missing value."""
+    return text[:1] not in set("+-.,0123456789") and _has_letters(text) and not is_like_number(text)
+
+
+def _has_letters(text: str) -> bool:
+    """Whether a field contains letters and does not stand for a missing value.
+
+    The field may begin like a number: the name `1007_s_at` has letters.
+    """
+    return any(map(str.isalpha, text)) and text.lower() not in MISSING
+
+
+def _is_text(text: str) -> bool:
+    return not _is_number_or_gap(text)
+
+
+def _is_number_or_gap(text: str) -> bool:
+    return is_like_number(text) or is_missing(text)
+
+
+def is_missing(text: str) -> bool:
+    """Whether a field stands for a missing value; NaN is both missing and a number."""
+    return text.strip().lower() in MISSING
+
+
+def is_like_number(text: str) -> bool:
+    """Whether Python accepts a field as a number; Python accepts more forms than `number_in`."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

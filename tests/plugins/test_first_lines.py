@@ -1,0 +1,227 @@
+"""Whether the first line of a text holds names: what a writer of headers wrote, read back through `ls.open_rows`."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("linspec_files")
+
+import linspec as ls
+from linspec.errors import InvalidOption, InvalidProblem
+
+RNG = np.random.default_rng(3)
+FRACTIONS = RNG.random((12, 5))
+COUNTS = RNG.integers(0, 40, (12, 5))
+
+
+def put(path: Path, head: Any, rows: Any, mark: str = ",") -> Path:
+    lines = [*([] if head is None else [head]), *rows.tolist()]
+    text = "".join(f"{mark.join(map(str, line))}\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+HEADERS = {
+    "the 0, 1, 2 of pandas": range(5),
+    "numbers from 1": range(1, 6),
+    "years": range(2019, 2024),
+    "years that fall": range(2023, 2018, -1),
+    "every fifth year": range(1990, 2015, 5),
+    "wavelengths": [400.0, 400.5, 401.0, 401.5, 402.0],
+    "wavelengths, rounded": [3999.64, 3997.71, 3995.78, 3993.85, 3991.93],
+    "parts per million, which fall": ["10.00", "9.98", "9.96", "9.94", "9.92"],
+    "every second nanometre": range(1100, 1110, 2),
+    "names among numbers": ["moisture", 1100, 1250, 1307, "protein"],
+    "quoted": ['"7157"', '"672"', '"675"', '"5728"', '"4609"'],
+}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "txt", "csv.gz"])
+@pytest.mark.parametrize("rows", [FRACTIONS, COUNTS], ids=["fractions", "counts"])
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_of_numbers_is_a_header(name: str, rows: np.ndarray, suffix: str, tmp_path: Path) -> None:
+    marks = {"csv": ",", "tsv": "\t", "txt": " ", "csv.gz": ";"}
+    found = ls.open_rows(put(tmp_path / f"a.{suffix}", HEADERS[name], rows, marks[suffix]))
+    np.testing.assert_array_equal(found.dense(), rows)
+    assert found.column_names == tuple(str(one).strip('"') for one in HEADERS[name])
+    np.testing.assert_array_equal(
+        ls.open_rows(tmp_path / f"a.{suffix}", columns=[found.column_names[3]]).dense(), rows[:, 3:4]
+    )
+
+
+DATA = {
+    "fractions": FRACTIONS,
+    "counts": COUNTS,
+    "zeros and ones": RNG.integers(0, 2, (12, 2)),
+    "one of three": np.eye(3, dtype=int)[RNG.integers(0, 3, 12)],
+    "equal numbers first": np.vstack([np.zeros((1, 5), dtype=int), COUNTS]),
+    "all equal": np.ones((4, 3), dtype=int),
+    "numbers that count on": np.arange(12).reshape(4, 3),
+    "two by two": np.array([[1, 2], [3, 4]]),
+    "one column of counts": COUNTS[:, :1],
+    "one column that counts": np.arange(9).reshape(-1, 1),
+    "years below years": np.arange(1990, 2010).reshape(-1, 1) + np.arange(3),
+    "one row": FRACTIONS[:1],
+    "digits": RNG.integers(0, 17, (12, 64)),
+    "the notation of numpy": np.array(
+        [["7.000e+00", "1.000e+00", "2.000e+00"], ["3.5e+00", "-1e+00", "2e+00"]]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_plain_numbers_have_no_header(name: str, tmp_path: Path) -> None:
+    found = ls.open_rows(put(tmp_path / "a.csv", None, DATA[name]))
+    np.testing.assert_array_equal(found.dense(), DATA[name].astype(float))
+    assert found.column_names is None
+
+
+UNSURE = {
+    "even, like the lines below": (range(1, 4), np.array([[2, 4, 6], [5, 1, 3], [2, 2, 5]])),
+    "even by chance": (range(1, 4), np.array([[5, 1, 3], [2, 2, 5], [4, 1, 1]])),
+    "a whole number over fractions": ([0], FRACTIONS[:, :1]),
+    "whole numbers over fractions": ([7157, 672, 5728, 675, 4609], FRACTIONS),
+    "uneven, far from the rest": ([400.1, 407.3, 411.9, 430.2, 431.0], FRACTIONS),
+    "a matrix of distances": ([0, 1, 2, 3, 4], np.abs(np.subtract.outer(np.arange(1, 5), np.arange(5)))),
+    "one name, which may be a slip": (["x3", 2, 5], np.array([[4, 5, 6], [7, 1, 9]])),
+}
+
+
+@pytest.mark.parametrize("name", UNSURE)
+def test_where_nobody_can_tell_the_user_says(name: str, tmp_path: Path) -> None:
+    head, rows = UNSURE[name]
+    path = put(tmp_path / "a.csv", head, rows)
+    for read in (ls.open_rows, ls.as_operator, lambda path: ls.SVD(str(path), k=1)):
+        with pytest.raises(InvalidProblem, match=r"a\.csv, line 1.*header=True or header=False.*--no-header"):
+            read(path)
+    np.testing.assert_array_equal(ls.open_rows(path, header=True).dense(), rows)
+    if "slip" not in name:
+        np.testing.assert_array_equal(ls.open_rows(path, header=False).dense(), np.vstack([list(head), rows]))
+
+
+def test_header_is_one_of_three(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", ["a", "b"], np.eye(2))
+    for wrong in (None, 1, "yes"):
+        with pytest.raises(InvalidOption, match="header must be True, False or 'auto'"):
+            ls.open_rows(path, header=wrong)
+    with pytest.raises(ls.errors.UnsupportedData, match="line 1, field 1"):
+        ls.open_rows(path, header=False)
+
+
+def test_the_first_of_several_files_decides_for_the_unsure(tmp_path: Path) -> None:
+    by_chance = np.array([[1, 2, 3], [5, 1, 3], [2, 2, 5]])
+    for first, shape in ((None, (15, 3)), (["1", "2", "3"], (14, 3))):
+        put(tmp_path / "part1.csv", first, FRACTIONS[:, :3] * 1e4)
+        put(tmp_path / "part2.csv", None, by_chance)
+        assert ls.open_rows(tmp_path / "part*.csv").shape == shape
+    put(tmp_path / "part1.csv", ["400.0", "400.5", "401.0"], FRACTIONS[:, :3])
+    with pytest.raises(InvalidProblem, match=r"part2\.csv must have the columns of"):
+        ls.open_rows(tmp_path / "part*.csv")
+
+
+# ---- labels of rows -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["line by line", "by arrow"])
+@pytest.mark.parametrize(
+    "labels", [range(12), range(1, 13), [f"s_{i}" for i in range(12)]], ids=["0", "1", "s"]
+)
+@pytest.mark.parametrize("head", [list("abcde"), range(5), [400.0, 400.5, 401.0, 401.5, 402.0]], ids=repr)
+@pytest.mark.parametrize("corner", ["", "Unnamed: 0"])
+def test_a_first_column_without_a_name_holds_labels(
+    corner: str, head: Any, labels: Any, large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from linspec_files import delimited
+
+    monkeypatch.setattr(delimited, "LARGE", 0 if large else delimited.LARGE)
+    rows = np.column_stack([np.array([str(one) for one in labels], dtype=object), FRACTIONS.astype(object)])
+    path = put(tmp_path / "a.csv", [corner, *head], rows)
+    found = ls.open_rows(path)
+    np.testing.assert_array_equal(found.dense(), FRACTIONS)
+    assert found.column_names == tuple(map(str, head))
+    assert list(found.row_names) == list(labels)
+    some = ls.open_rows(path, columns=[str(head[2])])
+    assert list(some.row_names) == list(labels)
+    with_places = ls.open_rows(path, columns=[3, 1])  # places count the column of labels
+    np.testing.assert_array_equal(with_places.dense(), FRACTIONS[:, [2, 0]])
+
+
+def test_labels_as_r_writes_them(tmp_path: Path) -> None:
+    """write.table puts no name over the labels, write.csv an empty one; both quote names and labels."""
+    names, labels = (
+        [f'"{year}"' for year in (2019, 2021, 2024, 2030, 2031)],
+        [f'"{i + 1}"' for i in range(12)],
+    )
+    rows = np.column_stack([np.array(labels, dtype=object), FRACTIONS.astype(object)])
+    for path, head in (
+        (put(tmp_path / "a.txt", names, rows, " "), names),
+        (tmp_path / "a.csv", ['""', *names]),
+    ):
+        found = ls.open_rows(put(path, head, rows, " " if path.suffix == ".txt" else ","))
+        np.testing.assert_array_equal(found.dense(), FRACTIONS)
+        assert found.column_names == ("2019", "2021", "2024", "2030", "2031")
+        assert list(found.row_names) == list(range(1, 13))
+
+
+def test_a_header_that_is_a_name_short_is_told(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.csv", ["a", "b"], np.arange(6).reshape(2, 3))
+    with pytest.raises(InvalidProblem, match="line 1 has 2 names, line 2 has 3 fields"):
+        ls.open_rows(path)
+
+
+def test_files_with_labels_in_another_order_are_not_paired(tmp_path: Path) -> None:
+    for name, order in (("x", range(12)), ("y", range(11, -1, -1))):
+        rows = np.column_stack([np.array([f"s{i}" for i in order], dtype=object), FRACTIONS.astype(object)])
+        put(tmp_path / f"{name}.csv", ["", *"abcde"], rows)
+    with pytest.raises(InvalidProblem, match="same order"):
+        ls.solve(ls.CCA(str(tmp_path / "x.csv"), str(tmp_path / "y.csv"), k=1))
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def run(*arguments: object) -> Any:
+    click = pytest.importorskip("click.testing")
+    from linspec.cli import main
+
+    return click.CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def test_the_command_asks_and_is_told(tmp_path: Path) -> None:
+    head, rows = UNSURE["even by chance"]
+    path, out = put(tmp_path / "a.csv", head, rows), tmp_path / "out.npz"
+    asked = run("solve", "svd", path, "-k", 1)
+    assert asked.exit_code == 2
+    assert "--header or --no-header" in asked.stderr
+    for option, values in (("--header", rows), ("--no-header", np.vstack([list(head), rows]))):
+        assert run("solve", "svd", path, "-k", 1, option, "--out", out).exit_code == 0
+        exact = np.linalg.svd(values, compute_uv=False)[0]
+        np.testing.assert_allclose(np.load(out)["S"][0], exact, rtol=1e-10)
+        scores = run("transform", out, path, option)
+        assert scores.exit_code == 0, scores.output
+        assert len(scores.stdout.splitlines()) == 1 + len(values)
+    for command in ("compare", "bootstrap"):
+        assert run(command, "svd", path, "-k", 1, "--header").exit_code == 0
+
+
+def test_the_command_leaves_labels_out(tmp_path: Path) -> None:
+    rows = np.column_stack([[f"s{i}" for i in range(12)], FRACTIONS])
+    for name, order in (("x", slice(None)), ("y", slice(None, None, -1))):
+        put(tmp_path / f"{name}.csv", ["", *"abcde"], rows[order])
+    out = tmp_path / "out.npz"
+    for picked, wanted in (
+        ("", FRACTIONS),
+        (":~b", FRACTIONS[:, [0, 2, 3, 4]]),
+        (":b..d", FRACTIONS[:, 1:4]),
+    ):
+        assert run("solve", "svd", f"{tmp_path / 'x.csv'}{picked}", "-k", 1, "--out", out).exit_code == 0
+        np.testing.assert_allclose(np.load(out)["S"][0], np.linalg.svd(wanted)[1][0], rtol=1e-10)
+    for more in ((), ("--drop-missing",)):
+        found = run("solve", "cca", tmp_path / "x.csv", tmp_path / "y.csv", "-k", 1, *more)
+        assert found.exit_code == 2
+        assert "same order" in found.stderr
