@@ -677,10 +677,11 @@ def test_seconds_are_kept_between_two_files(tmp_path: Path, monkeypatch: pytest.
 
 
 CHILD = """
-    import sys, time
+    import signal, sys, time
     import numpy as np
     import linspec as ls
     path, start, out = sys.argv[1:4]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell of the tests may have it ignored
     A = np.load(sys.argv[4], mmap_mode="r")
     settings = {"form": "implicit", "block": 2, "rng": 0, "max_iterations": 60, "tol": 1e-12}
     found = ls.solve(ls.SVD(A, k=4, center=True), "block-krylov", checkpoint=ls.Checkpoint(path, seconds=0),
