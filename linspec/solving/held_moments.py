@@ -30,6 +30,7 @@ from linspec.moments.row_reduction import triangle_of
 from linspec.operators import DenseOperator
 from linspec.operators.row_model import RowModel
 from linspec.process.machine import available_memory
+from linspec.process.turns import in_turn
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive
@@ -189,6 +190,8 @@ class HeldMoments:
 
     Notes
     -----
+    Several threads may add rows, merge moments and make problems at the same time.
+
     All is held in float64, also for rows in float32. The cost of n rows of p columns (those of all matrices and
     confounds) is about 2np² operations, and at most 2p² numbers of memory; with a rank r, about 8npr operations
     and 3pr numbers.
@@ -318,16 +321,18 @@ class HeldMoments:
             self._include(held)
 
     def _include(self, more: _Held) -> None:
-        if self._held is None:
-            self._held = replace(more, part=about_mean(more.part, more.home))
-        else:
-            self._held = self._held.plus(more, self.rank)
+        with in_turn(self):  # threads that add at once would each go on from the same rows
+            if self._held is None:
+                self._held = replace(more, part=about_mean(more.part, more.home))
+            else:
+                self._held = self._held.plus(more, self.rank)
 
     def _joined(self) -> _Held | None:
         """Return the rows that stand for all rows so far; no row waits from now on."""
-        if self._held is not None:
-            self._held = self._held.joined(self.rank)
-        return self._held
+        with in_turn(self):
+            if self._held is not None:
+                self._held = self._held.joined(self.rank)
+            return self._held
 
     def _batch(self, matrices: tuple[Any, ...], sample_weight: Any, confounds: Any) -> Any:
         """Return a problem on some rows, with k = 1, because a batch may have few rows."""

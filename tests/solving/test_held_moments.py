@@ -6,13 +6,17 @@ rows, and of scikit-learn where it is exact.
 
 from __future__ import annotations
 
+import copy
 import pickle
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.decomposition import IncrementalPCA
 
 import linspec as ls
@@ -419,6 +423,58 @@ def test_sparse_rows_wider_than_a_gram_matrix():
 
 
 # ---- files -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def eight_threads():
+    """Call a function in eight threads that change places as often as they can, once with each number below 100."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def call(act):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(act, range(100), timeout=120))
+
+    yield call
+    sys.setswitchinterval(usual)
+
+
+def added(held, rows, other):
+    held.add(rows)
+
+
+def merged(held, rows, other):
+    other.add(rows)
+    held.merge(other)
+
+
+def asked(held, rows, other):
+    held.add(rows)
+    held.problem(k=1)
+
+
+@pytest.mark.parametrize("act", [added, merged, asked])
+def test_threads_that_add_at_once_lose_no_row(act, eight_threads):
+    A = correlated(np.random.default_rng(3), 4000, 6) + 5.0
+    held = ls.HeldMoments(ls.SVD, center=True)
+    eight_threads(lambda i: act(held, A[40 * i : 40 * i + 40], ls.HeldMoments(ls.SVD, center=True)))
+    assert held.total == held.rows == 4000
+    found = ls.solve(held.problem(k=6)).S
+    np.testing.assert_allclose(found, np.linalg.svd(A - A.mean(axis=0), compute_uv=False), rtol=1e-11)
+    for twin in (copy.deepcopy(held), pickle.loads(pickle.dumps(held))):
+        twin.add(A[:1])
+        assert (twin.total, held.total) == (4001, 4000)
+
+
+@pytest.mark.parametrize("estimator", [PCA(n_components=2), Ridge(alpha=2.0), CCA(n_components=1)])
+def test_partial_fit_in_several_threads_is_fit_on_all_rows(estimator, eight_threads):
+    X = correlated(np.random.default_rng(4), 4000, 4)
+    Y = X[:, :2] + np.random.default_rng(5).standard_normal((4000, 2))
+    eight_threads(lambda i: estimator.partial_fit(X[40 * i : 40 * i + 40], Y[40 * i : 40 * i + 40]))
+    whole = clone(estimator).fit(X, Y)
+    names = {"PCA": "singular_values_", "Ridge": "coef_", "CCA": "correlations_"}
+    name = names[type(estimator).__name__]
+    np.testing.assert_allclose(getattr(estimator, name), getattr(whole, name), rtol=1e-7)
 
 
 def test_a_file_goes_on_with_the_same_bits(tmp_path):
