@@ -43,6 +43,7 @@ __all__ = [
     "Archive",
     "check_kinds",
     "digest",
+    "explained",
     "identity",
     "opened",
     "pack",
@@ -256,24 +257,37 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """
     file = named_file(path)
     regular = stat.S_ISREG(file.stat().st_mode)  # checked first: opening a pipe waits for its writer
-    with file.open("rb") if regular else nullcontext() as stream:
-        try:
-            if stream is None:
-                raise InvalidFile("it is no regular file")  # noqa: TRY301
-            with zipfile.ZipFile(stream) as entries:
-                yield Archive(entries)
-        except (MissingPackage, BrokenPlugin, MemoryError):
-            raise
-        except Exception as error:  # each way of being broken has errors of its own
-            reason = " ".join(printable(str(error)).split()).rstrip(".")[:300] or type(error).__name__
-            remedy = (
-                ""
-                if isinstance(error, _Newer)
-                else " It may be damaged, or have been written by something else."
-            )
-            raise InvalidFile(
-                f"{printable(str(path))} cannot be read as a saved answer: {reason}.{remedy}"
-            ) from error
+    with file.open("rb") if regular else nullcontext() as stream, explained(path):
+        if stream is None:
+            raise InvalidFile("it is no regular file")
+        with zipfile.ZipFile(stream) as entries:
+            yield Archive(entries)
+
+
+@contextmanager
+def explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of what a file holds into one that names the file.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InvalidFile
+    """
+    try:
+        yield
+    except (MissingPackage, BrokenPlugin, MemoryError):
+        raise
+    except Exception as error:  # each way of being broken has errors of its own
+        reason = " ".join(printable(str(error)).split()).rstrip(".")[:300] or type(error).__name__
+        remedy = (
+            "" if isinstance(error, _Newer) else " It may be damaged, or have been written by something else."
+        )
+        raise InvalidFile(
+            f"{printable(str(path))} cannot be read as a saved answer: {reason}.{remedy}"
+        ) from error
 
 
 class _Newer(InvalidFile):

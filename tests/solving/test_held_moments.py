@@ -7,6 +7,7 @@ rows, and of scikit-learn where it is exact.
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import sys
 import warnings
@@ -29,6 +30,7 @@ from linspec.errors import (
     UnknownOption,
 )
 from linspec.estimators import CCA, PCA, Ridge
+from linspec.solving import archive
 from linspec.testing.backends import backends
 
 
@@ -540,6 +542,77 @@ def test_damaged_and_foreign_files(tmp_path):
 
 
 # ---- refused -----------------------------------------------------------------------------------
+
+
+def forged(path, change):
+    """Change the fields and arrays of a file, and make its checksum anew: it has no key, so anyone can."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    header = json.loads(arrays.pop("linspec").tobytes())
+    fields = {**header["fields"], "part": dict(header["fields"]["part"]["mapping"])}
+    change(fields, arrays)
+    header["fields"] = {**fields, "part": {"mapping": [list(pair) for pair in fields["part"].items()]}}
+    header["digest"] = archive.digest(header["fields"], arrays)
+    with path.open("wb") as stream:
+        archive.write(stream, header, arrays)
+
+
+def put(name, value):
+    return lambda fields, arrays: fields.update({name: value})
+
+
+def put_part(name, value):
+    return lambda fields, arrays: fields["part"].update({name: value})
+
+
+def lower(fields, arrays):
+    arrays["part.R"][-1, 0] = 1.0
+
+
+TEXTS = {"mapping": [["A", {"tuple": ["a", "b"]}]]}
+FORGED = {
+    "rows": put_part("rows", -4),
+    "no rows": put_part("rows", 0),
+    "fewer rows than R": put_part("rows", 2),
+    "too many rows": put_part("rows", 10**30),
+    "rank": put("rank", 1e30),
+    "a rank that is none": put("rank", 0),
+    "total": put("total", 7.0),
+    "a negative total": put("total", -40.0),
+    "widths": put("widths", {"mapping": [["A", 2], ["B", 1]]}),
+    "a width that is none": put("widths", {"mapping": [["A", 4], ["B", -1]]}),
+    "names of another count": put("names", TEXTS),
+    "names of no matrix": put("names", {"mapping": [["C", {"tuple": ["a"]}]]}),
+    "names that are none": put("names", {"mapping": [["A", {"tuple": [1, 2, 3]}]]}),
+    "one name twice": put("names", {"mapping": [["A", {"tuple": ["a", "a", "b"]}]]}),
+    "discarded": put_part("discarded", {"tuple": ["a", "b"]}),
+    "three discarded": put_part("discarded", {"tuple": [0.0, 0.0, 0.0]}),
+    "negative discarded": put_part("discarded", {"tuple": [-1.0, 1.0]}),
+    "discarded without a rank": put_part("discarded", {"tuple": [1.0, 1.0]}),
+    "confounds taken": put_part("taken", 2),
+    "numbers of another problem": put("numbers", {"mapping": [["k", 2]]}),
+    "numbers that are none": put("numbers", {"mapping": [["ridge", "evil"]]}),
+    "numbers without a name": put("numbers", {"mapping": [[1, 2]]}),
+    "numbers that are data": put("numbers", {"mapping": [["A", 1.0]]}),
+    "no triangle": lower,
+    "another problem": put("problem", "cca"),
+    "a problem of rows": put("problem", "kernel-ridge"),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=list(FORGED))
+def test_a_forged_file_is_refused_in_one_line(change, tmp_path):
+    rng = np.random.default_rng(0)
+    held = ls.HeldMoments(ls.LeastSquares, ridge=1.0)
+    held.add(pd.DataFrame(correlated(rng, 40, 3), columns=list("abc")), rng.standard_normal(40))
+    path = tmp_path / "a.npz"
+    held.save(path)
+    forged(path, lambda fields, arrays: None)
+    assert ls.HeldMoments.load(path).total == 40
+    forged(path, change)
+    with pytest.raises(InvalidFile) as refusal:
+        ls.HeldMoments.load(path)
+    assert "\n" not in str(refusal.value)
 
 
 def test_constructors_that_are_refused():
