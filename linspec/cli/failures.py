@@ -104,7 +104,9 @@ class Program(click.Group):
             if ctx.meta.get(_DEBUG):
                 for line in traceback.format_exc().splitlines():
                     click.echo(printable(line), err=True)
-            raise _as_failure(error) from error
+            failure = _as_failure(error)
+            failure.message = with_notes(failure.message, error)
+            raise failure from error
 
     def main(self, *args: Any, standalone_mode: bool = True, own_process: bool = False, **extra: Any) -> Any:
         """Run the program as click does, but show errors as one line.
@@ -137,8 +139,9 @@ def _code_of(run: Callable[[], Any]) -> int:
         said = shortened(in_one_line(error.format_message()), MOST)
         click.echo(f"Error: {said}{_where_to_read(error)}", err=True)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        said = "" if isinstance(error, click.Abort) else str(error)
+        click.echo(in_one_line(with_notes(f"Interrupted. {said}", error)), err=True)
         return INTERRUPTED
     return outcome if isinstance(outcome, int) else 0
 
@@ -211,6 +214,11 @@ def with_remedy(error: LinspecError) -> str:
     unsaid = isinstance(error, NonFiniteData) and not infinite and "--drop-missing" not in str(error)
     remedy = " --drop-missing leaves rows with missing values out." if unsaid else ""
     return f"{error}{remedy}"
+
+
+def with_notes(message: str, error: BaseException) -> str:
+    """Return a message with the notes of its error; where they name an argument of `solve`, with the option."""
+    return " ".join([message, *getattr(error, "__notes__", ())]).replace("Pass start=", "Pass --start ")
 
 
 def _as_failure(error: Exception) -> click.ClickException:
