@@ -104,9 +104,7 @@ class Program(click.Group):
             if ctx.meta.get(_DEBUG):
                 for line in traceback.format_exc().splitlines():
                     click.echo(printable(line), err=True)
-            failure = _as_failure(error)
-            failure.message = with_notes(failure.message, error)
-            raise failure from error
+            raise _as_failure(error) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, own_process: bool = False, **extra: Any) -> Any:
         """Run the program as click does, but show errors as one line.
@@ -223,17 +221,18 @@ def with_notes(message: str, error: BaseException) -> str:
 
 def _as_failure(error: Exception) -> click.ClickException:
     if isinstance(error, LinspecError):
-        return Failure(with_remedy(error))
+        return Failure(with_notes(with_remedy(error), error))
     if isinstance(error, MemoryError):
         said = f": {str(error).rstrip('.')}" if str(error) else ""
         return Failure(f"out of memory{said}. Use a .npy file, which is read in blocks, or sparse data.")
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{where}{error.strerror or error}.")
-    return Defect(
+        return Failure(with_notes(f"{where}{error.strerror or error}.", error))
+    said = (
         f"unexpected {type(error).__name__}: {error}. This is a defect of linspec or of a plugin; run again with "
         "--debug and report the traceback."
     )
+    return Defect(with_notes(said, error))
 
 
 def _where_to_read(error: click.ClickException) -> str:

@@ -190,7 +190,7 @@ class Run:
         self._made: list[Any] = []
         self._writer = writer
         self._top: Mapping[str, Any] = {}  # the accounts at the last top of the loop
-        self._written = self._top  # those in the last checkpoint
+        self._written: Mapping[str, Any] = self._top  # those in the last checkpoint
         self._earlier_seconds = 0.0
         self._learnt: Mapping[str, Any] | None = None
         self._state: Callable[[], Mapping[str, Any]] | None = None
@@ -510,7 +510,7 @@ class Run:
 
     @property
     def _how_to_go_on(self) -> str:
-        """The sentence on the checkpoint of a run that ends early; "" if there is none to be told of."""
+        """The sentence on the checkpoint of a run that ends early, or ""."""
         if self._writer is None:
             return ""
         if self._writer.written:
