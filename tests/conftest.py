@@ -8,11 +8,14 @@ Environment variables:
 - ``LINSPEC_CUPY_DOUBLE=VERSION`` puts the double of CuPy in `doubles` in the place of `cupy`, with the names and
   signatures of that version. Where a line of linspec waits for a device without `to_host`, it raises.
 - ``LINSPEC_CONFORMANCE=all`` runs the conformance tests on every backend of the kit that is here, and all of its cases.
+- ``LINSPEC_LIMIT=SECONDS`` says how long a test may take, 600 by default, and six times as long if it is marked
+  ``slow``. Where a test takes longer, its process ends, with the lines at which its threads stand.
 - ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
 """
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -70,6 +73,22 @@ def pytest_configure(config: pytest.Config) -> None:
             f"LINSPEC_DATA must name a folder; got {str(folder)!r}. "
             "Correct it, or unset it to skip the tests that need data."
         )
+    config.stash[_STDERR] = os.dup(2)  # the one of the user: tests have another
+
+
+_STDERR = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
+    """End the process of a test that stands still; pytest-xdist goes on with the others in a new one."""
+    limit = float(os.environ.get("LINSPEC_LIMIT", "600"))
+    slow = item.get_closest_marker("slow") is not None
+    faulthandler.dump_traceback_later(limit * (6 if slow else 1), exit=True, file=item.config.stash[_STDERR])
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -89,6 +108,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             ):  # a command of a page reads what the one before has written
                 return f"{function}:{case.partition(':')[0]}"
             return function
+
+        def remove_node(self, node: Any) -> Any:
+            """Leave out the test that has ended a worker, and what it has done: it would all be done again."""
+            units = self.assigned_work[node]
+            left = [(unit, name) for unit in units.values() for name, done in unit.items() if not done]
+            for unit, name in left[:1]:
+                unit[name] = True
+            for scope in [scope for scope, unit in units.items() if all(unit.values())]:
+                del units[scope]
+            super().remove_node(node)
+            return left[0][1] if left else None
 
     return Together(config, log)
 

@@ -137,8 +137,9 @@ def _code_of(run: Callable[[], Any]) -> int:
         said = shortened(in_one_line(error.format_message()), MOST)
         click.echo(f"Error: {said}{_where_to_read(error)}", err=True)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+    except (click.Abort, KeyboardInterrupt) as error:
+        said = "" if isinstance(error, click.Abort) else str(error)
+        click.echo(in_one_line(with_notes(f"Interrupted. {said}", error)), err=True)
         return INTERRUPTED
     return outcome if isinstance(outcome, int) else 0
 
@@ -213,19 +214,25 @@ def with_remedy(error: LinspecError) -> str:
     return f"{error}{remedy}"
 
 
+def with_notes(message: str, error: BaseException) -> str:
+    """Return a message with the notes of its error; where they name an argument of `solve`, with the option."""
+    return " ".join([message, *getattr(error, "__notes__", ())]).replace("Pass start=", "Pass --start ")
+
+
 def _as_failure(error: Exception) -> click.ClickException:
     if isinstance(error, LinspecError):
-        return Failure(with_remedy(error))
+        return Failure(with_notes(with_remedy(error), error))
     if isinstance(error, MemoryError):
         said = f": {str(error).rstrip('.')}" if str(error) else ""
         return Failure(f"out of memory{said}. Use a .npy file, which is read in blocks, or sparse data.")
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{where}{error.strerror or error}.")
-    return Defect(
+        return Failure(with_notes(f"{where}{error.strerror or error}.", error))
+    said = (
         f"unexpected {type(error).__name__}: {error}. This is a defect of linspec or of a plugin; run again with "
         "--debug and report the traceback."
     )
+    return Defect(with_notes(said, error))
 
 
 def _where_to_read(error: click.ClickException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
@@ -52,6 +53,9 @@ each of several ridges, the LARGEST_OF_PATH coefficients are shown."""
 
 MOST_WORKERS = 1024
 """Largest number of processes; a larger one is probably a typing error, and would block the machine."""
+
+TO_GO_ON = "Pass start="
+"""The beginning of the sentence on a checkpoint in the message of an answer."""
 
 NAME = 60
 """Largest number of characters that are shown of a column's name."""
@@ -175,6 +179,8 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
                 (plot, partial(_draw, kind, solution, outcome, problem, rows)),
             ]
         )
+        if TO_GO_ON in solution.message:
+            click.echo(f"to go on: the same command with --start {shlex.quote(given['checkpoint'])}")
     if interrupts.came or solution.status.name == "INTERRUPTED":
         click.get_current_context().exit(INTERRUPTED)
 
@@ -437,7 +443,7 @@ def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
 
     said, note = without_figures(solution.message, solution.residual, solution.tol)
     # A warning has printed the message already, on standard error.
-    message = "" if solution.status in WARNED else f": {said}{note}"
+    message = "" if solution.status in WARNED else f": {said}{note}".replace(TO_GO_ON, "Pass --start ")
     limit = "" if solution.tol is None else f", tolerance {solution.tol:.2g}"
     return [
         ("residual", f"{solution.residual:.3g} ({solution.about_residual}){limit}"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
+from linspec.process.turns import in_turn
 from linspec.solving.held_moments import HeldMoments
 from linspec.solving.problem import Problem
 
@@ -29,8 +30,9 @@ class AddsRows:
     def _fitted(self, X: Any, y: Any, sample_weight: Any, *, least: int) -> Self:
         """Solve the problem on these rows alone."""
         matrices = self._checked(X, y, sample_weight, first=True, least=least)
-        self._held = None
-        self._learn(self._problem(*matrices, **self._numbers(), sample_weight=sample_weight))
+        with in_turn(self):
+            self._held = None
+            self._learn(self._problem(*matrices, **self._numbers(), sample_weight=sample_weight))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -52,12 +54,13 @@ class AddsRows:
             call of `fit`, whose own rows do not count. As long as there are fewer rows than `n_components`, there are
             fewer components.
         """
-        held = self._held or HeldMoments(self._problem)
-        matrices = self._checked(X, y, sample_weight, first=self._held is None, least=1)
-        held.add(*matrices, sample_weight=sample_weight)
-        self._held = held
-        numbers = self._numbers()
-        if numbers.get("k") is not None:
-            numbers["k"] = min(numbers["k"], held.rows)
-        self._learn(held.problem(**numbers))
+        with in_turn(self):  # threads that add at once would each go on from the same rows
+            held = self._held or HeldMoments(self._problem)
+            matrices = self._checked(X, y, sample_weight, first=self._held is None, least=1)
+            held.add(*matrices, sample_weight=sample_weight)
+            self._held = held
+            numbers = self._numbers()
+            if numbers.get("k") is not None:
+                numbers["k"] = min(numbers["k"], held.rows)
+            self._learn(held.problem(**numbers))
         return self

@@ -179,10 +179,10 @@ class Request:
         self.made = True
 
 
-def nothing_yet() -> KeyboardInterrupt:
+def nothing_yet(text: str = "") -> KeyboardInterrupt:
     """Make the error for a first interrupt before there is an answer; forget any remembered answer."""
     _forget()
-    error = KeyboardInterrupt()
+    error = KeyboardInterrupt(*([text] if text else []))
     vars(error)["linspec_had_nothing"] = True
     return error
 

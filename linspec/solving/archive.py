@@ -43,6 +43,7 @@ __all__ = [
     "Archive",
     "check_kinds",
     "digest",
+    "explained",
     "identity",
     "opened",
     "pack",
@@ -256,24 +257,37 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """
     file = named_file(path)
     regular = stat.S_ISREG(file.stat().st_mode)  # checked first: opening a pipe waits for its writer
-    with file.open("rb") if regular else nullcontext() as stream:
-        try:
-            if stream is None:
-                raise InvalidFile("it is no regular file")  # noqa: TRY301
-            with zipfile.ZipFile(stream) as entries:
-                yield Archive(entries)
-        except (MissingPackage, BrokenPlugin, MemoryError):
-            raise
-        except Exception as error:  # each way of being broken has errors of its own
-            reason = " ".join(printable(str(error)).split()).rstrip(".")[:300] or type(error).__name__
-            remedy = (
-                ""
-                if isinstance(error, _Newer)
-                else " It may be damaged, or have been written by something else."
-            )
-            raise InvalidFile(
-                f"{printable(str(path))} cannot be read as a saved answer: {reason}.{remedy}"
-            ) from error
+    with file.open("rb") if regular else nullcontext() as stream, explained(path):
+        if stream is None:
+            raise InvalidFile("it is no regular file")
+        with zipfile.ZipFile(stream) as entries:
+            yield Archive(entries)
+
+
+@contextmanager
+def explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of what a file holds into one that names the file.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InvalidFile
+    """
+    try:
+        yield
+    except (MissingPackage, BrokenPlugin, MemoryError):
+        raise
+    except Exception as error:  # each way of being broken has errors of its own
+        reason = " ".join(printable(str(error)).split()).rstrip(".")[:300] or type(error).__name__
+        remedy = (
+            "" if isinstance(error, _Newer) else " It may be damaged, or have been written by something else."
+        )
+        raise InvalidFile(
+            f"{printable(str(path))} cannot be read as a saved answer: {reason}.{remedy}"
+        ) from error
 
 
 class _Newer(InvalidFile):
@@ -506,6 +520,7 @@ def _declared_shapes(cls: Any) -> Mapping[str, str]:
 
 def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
     """Refuse arrays whose shapes contradict the axes that the class declares in its fields."""
+    _check_views(cls, parts)
     known: dict[str, int] = {}
     for name, axes in _declared_shapes(cls).items():
         value = parts.get(name)
@@ -515,6 +530,22 @@ def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
                 _check_axes(f"{name}[{i}]", part, own, known)
         else:
             _check_axes(name, value, axes, known)
+
+
+def _check_views(cls: Any, parts: Mapping[str, Any]) -> None:
+    """Refuse an answer without its weights, and arrays of several views that are not one for each."""
+    layout = getattr(cls, "layout", None)
+    weights = [] if layout is None else [parts[name] for name, _ in layout.weights.values() if name in parts]
+    if any(part is None for value in weights for part in (value if _is_tuple(value) else (value,))):
+        raise InvalidFile("its weights are missing")
+    several = {name: parts[name] for name in _declared_shapes(cls) if isinstance(parts.get(name), tuple)}
+    counts = {len(value) for value in (*several.values(), *filter(_is_tuple, weights))}
+    if counts == {0} or len(counts) > 1 or (counts and weights and not any(map(_is_tuple, weights))):
+        raise InvalidFile(f"{', '.join(several)} must have an array for each view; got {shown(several)}")
+
+
+def _is_tuple(value: Any) -> bool:
+    return isinstance(value, tuple)
 
 
 def _check_axes(name: str, value: Any, axes: str, known: dict[str, int]) -> None:

@@ -125,11 +125,13 @@ def too_often(name: str, solver: Any, problem: Problem[Any], passes: float) -> S
     return SweptOnce(f"{name} would need {count_of(passes, 'pass')}, and {ONCE}{also}.")
 
 
-def out_of_time(name: str, max_seconds: float, where: str, problem: Problem[Any]) -> BudgetTooSmall:
-    """Make the error for time that is over before the first iterate."""
+def out_of_time(
+    name: str, max_seconds: float, where: str, problem: Problem[Any], remark: str
+) -> BudgetTooSmall:
+    """Make the error for time that is over before the first iterate, with `remark` at its end."""
     unknown = [name for name, A in problem.matrices.items() if math.isinf(A.shape[0])]
     endless = f" The rows of {unknown[0]} have had no end so far: does its iterator end?" if unknown else ""
     return BudgetTooSmall(
         f"{name} used up max_seconds={max_seconds:g} {where}.{endless} Raise max_seconds, or choose a "
-        "solver that takes fewer passes."
+        f"solver that takes fewer passes.{remark}"
     )

@@ -148,12 +148,17 @@ class CheckpointWriter:
     checkpoint : Checkpoint
     about : mapping
         Problem, solver and data of the run, as `fingerprint` returns them.
+
+    Attributes
+    ----------
+    written : bool
+        Whether a checkpoint of this run is in the file.
     """
 
     def __init__(self, checkpoint: Checkpoint, about: Mapping[str, Any]) -> None:
         self.checkpoint, self._about = checkpoint, about
         self._next = time.monotonic() + checkpoint.seconds
-        self._warned = False
+        self._warned = self.written = False
 
     @property
     def due(self) -> bool:
@@ -168,6 +173,7 @@ class CheckpointWriter:
         try:
             with replaced(Path(self.checkpoint.path)) as stream:
                 archive.write(stream, header, arrays)
+            self.written = True
         except OSError as error:
             if not self._warned:
                 self._warned = True

@@ -30,6 +30,7 @@ from linspec.moments.row_reduction import triangle_of
 from linspec.operators import DenseOperator
 from linspec.operators.row_model import RowModel
 from linspec.process.machine import available_memory
+from linspec.process.turns import in_turn
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive
@@ -46,6 +47,9 @@ VERSION = 1
 
 CONFOUNDS = "confounds"
 """The name of the confounds, whose columns are held behind those of the matrices."""
+
+ROUNDING = 1e-6
+"""The total of a file, and the sum of the weights by its rows, differ by at most this part."""
 
 FIELDS: Mapping[str, Any] = {
     "problem": str,
@@ -189,6 +193,8 @@ class HeldMoments:
 
     Notes
     -----
+    Several threads may add rows, merge moments and make problems at the same time.
+
     All is held in float64, also for rows in float32. The cost of n rows of p columns (those of all matrices and
     confounds) is about 2np² operations, and at most 2p² numbers of memory; with a rank r, about 8npr operations
     and 3pr numbers.
@@ -318,16 +324,18 @@ class HeldMoments:
             self._include(held)
 
     def _include(self, more: _Held) -> None:
-        if self._held is None:
-            self._held = replace(more, part=about_mean(more.part, more.home))
-        else:
-            self._held = self._held.plus(more, self.rank)
+        with in_turn(self):  # threads that add at once would each go on from the same rows
+            if self._held is None:
+                self._held = replace(more, part=about_mean(more.part, more.home))
+            else:
+                self._held = self._held.plus(more, self.rank)
 
     def _joined(self) -> _Held | None:
         """Return the rows that stand for all rows so far; no row waits from now on."""
-        if self._held is not None:
-            self._held = self._held.joined(self.rank)
-        return self._held
+        with in_turn(self):
+            if self._held is not None:
+                self._held = self._held.joined(self.rank)
+            return self._held
 
     def _batch(self, matrices: tuple[Any, ...], sample_weight: Any, confounds: Any) -> Any:
         """Return a problem on some rows, with k = 1, because a batch may have few rows."""
@@ -337,7 +345,7 @@ class HeldMoments:
                 f"add takes the matrices {', '.join(stated.matrix_names)} of {self._class.__name__}; got "
                 f"{len(matrices)}. Pass them in this order."
             )
-        numbers = {**self._numbers, **({stated.count: 1} if stated.count else {})}
+        numbers = {**self._numbers, **self._counts_one()}
         given = dict(zip(stated.matrix_names, matrices, strict=True))
         batch = self._class(**given, **numbers, sample_weight=sample_weight, confounds=confounds)
         if batch.shared is not None:
@@ -477,12 +485,57 @@ class HeldMoments:
             if file.header.get("digest") != archive.digest(file.header["fields"], file.arrays):
                 raise InvalidFile("it has been changed since it was written")
             check_state("the file", fields, FIELDS)
-            part = fields["part"]
-            if not part["R"].shape[1] - 1 == len(part["origin"]) == sum(fields["widths"].values()):
-                raise InvalidFile("its columns are not those of its matrices")
-        found = cls(fields.pop("problem"), rank=fields.pop("rank"), **fields.pop("numbers"))
+        made = registry.get_problem(fields["problem"])
         home = HOST if like is None else Home.of(like).blocks
-        arrays = {name: home.place(part[name]) for name in ("R", "origin")}
-        held = TrianglePart(**{**part, **arrays, "discarded": Discarded(*part["discarded"])})
-        found._held = _Held(**{**fields, "part": held})
+        with archive.explained(path):
+            found = cls(made, rank=fields.get("rank"), **fields["numbers"])
+            _check_held(fields, made, found.rank)
+            found._held = _restored(fields, home)
+            found.problem(**found._counts_one())
         return found
+
+    def _counts_one(self) -> dict[str, int]:
+        """The argument for one component, of problems that have components."""
+        return {self._class.stated.count: 1} if self._class.stated.count else {}
+
+
+def _restored(fields: Mapping[str, Any], home: Home) -> _Held:
+    """Return the rows of a file."""
+    part = dict(fields["part"])
+    arrays = {name: home.place(np.asarray(part[name], dtype=np.float64)) for name in ("R", "origin")}
+    known = {name: part[name] for name in ("taken", "rows")}
+    held = TrianglePart(**arrays, **known, discarded=Discarded(*part["discarded"]))
+    others = ("total", "widths", "names", "library", "vector", "counts")
+    return _Held(held, **{name: fields[name] for name in others})
+
+
+def _check_held(fields: Mapping[str, Any], made: type[Problem[Any]], rank: int | None) -> None:
+    """Refuse rows of a file that no batches can have left."""
+    part, widths, names = fields["part"], fields["widths"], fields["names"]
+    R, discarded, total = part["R"], part["discarded"], fields["total"]
+    sound = all(
+        isinstance(name, str) and is_number(width, int) and width > 0 for name, width in widths.items()
+    )
+    if not sound or not R.shape[1] - 1 == len(part["origin"]) == sum(widths.values()):
+        raise InvalidFile("its columns are not those of its matrices")
+    for name, known in names.items():
+        texts = isinstance(known, tuple) and all(isinstance(one, str) for one in known)
+        if not texts or not len(known) == len({*known}) == widths.get(name):
+            raise InvalidFile(
+                f"the names of {shown(name)} must differ, one for each column; got {shown(known)}"
+            )
+    vectors = [name for name, stated in made.stated.matrices.items() if stated.vector]
+    if fields["vector"] and [widths.get(name) for name in vectors] != [1]:
+        raise InvalidFile(f"a vector is one column; got {shown(dict(widths))}")
+    if part["taken"] != 1 or not 1 <= R.shape[0] <= min(part["rows"], R.shape[1]) or part["rows"] >= 2**63:
+        raise InvalidFile(f"{shown(part['rows'])} rows cannot have left an R of shape {R.shape}")
+    if rank is None and np.tril(R, -1).any():
+        raise InvalidFile("its R must be triangular")
+    if not 0 < total < np.inf or abs(R[0, 0] ** 2 - total) > ROUNDING * total:
+        raise InvalidFile(f"total must be the sum of the weights, {R[0, 0] ** 2:g}; got {total:g}")
+    if not (len(discarded) == 2 and all(is_number(one) for one in discarded)):
+        raise InvalidFile(f"discarded must be two numbers; got {shown(discarded)}")
+    if not 0 <= discarded[0] <= discarded[1] < np.inf or (rank is None and any(discarded)):
+        raise InvalidFile(
+            f"discarded must be a norm and a trace, and 0 without a rank; got {shown(discarded)}"
+        )

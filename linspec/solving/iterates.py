@@ -23,6 +23,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -204,19 +205,13 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
     with np.errstate(all="ignore"):  # what is not finite shows in residuals
         iterate = next(kernel)
 
-    kept: Any = None  # the iterate that a checkpoint copies
     run._budget.refused = False
-
-    def copy() -> Any:
-        return stored(kept)
-
     while True:
         if run.ended:  # within the step, by iterates of a part
             return _finished(kernel, iterate, iterate.answer(), run)
         # From a step that the budget has cut short, a run would not go on as a run in one piece: it goes on before it.
-        if iterate.copyable and (kept is None or not run._budget.refused):
-            kept = iterate
-            run.checkpoint(copy)
+        if iterate.copyable and not run._budget.refused:
+            run.checkpoint(partial(stored, iterate))
         if iterate.ending is not None:
             run.end(iterate.ending)
         with run.budget.reserving(iterate.after):
@@ -232,14 +227,14 @@ def driven(kernel: Any, solver: IterativeSolver, run: Run) -> Solution:
                 return _finished(kernel, iterate, answer, run)
         last = iterate.remnant()
         run.offer(last.weights)
-        whole = last is iterate
-        iterate = last if whole else None  # the generator may give up its arrays within the step
-        kept = kept if whole else None
+        if last is not iterate:  # the generator may give up its arrays within the step
+            iterate = None
+            run._hold_state()
         try:
             with run.budget.reserving(last.after), np.errstate(all="ignore"), run._taking_up():
                 iterate = next(kernel)
         except OutOfPasses:
-            run._cut_short(keep=whole)
+            run._cut_short()
             return _finished(kernel, last, last.answer(), run)
         except StopIteration:
             run.end(Status.STAGNATED)

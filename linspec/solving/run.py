@@ -11,6 +11,7 @@ it, which alone is judged.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
-from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption, SweptOnce
+from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption, SweptOnce, shown
 from linspec.moments.moments import Moments
 from linspec.moments.ways import read_once
 from linspec.operators import CountedOperator, Ledger, uncounted
@@ -189,6 +190,7 @@ class Run:
         self._made: list[Any] = []
         self._writer = writer
         self._top: Mapping[str, Any] = {}  # the accounts at the last top of the loop
+        self._written: Mapping[str, Any] = self._top  # those in the last checkpoint
         self._earlier_seconds = 0.0
         self._learnt: Mapping[str, Any] | None = None
         self._state: Callable[[], Mapping[str, Any]] | None = None
@@ -466,15 +468,26 @@ class Run:
             "rng": self.rng.bit_generator.state,
         }
 
+    def _hold_state(self) -> None:
+        """Copy the state for a checkpoint now, because the next step changes it."""
+        if self._state is not None:
+            held = self._state()
+            self._state = lambda: held
+
     def _keep(self) -> None:
-        """Write the checkpoint of the last top of the loop."""
-        if self._writer is None or not self._top:
+        """Write the checkpoint of the last top of the loop, unless it is written already."""
+        if self._state is None and not self._top and self.keeps:  # before the first `proceed`
+            self._note_accounts()
+        if self._writer is None or self._top is self._written:
+            return
+        # A solver that begins at its last iterate learns all from the data of its day.
+        begins, moments = self._state is None, self._moments
+        start = self._arrays_so_far() if begins else None
+        if begins and not start:
             return
         accounts: dict[str, Any] = dict(self._top)
         accounts["history"] = np.asarray(self._history.rows[: accounts.pop("rows")], dtype=np.float64)
         adjustments = adjustments_of(self.problem)
-        # A solver that begins at its last iterate learns all from the data of its day.
-        begins, moments = self._state is None, self._moments
         streams = {} if begins else self._streams()
         self._writer.write(
             {
@@ -490,15 +503,28 @@ class Run:
                     if not begins
                 ],
                 "state": None if self._state is None else self._state(),
-                "start": self._arrays_so_far() if begins else None,
+                "start": start,
             }
         )
+        self._written = self._top
 
-    def _arrays_so_far(self) -> dict[str, Any] | None:
-        """The arrays of the last iterate, without other arguments of its law; None before the first."""
-        if self._latest is None:
-            return None
-        return {name: value for name, value in self._latest().items() if is_array(value)}
+    @property
+    def _how_to_go_on(self) -> str:
+        """The sentence on the checkpoint of a run that ends early, or ""."""
+        if self._writer is None:
+            return ""
+        if self._writer.written:
+            return f"Pass start={shown(os.fspath(self._writer.checkpoint.path))} to go on."
+        return "" if self._written else "No checkpoint was written: there was nothing to go on from yet."
+
+    def _say_how_to_go_on(self, error: BaseException) -> None:
+        if self._how_to_go_on:
+            error.add_note(self._how_to_go_on)
+
+    def _arrays_so_far(self) -> dict[str, Any]:
+        """The arrays of the last iterate, without other arguments of its law; none before the first."""
+        found = None if self._latest is None else salvaged(self._latest)
+        return {name: value for name, value in (found or {}).items() if is_array(value)}
 
     def _streams(self) -> dict[str, StreamedOperator]:
         """The matrices that are read slice by slice, as they were given."""
@@ -700,12 +726,11 @@ class Run:
         """
         self._latest = current
 
-    def _cut_short(self, *, keep: bool) -> None:
-        """End at the last iterate, whose next step the budget has no passes for; `keep` writes its checkpoint."""
+    def _cut_short(self) -> None:
+        """End at the last iterate, whose next step the budget has no passes for."""
         self._iteration = max(self._iteration - 1, 0)
         self._ending = Status.BUDGET
-        if keep:
-            self._keep()
+        self._keep()
         self._budget.close()
 
     def end(self, status: Status) -> None:
@@ -757,6 +782,9 @@ class Run:
         constant = constant_columns(self.problem, self.moments(), (*self._notes, *conclusion.findings))
         conclusion = replace(conclusion, findings=(*conclusion.findings, *constant))
         tol = max(self.tol, conclusion.least)
+        unfinished = is_empty(arrays) or not conclusion.residual <= tol
+        if unfinished and (self._cut or self._ending in KEPT):
+            self.remark(self._how_to_go_on)
         found = verdict(
             self.problem,
             conclusion,
@@ -878,11 +906,15 @@ class Run:
                 least = ended.least if isinstance(ended, OutOfPasses) else None
             except BaseException as error:
                 if not is_out_of_memory(error):
+                    if not self._unseen:  # else the rows may be others than those of the checkpoint
+                        self._keep()
+                        self._say_how_to_go_on(error)
                     with nullcontext() if self._tops else self._taking_up():  # the loop has not begun
                         raise
                 ending, cause, over, least = Status.OUT_OF_MEMORY, one_line(error), False, None
             # Here the frames of the solver are gone, and with them what they held.
             try:
+                self._keep()
                 found = None if over else self._salvaged(ending)
             except BaseException as error:
                 if is_out_of_memory(error):
@@ -930,6 +962,7 @@ class Run:
             cause,
             passes=self.passes,
             max_seconds=self._budget.max_seconds,
+            remark=self._how_to_go_on,
         )
 
 

@@ -544,7 +544,7 @@ def _saved(start: Any) -> tuple[Saved | None, Any]:
     if not is_there(start):
         raise InvalidProblem(
             f"start must be an answer, or the path of a saved one or of a checkpoint; got {shown(os.fspath(start))}, "
-            "and there is no such file. Check the path."
+            "and there is no such file. Check the path: a run that ends before its first iterate writes none."
         )
     if is_checkpoint(start):
         return loaded(start), None

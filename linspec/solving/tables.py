@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
+from linspec.errors import printable
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.sweeps.blocks import brought_here
 
@@ -117,9 +118,10 @@ class LeadingColumns(tuple[SignedColumns, ...]):
 
     def __repr__(self) -> str:
         lines = []
-        for vector, positive, negative in self:
+        for name, positive, negative in self:
+            vector = printable(name)
             for head, pairs in ((f"{vector} +", positive), (f"{'':{len(vector)}} -", negative)):
-                listed = ", ".join(f"{name} {weight:.3g}" for name, weight in pairs) or "none"
+                listed = ", ".join(f"{printable(column)} {weight:.3g}" for column, weight in pairs) or "none"
                 lines.append(f"{head} {listed}")
         return "\n".join(lines)
 

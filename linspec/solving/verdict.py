@@ -287,15 +287,23 @@ def salvaged(latest: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any] | Non
 
 
 def empty_handed(
-    name: str, problem: Problem[Any], ending: Status, cause: str, *, passes: float, max_seconds: float
+    name: str,
+    problem: Problem[Any],
+    ending: Status,
+    cause: str,
+    *,
+    passes: float,
+    max_seconds: float,
+    remark: str,
 ) -> BaseException:
-    """Return the error for a run that has no iterate to return."""
+    """Return the error for a run that has no iterate to return; `remark` is on its checkpoint."""
     if ending is Status.INTERRUPTED:
-        return nothing_yet()
+        return nothing_yet(remark)
+    remark = f" {remark}" if remark else ""
     where = f"in pass {math.floor(passes) + 1} over the data, before it had an iterate that could be judged"
     if ending is Status.OUT_OF_MEMORY:
         return OutOfMemory(
             f"{name} ran out of memory {where}: {cause}. Choose a solver or a form that holds less, or give "
-            "the process more memory."
+            f"the process more memory.{remark}"
         )
-    return out_of_time(name, max_seconds, where, problem)
+    return out_of_time(name, max_seconds, where, problem, remark)

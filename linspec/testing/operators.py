@@ -25,6 +25,7 @@ from linspec.moments.moments import Moments
 from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.base import Selection
 from linspec.process.plurals import count_of
+from linspec.process.turns import in_turn
 from linspec.testing.places import package_of, said_of
 
 __all__ = ["CountingOperator", "ProductsOnly", "check_operator"]
@@ -138,10 +139,11 @@ class CountingOperator(LinearOperator):
         self, *, forward: float = 0.0, adjoint: float = 0.0, columns: float = 0.0, sweeps: float = 0.0
     ) -> None:
         """Add `forward`, `adjoint` and `columns` to the attributes of these names, and `sweeps` to `passes`."""
-        self.forward += forward
-        self.adjoint += adjoint
-        self.columns += columns
-        self.passes += sweeps
+        with in_turn(self):  # threads multiply their rows at once
+            self.forward += forward
+            self.adjoint += adjoint
+            self.columns += columns
+            self.passes += sweeps
 
 
 class _CountingRows(LinearOperator):

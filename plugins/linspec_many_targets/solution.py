@@ -59,7 +59,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     (1e-06, (3, 1))
     """
 
-    weights: Array = ls.field(rows_of="X", leading=True, shape="any")
+    weights: Array = ls.field(rows_of="X", leading=True, shape="X columns")
     ridges: HostArray = ls.field(shape="m")
     band_weights: HostArray = ls.field(shape="m bands")
     scores: HostArray = ls.field(shape="m")

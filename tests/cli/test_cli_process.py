@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -162,6 +163,24 @@ def test_an_interrupt_ends_a_run_with_what_it_has(folder: Path, tmp_path: Path):
         assert saved["status"] == "INTERRUPTED"
         assert saved["correlations"].shape == (2,)
         assert 0 < saved["correlations"][0] <= 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupted_run_says_last_how_it_goes_on(folder: Path, tmp_path: Path):
+    kept = tmp_path / "run.ckpt"
+    args = ["solve", "cca", "X.npy", "Y.npy", "-k", "2", *ENDLESS, "--checkpoint", str(kept)]
+    _, out = interrupted(args, folder, "iteration 1")
+    assert out.splitlines()[-1] == f"to go on: the same command with --start {kept}"
+    before = int(re.search(r"\((\d+) iteration", out)[1])
+    done = subprocess.run(
+        [sys.executable, "-m", "linspec", *args, "--start", str(kept), "--max-seconds", "0.5"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    assert int(re.search(r"\((\d+) iteration", done.stdout)[1]) > before
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

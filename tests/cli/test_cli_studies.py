@@ -410,6 +410,7 @@ def test_a_problem_of_any_number_of_files_is_studied(folder: Path, monkeypatch: 
     ],
 )
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals")
+@pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupted_study_is_shown_and_leaves_with_130(
     folder: Path, function: str, arguments: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -677,10 +677,11 @@ def test_seconds_are_kept_between_two_files(tmp_path: Path, monkeypatch: pytest.
 
 
 CHILD = """
-    import sys, time
+    import signal, sys, time
     import numpy as np
     import linspec as ls
     path, start, out = sys.argv[1:4]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the shell of the tests may have it ignored
     A = np.load(sys.argv[4], mmap_mode="r")
     settings = {"form": "implicit", "block": 2, "rng": 0, "max_iterations": 60, "tol": 1e-12}
     found = ls.solve(ls.SVD(A, k=4, center=True), "block-krylov", checkpoint=ls.Checkpoint(path, seconds=0),
@@ -727,6 +728,81 @@ def test_killed_at_any_moment_it_goes_on_with_the_same_bits(tmp_path: Path) -> N
     assert start, "no checkpoint was written"
     assert child(start).wait() == 0
     assert bits(ls.load_solution(out)) == whole
+
+
+# ---- runs that end within a pass ----------------------------------------------------------------
+
+FULL, PART = A[:600, :20], Y[:600, :6]
+
+
+class Acts:
+    """Slices of a matrix, in the middle of whose `at`-th reading something happens."""
+
+    def __init__(self, at: float, act: Callable[[], Any]) -> None:
+        self.at, self.act, self.reads = at, act, 0
+
+    def __call__(self) -> Any:
+        self.reads += 1
+        acts = self.reads == self.at
+        for i in range(0, 600, 100):
+            if acts and i == 300:
+                self.act()
+            yield FULL[i : i + 100]
+
+
+def fails() -> None:
+    raise OSError(errno.EIO, "the disk is gone")
+
+
+WITHIN: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "block-krylov": (lambda rows: ls.SVD(rows, k=3, center=True), "block-krylov", "S"),
+    "cg": (lambda rows: ls.LeastSquares(rows, PART, ridge=0.1), "cg", "x"),
+    "gd": (lambda rows: ls.LeastSquares(rows, PART, ridge=0.1), "gd", "x"),
+    "lsqr": (lambda rows: ls.LeastSquares(rows, PART, ridge=0.1), "lsqr", "x"),
+    "als": (lambda rows: ls.CCA(rows, PART, 2, ridge=0.5), "als", "correlations"),
+    "lobpcg": (lambda rows: ls.CCA(rows, PART, 2, ridge=0.5), "lobpcg", "correlations"),
+    "two-stage": (lambda rows: ls.CCA(rows, PART, 2, ridge=0.5), "two-stage", "correlations"),
+    "nipals": (lambda rows: ls.PLSRegression(rows, PART, 2), "nipals", "x_weights"),
+    "multiset": (lambda rows: ls.MultisetCCA([rows, PART, FULL[:, :4]], 2, ridge=0.5), "lobpcg", "weights"),
+}
+"""Problems on rows that are read, a solver, and a field of its answer."""
+
+
+@pytest.mark.parametrize("how", ["ctrl-c", "time", "error"])
+@pytest.mark.parametrize("case", WITHIN)
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+def test_a_run_that_ends_within_a_pass_goes_on(case, how, tmp_path, ctrl_c, clock) -> None:
+    """It ends in its last pass but two, and in its second one, before there is anything to keep."""
+    state, solver, field = WITHIN[case]
+    settings: dict[str, Any] = {"rng": 0}
+    settings |= {"form": "implicit"} if solver not in {"lsqr", "two-stage"} else {}
+    settings |= {"max_iterations": 12} if solver == "gd" else {}
+    rows = Acts(0, fails)
+    whole = ls.solve(state(rows), solver, **settings)
+    act = {
+        "ctrl-c": lambda: signal.raise_signal(signal.SIGINT),
+        "time": lambda: clock.tick(10),
+        "error": fails,
+    }
+    for at in (rows.reads - 1, 2):
+        path = tmp_path / f"{at}.ckpt"
+        checkpoint = ls.Checkpoint(path, seconds=3600)
+        problem, limit = state(Acts(at, act[how])), 5.0 if how == "time" else None
+        try:
+            cut = ls.solve(problem, solver, checkpoint=checkpoint, max_seconds=limit, **settings)
+            assert cut.status in {ls.Status.INTERRUPTED, ls.Status.BUDGET}
+            said = cut.message
+        except (KeyboardInterrupt, OSError, ls.errors.LinspecError) as error:
+            said = " ".join([str(error), *getattr(error, "__notes__", [])])
+        assert path.exists() == (f"Pass start='{path}' to go on." in said)
+        if path.exists():
+            found = ls.solve(state(Acts(0, fails)), solver, start=path, **settings)
+            assert found.status is whole.status
+            for one, other in zip(getattr(found, field), getattr(whole, field), strict=True):
+                np.testing.assert_array_equal(one, other)
+        else:
+            assert at == 2
+            assert "No checkpoint was written: there was nothing to go on from yet." in said
 
 
 # ---- command line -------------------------------------------------------------------------------

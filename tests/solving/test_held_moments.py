@@ -6,13 +6,18 @@ rows, and of scikit-learn where it is exact.
 
 from __future__ import annotations
 
+import copy
+import json
 import pickle
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 from sklearn.decomposition import IncrementalPCA
 
 import linspec as ls
@@ -25,6 +30,7 @@ from linspec.errors import (
     UnknownOption,
 )
 from linspec.estimators import CCA, PCA, Ridge
+from linspec.solving import archive
 from linspec.testing.backends import backends
 
 
@@ -421,6 +427,58 @@ def test_sparse_rows_wider_than_a_gram_matrix():
 # ---- files -------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def eight_threads():
+    """Call a function in eight threads that change places as often as they can, once with each number below 100."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def call(act):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(act, range(100), timeout=120))
+
+    yield call
+    sys.setswitchinterval(usual)
+
+
+def added(held, rows, other):
+    held.add(rows)
+
+
+def merged(held, rows, other):
+    other.add(rows)
+    held.merge(other)
+
+
+def asked(held, rows, other):
+    held.add(rows)
+    held.problem(k=1)
+
+
+@pytest.mark.parametrize("act", [added, merged, asked])
+def test_threads_that_add_at_once_lose_no_row(act, eight_threads):
+    A = correlated(np.random.default_rng(3), 4000, 6) + 5.0
+    held = ls.HeldMoments(ls.SVD, center=True)
+    eight_threads(lambda i: act(held, A[40 * i : 40 * i + 40], ls.HeldMoments(ls.SVD, center=True)))
+    assert held.total == held.rows == 4000
+    found = ls.solve(held.problem(k=6)).S
+    np.testing.assert_allclose(found, np.linalg.svd(A - A.mean(axis=0), compute_uv=False), rtol=1e-11)
+    for twin in (copy.deepcopy(held), pickle.loads(pickle.dumps(held))):
+        twin.add(A[:1])
+        assert (twin.total, held.total) == (4001, 4000)
+
+
+@pytest.mark.parametrize("estimator", [PCA(n_components=2), Ridge(alpha=2.0), CCA(n_components=1)])
+def test_partial_fit_in_several_threads_is_fit_on_all_rows(estimator, eight_threads):
+    X = correlated(np.random.default_rng(4), 4000, 4)
+    Y = X[:, :2] + np.random.default_rng(5).standard_normal((4000, 2))
+    eight_threads(lambda i: estimator.partial_fit(X[40 * i : 40 * i + 40], Y[40 * i : 40 * i + 40]))
+    whole = clone(estimator).fit(X, Y)
+    names = {"PCA": "singular_values_", "Ridge": "coef_", "CCA": "correlations_"}
+    name = names[type(estimator).__name__]
+    np.testing.assert_allclose(getattr(estimator, name), getattr(whole, name), rtol=1e-7)
+
+
 def test_a_file_goes_on_with_the_same_bits(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(correlated(rng, 90, 3), columns=["a", "b", "c"])
@@ -484,6 +542,77 @@ def test_damaged_and_foreign_files(tmp_path):
 
 
 # ---- refused -----------------------------------------------------------------------------------
+
+
+def forged(path, change):
+    """Change the fields and arrays of a file, and make its checksum anew: it has no key, so anyone can."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    header = json.loads(arrays.pop("linspec").tobytes())
+    fields = {**header["fields"], "part": dict(header["fields"]["part"]["mapping"])}
+    change(fields, arrays)
+    header["fields"] = {**fields, "part": {"mapping": [list(pair) for pair in fields["part"].items()]}}
+    header["digest"] = archive.digest(header["fields"], arrays)
+    with path.open("wb") as stream:
+        archive.write(stream, header, arrays)
+
+
+def put(name, value):
+    return lambda fields, arrays: fields.update({name: value})
+
+
+def put_part(name, value):
+    return lambda fields, arrays: fields["part"].update({name: value})
+
+
+def lower(fields, arrays):
+    arrays["part.R"][-1, 0] = 1.0
+
+
+TEXTS = {"mapping": [["A", {"tuple": ["a", "b"]}]]}
+FORGED = {
+    "rows": put_part("rows", -4),
+    "no rows": put_part("rows", 0),
+    "fewer rows than R": put_part("rows", 2),
+    "too many rows": put_part("rows", 10**30),
+    "rank": put("rank", 1e30),
+    "a rank that is none": put("rank", 0),
+    "total": put("total", 7.0),
+    "a negative total": put("total", -40.0),
+    "widths": put("widths", {"mapping": [["A", 2], ["B", 1]]}),
+    "a width that is none": put("widths", {"mapping": [["A", 4], ["B", -1]]}),
+    "names of another count": put("names", TEXTS),
+    "names of no matrix": put("names", {"mapping": [["C", {"tuple": ["a"]}]]}),
+    "names that are none": put("names", {"mapping": [["A", {"tuple": [1, 2, 3]}]]}),
+    "one name twice": put("names", {"mapping": [["A", {"tuple": ["a", "a", "b"]}]]}),
+    "discarded": put_part("discarded", {"tuple": ["a", "b"]}),
+    "three discarded": put_part("discarded", {"tuple": [0.0, 0.0, 0.0]}),
+    "negative discarded": put_part("discarded", {"tuple": [-1.0, 1.0]}),
+    "discarded without a rank": put_part("discarded", {"tuple": [1.0, 1.0]}),
+    "confounds taken": put_part("taken", 2),
+    "numbers of another problem": put("numbers", {"mapping": [["k", 2]]}),
+    "numbers that are none": put("numbers", {"mapping": [["ridge", "evil"]]}),
+    "numbers without a name": put("numbers", {"mapping": [[1, 2]]}),
+    "numbers that are data": put("numbers", {"mapping": [["A", 1.0]]}),
+    "no triangle": lower,
+    "another problem": put("problem", "cca"),
+    "a problem of rows": put("problem", "kernel-ridge"),
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=list(FORGED))
+def test_a_forged_file_is_refused_in_one_line(change, tmp_path):
+    rng = np.random.default_rng(0)
+    held = ls.HeldMoments(ls.LeastSquares, ridge=1.0)
+    held.add(pd.DataFrame(correlated(rng, 40, 3), columns=list("abc")), rng.standard_normal(40))
+    path = tmp_path / "a.npz"
+    held.save(path)
+    forged(path, lambda fields, arrays: None)
+    assert ls.HeldMoments.load(path).total == 40
+    forged(path, change)
+    with pytest.raises(InvalidFile) as refusal:
+        ls.HeldMoments.load(path)
+    assert "\n" not in str(refusal.value)
 
 
 def test_constructors_that_are_refused():

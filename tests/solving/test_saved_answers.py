@@ -506,6 +506,36 @@ def test_a_file_with_a_header_or_arrays_that_are_wrong_is_refused(change, said, 
     refused(tmp_path / "a.npz", changed(sound, change), *said)
 
 
+NO_VIEWS = {"none": {"tuple": []}, "one": {"tuple": [None]}, "two": {"tuple": [None, None]}}
+
+
+@pytest.mark.parametrize("views", NO_VIEWS.values(), ids=list(NO_VIEWS))
+@pytest.mark.parametrize("field", ["mean", "scale"])
+@pytest.mark.parametrize("problem", ["svd", "cca", "least-squares", "pls", "multiset-cca"])
+def test_what_is_known_of_columns_is_there_for_each_view(problem, field, views, tmp_path):
+    """An answer says whether it can be used when it is read, not when it is used."""
+    rng = np.random.default_rng(0)
+    X, Y, path = rng.standard_normal((40, 3)), rng.standard_normal((40, 2)), tmp_path / "a.npz"
+    known = {"center": True, "scale": True}
+    made = {
+        "svd": lambda: ls.SVD(X, 1, **known),
+        "cca": lambda: ls.CCA(X, Y, 1, scale=True),
+        "least-squares": lambda: ls.LeastSquares(X, Y, **known),
+        "pls": lambda: ls.PLS(X, Y, 1, **known),
+        "multiset-cca": lambda: ls.MultisetCCA([X, Y, X[:, :2]], 1, ridge=1.0),
+    }[problem]()
+    ls.solve(made).save(path)
+    header, _ = taken_apart(path.read_bytes())
+    name = next(name for name in header["fields"] if name.endswith(field))
+    refused(path, changed(path.read_bytes(), _set(f"fields/{name}", views)), "each view")
+
+
+def test_an_answer_without_its_weights_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    ls.solve(ls.CCA(np.eye(9, 3), np.eye(9, 2), k=1)).save(path)
+    refused(path, changed(path.read_bytes(), _set("fields/x_weights", None)), "weights are missing")
+
+
 @pytest.mark.parametrize("field", ["message", "solver", "problem", "residual_kind"])
 def test_no_text_of_a_file_acts_on_a_terminal(field, tmp_path):
     path = tmp_path / "a.npz"

@@ -299,3 +299,20 @@ def test_rows_of_a_slice_of_a_frame_keep_their_labels() -> None:
         table = solution.predictions_table(part[["a", "b"]])
         assert list(table.index) == list(part.index)
     assert list(solution.predictions_table(frame[["a", "b"]]).index) == list(range(30))
+
+
+EVIL = "\x1b[31mred\x07\u202e\n"
+"""A name that colours a terminal, rings its bell, turns its writing round, and begins a line."""
+
+
+@pytest.mark.parametrize("name", ["A", "LeastSquares", "CCA", "PLS"])
+def test_names_are_printed_without_control_characters(name: str) -> None:
+    X = ls.labelled(DATA, columns=[f"{EVIL}{j}" for j in range(4)])
+    Y = ls.labelled(DATA[:, :2] + RNG.standard_normal((30, 2)), columns=[f"y{EVIL}{j}" for j in range(2)])
+    numbers = {"k": 2} if name in {"CCA", "PLS"} else {}
+    problem = ls.SVD(X, 2) if name == "A" else getattr(ls, name)(X, Y, **numbers)
+    solution = ls.solve(problem)
+    shown = [repr(solution.leading_columns(2, matrix)) for matrix in (("X", "Y") if numbers else ("",))]
+    for text in (*shown, repr(problem), repr(solution), str(solution.summary()), solution._repr_html_()):
+        assert not [mark for mark in text if not (mark.isprintable() or mark == "\n")]
+    assert all("red" in text and text.count("\n") == 3 for text in shown)

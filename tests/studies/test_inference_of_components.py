@@ -441,7 +441,7 @@ class Interrupted(Gram):
 
 
 @pytest.mark.parametrize("function", ["permutation_test", "bootstrap"])
-def test_ctrl_c_returns_what_there_is(function):
+def test_ctrl_c_returns_what_there_is(function, ctrl_c):
     """The fifth solve does not count, nor the first, of all rows; permutations solve that on centred rows again."""
     X, Y = related(30, (3, 3), (1.0,), 22)
     Interrupted.calls.clear()
