@@ -17,10 +17,11 @@ those are left in which A is so short that R has no larger part. Since dᵀg = r
 
     (3)  ‖e‖ ≥ |dᵀg| / ‖r‖,
 
-which is the error itself if one direction is left, and no null direction enters. If R is not used up, the error is
-estimated from above, by that within the span of D:
+which is the error itself if one direction is left, and no null direction enters. A direction so short that even r is
+rounding there shows in A d, which is too long for so short an r. Then, and if R is not used up, the error is estimated
+from above, by that within the span of D:
 
-    (4)  e ≈ D c,   (DᵀR) c = Dᵀg.
+    (4)  e ≈ D c,   (DᵀSD) c = Dᵀg.
 
 Where we differ: the planted columns stand beside g in the certificate, and not beside b in the solve. So every solver
 is judged by the same check, and its answer does not depend on the check.
@@ -42,6 +43,9 @@ MET = 0.03
 SETTLED = 1e-14
 """A column rests once its residual is below this share of the first one: what is left of it is rounding."""
 
+SHORT = 1e-4
+"""A direction of which ‖r‖ / ‖A d‖ is below this share of ‖A‖ has not been settled, although r is used up."""
+
 SEED = 19940915
 """Seed of the planted columns: the same answer gives the same verdict."""
 
@@ -60,7 +64,7 @@ def errors_beside_planted_columns(
     large : numpy.ndarray of shape (m,)
         The iteration ends once the error of a column is larger than its limit.
     steps : int
-        The largest number of steps; each takes one product with AᵀA, and there are two more.
+        The largest number of steps; each takes one product with AᵀA, and there are three more.
     """
     home, xp = moments.home, moments.home.xp
     p, m = g.shape
@@ -71,9 +75,12 @@ def errors_beside_planted_columns(
     Z = home.place(np.random.default_rng(SEED).standard_normal((p, PLANTED)))
     R = home.concat([g, multiplied(Z)])
     E, P, rr = 0.0 * R, R, xp.sum(R * R, axis=0)
-    enough, lengths, settled = rr * SETTLED**2, home.column_norms(Z), False
+    enough, lengths, settled, norm = rr * SETTLED**2, home.column_norms(Z), False, 0.0
     for _ in range(steps):
         SP = multiplied(P)
+        norm = max(
+            norm, float(np.max(_quotient(home.column_norms(SP), home.column_norms(P))))
+        )  # of S, from below
         live = xp.astype(rr > enough, R.dtype)
         length = live * rr * reciprocal(xp.sum(P * SP, axis=0))
         E, R = E + P * length, R - SP * length
@@ -86,8 +93,16 @@ def errors_beside_planted_columns(
         settled = bool(to_host(xp.all(rr <= enough)))
         if settled:
             break
-    R, Dg = multiplied(D), to_host(D.T @ g)
+    G = to_host(moments.products(D, onto=(), image=True).image + ridge * (D.T @ D))
+    Dg, images = to_host(D.T @ g), np.sqrt(np.maximum(np.diag(G), 0.0))
     if settled:
-        return np.maximum(errors, np.max(np.abs(Dg) / home.column_norms(R)[:, None], axis=0)), True  # (3)
-    c = np.linalg.lstsq(to_host(D.T @ R), Dg, rcond=None)[0]  # (4)
-    return np.maximum(errors, home.column_norms(D @ home.place(c))), False
+        r = np.maximum(home.column_norms(multiplied(D)), np.sqrt(to_host(enough)[m:]))
+        short = (images > SETTLED * norm**0.5 * lengths) & (r < SHORT * norm**0.5 * images)
+        if not short.any():
+            return np.maximum(errors, np.max(np.abs(Dg) / r[:, None], axis=0)), True  # (3)
+    c = np.linalg.lstsq(G, Dg, rcond=None)[0]  # (4)
+    return np.maximum(errors, home.column_norms(D @ home.place(c))), settled
+
+
+def _quotient(a: HostArray, b: HostArray) -> HostArray:
+    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

@@ -148,7 +148,7 @@ def _by_rows(
     home, m = moments.home, moments.shape[2]
     moments = moments.from_rows()
     left, sketched = terms.passes_left - made, _can_sketch(moments)
-    if left < (2 if sketched else 4):
+    if left < (2 if sketched else 5):
         text = "To tell whether the coefficients are right takes more passes than are left. Raise max_passes, or pass "
         text += "data that can be read again."
         return ((Status.ILL_CONDITIONED, text),)
@@ -158,11 +158,11 @@ def _by_rows(
     g, sizes = -moments.gradient(x, ridge), home.column_norms(x)
     large = np.where(judged, UNCERTAIN * sizes, np.inf)
     settled = False
-    if not sketched or (x.shape[0] > SWEPT and left >= 4):
+    if not sketched or (x.shape[0] > SWEPT and left >= 5):
         steps = max(BEFORE_SKETCH, terms.passes) if sketched else max(PLANTED_STEPS, 4 * terms.passes)
-        steps = int(min(steps, left - 3))
+        steps = int(min(steps, left - 4))
         errors, settled = errors_beside_planted_columns(moments, ridge, g, large, steps)
-        left -= steps + 2
+        left -= steps + 3
     if sketched and not settled and left >= 2:
         errors = _by_sketch(moments, x, ridge, g, large, int(min(STEPS, left - 2)))
     shares = np.where(judged, _quotient(errors, sizes), 0.0)
