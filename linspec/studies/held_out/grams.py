@@ -18,12 +18,19 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.small_matrices import EPS, whitening
+from linspec.algebra.whitener import Whitener, has_short_directions
 from linspec.arrays import HostArray, reciprocal
 from linspec.operators.adjustment import EXPLAINED
+from linspec.operators.row_model import row_model
+from linspec.process.forks import cached_property
+from linspec.solving.adjusting import adjusted
 from linspec.sweeps.cell_sums import RowSums
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
+
+HIDDEN = 1e-8
+"""Eigenvalues of the Gram matrix of the confounds below this share of the largest are not told from rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +137,9 @@ class Split:
         Per matrix, the sums of squares of the unadjusted training columns about zero.
     rank : int
         Upper bound of the rank of the adjusted training rows: their number minus the number of subtracted directions.
+    rounding : float
+        The relative rounding error of the Gram matrices of training rows, with columns scaled to length 1. It is
+        ROUNDING times the factor by which subtracting the confounds magnifies it.
     """
 
     training: Grams
@@ -137,8 +147,14 @@ class Split:
     spreads: Mapping[str, HostArray]
     squares: Mapping[str, HostArray]
     rank: int
+    rounding: float
     _taken: _Taken
     _rows: RowSums
+    rows: TrainingRows | None = None
+
+    def lacks_directions(self, name: str, factor: Whitener) -> bool:
+        """Whether a factor of the Gram matrix of training rows may have omitted directions longer than rounding."""
+        return factor.rank < self.rank and self.rows is not None and self.rows.have_short(name, factor)
 
     def factors(self, name: str) -> HostArray:
         """The factors that multiply the columns of a matrix, shape (p,)."""
@@ -166,7 +182,9 @@ class Split:
         return self._taken.images(self._rows, weights, unscaled)
 
 
-def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
+def split_of(
+    problem: Any, training: RowSums, held_out: RowSums, numbers: HostArray | None = None
+) -> Split:
     """Adjust the moments of training and held-out rows by the means, slopes and scales of the training rows.
 
     Parameters
@@ -176,6 +194,8 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
     training, held_out : RowSums
         Moments of the columns of the matrices, followed by the confounds. If there are columns beside, they follow the
         confounds, and are columns of the last matrix.
+    numbers : numpy.ndarray of int, optional
+        The numbers of the training rows, if they can be read again where Gram matrices hide what is exactly dependent.
 
     Examples
     --------
@@ -196,20 +216,65 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
     for name, columns in widths.items():
         places[name] = slice(width, width + columns)
         width += columns
-    taken = _Taken(problem, training, places, width)
+    rows = None if numbers is None else TrainingRows(problem, numbers)
+    taken = _Taken(problem, training, places, width, rows)
     spreads = {name: taken.columns_of(held_out.variation)[place] for name, place in places.items()}
     lengths = taken.columns_of(
         training.squares_about(np.zeros_like(training.mean), np.zeros_like(training.mean))
     )
     squares = {name: lengths[place] for name, place in places.items()}
     rank = training.rows - bool(problem.center) - taken.confounds
-    return Split(taken.out_of(training), taken.out_of(held_out), spreads, squares, rank, taken, held_out)
+    grams = taken.out_of(training), taken.out_of(held_out)
+    return Split(*grams, spreads, squares, rank, ROUNDING * taken.magnified, taken, held_out, rows)
+
+
+class TrainingRows:
+    """The training rows themselves, which show what rounding of their Gram matrices hides."""
+
+    def __init__(self, problem: Any, numbers: HostArray) -> None:
+        self.problem, self.numbers, self.passes = problem, numbers, 0.0
+
+    @cached_property
+    def moments(self) -> Any:
+        """The moments of all rows, of which only the training rows have a weight."""
+        n = int(min(A.shape[0] for A in self.problem.matrices.values()))
+        twin, weights, own = self.problem.with_matrices({}), np.zeros(n), self.problem.sample_weight
+        weights[self.numbers] = 1.0 if own is None else own[self.numbers]
+        for name, value in (("sample_weight", weights), ("shared", None)):
+            object.__setattr__(twin, name, value)
+        return adjusted(twin).moments("implicit", (1, 1))
+
+    def have_short(self, name: str, factor: Whitener) -> bool:
+        """Whether a factor has omitted directions longer than rounding; True if rows cannot be read again."""
+        if self.problem.sweeps == 1:
+            return True
+        found = has_short_directions(self.moments, list(self.problem.matrices).index(name), factor)
+        self.passes = self.moments.passes
+        return found
+
+    def turn(self) -> HostArray:
+        """The combinations of the confounds that are orthonormal over these rows."""
+        w, Z = self.problem.sample_weight, self.problem.confounds
+        model = row_model(
+            center=bool(self.problem.center),
+            weights=None if w is None else w[self.numbers],
+            confounds=Z[self.numbers],
+        )
+        assert model.turn is not None  # noqa: S101
+        return model.turn
 
 
 class _Taken:
     """The adjustment computed from training rows: means, slopes of confounds, factors of columns."""
 
-    def __init__(self, problem: Any, training: RowSums, places: Mapping[str, slice], width: int) -> None:
+    def __init__(
+        self,
+        problem: Any,
+        training: RowSums,
+        places: Mapping[str, slice],
+        width: int,
+        rows: TrainingRows | None,
+    ) -> None:
         self.places, self.width = places, width
         self.full, self.end = (
             width - len(training.beside),
@@ -218,7 +283,10 @@ class _Taken:
         zero = np.zeros_like(training.mean)
         self.point = (training.origin, training.mean) if problem.center else (zero, zero)
         S = training.about(*self.point)
-        T = whitening(S[self.full :, self.full : self.end])
+        Sz = S[self.full :, self.full : self.end]
+        T = whitening(Sz, EPS if rows is None else HIDDEN)
+        if rows is not None and T.shape[1] < len(Sz):
+            T = rows.turn()
         self.confounds = T.shape[1]
         self.slopes = T @ (T.T @ self.columns_of(S[self.full :]))
         for name in (
@@ -231,6 +299,11 @@ class _Taken:
         explained = left <= EXPLAINED * self.columns_of(squares)
         explained[self.full :] = False
         self.factors[explained] = 0.0
+        self.magnified = 1.0
+        if self.confounds:
+            share = self.columns_of(squares)[~explained] / left[~explained]
+            condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
+            self.magnified = condition * float(np.max(share, initial=1.0))
         for name in problem.solution.layout.scaled if problem.scale else ():
             if name in places:
                 own = places[name]

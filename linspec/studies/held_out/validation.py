@@ -44,7 +44,7 @@ from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.result import CrossValidation
-from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_out
+from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_out, with_orthogonal_confounds
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 
 __all__ = ["cross_validate"]
@@ -200,28 +200,22 @@ def cross_validate(  # noqa: PLR0913
         asked = "solve"
     memory = problem.sizes().free_memory() / 2
     held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
-    rounding = None
+    by_moments = held
     if held:
-        made, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
-        scores, rounding = made.scores, made.rounding
-        if (
-            asked == "auto"
-            and scored.reads_again
-            and all(A.access == "rows" for A in problem.matrices.values())
-        ):
+        made, passes = _of_moments(problem, folds, scored, ridges, ks)
+        if asked == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
             swept = _read_again(problem, folds, scored, (ridges, ks), made, rng)
             held, passes = not swept, passes + swept
     else:
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
-        scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
-    if rounding is not None:
-        rounding = _of_the_whole(rounding, scored.sizes(scores))
+        made, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
+    rounding = _of_the_whole(made.rounding, scored.sizes(made.scores))
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
-            *(scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem, reason),
-            rounding=rounding,
+            *(made.scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem, reason),
+            rounding=rounding if by_moments or rounding.any() else None,
         )
     )
 
@@ -276,11 +270,11 @@ def _read_again(
         return 0.0
     part = replace(folds, splits=tuple(folds.splits[i] for i in splits))
     where = np.ix_(splits, some)
-    again = np.zeros_like(made.rounding[where]) if made.moved is None else made.moved[where]
-    made.scores[where], passes = scored_by_solving(
-        problem, part, score, tuple(ridges[i] for i in some), ks, "auto", "implicit", {"rng": rng}, again
+    moved = np.zeros_like(made.rounding[where]) if made.moved is None else made.moved[where]
+    again, passes = scored_by_solving(
+        problem, part, score, tuple(ridges[i] for i in some), ks, "auto", "implicit", {"rng": rng}, moved
     )
-    made.rounding[where] = again
+    made.scores[where], made.rounding[where] = again.scores, again.rounding
     return passes
 
 
@@ -290,12 +284,13 @@ def _of_moments(
     score: HeldOutScore,
     ridges: tuple[Any, ...],
     ks: tuple[int | None, ...],
-) -> Rounded:
-    """Compute all scores and their rounding from the moments of one sweep."""
+) -> tuple[Rounded, float]:
+    """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
+    problem, passes = with_orthogonal_confounds(problem), 1.0
     cells, _ = sums_of_cells(problem, folds)
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
-        split = split_of(problem, training, held_out)
+        split = split_of(problem, training, held_out, folds.splits[number][0])
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
         if isinstance(made, Rounded):
@@ -303,7 +298,8 @@ def _of_moments(
             moved[number] = 0.0 if made.moved is None else made.moved
         else:
             found[number] = made
-    return Rounded(found, rounding, moved)
+        passes += split.rows.passes if split.rows else 0.0
+    return Rounded(found, rounding, moved), passes
 
 
 def _generalized(
