@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.small_matrices import EPS, whitening
-from linspec.algebra.whitener import Whitener, has_short_directions
-from linspec.arrays import HostArray, reciprocal
+from linspec.algebra.whitener import Whitener, has_short_directions, squared_cut
+from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.operators.adjustment import EXPLAINED
-from linspec.operators.row_model import row_model
+from linspec.operators.row_model import DEPENDENT, RowModel, row_model
 from linspec.process.forks import cached_property
 from linspec.solving.adjusting import adjusted
 from linspec.sweeps.cell_sums import RowSums
@@ -140,6 +140,8 @@ class Split:
     rounding : float
         The relative rounding error of the Gram matrices of training rows, with columns scaled to length 1. It is
         ROUNDING times the factor by which subtracting the confounds magnifies it.
+    hides : bool
+        Whether columns are set to zero, as ones that the confounds explain, of which they leave more than rounding.
     """
 
     training: Grams
@@ -148,13 +150,31 @@ class Split:
     squares: Mapping[str, HostArray]
     rank: int
     rounding: float
+    hides: bool
     _taken: _Taken
     _rows: RowSums
     rows: TrainingRows | None = None
+    whole: Split | None = None
 
     def lacks_directions(self, name: str, factor: Whitener) -> bool:
         """Whether a factor of the Gram matrix of training rows may have omitted directions longer than rounding."""
-        return factor.rank < self.rank and self.rows is not None and self.rows.have_short(name, factor)
+        if self.rows is None or factor.rank >= self.rank:
+            return False
+        known = 0 if self.whole is None else self.whole.dependent(name)
+        return self._omitted(name, factor) > known and self.rows.have_short(name, factor)
+
+    def dependent(self, name: str) -> int:
+        """The dimension by which columns that vary are dependent, to rounding of the rows themselves."""
+        assert self.rows is not None  # noqa: S101
+        if name not in self.rows.dependent:
+            cut = squared_cut(self.rows.problem.matrices[name])
+            factor = Whitener(self.training[name, name], 0.0, cut, HOST)
+            short = factor.cut is not None and self.rows.have_short(name, factor)
+            self.rows.dependent[name] = 0 if short else self._omitted(name, factor)
+        return self.rows.dependent[name]
+
+    def _omitted(self, name: str, factor: Whitener) -> int:
+        return int(np.count_nonzero(np.diag(self.training[name, name]))) - factor.rank
 
     def factors(self, name: str) -> HostArray:
         """The factors that multiply the columns of a matrix, shape (p,)."""
@@ -183,7 +203,11 @@ class Split:
 
 
 def split_of(
-    problem: Any, training: RowSums, held_out: RowSums, numbers: HostArray | None = None
+    problem: Any,
+    training: RowSums,
+    held_out: RowSums,
+    numbers: HostArray | None = None,
+    whole: Split | None = None,
 ) -> Split:
     """Adjust the moments of training and held-out rows by the means, slopes and scales of the training rows.
 
@@ -196,6 +220,8 @@ def split_of(
         confounds, and are columns of the last matrix.
     numbers : numpy.ndarray of int, optional
         The numbers of the training rows, if they can be read again where Gram matrices hide what is exactly dependent.
+    whole : Split, optional
+        The moments of all rows. What is dependent on all rows is so on the training rows, without another reading.
 
     Examples
     --------
@@ -225,7 +251,8 @@ def split_of(
     squares = {name: lengths[place] for name, place in places.items()}
     rank = training.rows - bool(problem.center) - taken.confounds
     grams = taken.out_of(training), taken.out_of(held_out)
-    return Split(*grams, spreads, squares, rank, ROUNDING * taken.magnified, taken, held_out, rows)
+    found = *grams, spreads, squares, rank, ROUNDING * taken.magnified, taken.hides
+    return Split(*found, taken, held_out, rows, whole)
 
 
 class TrainingRows:
@@ -233,6 +260,8 @@ class TrainingRows:
 
     def __init__(self, problem: Any, numbers: HostArray) -> None:
         self.problem, self.numbers, self.passes = problem, numbers, 0.0
+        self.dependent: dict[str, int] = {}
+        self._swept = 0.0
 
     @cached_property
     def moments(self) -> Any:
@@ -249,19 +278,30 @@ class TrainingRows:
         if self.problem.sweeps == 1:
             return True
         found = has_short_directions(self.moments, list(self.problem.matrices).index(name), factor)
-        self.passes = self.moments.passes
+        self.passes += self.moments.passes - self._swept
+        self._swept = self.moments.passes
         return found
 
-    def turn(self) -> HostArray:
-        """The combinations of the confounds that are orthonormal over these rows."""
+    @cached_property
+    def model(self) -> RowModel:
+        """The weights, means and confounds of these rows."""
         w, Z = self.problem.sample_weight, self.problem.confounds
-        model = row_model(
-            center=bool(self.problem.center),
-            weights=None if w is None else w[self.numbers],
-            confounds=Z[self.numbers],
-        )
-        assert model.turn is not None  # noqa: S101
-        return model.turn
+        weights = None if w is None else w[self.numbers]
+        return row_model(center=bool(self.problem.center), weights=weights, confounds=Z[self.numbers])
+
+    def vary_beside_confounds(self, name: str, columns: HostArray) -> bool:
+        """Whether confounds leave more than rounding of some columns; True if rows cannot be read again."""
+        A = self.problem.matrices[name]
+        if A.sweeps == 1:
+            return True
+        self.passes += 1.0
+        chosen = np.eye(A.shape[1])[:, columns]
+        rows = np.asarray(to_host(A.matmat(A.home.place(chosen, A.dtype))), dtype=np.float64)[self.numbers]
+        if self.model.weights is not None:
+            rows = rows * np.sqrt(self.model.weights)[:, None]
+        left = self.model.projected(self.model.projected(rows))
+        unit = DEPENDENT * float(np.finfo(A.rounded_dtype).eps)
+        return bool(np.any(np.linalg.norm(left, axis=0) > unit * np.linalg.norm(rows, axis=0)))
 
 
 class _Taken:
@@ -286,7 +326,7 @@ class _Taken:
         Sz = S[self.full :, self.full : self.end]
         T = whitening(Sz, EPS if rows is None else HIDDEN)
         if rows is not None and T.shape[1] < len(Sz):
-            T = rows.turn()
+            T = rows.model.turn
         self.confounds = T.shape[1]
         self.slopes = T @ (T.T @ self.columns_of(S[self.full :]))
         for name in (
@@ -304,6 +344,10 @@ class _Taken:
             share = self.columns_of(squares)[~explained] / left[~explained]
             condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
             self.magnified = condition * float(np.max(share, initial=1.0))
+        self.hides = False
+        for name, place in places.items() if rows is not None and self.confounds else ():
+            some = np.flatnonzero(explained[place] & (self.columns_of(squares)[place] > 0))
+            self.hides |= len(some) > 0 and rows.vary_beside_confounds(name, some)
         for name in problem.solution.layout.scaled if problem.scale else ():
             if name in places:
                 own = places[name]

@@ -287,10 +287,11 @@ def _of_moments(
 ) -> tuple[Rounded, float]:
     """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
     problem, passes = with_orthogonal_confounds(problem), 1.0
-    cells, _ = sums_of_cells(problem, folds)
+    cells, union = sums_of_cells(problem, folds)
+    whole = split_of(problem, union, union, np.arange(folds.rows))
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
-        split = split_of(problem, training, held_out, folds.splits[number][0])
+        split = split_of(problem, training, held_out, folds.splits[number][0], whole)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
         if isinstance(made, Rounded):
@@ -298,8 +299,10 @@ def _of_moments(
             moved[number] = 0.0 if made.moved is None else made.moved
         else:
             found[number] = made
-        passes += split.rows.passes if split.rows else 0.0
-    return Rounded(found, rounding, moved), passes
+        if split.hides:
+            rounding[number] = np.inf
+        passes += split.rows.passes
+    return Rounded(found, rounding, moved), passes + whole.rows.passes
 
 
 def _generalized(
