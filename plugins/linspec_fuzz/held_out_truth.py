@@ -258,22 +258,21 @@ class FoldTruth:
         sizes = sum(T for _, _, T in units) * (
             truth.case.family == "multiset-cca"
         )  # whose views share a length
-        total = extended(0)
+        total, pairs, known = extended(0), len(units) * (len(units) - 1) // 2, 0
         for a, (P, v, s) in enumerate(units):
             for Q, w, t in units[:a]:
                 both = np.sqrt(v * w)
+                if np.count_nonzero(both) < 2:
+                    continue  # signs are no correlations
+                known += 1
                 least, live = np.minimum(s, t), np.minimum(s, t) > NO_SHARE[0] * sizes
                 if np.any(live & (least < NO_SHARE[1] * sizes)):
                     return float("inf")
-                if not both.any():
-                    return float("nan")
                 size = np.sqrt((both @ P**2) * (both @ Q**2))
                 for M in (P, Q):
                     live = live & ((about_mean(M, both) > 1e-20 * (both @ M**2)) | (not truth.center))
                 total += np.sum(np.where(live & (size > 0), both @ (P * Q) / np.where(size > 0, size, 1), 0))
-        if np.count_nonzero(np.sqrt(np.prod(weights, axis=0))) < 2:
-            return float("nan")  # signs are no correlations
-        return float(total)
+        return float(total * pairs / known) if known else float("nan")
 
     def judge(self, found: Any, warned: bool) -> tuple[str, str, str]:
         """Return the class of the scores, and what is wrong, with figures and without."""
@@ -286,7 +285,7 @@ class FoldTruth:
         decided = ~np.isinf(exact)
         size = np.maximum(1, np.abs(np.where(np.isfinite(exact), exact, 0)))
         off = np.abs(given - np.where(decided, exact, given))
-        said = 0.0 if found.rounding is None else 10 * found.rounding * (1 + np.abs(given))
+        said = 0.0 if found.rounding is None else np.minimum(found.rounding, 1e9) * 10 * (1 + np.abs(given))
         wrong = np.where(np.isnan(exact), np.isfinite(given), off > WRONG * size + 10 * self.rounding + said)
         missing = np.isnan(given) & np.isfinite(exact)
         if not (wrong | missing).any():

@@ -74,7 +74,7 @@ def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
 
 
 def with_orthogonal_confounds(problem: Any) -> Any:
-    """Return the problem with confounds that span the same, but are orthonormal over all rows.
+    """Return the problem, as `given` of a problem with confounds that span the same and are orthonormal over all rows.
 
     Gram matrices square the condition number of confounds, and hide what large means leave of them.
     """
@@ -84,7 +84,8 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     model = row_model(
         center=bool(problem.center), weights=problem.sample_weight, confounds=problem.confounds
     )
-    object.__setattr__(twin, "confounds", model.basis)
+    for name, value in (("confounds", model.basis), ("given", problem)):
+        object.__setattr__(twin, name, value)
     return twin
 
 

@@ -160,10 +160,11 @@ def cross_validate(  # noqa: PLR0913
     their best k is the largest. `CrossValidation.one_standard_error` is the simplest setting about as good as the best.
 
     The Gram matrices of the training rows square their condition number, and terms of scores cancel where a fit is
-    good. The rounding error of each score is estimated (`CrossValidation.rounding`). With ``form="auto"``, errors of
-    least squares that may be only rounding errors are recomputed from solutions, if rows can be selected, at the cost
-    of more passes. Other scores that may be only rounding errors are flagged: pass ``form="implicit"``, with a solver
-    such as "direct".
+    good. The rounding error of each score is estimated (`CrossValidation.rounding`). With ``form="auto"``, scores that
+    may be only rounding errors are recomputed from solutions, if rows can be selected, at the cost of more passes.
+    Where columns are dependent, the rows are read again, because a Gram matrix does not tell dependent columns from
+    nearly dependent ones. What is still doubtful is flagged, also if a solve ended without the digits of its answer
+    (`Status.ILL_CONDITIONED`) or without reaching its tolerance.
 
     Examples
     --------
@@ -227,22 +228,28 @@ def _result(found: CrossValidation) -> CrossValidation:
             array.flags.writeable = False
     without = np.flatnonzero(~found.counted)
     if len(without):
-        named = f"{', '.join(map(str, without[:LISTED]))}{', …' * (len(without) > LISTED)}"
         warn(
-            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({named}) left out of the mean, "
+            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({_listed(without)}) left out of the mean, "
             f"for lack of a number as {found.label}: over the held-out rows some target or variate does not vary, or "
             "they are too few. Take fewer, larger folds.",
             AccuracyWarning,
         )
     count = int(found.uncertain.sum())
     if count:
+        assert found.rounding is not None  # noqa: S101
+        named = _listed(np.flatnonzero(np.any(found.rounding > LOST, axis=(1, 2))))
         warn(
             f"cross_validate: {count} of {found.uncertain.size} mean scores may be rounding by more than a share of "
-            f"{LOST:g} (`uncertain`), because second moments of the rows do not hold their digits. Do not choose by "
-            'them: pass form="implicit" with a solver such as "direct", center=True, or larger ridges.',
+            f"{LOST:g} (`uncertain`), because second moments of the rows, or solutions, do not hold their digits on "
+            f"splits {named}. Do not choose by them: pass "
+            'form="implicit" with a solver such as "direct", center=True, or larger ridges.',
             AccuracyWarning,
         )
     return found
+
+
+def _listed(splits: HostArray) -> str:
+    return f"{', '.join(map(str, splits[:LISTED]))}{', …' * (len(splits) > LISTED)}"
 
 
 def _of_the_whole(rounding: HostArray, sizes: HostArray) -> HostArray:
