@@ -64,7 +64,7 @@ def about_mean(Y: Extended, w: Extended) -> Extended:
 class ManyTargetsTruth(Truth):
     """The ridge and weights of bands of each target with the best R². Loss: how much the score of the choice is less.
 
-    A target that varies in no fold is scored by the errors of all folds together.
+    A target that varies in no fold is scored by the errors of all folds together; all are if a fold has a single row.
     """
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
@@ -72,7 +72,7 @@ class ManyTargetsTruth(Truth):
         w, Z = data.get("sample_weight", np.ones(n, np.longdouble)), data.get("confounds")
         bands, settings = np.asarray(given["bands"]), np.sqrt(extended(given["band_weights"]))
         found = np.zeros((2, len(settings), len(given["ridges"]), data["Y"].shape[1]), np.longdouble)
-        count = np.zeros(data["Y"].shape[1])
+        count, lone = np.zeros(data["Y"].shape[1]), False
         for label in np.unique(given["splitter"]):
             train, test = (
                 np.flatnonzero(np.equal(given["splitter"], label) == side) for side in (False, True)
@@ -83,6 +83,7 @@ class ManyTargetsTruth(Truth):
             B, E = held_out(data["Y"], w, Z, train, test, center=self.center)
             about = about_mean(data["Y"][test], w[test])
             count += about > 0
+            lone |= np.count_nonzero(w[test]) == 1
             for i, gamma in enumerate(settings):
                 d = gamma[bands]
                 U, s, V = svd(A.entries * d)
@@ -93,7 +94,7 @@ class ManyTargetsTruth(Truth):
                     found[1, i, j] += errors
         whole = about_mean(data["Y"], w)
         pooled = np.where(whole > 0, 1 - found[1] / np.where(whole > 0, whole, 1), np.nan)
-        R = np.where(count > 0, found[0] / np.maximum(count, 1), pooled)
+        R = np.where((count > 0) & (not lone), found[0] / np.maximum(count, 1), pooled)
         rows = self.rows(data)
         return [(rows.adjusted(data["X"], scale=self.scale), rows.adjusted(data["Y"]), R, settings[:, bands])]
 

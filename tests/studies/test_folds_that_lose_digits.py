@@ -51,7 +51,7 @@ def test_directions_that_gram_matrices_hide_are_scored(form: str, short: float) 
 
 
 FAMILIES = {
-    "least-squares": lambda X, Y, **given: ls.LeastSquares(X, Y, **given),
+    "least-squares": ls.LeastSquares,
     "svd": lambda X, Y, **given: ls.SVD(np.hstack([X, Y]), k=2, **given),
     "cca": lambda X, Y, **given: ls.CCA(X, Y, k=2, **given),
     "discriminant": lambda X, Y, **given: ls.Discriminant(X, ls.targets.lda(np.arange(N) // 4 % 2), **given),
@@ -67,7 +67,8 @@ def test_confounds_count_by_what_they_span(family: str, form: str) -> None:
     rng = np.random.default_rng(2)
     X, Y, E = rng.standard_normal((N, 3)), rng.standard_normal((N, 2)), rng.standard_normal((N, 2))
     Y += X[:, :2]
-    for center, Z in ((True, E[:, [0, 0]] + 1e-7 * E * [0, 1]), (False, 1e8 + E)):
+    near = E[:, [0, 0]] + E * np.array([0, 1e-7])
+    for center, Z in ((True, near), (False, E + 1e8)):
         spanning = np.column_stack([Z[:, 0], Z[:, 1] - Z[:, 0]])
         one, other = (
             ls.cross_validate(
@@ -140,7 +141,7 @@ MISSING = {
     "none": lambda given: [None, *given[1:]],
     "nan": lambda given: np.array([np.nan, *map(float, given[1:])]),
     "nan beside texts": lambda given: [np.nan, *map(str, given[1:])],
-    "no time": lambda given: np.array(["NaT", *("2024-01-0%d" % (i + 1) for i in given[1:])], dtype="M8[D]"),
+    "no time": lambda given: np.array(["NaT", *(f"2024-01-0{i + 1}" for i in given[1:])], dtype="M8[D]"),
     "pandas": lambda given: pytest.importorskip("pandas").Series([None, *given[1:]], dtype="Int64"),
     "pandas texts": lambda given: pytest.importorskip("pandas").Series([None, *map(str, given[1:])]),
     "masked": lambda given: pytest.importorskip("pandas").Series([np.ma.masked, *map(str, given[1:])]),

@@ -303,7 +303,9 @@ class TrainingRows:
             return self.model.turn
         given = problem.given.confounds
         weighted = B if problem.sample_weight is None else B * problem.sample_weight[:, None]
-        turned: HostArray = weighted.T @ (given - given[self.numbers[0]] * bool(problem.center)) @ self.model.turn
+        turned: HostArray = (
+            weighted.T @ (given - given[self.numbers[0]] * bool(problem.center)) @ self.model.turn
+        )
         return turned
 
     def vary_beside_confounds(self, name: str, columns: HostArray) -> bool:

@@ -81,9 +81,7 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     if problem.confounds is None:
         return problem
     twin = problem.with_numbers()
-    model = row_model(
-        center=bool(problem.center), weights=problem.sample_weight, confounds=problem.confounds
-    )
+    model = row_model(center=bool(problem.center), weights=problem.sample_weight, confounds=problem.confounds)
     for name, value in (("confounds", model.basis), ("given", problem)):
         object.__setattr__(twin, name, value)
     return twin

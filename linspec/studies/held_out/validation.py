@@ -215,7 +215,19 @@ def cross_validate(  # noqa: PLR0913
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
-            *(made.scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem, reason),
+            *(
+                made.scores,
+                ridges,
+                ks,
+                scored.label,
+                scored.higher,
+                method,
+                held,
+                passes,
+                sizes,
+                problem,
+                reason,
+            ),
             rounding=rounding if by_moments or rounding.any() else None,
         )
     )
@@ -229,9 +241,9 @@ def _result(found: CrossValidation) -> CrossValidation:
     without = np.flatnonzero(~found.counted)
     if len(without):
         warn(
-            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({_listed(without)}) left out of the mean, "
-            f"for lack of a number as {found.label}: over the held-out rows some target or variate does not vary, or "
-            "they are too few. Take fewer, larger folds.",
+            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({_listed(without)}) left out "
+            f"of the mean, for lack of a number as {found.label}: over the held-out rows some target or variate does "
+            "not vary, or they are too few. Take fewer, larger folds.",
             AccuracyWarning,
         )
     count = int(found.uncertain.sum())
