@@ -44,7 +44,7 @@ def test_directions_that_gram_matrices_hide_are_scored(form: str, short: float) 
     A = np.column_stack([X[:, 0], X[:, 0] + short * X[:, 1]])
     b, truth = X[:, 1] + 0.1 * rng.standard_normal(N), []
     for fold in range(4):
-        fit, held = LABELS != fold, LABELS == fold
+        fit, held = fold != LABELS, fold == LABELS
         x = np.linalg.lstsq(A[fit], b[fit], rcond=1e-15)[0]
         truth.append(np.mean((b[held] - A[held] @ x) ** 2))
     right_or_said(ls.LeastSquares(A, b), truth, form, 1e-2)

@@ -179,7 +179,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
         moved.append(off)
         errors.append(error)
         lost.append(np.inf if split.hides else share_lost(share, error))
-    passes, one_pass = 1.0 + (split.rows.passes if split.rows else 0.0), True
+    passes, one_pass = 1.0 + split.reread, True
     if again and problem.sweeps > 1 and max(lost) > LOST:
         read, swept = _errors_of_rows(problem, x)
         passes, one_pass = passes + swept, False

@@ -156,6 +156,11 @@ class Split:
     rows: TrainingRows | None = None
     whole: Split | None = None
 
+    @property
+    def reread(self) -> float:
+        """How often rows were read again for what their Gram matrices hide."""
+        return 0.0 if self.rows is None else self.rows.passes
+
     def lacks_directions(self, name: str, factor: Whitener) -> bool:
         """Whether a factor of the Gram matrix of training rows may have omitted directions longer than rounding."""
         if self.rows is None or factor.rank >= self.rank:
@@ -364,9 +369,10 @@ class _Taken:
             condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
             self.magnified = condition * float(np.max(share, initial=1.0))
         self.hides = False
-        for name, place in places.items() if rows is not None and self.confounds else ():
+        for name, place in places.items():
             some = np.flatnonzero(explained[place] & (self.columns_of(squares)[place] > 0))
-            self.hides |= len(some) > 0 and rows.vary_beside_confounds(name, some)
+            if rows is not None and self.confounds and len(some):
+                self.hides |= rows.vary_beside_confounds(name, some)
         for name in problem.solution.layout.scaled if problem.scale else ():
             if name in places:
                 own = places[name]

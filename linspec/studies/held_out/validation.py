@@ -293,7 +293,9 @@ def _read_again(
     again, passes = scored_by_solving(
         problem, part, score, tuple(ridges[i] for i in some), ks, "auto", "implicit", {"rng": rng}, moved
     )
-    made.scores[where], made.rounding[where] = again.scores, again.rounding
+    doubtful = lost[where]
+    made.scores[where] = np.where(doubtful, again.scores, made.scores[where])
+    made.rounding[where] = np.where(doubtful, again.rounding, made.rounding[where])
     return passes
 
 
@@ -320,8 +322,8 @@ def _of_moments(
             found[number] = made
         if split.hides:
             rounding[number] = np.inf
-        passes += split.rows.passes
-    return Rounded(found, rounding, moved), passes + whole.rows.passes
+        passes += split.reread
+    return Rounded(found, rounding, moved), passes + whole.reread
 
 
 def _generalized(
