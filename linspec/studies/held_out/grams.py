@@ -30,7 +30,7 @@ ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
 
 HIDDEN = 1e-8
-"""Eigenvalues of the Gram matrix of the confounds below this share of the largest are not told from rounding."""
+"""The share of the largest eigenvalue of the Gram matrix of confounds below which the rows decide the rank."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +270,7 @@ class TrainingRows:
 
     @cached_property
     def moments(self) -> Any:
-        """The moments of all rows, of which only the training rows have a weight."""
+        """The moments of all rows, with weight 0 for rows that are not training rows."""
         n = int(min(A.shape[0] for A in self.problem.matrices.values()))
         twin, weights, own = self.problem.with_matrices({}), np.zeros(n), self.problem.sample_weight
         weights[self.numbers] = 1.0 if own is None else own[self.numbers]
