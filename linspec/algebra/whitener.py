@@ -275,7 +275,7 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
     """
     assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
     m = factor.cut.shape[1]
-    beside = moments.home.concat([factor.cut, factor.short])
+    beside = moments.home.concat([moments.home.place(each) for each in (factor.cut, factor.short)])
     G = to_host(moments.products(*(None for _ in range(index)), beside, onto=(), image=True).image)
     own, across, kept = G[:m, :m], G[:m, m:], G[m:, m:]
     if len(kept):

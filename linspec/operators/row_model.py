@@ -409,7 +409,10 @@ def _constant(Z: HostArray, w: HostArray | None, basis: HostArray, mean: HostArr
     [c; L] have lost the digits that L has.
     """
     roots = np.ones(len(Z)) if w is None else np.sqrt(w)
-    units = column_units(Z * roots[:, None])
+    units, left = column_units(Z * roots[:, None]), column_units((Z - mean) * roots[:, None])
+    units = np.where(
+        left > DEPENDENT * np.finfo(np.float64).eps * units, left, units
+    )  # L keeps the digits of each
     total = float(np.linalg.norm(roots))
     c = total * mean / units
     L = (basis * roots[:, None]).T @ ((Z - mean) / units * roots[:, None])

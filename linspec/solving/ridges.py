@@ -67,7 +67,7 @@ def along_ridges(
     ridges : sequence
         The ridges, each in the form in which the problem holds it.
     solver : str or Solver
-        As for `linspec.solve`. "auto" chooses once, for the largest ridge.
+        As for `linspec.solve`. "auto" chooses a solver with the trait "warm-start" once, for the largest ridge.
     form : str
         How the moments of the data are held.
     options : dict
@@ -77,14 +77,15 @@ def along_ridges(
     """
     problem = _on_shared_moments(problem, len(ridges), form)
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
-        stated = problem.with_numbers(ridge=tuple(ridges))
-        solver, options = chosen_solver(stated, solver, options)
-        whole = solve(stated, solver, **options)
+        whole = solve(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
         return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
-    solver, options = chosen_solver(problems[0], solver, options)
-    warm, start = has_trait(problem, solver, "warm-start"), options.pop("start", None)
+    chosen, own = chosen_solver(problems[0], solver, options)
+    warm, start = has_trait(problem, chosen, "warm-start"), options.get("start")
+    if warm:
+        solver, options = chosen, own
+    options = {name: value for name, value in options.items() if name != "start"}
     found: dict[int, Any] = {}
 
     def solve_next(number: int) -> None:

@@ -292,7 +292,10 @@ class CellSums(Task[dict[int, CellPart]]):
             cell = part.setdefault(number, CellPart())
             if cell.running is None:
                 cell.running = RunningGram(home, GramBeside() if self.beside else DenseGram())
-                cell.origins = [slab[0, :] + 0.0 for slab in its]
+                at = (
+                    0 if w is None else int(np.argmax(w > 0))
+                )  # a row that counts, or all others have its rounding
+                cell.origins = [slab[at, :] + 0.0 for slab in its]
             for slab, origin in zip(its, cell.origins, strict=True):
                 slab -= origin[None, :]
             cell.running.add_rows(its, None if w is None else home.place(w))

@@ -64,7 +64,7 @@ def about_mean(Y: Extended, w: Extended) -> Extended:
 class ManyTargetsTruth(Truth):
     """The ridge and weights of bands of each target with the best R². Loss: how much the score of the choice is less.
 
-    A target that varies in no fold is scored by the errors of all folds together.
+    A target that varies in no fold is scored by the errors of all folds together; all are if a fold has a single row.
     """
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
@@ -72,7 +72,7 @@ class ManyTargetsTruth(Truth):
         w, Z = data.get("sample_weight", np.ones(n, np.longdouble)), data.get("confounds")
         bands, settings = np.asarray(given["bands"]), np.sqrt(extended(given["band_weights"]))
         found = np.zeros((2, len(settings), len(given["ridges"]), data["Y"].shape[1]), np.longdouble)
-        count = np.zeros(data["Y"].shape[1])
+        count, lone = np.zeros(data["Y"].shape[1]), False
         for label in np.unique(given["splitter"]):
             train, test = (
                 np.flatnonzero(np.equal(given["splitter"], label) == side) for side in (False, True)
@@ -83,6 +83,7 @@ class ManyTargetsTruth(Truth):
             B, E = held_out(data["Y"], w, Z, train, test, center=self.center)
             about = about_mean(data["Y"][test], w[test])
             count += about > 0
+            lone |= np.count_nonzero(w[test]) == 1
             for i, gamma in enumerate(settings):
                 d = gamma[bands]
                 U, s, V = svd(A.entries * d)
@@ -93,7 +94,7 @@ class ManyTargetsTruth(Truth):
                     found[1, i, j] += errors
         whole = about_mean(data["Y"], w)
         pooled = np.where(whole > 0, 1 - found[1] / np.where(whole > 0, whole, 1), np.nan)
-        R = np.where(count > 0, found[0] / np.maximum(count, 1), pooled)
+        R = np.where((count > 0) & (not lone), found[0] / np.maximum(count, 1), pooled)
         rows = self.rows(data)
         return [(rows.adjusted(data["X"], scale=self.scale), rows.adjusted(data["Y"]), R, settings[:, bands])]
 
@@ -258,22 +259,21 @@ class FoldTruth:
         sizes = sum(T for _, _, T in units) * (
             truth.case.family == "multiset-cca"
         )  # whose views share a length
-        total = extended(0)
+        total, pairs, known = extended(0), len(units) * (len(units) - 1) // 2, 0
         for a, (P, v, s) in enumerate(units):
             for Q, w, t in units[:a]:
                 both = np.sqrt(v * w)
+                if np.count_nonzero(both) < 2:
+                    continue  # signs are no correlations
+                known += 1
                 least, live = np.minimum(s, t), np.minimum(s, t) > NO_SHARE[0] * sizes
                 if np.any(live & (least < NO_SHARE[1] * sizes)):
                     return float("inf")
-                if not both.any():
-                    return float("nan")
                 size = np.sqrt((both @ P**2) * (both @ Q**2))
                 for M in (P, Q):
                     live = live & ((about_mean(M, both) > 1e-20 * (both @ M**2)) | (not truth.center))
                 total += np.sum(np.where(live & (size > 0), both @ (P * Q) / np.where(size > 0, size, 1), 0))
-        if np.count_nonzero(np.sqrt(np.prod(weights, axis=0))) < 2:
-            return float("nan")  # signs are no correlations
-        return float(total)
+        return float(total * pairs / known) if known else float("nan")
 
     def judge(self, found: Any, warned: bool) -> tuple[str, str, str]:
         """Return the class of the scores, and what is wrong, with figures and without."""
@@ -286,7 +286,7 @@ class FoldTruth:
         decided = ~np.isinf(exact)
         size = np.maximum(1, np.abs(np.where(np.isfinite(exact), exact, 0)))
         off = np.abs(given - np.where(decided, exact, given))
-        said = 0.0 if found.rounding is None else 10 * found.rounding * (1 + np.abs(given))
+        said = 0.0 if found.rounding is None else np.minimum(found.rounding, 1e9) * 10 * (1 + np.abs(given))
         wrong = np.where(np.isnan(exact), np.isfinite(given), off > WRONG * size + 10 * self.rounding + said)
         missing = np.isnan(given) & np.isfinite(exact)
         if not (wrong | missing).any():

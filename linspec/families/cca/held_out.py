@@ -22,7 +22,7 @@ from linspec.algebra.small_matrices import EPS
 from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.families.cca.variates import captured, componentwise
-from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
 
 
@@ -47,7 +47,7 @@ class TotalCaptured(HeldOutScore):
             G = both.spread + np.outer(both.means * both.count, both.means)
             found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
             lost = np.sum(np.reshape(both.share_lost, (2, -1)), axis=0)
-            rounding[i] = [ROUNDING * condition + float(lost[:k].sum()) for k in ks]
+            rounding[i] = [split.rounding * condition + float(lost[:k].sum()) for k in ks]
         return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
@@ -122,12 +122,8 @@ def _weights(problem: Any, split: Split, ridges: Sequence[Any], k: int) -> Any:
 
     There are k columns or fewer; the condition number is the sum of the condition numbers of both views.
     """
-    training = split.training
-    X, Y = (
-        Metric(training[name, name], A, None if problem.center else training.spread(name, name))
-        for name, A in problem.matrices.items()
-    )
-    C, between = training["X", "Y"], None
+    X, Y = (Metric.of(problem, split, name) for name in problem.matrices)
+    C, between = split.training["X", "Y"], None
     for rx, ry in ridges:
         condition = X.condition(rx) + Y.condition(ry)
         if X.shares(rx) and Y.shares(ry):

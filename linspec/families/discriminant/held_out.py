@@ -23,7 +23,7 @@ from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.errors import MissingCapability
 from linspec.solving.prediction_score import prediction_score
 from linspec.studies.held_out.defaults import first_components
-from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
 from linspec.targets.class_vectors import class_codes
 
@@ -38,8 +38,7 @@ class PillaiTrace(HeldOutScore):
     ) -> Rounded:
         training, held = split.training, split.held_out
         turn = _turn(problem, split.squares["H"])
-        spread = None if problem.center else training.spread("X", "X")
-        eigen, C = Metric(training["X", "X"], problem.X, spread), training["X", "H"] @ turn
+        eigen, C = Metric.of(problem, split, "X"), training["X", "H"] @ turn
         of = held.spread if problem.center else lambda a, b: held[a, b]
         Sx, Sxh, T = of("X", "X"), of("X", "H") @ turn, whitening(turn.T @ of("H", "H") @ turn)
         if held.rows < FEWEST or not T.shape[1]:  # such as rows of one class
@@ -53,12 +52,12 @@ class PillaiTrace(HeldOutScore):
                 continue
             U, s, _ = leading_svd(B.T @ C, most, HOST)
             condition = eigen.condition(ridge)
-            noise = ROUNDING * length * math.sqrt(min(condition, 1 / EPS))
+            noise = split.rounding * length * math.sqrt(min(condition, 1 / EPS))
             W = B @ U[:, s > max(problem.resolution * s[0], noise)]
             images = split.images([{"X": W}])
             constant = still(images.squares, images.means, held.count, held.rows) & bool(problem.center)
             found[i] = _traces(W.T @ Sx @ W, W.T @ (Sxh @ T), constant, ks)
-            rounding[i] = [ROUNDING * condition + float(images.share_lost[:k].sum()) for k in ks]
+            rounding[i] = [split.rounding * condition + float(images.share_lost[:k].sum()) for k in ks]
         return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:

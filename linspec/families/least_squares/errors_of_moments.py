@@ -23,11 +23,6 @@ from linspec.studies.held_out.grams import ROUNDING, Grams, Split
 from linspec.studies.held_out.scores import Metric
 
 
-def metric(problem: Any, training: Grams) -> Metric:
-    """The Gram matrix of A as a `Metric`, whose factorisation all ridges share."""
-    return Metric(training["A", "A"], problem.A, None if problem.center else training.spread("A", "A"))
-
-
 def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tuple[HostArray, float]]:
     """Yield for each ridge the coefficients x, and a bound of the rounding error of the fitted values A x.
 
@@ -50,7 +45,7 @@ def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tu
             lengths = np.sqrt(np.diag(training["A", "A"]) + ridge)
             size, most = float(np.linalg.norm(lengths[:, None] * x)), factor.largest
             stretch = float(np.sqrt(eigen.condition(ridge) / most)) if most > 0 else 0.0
-        off = ROUNDING * (most * size + float(np.sqrt(most)) * length)
+        off = eigen.rounding * (most * size + float(np.sqrt(most)) * length)
         yield x, off * stretch / float(np.sqrt(training.count)) if off > 0 else 0.0
 
 

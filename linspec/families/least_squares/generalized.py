@@ -31,7 +31,6 @@ from linspec import cost
 from linspec.arrays import Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NonFiniteData, NoSuitableSolver, warn
 from linspec.families.least_squares.errors_of_moments import (
-    metric,
     moved_by,
     rounded_fits,
     solved,
@@ -46,7 +45,7 @@ from linspec.solving.solution import Status
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, share_lost, split_of
-from linspec.studies.held_out.row_sums import bytes_held, sums_of_cells
+from linspec.studies.held_out.row_sums import bytes_held, sums_of_cells, with_orthogonal_confounds
 from linspec.studies.held_out.scores import LOST, Generalized, Metric
 
 PROBES = 20
@@ -166,10 +165,11 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     error is above LOST.
     """
     rows = int(min(A.shape[0] for A in problem.matrices.values()))
+    problem = with_orthogonal_confounds(problem)
     _, total = sums_of_cells(problem, _everything(rows))
-    split = split_of(problem, total, total)
+    split = split_of(problem, total, total, np.arange(rows))
     training = split.training
-    eigen = metric(problem, training)
+    eigen = Metric.of(problem, split, "A")
     freedom = total.count - (total.rows - split.rank)
     x, moved, errors, lost, traces = [], [], [], [], []
     for ridge, (coefficients, off) in zip(ridges, solved(eigen, training, ridges), strict=True):
@@ -178,8 +178,8 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
         x.append(coefficients)
         moved.append(off)
         errors.append(error)
-        lost.append(share_lost(share, error))
-    passes, one_pass = 1.0, True
+        lost.append(np.inf if split.hides else share_lost(share, error))
+    passes, one_pass = 1.0 + split.reread, True
     if again and problem.sweeps > 1 and max(lost) > LOST:
         read, swept = _errors_of_rows(problem, x)
         passes, one_pass = passes + swept, False
@@ -202,7 +202,7 @@ def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
         return float(np.sum(eigen.values / (eigen.values + ridge))), 0.0
     factor = eigen.whitener(ridge)
     rest = ridge * float(np.sum(factor.solve_adjoint(np.eye(factor.rank)) ** 2)) if ridge > 0 else 0.0
-    return factor.rank - rest, ROUNDING * eigen.condition(ridge) * rest if rest > 0 else 0.0
+    return factor.rank - rest, eigen.rounding * eigen.condition(ridge) * rest if rest > 0 else 0.0
 
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:

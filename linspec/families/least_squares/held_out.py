@@ -17,7 +17,6 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import HostArray, to_host
 from linspec.families.least_squares.errors_of_moments import (
-    metric,
     moved_by,
     rounded_fits,
     solved,
@@ -27,20 +26,18 @@ from linspec.families.least_squares.generalized import generalized
 from linspec.moments.moments import Moments
 from linspec.studies.held_out.grams import Split, share_lost
 from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
-from linspec.studies.held_out.scores import Generalized, Rounded
+from linspec.studies.held_out.scores import Generalized, Metric, Rounded
 
 
 class SquaredErrors(PredictionScore):
     """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides."""
-
-    reads_again = True
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
         held, total, m = split.held_out, float(split.spreads["B"].sum()), int(problem.B.shape[1])
         scores, rounding, moved = np.empty((3, len(ridges), 1))
-        for i, (x, off) in enumerate(solved(metric(problem, split.training), split.training, ridges)):
+        for i, (x, off) in enumerate(solved(Metric.of(problem, split, "A"), split.training, ridges)):
             error, lost = squared_error(split, x, off)
             scores[i], rounding[i] = self.of_errors(error, total, held.count, m), share_lost(lost, error)
             moved[i] = off

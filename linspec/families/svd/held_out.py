@@ -19,7 +19,7 @@ import numpy as np
 from linspec.algebra.variation import varies
 from linspec.arrays import HostArray, to_host
 from linspec.errors import MissingCapability
-from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
 
 
@@ -38,15 +38,18 @@ class Reconstruction(HeldOutScore):
         values, V = np.maximum(values[::-1], 0.0) / split.training.count, V[:, ::-1]
         held = split.held_out["A", "A"]
         along = np.sum(V * (held @ V), axis=0)
-        arguments = values, float(values.sum()), along, float(np.trace(held)), split.held_out.count
+        constant = split.factors("A") == 0  # in training
+        squares = float(np.trace(held) + split.unscaled_squares("A")[constant].sum())
+        arguments = values, float(values.sum()), along, squares, split.held_out.count
         sizes = [len(values) if k is None else k for k in ks]
         found = np.asarray([self._of(k, len(values), *arguments) for k in sizes])
-        lost = np.asarray([self._lost(k, values) for k in sizes]) / np.maximum(np.abs(found), 1.0)
+        lost = split.rounding * np.asarray([self._magnified(k, values) for k in sizes])
+        lost /= np.maximum(np.abs(found), 1.0)
         return Rounded(np.tile(found, (len(ridges), 1)), np.tile(lost, (len(ridges), 1)))
 
-    def _lost(self, k: int, values: HostArray) -> float:
-        """The rounding of a score; 0 here, because no terms of a share of squares cancel."""
-        return 0.0
+    def _magnified(self, k: int, values: HostArray) -> float:
+        """The factor by which a score magnifies rounding of moments; 1 here: no terms of a share of squares cancel."""
+        return 1.0
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
@@ -87,19 +90,18 @@ class LogLikelihood(Reconstruction):
 
     label = "log-likelihood of a row"
 
-    def _lost(self, k: int, values: HostArray) -> float:
-        """Return the error of the score that rounding of variances causes; 0 if the score is −inf.
+    def _magnified(self, k: int, values: HostArray) -> float:
+        """Return the factor for logarithms of variances; 0 if the score is −inf.
 
         The score contains logarithms of the first k variances and of the mean of the other variances. The rounding
-        error of each variance is ROUNDING times the sum of all variances, so small variances have large relative
-        errors.
+        error of each variance is relative to the sum of all variances, so small variances have large relative errors.
         """
         p, total = len(values), float(values.sum())
         widths = [*values[:k], *([float(values[k:].sum()) / (p - k)] if k < p else [])]
         least = min(widths, default=0.0)
         if least <= p * np.finfo(np.float64).eps * total:
             return 0.0  # the likelihood is -inf
-        return float(ROUNDING * total * sum(1 / width for width in widths))
+        return float(total * sum(1 / width for width in widths))
 
     def _of(
         self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
@@ -117,4 +119,4 @@ class LogLikelihood(Reconstruction):
 
 
 def _reciprocal(scale: HostArray) -> HostArray:
-    return np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)
+    return np.divide(1.0, scale, out=np.ones(len(scale)), where=scale > 0)

@@ -18,9 +18,14 @@ from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.process.interrupts import Request, first_interrupt, nothing_yet
 from linspec.solving.ridges import along_ridges
+from linspec.solving.solution import Status
 from linspec.solving.solver import Solver
+from linspec.solving.verdict import WARNED
 from linspec.studies.held_out.folds import Folds
-from linspec.studies.held_out.scores import HeldOutScore
+from linspec.studies.held_out.scores import HeldOutScore, Rounded
+
+LOST_DIGITS = WARNED | {Status.ILL_CONDITIONED}
+"""Endings after which a score may be wrong by more than the tolerance of the solve."""
 
 
 def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validate)
@@ -32,9 +37,11 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
     solver: str | Solver,
     form: str,
     options: dict[str, Any],
-    rounding: HostArray | None = None,
-) -> tuple[HostArray, float]:
-    """Compute the scores of all splits, of shape (splits, ridges, ks), and the number of passes.
+    moved: HostArray | None = None,
+) -> tuple[Rounded, float]:
+    """Compute the scores of all splits, with their rounding, of shape (splits, ridges, ks), and the number of passes.
+
+    The rounding is infinite where the status of a solution says that its digits are lost, or that its solver gave up.
 
     Parameters
     ----------
@@ -47,9 +54,8 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
         As for `linspec.solve`.
     form : str
         How each solve holds the moments of its data: see `linspec.Moments`.
-    rounding : numpy.ndarray of shape (splits, ridges, ks), optional
-        Read and overwritten. On entry, `Rounded.moved` of each score: how far rounding may have changed the fitted
-        values of the solution. On return, the relative rounding error of each score.
+    moved : numpy.ndarray of shape (splits, ridges, ks), optional
+        `Rounded.moved` of scores from moments, which the scores of solutions replace.
 
     Raises
     ------
@@ -64,7 +70,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
                 f"one solve for each ridge and split needs rows that can be taken; got {A!r} for {name}. Pass an "
                 'array, a sparse matrix or a file, or fewer columns, for which form="dense" reads slices once.'
             )
-    found = np.empty((len(folds.splits), len(ridges), len(ks)))
+    found, rounding = np.zeros((2, len(folds.splits), len(ridges), len(ks)))
     passes, stop = 0.0, Request()
     most = max((k for k in ks if k is not None), default=None)
     for split, (training, held_out) in enumerate(folds.splits):
@@ -76,8 +82,9 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
             raise nothing_yet()
         made = [by_ridge[i] for i in range(len(ridges))]
         found[split] = score.of_solutions(rest, made, ks)
-        if rounding is not None:  # predicts once more, and reads column lengths
-            rounding[split] = score.rounding_of_solutions(rest, made, rounding[split])
+        if moved is not None:  # predicts once more, and reads column lengths
+            rounding[split] = score.rounding_of_solutions(rest, made, moved[split])
             passes += (len(made) + 1) * len(held_out) / folds.rows
+        rounding[split, [one.status in LOST_DIGITS for one in made]] = np.inf
         passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows
-    return found, passes
+    return Rounded(found, rounding), passes

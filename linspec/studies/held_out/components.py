@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import reciprocal
-from linspec.studies.held_out.grams import ROUNDING, Split, share_lost
+from linspec.studies.held_out.grams import Split, share_lost
 from linspec.studies.held_out.predictions import PredictionScore, RSquared
 from linspec.studies.held_out.scores import Metric, Rounded
 
@@ -38,8 +38,7 @@ class SquaredErrors(PredictionScore):
     ) -> Rounded:
         """Score every ridge and k of one split."""
         training, held = split.training, split.held_out
-        spread = None if problem.center else training.spread("X", "X")
-        metric, most = Metric(training["X", "X"], problem.X, spread), max(k or 0 for k in ks)
+        metric, most = Metric.of(problem, split, "X"), max(k or 0 for k in ks)
         units = reciprocal(split.factors("Y"))  # errors are in the units of Y
         own = float(np.sum(split.unscaled_squares("Y")))  # also of targets that were constant in training
         total, columns = float(split.spreads["Y"].sum()), int(problem.Y.shape[1])
@@ -53,7 +52,7 @@ class SquaredErrors(PredictionScore):
                 error = max(float(own - 2 * cross[m].sum() + between[m, m].sum()), 0.0)
                 terms = own + 2 * float(np.abs(cross[m]).sum()) + float(np.abs(between[m, m]).sum())
                 scores[i, j] = self.of_errors(error, total, held.count, columns)
-                rounding[i, j] = share_lost(ROUNDING * terms, error) + ROUNDING * magnified
+                rounding[i, j] = share_lost(split.rounding * terms, error) + split.rounding * magnified
         return Rounded(scores, rounding)
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:

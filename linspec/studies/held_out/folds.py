@@ -114,7 +114,7 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
         If the splitter has none of these types.
     InvalidProblem
         If there are no splits; if a side of a split is empty, or has row numbers out of range or twice; or if labels or
-        groups do not have one entry for each row.
+        groups do not have one entry for each row, or one is missing.
 
     Examples
     --------
@@ -123,9 +123,10 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     >>> [(training.tolist(), held_out.tolist()) for training, held_out in folds.splits]
     [([1, 2], [0, 3]), ([0, 3], [1, 2])]
     """
-    labels = _labels(splitter)
-    n = _count(rows, labels, groups)
-    named = None if groups is None else _of_rows(groups, n, "groups")
+    labels, named = _labels(splitter), None if groups is None else _entries(groups, "groups")
+    n = _count(rows, labels, named)
+    if named is not None and (named.ndim != 1 or len(named) != n):
+        raise InvalidProblem(f"groups must have one entry for each of {n} rows; got shape {named.shape}.")
     if is_number(splitter, int):
         labels = _drawn(int(splitter), n, named, rng)
     if labels is None:
@@ -144,13 +145,41 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
 
 def _labels(splitter: Any) -> HostArray | None:
     """The splitter as an array of fold labels; None if it is a splitter of another type."""
-    if is_series(splitter):
-        return class_vector(splitter)
-    if is_array(splitter) and splitter.ndim == 1:
-        return to_host(splitter)
-    if isinstance(splitter, list | tuple | range) and not any(_is_pair(item) for item in splitter):
-        return np.asarray(splitter)
+    listed = isinstance(splitter, list | tuple | range) and not any(_is_pair(item) for item in splitter)
+    if listed or is_series(splitter) or (is_array(splitter) and splitter.ndim == 1):
+        return _entries(splitter, "fold labels")
     return None
+
+
+def _entries(values: Any, name: str) -> HostArray:
+    """Return labels as an array that can be sorted; refuse missing ones, which would be a label of their own."""
+    if isinstance(values, list | tuple):  # as objects: beside texts, NumPy makes NaN a text
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+    else:
+        array = class_vector(values) if is_series(values) else to_host(values)
+    absent = np.array([_is_missing(entry) for entry in array]) if array.dtype == object else array != array  # noqa: PLR0124
+    if np.any(absent):
+        raise InvalidProblem(
+            f"{name} must have an entry for each row; got none in row {int(np.flatnonzero(absent)[0])}. Name it, or "
+            "leave such rows out."
+        )
+    try:
+        array = np.asarray(array.tolist()) if isinstance(values, list | tuple) else array
+        np.unique(array)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(
+            f"{name} must be all numbers or all strings, one a row; got {shown(values)}. Name each by a string."
+        ) from error
+    return array
+
+
+def _is_missing(entry: Any) -> bool:
+    """Whether an entry is None, NaN, a missing date, or what pandas and masked arrays have for a missing one."""
+    try:
+        return entry is None or entry is np.ma.masked or bool(entry != entry)  # noqa: PLR0124
+    except TypeError:  # the truth of pandas.NA is not known
+        return True
 
 
 def _is_pair(item: Any) -> bool:
@@ -171,13 +200,6 @@ def _count(rows: float, labels: HostArray | None, groups: Any) -> int:
             "fold label of each row: splitter=np.arange(n) % 5."
         )
     return int(rows)
-
-
-def _of_rows(values: Any, n: int, name: str) -> HostArray:
-    array = to_host(values)
-    if array.ndim != 1 or len(array) != n:
-        raise InvalidProblem(f"{name} must have one entry for each of {n} rows; got shape {array.shape}.")
-    return array
 
 
 def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:

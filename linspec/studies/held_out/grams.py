@@ -18,12 +18,19 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.small_matrices import EPS, whitening
-from linspec.arrays import HostArray, reciprocal
+from linspec.algebra.whitener import Whitener, has_short_directions, squared_cut
+from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.operators.adjustment import EXPLAINED
+from linspec.operators.row_model import DEPENDENT, RowModel, row_model
+from linspec.process.forks import cached_property
+from linspec.solving.adjusting import adjusted
 from linspec.sweeps.cell_sums import RowSums
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
+
+HIDDEN = 1e-8
+"""The share of the largest eigenvalue of the Gram matrix of confounds below which the rows decide the rank."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +137,11 @@ class Split:
         Per matrix, the sums of squares of the unadjusted training columns about zero.
     rank : int
         Upper bound of the rank of the adjusted training rows: their number minus the number of subtracted directions.
+    rounding : float
+        The relative rounding error of the Gram matrices of training rows, with columns scaled to length 1. It is
+        ROUNDING times the factor by which subtracting the confounds magnifies it.
+    hides : bool
+        Whether columns are set to zero, as ones that the confounds explain, of which they leave more than rounding.
     """
 
     training: Grams
@@ -137,8 +149,37 @@ class Split:
     spreads: Mapping[str, HostArray]
     squares: Mapping[str, HostArray]
     rank: int
+    rounding: float
+    hides: bool
     _taken: _Taken
     _rows: RowSums
+    rows: TrainingRows | None = None
+    whole: Split | None = None
+
+    @property
+    def reread(self) -> float:
+        """How often rows were read again for what their Gram matrices hide."""
+        return 0.0 if self.rows is None else self.rows.passes
+
+    def lacks_directions(self, name: str, factor: Whitener) -> bool:
+        """Whether a factor of the Gram matrix of training rows may have omitted directions longer than rounding."""
+        if self.rows is None or factor.rank >= self.rank:
+            return False
+        known = 0 if self.whole is None else self.whole.dependent(name)
+        return self._omitted(name, factor) > known and self.rows.have_short(name, factor)
+
+    def dependent(self, name: str) -> int:
+        """The dimension by which columns that vary are dependent, to rounding of the rows themselves."""
+        assert self.rows is not None  # noqa: S101
+        if name not in self.rows.dependent:
+            cut = squared_cut(self.rows.problem.matrices[name])
+            factor = Whitener(self.training[name, name], 0.0, cut, HOST)
+            short = factor.cut is not None and self.rows.have_short(name, factor)
+            self.rows.dependent[name] = 0 if short else self._omitted(name, factor)
+        return self.rows.dependent[name]
+
+    def _omitted(self, name: str, factor: Whitener) -> int:
+        return int(np.count_nonzero(np.diag(self.training[name, name]))) - factor.rank
 
     def factors(self, name: str) -> HostArray:
         """The factors that multiply the columns of a matrix, shape (p,)."""
@@ -166,7 +207,13 @@ class Split:
         return self._taken.images(self._rows, weights, unscaled)
 
 
-def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
+def split_of(
+    problem: Any,
+    training: RowSums,
+    held_out: RowSums,
+    numbers: HostArray | None = None,
+    whole: Split | None = None,
+) -> Split:
     """Adjust the moments of training and held-out rows by the means, slopes and scales of the training rows.
 
     Parameters
@@ -176,6 +223,10 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
     training, held_out : RowSums
         Moments of the columns of the matrices, followed by the confounds. If there are columns beside, they follow the
         confounds, and are columns of the last matrix.
+    numbers : numpy.ndarray of int, optional
+        The numbers of the training rows, if they can be read again where Gram matrices hide what is exactly dependent.
+    whole : Split, optional
+        The moments of all rows. What is dependent on all rows is so on the training rows, without another reading.
 
     Examples
     --------
@@ -196,20 +247,98 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
     for name, columns in widths.items():
         places[name] = slice(width, width + columns)
         width += columns
-    taken = _Taken(problem, training, places, width)
+    rows = None if numbers is None else TrainingRows(problem, numbers)
+    taken = _Taken(problem, training, places, width, rows)
     spreads = {name: taken.columns_of(held_out.variation)[place] for name, place in places.items()}
     lengths = taken.columns_of(
         training.squares_about(np.zeros_like(training.mean), np.zeros_like(training.mean))
     )
     squares = {name: lengths[place] for name, place in places.items()}
     rank = training.rows - bool(problem.center) - taken.confounds
-    return Split(taken.out_of(training), taken.out_of(held_out), spreads, squares, rank, taken, held_out)
+    grams = taken.out_of(training), taken.out_of(held_out)
+    found = *grams, spreads, squares, rank, ROUNDING * taken.magnified, taken.hides
+    return Split(*found, taken, held_out, rows, whole)
+
+
+class TrainingRows:
+    """The training rows themselves, which show what rounding of their Gram matrices hides."""
+
+    def __init__(self, problem: Any, numbers: HostArray) -> None:
+        self.problem, self.numbers, self.passes = problem, numbers, 0.0
+        self.dependent: dict[str, int] = {}
+        self._swept = 0.0
+
+    @cached_property
+    def moments(self) -> Any:
+        """The moments of all rows, with weight 0 for rows that are not training rows."""
+        n = int(min(A.shape[0] for A in self.problem.matrices.values()))
+        twin, weights, own = self.problem.with_matrices({}), np.zeros(n), self.problem.sample_weight
+        weights[self.numbers] = 1.0 if own is None else own[self.numbers]
+        for name, value in (("sample_weight", weights), ("shared", None)):
+            object.__setattr__(twin, name, value)
+        return adjusted(twin).moments("implicit", (1, 1))
+
+    def have_short(self, name: str, factor: Whitener) -> bool:
+        """Whether a factor has omitted directions longer than rounding; True if rows cannot be read again."""
+        if self.problem.sweeps == 1:
+            return True
+        found = has_short_directions(self.moments, list(self.problem.matrices).index(name), factor)
+        self.passes += self.moments.passes - self._swept
+        self._swept = self.moments.passes
+        return found
+
+    @cached_property
+    def model(self) -> RowModel:
+        """The weights, means and confounds of these rows."""
+        problem = self.problem.given or self.problem
+        w, Z = problem.sample_weight, problem.confounds
+        weights = None if w is None else w[self.numbers]
+        return row_model(center=bool(problem.center), weights=weights, confounds=Z[self.numbers])
+
+    @property
+    def turn(self) -> HostArray:
+        """Combinations of the confounds that are orthonormal over these rows.
+
+        Of those that make the same slopes on these rows, solvers take the shortest ones of the confounds as they were
+        given. So combinations of these are expressed by the orthonormal confounds.
+        """
+        problem, B = self.problem, self.problem.confounds
+        assert self.model.turn is not None  # noqa: S101
+        if problem.given is None:
+            return self.model.turn
+        given = problem.given.confounds
+        weighted = B if problem.sample_weight is None else B * problem.sample_weight[:, None]
+        turned: HostArray = (
+            weighted.T @ (given - given[self.numbers[0]] * bool(problem.center)) @ self.model.turn
+        )
+        return turned
+
+    def vary_beside_confounds(self, name: str, columns: HostArray) -> bool:
+        """Whether confounds leave more than rounding of some columns; True if rows cannot be read again."""
+        A = self.problem.matrices[name]
+        if A.sweeps == 1:
+            return True
+        self.passes += 1.0
+        chosen = np.eye(A.shape[1])[:, columns]
+        rows = np.asarray(to_host(A.matmat(A.home.place(chosen, A.dtype))), dtype=np.float64)[self.numbers]
+        if self.model.weights is not None:
+            rows = rows * np.sqrt(self.model.weights)[:, None]
+        left = self.model.projected(self.model.projected(rows))
+        unit = DEPENDENT * float(np.finfo(A.rounded_dtype).eps)
+        return bool(np.any(np.linalg.norm(left, axis=0) > unit * np.linalg.norm(rows, axis=0)))
 
 
 class _Taken:
     """The adjustment computed from training rows: means, slopes of confounds, factors of columns."""
 
-    def __init__(self, problem: Any, training: RowSums, places: Mapping[str, slice], width: int) -> None:
+    def __init__(
+        self,
+        problem: Any,
+        training: RowSums,
+        places: Mapping[str, slice],
+        width: int,
+        rows: TrainingRows | None,
+    ) -> None:
         self.places, self.width = places, width
         self.full, self.end = (
             width - len(training.beside),
@@ -218,7 +347,10 @@ class _Taken:
         zero = np.zeros_like(training.mean)
         self.point = (training.origin, training.mean) if problem.center else (zero, zero)
         S = training.about(*self.point)
-        T = whitening(S[self.full :, self.full : self.end])
+        Sz = S[self.full :, self.full : self.end]
+        T = whitening(Sz, EPS if rows is None else HIDDEN)
+        if rows is not None and T.shape[1] < len(Sz):
+            T = rows.turn
         self.confounds = T.shape[1]
         self.slopes = T @ (T.T @ self.columns_of(S[self.full :]))
         for name in (
@@ -231,6 +363,16 @@ class _Taken:
         explained = left <= EXPLAINED * self.columns_of(squares)
         explained[self.full :] = False
         self.factors[explained] = 0.0
+        self.magnified = 1.0
+        if self.confounds:
+            share = self.columns_of(squares)[~explained] / left[~explained]
+            condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
+            self.magnified = condition * float(np.max(share, initial=1.0))
+        self.hides = False
+        for name, place in places.items():
+            some = np.flatnonzero(explained[place] & (self.columns_of(squares)[place] > 0))
+            if rows is not None and self.confounds and len(some):
+                self.hides |= rows.vary_beside_confounds(name, some)
         for name in problem.solution.layout.scaled if problem.scale else ():
             if name in places:
                 own = places[name]

@@ -14,6 +14,7 @@ import numpy as np
 
 from linspec.algebra.variation import r_squared, squares_about_means
 from linspec.arrays import HostArray, to_host
+from linspec.studies.held_out.grams import ROUNDING, share_lost
 from linspec.studies.held_out.scores import HeldOutScore, weighted_rows
 
 
@@ -30,6 +31,15 @@ class PredictionScore(HeldOutScore):
             error, total = float(np.sum(w @ errors**2)), float(np.sum(squares_about_means(Y, w)))
             found.append(self.of_errors(error, total, float(w.sum()), Y.shape[1]))
         return np.array(found)
+
+    def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
+        """Estimate the rounding of squared errors by that of targets and of predictions of their size."""
+        found = np.empty_like(moved)
+        for i, solution in enumerate(solutions):
+            Y, errors, w = next(errors_of_rows(problem, solution))
+            off, length = ROUNDING * np.sqrt(np.sum(w @ Y**2)), np.sqrt(np.sum(w @ errors**2))
+            found[i] = share_lost(off * (2 * length + off), length**2)
+        return found
 
     def sizes(self, scores: HostArray) -> HostArray:
         """Return the squared errors, up to a factor."""

@@ -72,8 +72,9 @@ class CrossValidation:
     rounding : numpy.ndarray of shape (splits, ridges, ks) or None
         An estimate of the rounding error of each score, relative to the mean over the splits of what it is an error of.
         For least squares this is the squared error of the predictions (for "r2", too). For the library's scores of
-        other problems it is the score, or 1 if the score is smaller in size. None if no score was computed from second
-        moments.
+        other problems it is the score, or 1 if the score is smaller in size. Infinite if a solve ended without the
+        digits of its answer, or without reaching its tolerance. None if no score was computed from second moments, and
+        no solve ended so.
 
     Examples
     --------

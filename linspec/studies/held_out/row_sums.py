@@ -15,6 +15,7 @@ from typing import Any
 
 from linspec.errors import MissingCapability
 from linspec.moments.moments import Moments
+from linspec.operators.row_model import row_model
 from linspec.studies.held_out.folds import Folds
 from linspec.sweeps.cell_sums import RowSums
 
@@ -70,6 +71,20 @@ def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
         parts = [part for part in (before, rest) if part is not None]
         yield (parts[0] if len(parts) == 1 else parts[0].merged(parts[1])), cell
         before = cell if before is None else before.merged(cell)
+
+
+def with_orthogonal_confounds(problem: Any) -> Any:
+    """Return the problem, as `given` of a problem with confounds that span the same and are orthonormal over all rows.
+
+    Gram matrices square the condition number of confounds, and hide what large means leave of them.
+    """
+    if problem.confounds is None:
+        return problem
+    twin = problem.with_numbers()
+    model = row_model(center=bool(problem.center), weights=problem.sample_weight, confounds=problem.confounds)
+    for name, value in (("confounds", model.basis), ("given", problem)):
+        object.__setattr__(twin, name, value)
+    return twin
 
 
 def sums_of_cells(problem: Any, folds: Folds) -> tuple[list[RowSums], RowSums]:

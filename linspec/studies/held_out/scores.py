@@ -17,7 +17,7 @@ from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
 from linspec.operators import LinearOperator
 from linspec.process.forks import cached_property
-from linspec.studies.held_out.grams import Split
+from linspec.studies.held_out.grams import ROUNDING, Split
 from linspec.sweeps.blocks import brought_here
 
 LOST = 1e-3
@@ -69,9 +69,9 @@ class Rounded(NamedTuple):
         The estimated error caused by cancellation and by the condition of Gram matrices, relative to the score.
         Infinite if the moments do not determine the score.
     moved : numpy.ndarray of shape (ridges, ks), optional
-        For scores with `reads_again`: a bound of the error of fitted values caused by rounding of Gram matrices, as
-        root mean square over the training rows, in the units of the right-hand sides. It is passed to
-        `rounding_of_solutions`, because solvers may use Gram matrices, too.
+        What `rounding_of_solutions` is passed where scores are recomputed from solutions. For least squares: a bound of
+        the error of fitted values caused by rounding of Gram matrices, as root mean square over the training rows, in
+        the units of the right-hand sides, because solvers may use Gram matrices, too.
     """
 
     scores: HostArray
@@ -93,10 +93,6 @@ class HeldOutScore(ABC):
         Whether higher scores are better.
     together : bool
         Whether `of_solutions` reads the held-out rows once for all solutions, instead of once for each solution.
-    reads_again : bool
-        Whether cross-validation with ``form="auto"`` recomputes a score from moments if its rounding error is above
-        LOST. The problem is then solved, and the score is computed from the solution and the rows themselves. Scores
-        are not recomputed if rows cannot be read again.
 
     Examples
     --------
@@ -114,7 +110,6 @@ class HeldOutScore(ABC):
     label: ClassVar[str]
     higher: ClassVar[bool] = True
     together: ClassVar[bool] = False
-    reads_again: ClassVar[bool] = False
 
     @abstractmethod
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
@@ -139,7 +134,9 @@ class HeldOutScore(ABC):
         return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
-        """Estimate the relative rounding errors of the scores of solutions; only called for scores with `reads_again`.
+        """Estimate the relative rounding errors of the scores of solutions that replace those from moments.
+
+        By default they are 0. Solutions whose status says that digits are lost are marked without this method.
 
         Parameters
         ----------
@@ -153,7 +150,7 @@ class HeldOutScore(ABC):
         -------
         numpy.ndarray of shape (len(solutions), ks)
         """
-        raise NotImplementedError
+        return np.zeros_like(moved)
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
@@ -237,9 +234,22 @@ class Metric:
         The Gram matrix about the means, if S is about zero.
     """
 
+    rounding = ROUNDING
+    split: Split | None = None
+    name = ""
+
     def __init__(self, S: HostArray, operator: LinearOperator, spread: HostArray | None = None) -> None:
         self.S, self.cut, self.spread = S, squared_cut(operator), spread
         self._whiteners: dict[float, Whitener] = {}
+
+    @classmethod
+    def of(cls, problem: Any, split: Split, name: str) -> Metric:
+        """The Gram matrix of a matrix of the training rows of a split."""
+        training = split.training
+        spread = None if problem.center else training.spread(name, name)
+        made = cls(training[name, name], problem.matrices[name], spread)
+        made.split, made.name, made.rounding = split, name, split.rounding
+        return made
 
     @cached_property
     def _pairs(self) -> tuple[HostArray, HostArray]:
@@ -274,9 +284,10 @@ class Metric:
     def condition(self, ridge: float) -> float:
         """Factor by which the inverse of S + ridge·I amplifies the rounding errors of S.
 
-        The factor is infinite in two cases, if eigenvalues were omitted as rounding errors. First, if the condition
+        The factor is infinite in three cases, if eigenvalues were omitted as rounding errors. First, if the condition
         number of the other eigenvalues is above GAP: then no gap separates zero eigenvalues from small ones. Second, if
         S has a lower rank than `spread`: then the columns vary less than the rounding errors of their large means.
+        Third, if the rows have omitted directions that are longer than rounding, or cannot be read again.
         """
         if self.shares(ridge):
             return (self.largest + ridge) / ridge
@@ -285,6 +296,8 @@ class Metric:
             if factor.condition > GAP:
                 return math.inf
             if self.spread is not None and factor.rank < Whitener(self.spread, ridge, self.cut, HOST).rank:
+                return math.inf
+            if self.split is not None and self.split.lacks_directions(self.name, factor):
                 return math.inf
         return factor.condition
 

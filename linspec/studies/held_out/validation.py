@@ -44,7 +44,7 @@ from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.result import CrossValidation
-from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_out
+from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_out, with_orthogonal_confounds
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 
 __all__ = ["cross_validate"]
@@ -160,10 +160,11 @@ def cross_validate(  # noqa: PLR0913
     their best k is the largest. `CrossValidation.one_standard_error` is the simplest setting about as good as the best.
 
     The Gram matrices of the training rows square their condition number, and terms of scores cancel where a fit is
-    good. The rounding error of each score is estimated (`CrossValidation.rounding`). With ``form="auto"``, errors of
-    least squares that may be only rounding errors are recomputed from solutions, if rows can be selected, at the cost
-    of more passes. Other scores that may be only rounding errors are flagged: pass ``form="implicit"``, with a solver
-    such as "direct".
+    good. The rounding error of each score is estimated (`CrossValidation.rounding`). With ``form="auto"``, scores that
+    may be only rounding errors are recomputed from solutions, if rows can be selected, at the cost of more passes.
+    Where columns are dependent, the rows are read again, because a Gram matrix does not tell dependent columns from
+    nearly dependent ones. What is still doubtful is flagged, also if a solve ended without the digits of its answer
+    (`Status.ILL_CONDITIONED`) or without reaching its tolerance.
 
     Examples
     --------
@@ -200,28 +201,34 @@ def cross_validate(  # noqa: PLR0913
         asked = "solve"
     memory = problem.sizes().free_memory() / 2
     held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
-    rounding = None
+    by_moments = held
     if held:
-        made, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
-        scores, rounding = made.scores, made.rounding
-        if (
-            asked == "auto"
-            and scored.reads_again
-            and all(A.access == "rows" for A in problem.matrices.values())
-        ):
+        made, passes = _of_moments(problem, folds, scored, ridges, ks)
+        if asked == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
             swept = _read_again(problem, folds, scored, (ridges, ks), made, rng)
             held, passes = not swept, passes + swept
     else:
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
-        scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
-    if rounding is not None:
-        rounding = _of_the_whole(rounding, scored.sizes(scores))
+        made, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
+    rounding = _of_the_whole(made.rounding, scored.sizes(made.scores))
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
-            *(scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem, reason),
-            rounding=rounding,
+            *(
+                made.scores,
+                ridges,
+                ks,
+                scored.label,
+                scored.higher,
+                method,
+                held,
+                passes,
+                sizes,
+                problem,
+                reason,
+            ),
+            rounding=rounding if by_moments or rounding.any() else None,
         )
     )
 
@@ -233,22 +240,28 @@ def _result(found: CrossValidation) -> CrossValidation:
             array.flags.writeable = False
     without = np.flatnonzero(~found.counted)
     if len(without):
-        named = f"{', '.join(map(str, without[:LISTED]))}{', …' * (len(without) > LISTED)}"
         warn(
-            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({named}) left out of the mean, "
-            f"for lack of a number as {found.label}: over the held-out rows some target or variate does not vary, or "
-            "they are too few. Take fewer, larger folds.",
+            f"cross_validate: {count_of(len(without), 'split')} of {len(found.scores)} ({_listed(without)}) left out "
+            f"of the mean, for lack of a number as {found.label}: over the held-out rows some target or variate does "
+            "not vary, or they are too few. Take fewer, larger folds.",
             AccuracyWarning,
         )
     count = int(found.uncertain.sum())
     if count:
+        assert found.rounding is not None  # noqa: S101
+        named = _listed(np.flatnonzero(np.any(found.rounding > LOST, axis=(1, 2))))
         warn(
             f"cross_validate: {count} of {found.uncertain.size} mean scores may be rounding by more than a share of "
-            f"{LOST:g} (`uncertain`), because second moments of the rows do not hold their digits. Do not choose by "
-            'them: pass form="implicit" with a solver such as "direct", center=True, or larger ridges.',
+            f"{LOST:g} (`uncertain`), because second moments of the rows, or solutions, do not hold their digits on "
+            f"splits {named}. Do not choose by them: pass "
+            'form="implicit" with a solver such as "direct", center=True, or larger ridges.',
             AccuracyWarning,
         )
     return found
+
+
+def _listed(splits: HostArray) -> str:
+    return f"{', '.join(map(str, splits[:LISTED]))}{', …' * (len(splits) > LISTED)}"
 
 
 def _of_the_whole(rounding: HostArray, sizes: HostArray) -> HostArray:
@@ -276,11 +289,13 @@ def _read_again(
         return 0.0
     part = replace(folds, splits=tuple(folds.splits[i] for i in splits))
     where = np.ix_(splits, some)
-    again = np.zeros_like(made.rounding[where]) if made.moved is None else made.moved[where]
-    made.scores[where], passes = scored_by_solving(
-        problem, part, score, tuple(ridges[i] for i in some), ks, "auto", "implicit", {"rng": rng}, again
+    moved = np.zeros_like(made.rounding[where]) if made.moved is None else made.moved[where]
+    again, passes = scored_by_solving(
+        problem, part, score, tuple(ridges[i] for i in some), ks, "auto", "implicit", {"rng": rng}, moved
     )
-    made.rounding[where] = again
+    doubtful = lost[where]
+    made.scores[where] = np.where(doubtful, again.scores, made.scores[where])
+    made.rounding[where] = np.where(doubtful, again.rounding, made.rounding[where])
     return passes
 
 
@@ -290,12 +305,14 @@ def _of_moments(
     score: HeldOutScore,
     ridges: tuple[Any, ...],
     ks: tuple[int | None, ...],
-) -> Rounded:
-    """Compute all scores and their rounding from the moments of one sweep."""
-    cells, _ = sums_of_cells(problem, folds)
+) -> tuple[Rounded, float]:
+    """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
+    problem, passes = with_orthogonal_confounds(problem), 1.0
+    cells, union = sums_of_cells(problem, folds)
+    whole = split_of(problem, union, union, np.arange(folds.rows))
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
-        split = split_of(problem, training, held_out)
+        split = split_of(problem, training, held_out, folds.splits[number][0], whole)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
         if isinstance(made, Rounded):
@@ -303,7 +320,10 @@ def _of_moments(
             moved[number] = 0.0 if made.moved is None else made.moved
         else:
             found[number] = made
-    return Rounded(found, rounding, moved)
+        if split.hides:
+            rounding[number] = np.inf
+        passes += split.reread
+    return Rounded(found, rounding, moved), passes + whole.reread
 
 
 def _generalized(

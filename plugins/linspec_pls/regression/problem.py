@@ -14,7 +14,7 @@ from linspec.algebra import inner_products, ratio, signs_of_columns, unit_column
 from linspec.arrays import HOST, Array, HostArray
 from linspec.cost import DENSE_RATE
 from linspec.solving import COMPONENT_SCORES, DEFAULT_TERMS, Terms, fewer_than_asked
-from linspec_pls.regression.components import Components, component_seconds, deflated
+from linspec_pls.regression.components import ROUNDING, Components, component_seconds, deflated
 from linspec_pls.regression.solution import PLSRegressionSolution
 
 DIGITS = 1e-6
@@ -90,9 +90,9 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
     def factors_of_moments(
         self, metric: Any, C: HostArray, ridge: Any, k: int
     ) -> tuple[HostArray, HostArray, float]:
-        """Return the rotations and the loadings of Y of up to k components; no inverse magnifies rounding."""
+        """Return the rotations and the loadings of Y of up to k components; lengths of short scores cancel."""
         found = deflated(C, lambda w: metric.S @ w, k, HOST)
-        return found.R, found.Q, 1.0
+        return found.R, found.Q, float(np.max(found.cancelled(np.diag(metric.S)), initial=1.0))
 
     def seconds_of_factors(self, ridges: int) -> float:
         """Estimate the seconds of one deflation for each ridge."""
@@ -124,7 +124,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
             gaps.append(size)  # of a component that is missing
         findings = fewer_than_asked(len(found), self.k, "components with a covariance above rounding")
-        findings += rounding_of_components(found)
+        findings += rounding_of_components(found, moments.columns.known_diagonals())
         arrays = {name: self.X.home.place(V, self.X.dtype) for name, V in found.arrays().items()}
         return self.concluded(
             moments,
@@ -136,14 +136,17 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         )
 
 
-def rounding_of_components(found: Components) -> tuple[tuple[Status, str], ...]:
-    """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits."""
+def rounding_of_components(found: Components, diagonals: Any) -> tuple[tuple[Status, str], ...]:
+    """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits.
+
+    `diagonals` has the squared lengths of the columns of X and of Y, or is None.
+    """
     shares = found.lost[: len(found)] / found.covariances
+    if diagonals is not None:
+        shares = shares + ROUNDING * found.cancelled(diagonals[0])
     if not (shares > DIGITS).any():
         return ()
     first = int(np.argmax(shares > DIGITS))
-    text = (
-        f"Earlier components leave so little of XᵀY that component {first + 1} may have a relative error of "
-    )
+    text = f"Earlier components leave so little of XᵀY, or of X, that component {first + 1} may have an error of "
     text += f"{shares[first]:.0e}, which the residual does not show. Ask for fewer components."
     return ((Status.ILL_CONDITIONED, text),)
