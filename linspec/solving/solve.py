@@ -383,8 +383,8 @@ def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, Firs
     ridges, adjustments = least_ridges(problem), adjustments_of(problem)
     for name, look in looks.items():
         scaled = name in adjustments and adjustments[name].scale  # columns are measured in float64
-        wide = problem.matrices[name].dtype.itemsize > 4
-        if look.underflowing and (wide if scaled else ridges.get(name) == 0):
+        rests = problem.matrices[name].dtype.itemsize > 4 if scaled else ridges.get(name) == 0
+        if look.underflowing and rests:
             run.note(*underflowing_columns(name, look.underflowing))
             run.underflowing = True
 

@@ -122,6 +122,10 @@ class Components:
         G = to_host(self.C.T @ self.C if self.C.shape[1] <= self.C.shape[0] else self.C @ self.C.T)
         return float(np.sqrt(max(np.linalg.eigvalsh(G)[-1], 0.0)))
 
+    def magnified(self, size: float) -> HostArray:
+        """By how much rounding of S, of norm `size`, is larger in the squared length of each component's scores."""
+        return size * self.home.column_norms(self.R) ** 2 / self.tau
+
     def misfit(self, w: Array) -> float:
         """How far w is from the leading left singular vectors of C: ‖C Cᵀw − σ₁² w‖ / σ₁, in units of C."""
         C, first = self.C, self.norm()

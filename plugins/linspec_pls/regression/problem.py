@@ -10,15 +10,18 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.algebra import inner_products, ratio, signs_of_columns, unit_columns
-from linspec.arrays import HOST, Array, HostArray
+from linspec.algebra import EPS, inner_products, ratio, signs_of_columns, unit_columns
+from linspec.arrays import HOST, Array, HostArray, to_host
 from linspec.cost import DENSE_RATE
 from linspec.solving import COMPONENT_SCORES, DEFAULT_TERMS, Terms, fewer_than_asked
 from linspec_pls.regression.components import Components, component_seconds, deflated
 from linspec_pls.regression.solution import PLSRegressionSolution
 
 DIGITS = 1e-6
-"""A finding is reported if the rounding error of XₐᵀY before the last component, relative to its σ, is above this."""
+"""A finding is reported if the rounding error of XₐᵀY before the last component, relative to its σ, is above this.
+
+The rounding error of the squared length of scores that a held XᵀX gives, relative to this length, counts as well.
+"""
 
 
 def sizes_of_x(problem: Any) -> Mapping[str, int]:
@@ -90,9 +93,10 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
     def factors_of_moments(
         self, metric: Any, C: HostArray, ridge: Any, k: int
     ) -> tuple[HostArray, HostArray, float]:
-        """Return the rotations and the loadings of Y of up to k components; no inverse magnifies rounding."""
+        """Return the rotations and the loadings of Y of up to k components, and how they magnify rounding."""
         found = deflated(C, lambda w: metric.S @ w, k, HOST)
-        return found.R, found.Q, 1.0
+        magnified = found.magnified(float(np.linalg.norm(np.diagonal(metric.S))))
+        return found.R, found.Q, float(magnified.max(initial=1.0))
 
     def seconds_of_factors(self, ridges: int) -> float:
         """Estimate the seconds of one deflation for each ridge."""
@@ -124,26 +128,26 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
             gaps.append(size)  # of a component that is missing
         findings = fewer_than_asked(len(found), self.k, "components with a covariance above rounding")
-        findings += rounding_of_components(found)
+        held = float(np.linalg.norm(to_host(moments.diagonal()[0]))) if moments.held else 0.0
+        rounded = rounding_of_components(found, held)
         arrays = {name: self.X.home.place(V, self.X.dtype) for name, V in found.arrays().items()}
         return self.concluded(
             moments,
             ratio(float(max(gaps)), size),
-            findings=findings,
+            findings=(*findings, *rounded),
+            lost=bool(rounded),
             covariances=found.covariances,
             vector=self.vector,
             **arrays,
         )
 
 
-def rounding_of_components(found: Components) -> tuple[tuple[Status, str], ...]:
-    """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits."""
-    shares = found.lost[: len(found)] / found.covariances
+def rounding_of_components(found: Components, size: float) -> tuple[tuple[Status, str], ...]:
+    """Return a finding if the error of a component may be above `DIGITS`: deflation, or XᵀX of norm `size`, lost it."""
+    shares = found.lost[: len(found)] / found.covariances + EPS * found.magnified(size)
     if not (shares > DIGITS).any():
         return ()
     first = int(np.argmax(shares > DIGITS))
-    text = (
-        f"Earlier components leave so little of XᵀY that component {first + 1} may have a relative error of "
-    )
+    text = f"Earlier components leave so little of X and XᵀY that component {first + 1} may have a relative error of "
     text += f"{shares[first]:.0e}, which the residual does not show. Ask for fewer components."
     return ((Status.ILL_CONDITIONED, text),)
