@@ -503,6 +503,13 @@ def test_weights_of_a_column_whose_squares_are_no_numbers_do_not_overflow(solver
     assert found.status is not ls.Status.CONVERGED
 
 
+@pytest.mark.parametrize("solver", ls.solvers("svd"))
+def test_values_whose_squares_are_no_numbers_do_not_converge(solver: str) -> None:
+    x = np.random.default_rng(0).standard_normal(30)
+    found = ls.solve(ls.SVD(np.column_stack([np.ones(30), 1e-200 * x]), 1, center=True), solver, rng=0)
+    assert not found.converged
+
+
 def test_large_ridges_in_large_units_do_not_overflow() -> None:
     """Powers of two change no digit: eigenvalues grow with the square of the targets."""
     rng = np.random.default_rng(0)
