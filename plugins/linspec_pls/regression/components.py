@@ -61,6 +61,12 @@ class Components:
     lost: HostArray
     home: Home
 
+    def cancelled(self, squares: Array) -> HostArray:
+        """Return the factors by which τ = rᵀS r is less than its terms, where `squares` is the diagonal of S."""
+        terms = self.home.column_sums(squares[:, None] * self.R * self.R)
+        factors: HostArray = to_host(terms) / self.tau
+        return factors
+
     @classmethod
     def none(cls, C: Array, home: Home) -> Components:
         """No component yet, for C = XᵀY."""
@@ -121,10 +127,6 @@ class Components:
         """The largest singular value of C."""
         G = to_host(self.C.T @ self.C if self.C.shape[1] <= self.C.shape[0] else self.C @ self.C.T)
         return float(np.sqrt(max(np.linalg.eigvalsh(G)[-1], 0.0)))
-
-    def magnified(self, size: float) -> HostArray:
-        """By how much rounding of S, of norm `size`, is larger in the squared length of each component's scores."""
-        return size * self.home.column_norms(self.R) ** 2 / self.tau
 
     def misfit(self, w: Array) -> float:
         """How far w is from the leading left singular vectors of C: ‖C Cᵀw − σ₁² w‖ / σ₁, in units of C."""

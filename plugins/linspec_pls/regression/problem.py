@@ -10,18 +10,15 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.algebra import EPS, inner_products, ratio, signs_of_columns, unit_columns
-from linspec.arrays import HOST, Array, HostArray, to_host
+from linspec.algebra import inner_products, ratio, signs_of_columns, unit_columns
+from linspec.arrays import HOST, Array, HostArray
 from linspec.cost import DENSE_RATE
 from linspec.solving import COMPONENT_SCORES, DEFAULT_TERMS, Terms, fewer_than_asked
-from linspec_pls.regression.components import Components, component_seconds, deflated
+from linspec_pls.regression.components import ROUNDING, Components, component_seconds, deflated
 from linspec_pls.regression.solution import PLSRegressionSolution
 
 DIGITS = 1e-6
-"""A finding is reported if the rounding error of XₐᵀY before the last component, relative to its σ, is above this.
-
-The rounding error of the squared length of scores that a held XᵀX gives, relative to this length, counts as well.
-"""
+"""A finding is reported if the rounding error of XₐᵀY before the last component, relative to its σ, is above this."""
 
 
 def sizes_of_x(problem: Any) -> Mapping[str, int]:
@@ -93,10 +90,9 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
     def factors_of_moments(
         self, metric: Any, C: HostArray, ridge: Any, k: int
     ) -> tuple[HostArray, HostArray, float]:
-        """Return the rotations and the loadings of Y of up to k components, and how they magnify rounding."""
+        """Return the rotations and the loadings of Y of up to k components; lengths of short scores cancel."""
         found = deflated(C, lambda w: metric.S @ w, k, HOST)
-        magnified = found.magnified(float(np.linalg.norm(np.diagonal(metric.S))))
-        return found.R, found.Q, float(magnified.max(initial=1.0))
+        return found.R, found.Q, float(np.max(found.cancelled(np.diag(metric.S)), initial=1.0))
 
     def seconds_of_factors(self, ridges: int) -> float:
         """Estimate the seconds of one deflation for each ridge."""
@@ -128,26 +124,32 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
             gaps.append(size)  # of a component that is missing
         findings = fewer_than_asked(len(found), self.k, "components with a covariance above rounding")
-        held = float(np.linalg.norm(to_host(moments.diagonal()[0]))) if moments.held else 0.0
-        rounded = rounding_of_components(found, held)
+        findings += rounding_of_components(found, moments.columns.known_diagonals())
         arrays = {name: self.X.home.place(V, self.X.dtype) for name, V in found.arrays().items()}
         return self.concluded(
             moments,
             ratio(float(max(gaps)), size),
-            findings=(*findings, *rounded),
-            lost=bool(rounded),
+            findings=findings,
             covariances=found.covariances,
             vector=self.vector,
+            lost=any(status is Status.ILL_CONDITIONED for status, _ in findings),
             **arrays,
         )
 
 
-def rounding_of_components(found: Components, size: float) -> tuple[tuple[Status, str], ...]:
-    """Return a finding if the error of a component may be above `DIGITS`: deflation, or XᵀX of norm `size`, lost it."""
-    shares = found.lost[: len(found)] / found.covariances + EPS * found.magnified(size)
+def rounding_of_components(found: Components, diagonals: Any) -> tuple[tuple[Status, str], ...]:
+    """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits.
+
+    `diagonals` has the squared lengths of the columns of X and of Y, or is None.
+    """
+    shares = found.lost[: len(found)] / found.covariances
+    if diagonals is not None:
+        shares = shares + ROUNDING * found.cancelled(diagonals[0])
     if not (shares > DIGITS).any():
         return ()
     first = int(np.argmax(shares > DIGITS))
-    text = f"Earlier components leave so little of X and XᵀY that component {first + 1} may have a relative error of "
+    text = (
+        f"Earlier components leave so little of XᵀY, or of X, that component {first + 1} may have a relative error of "
+    )
     text += f"{shares[first]:.0e}, which the residual does not show. Ask for fewer components."
     return ((Status.ILL_CONDITIONED, text),)
