@@ -148,6 +148,6 @@ def rounding_of_components(found: Components, diagonals: Any) -> tuple[tuple[Sta
     if not (shares > DIGITS).any():
         return ()
     first = int(np.argmax(shares > DIGITS))
-    text = f"Earlier components leave so little of XᵀY, or of X, that component {first + 1} may have a relative error of "
+    text = f"Earlier components leave so little of XᵀY, or of X, that component {first + 1} may have an error of "
     text += f"{shares[first]:.0e}, which the residual does not show. Ask for fewer components."
     return ((Status.ILL_CONDITIONED, text),)
