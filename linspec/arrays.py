@@ -778,6 +778,15 @@ class Home:
         return (self.ones((1, U.shape[0])) @ self.place(U))[0, :]
 
     @at_home
+    def column_squares(self, U: Array) -> Array:
+        """The sum of squares of each column of U; a positive number if an entry is not 0, even if squares underflow."""
+        squares = np.einsum("ij,ij->j", U, U) if self.on_host else self.column_sums(U * U)
+        if to_host(self.xp.all(squares > 0)):
+            return squares
+        least = self.xp.astype(self.xp.any(U != 0, axis=0), squares.dtype)
+        return self.xp.where(squares > 0, squares, least * self.xp.finfo(squares.dtype).smallest_normal)
+
+    @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this home."""
         if self.on_host:

@@ -229,7 +229,8 @@ class ByProducts(Sweeps):
         """Form the Gram matrices in one sweep, which also computes the means if they are still unknown."""
         center = any(view.adjustment.lacks_mean for view in self.views)
         about = [None if center else view.adjustment.row for view in self.views]
-        task = GramMatrices(self.home, about, center=center, model=self.model)
+        scaled = any(view.adjustment.scale for view in self.views)  # means show what underflows
+        task = GramMatrices(self.home, about, center=center, means=scaled, model=self.model)
         lacking, operators = self._lacking_witnesses, [self._entries(view) for view in self.views]
         part, found = Together(task, lacking).part(operators)
         self._identified(lacking, found)

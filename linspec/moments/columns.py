@@ -195,8 +195,8 @@ class Columns(Aspect):
 
     @property
     def underflowing(self) -> dict[str, tuple[int, ...]]:
-        """For each scaled view that is not in memory, the columns whose squared lengths lose digits to underflow."""
-        found = {view.name: view.adjustment.underflowing for view in self._views if not view.in_memory}
+        """For each scaled view, the columns that are too small to divide by: their squares lose digits to underflow."""
+        found = {view.name: view.adjustment.underflowing for view in self._views}
         return {name: columns for name, columns in found.items() if columns}
 
     @property

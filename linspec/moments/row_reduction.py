@@ -193,7 +193,7 @@ def _adjusted(
         if task.model.basis is not None:
             beside = front[:, int(task.center) :].T @ part.R[:taken, taken + a : taken + b]
             beside = beside.T
-        squares = home.xp.sum(found.R[:, a:b] ** 2, axis=0)
+        squares = home.column_squares(found.R[:, a:b])
         before = squares if beside is None else squares + home.xp.sum(beside**2, axis=1)
         known.learn(home, count, mean=mean, explained=beside, squares=before)
         factor, R = known.factors, found.R[:, a:b]

@@ -124,6 +124,9 @@ class Adjustment:
     shift : array of shape (p,), optional
         A row of numbers: the caller's matrix is A − 1 shiftᵀ. Without centring, `row` is the shift. With centring,
         `row` is the mean of A itself, and subtracting the shift as well would change nothing.
+    least : float, default 0
+        The least root mean square that a column is divided by: the smallest normal number of the dtype of A. The
+        factor of a smaller column is 0.
 
     Attributes
     ----------
@@ -133,7 +136,7 @@ class Adjustment:
         T = (A − 1 rowᵀ)ᵀD²B: the confounds explain the part D B Tᵀ of D (A − 1 rowᵀ). If the model keeps the constant
         q, T has one more column, (A − 1 shiftᵀ)ᵀDq.
     factors : array of shape (p,) or None
-        The factors of the columns: 1/σ with scaling, 0 for columns that the confounds explain.
+        The factors of the columns: 1/σ with scaling, 0 for columns that the confounds explain or that are too small.
     squares : array of shape (p,) or None
         The squared lengths of the columns of the adjusted matrix.
     nearly_explained : tuple of int
@@ -161,8 +164,10 @@ class Adjustment:
     (True, array([2., 7.]))
     """
 
-    def __init__(self, model: RowModel, *, scale: bool = False, shift: Array | None = None) -> None:
-        self.model, self.scale, self.shift = model, scale, shift
+    def __init__(
+        self, model: RowModel, *, scale: bool = False, shift: Array | None = None, least: float = 0.0
+    ) -> None:
+        self.model, self.scale, self.shift, self.least = model, scale, shift, least
         self.mean: Array | None = None
         self.explained: Array | None = None
         self.factors: Array | None = None
@@ -332,12 +337,11 @@ class Adjustment:
             self.explained = self._with_constant(home, explained, count)
         if self.squares is None and squares is not None:  # products may have shown the rest before
             if self.scale:
-                sizes, means = to_host(squares), self.mean if self.model.center else None
-                of_means = np.zeros(len(sizes)) if means is None else np.abs(to_host(means))
-                underflowing = (sizes > 0) & (sizes < SQUARES) | (sizes == 0) & (of_means > 0) & (
-                    of_means < SQUARES**0.5
-                )
-                self.underflowing = tuple(np.flatnonzero(underflowing).tolist())
+                sizes = to_host(squares)
+                of_means = np.zeros(len(sizes)) if self.mean is None else np.abs(to_host(self.mean))
+                seen = (sizes > 0) | (of_means > 0) & (of_means < SQUARES**0.5)
+                least = max(SQUARES, self.least**2 * count)
+                self.underflowing = tuple(np.flatnonzero(seen & (sizes < least)).tolist())
             self.squares = self._scaled(home, self._left(home, squares, count), count)
 
     def learn_from(self, gathered: ColumnStatistics) -> None:
@@ -415,6 +419,7 @@ class Adjustment:
         live = squares > 0
         spread = xp.sqrt(xp.where(live, squares, xp.ones_like(squares)) / count)
         factors = xp.where(live, 1.0 / spread, xp.ones_like(spread))
+        factors = xp.where(spread < self.least, xp.zeros_like(spread), factors)
         self.factors = factors if self.factors is None else factors * self.factors
         return squares * self.factors * self.factors
 
@@ -550,7 +555,8 @@ class AdjustedOperator(Wrapper):
         super().__init__(bare)
         self.with_names_of(operator)
         self._settle, self.name = settle, name
-        self.adjustment: Adjustment = Adjustment(model, scale=scale, shift=shift)
+        least = float(np.finfo(bare.dtype).smallest_normal)
+        self.adjustment: Adjustment = Adjustment(model, scale=scale, shift=shift, least=least)
         # An earlier reading may have gathered the statistics.
         if bare.statistics is not None and model.is_plain:
             self.adjustment.learn_from(bare.statistics)

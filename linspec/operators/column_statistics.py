@@ -138,10 +138,7 @@ class ColumnStatistics:
             self._origin = home.place(entries[:1, :])[0, :] + 0.0  # a copy
         rest = self._buffer.less(entries, self._origin, np.dtype(np.float64), home)
         rest, mean = without_mean(rest, home, weights)
-        if weights is not None:
-            squares = home.column_sums(rest * rest * weights[:, None])
-        else:
-            squares = np.einsum("ij,ij->j", rest, rest) if home.on_host else home.column_sums(rest * rest)
+        squares = home.column_squares(rest if weights is None else rest * home.xp.sqrt(weights)[:, None])
         if basis is not None:
             B = weighted(basis, weights)
             sums = home.column_sums(B)
@@ -200,7 +197,7 @@ class ColumnStatistics:
             return
         step = mean - self._mean
         weight, share = merged(self.count, count)
-        self.spread = self.spread + spread + step**2 * weight
+        self.spread = self.spread + spread + self.home.column_squares(step[None, :]) * weight
         self._mean = self._mean + step * share
         self.count += count
 
@@ -217,7 +214,7 @@ class ColumnStatistics:
     def squares_about(self, point: Array | None) -> Array:
         """Sums of squares of the columns about `point` of shape (p,), or about zero for None."""
         gap = self.mean if point is None else (self._origin - point) + self._mean
-        return self.spread + self.count * gap**2
+        return self.spread + self.count * self.home.column_squares(gap[None, :])
 
 
 def merged(count: float, more: float) -> tuple[float, float]:

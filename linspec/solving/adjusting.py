@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array, Home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
@@ -200,10 +200,13 @@ def fields_of_adjustments(problem: Any, moments: Moments) -> dict[str, Any]:
         field = problem.stated.field_of(name)
         if field not in layout.means:
             continue
-        for what, value in moments.columns.adjustment(i).of_new_rows().items():
-            if what == "confound_mean":
-                found[what] = value
-                continue
+        kept = moments.columns.adjustment(i).of_new_rows()
+        own = kept.pop("confound_mean", None)
+        if own is not None:  # one is kept for all matrices; those that lack rows have others
+            step = found.setdefault("confound_mean", own) - own
+            if step.any():
+                kept["mean"] = kept["mean"] + Home.of(kept["slopes"]).place(step) @ kept["slopes"]
+        for what, value in kept.items():
             dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
             placed, key = A.home.place(value, dtype), layout.prefix(field) + what
             several = problem.stated.matrices[field].several

@@ -351,7 +351,7 @@ class Problem(Loanable, ABC, Generic[S_co]):
             what = missing or f"{layout.value_label}s that can be distinguished from zero"
             findings = (*fewer_than_asked(found, wanted, what), *findings)
         findings = (*findings, *lost_to_centring(self, moments))
-        return Conclusion(fields, residual, findings, kind, lost=lost)
+        return Conclusion(fields, residual, findings, kind, lost=lost or bool(moments.columns.underflowing))
 
     # ---- the data and the answer as they are given ----------------------------------------------
 

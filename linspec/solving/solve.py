@@ -382,8 +382,9 @@ def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, Firs
     """Note columns whose squares underflow, in matrices where the solution rests on these squares."""
     ridges, adjustments = least_ridges(problem), adjustments_of(problem)
     for name, look in looks.items():
-        scaled = name in adjustments and adjustments[name].scale
-        if look.underflowing and (scaled or ridges.get(name) == 0):
+        scaled = name in adjustments and adjustments[name].scale  # columns are measured in float64
+        rests = problem.matrices[name].dtype.itemsize > 4 if scaled else ridges.get(name) == 0
+        if look.underflowing and rests:
             run.note(*underflowing_columns(name, look.underflowing))
             run.underflowing = True
 

@@ -209,7 +209,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     settled = bool(conclusion.residual <= tol) and not lost
     converged = settled and problem.solution.layout.certified and not empty
     findings: list[Finding] = [(Status.INCONSISTENT, text) for text in contradictions]
-    findings += [*notes, *conclusion.findings]
+    findings += dict.fromkeys((*notes, *conclusion.findings))  # each is said once
     statuses = [finding for finding, _ in findings]
     if interrupted:
         status = Status.INTERRUPTED

@@ -86,7 +86,8 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     With absent rows, let Kᵢ be the diagonal matrix of the mask of view i and N = ΣωᵢKᵢ. Then Cᵢⱼ = (Σωᵢ) XᵢᵀKᵢN⁻¹KⱼXⱼ,
     also in the diagonal blocks of A, and Sᵢ = XᵢᵀKᵢXᵢ + rᵢI. Without a ridge λ/Σωᵢ are the leading values of
     tr Gᵀ(Σωᵢ KᵢPᵢKᵢ)G under GᵀNG = I, with the projections Pᵢ on the columns of KᵢXᵢ (van de Velden & Takane
-    2012). Means, and what confounds explain, are those of the rows that a view has. A row that one view alone has
+    2012). Means, and what confounds explain, are those of the rows that a view has; with confounds the answer keeps
+    what this makes of each view where the confounds have their means of the first view. A row that one view alone has
     agrees with itself, and makes λ larger.
 
     References

@@ -315,6 +315,22 @@ def test_scores_where_a_view_is_absent():
     assert len(some) == 2
 
 
+@pytest.mark.parametrize("center", [True, False])
+def test_each_view_is_less_what_confounds_explain_in_its_own_rows(center, tmp_path):
+    Z, seen = CONFOUNDS + 5.0, [CONFOUNDS[:, 0] > 0.3, None, CONFOUNDS[:, 1] < 0.2]
+    views = [V + 2.0 * Z[:, :1] for V in VIEWS]
+    problem = ls.MultisetCCA(views, k=2, present=seen, confounds=Z, sample_weight=COUNTS, center=center)
+    ls.solve(problem).save(tmp_path / "answer.npz")
+    found = ls.load_solution(tmp_path / "answer.npz")
+    design = np.hstack([np.ones((N, int(center))), Z])
+    for X, mask, W, scores in zip(
+        views, seen, found.weights, found.transform(views, confounds=Z), strict=True
+    ):
+        root = np.sqrt(COUNTS * (1.0 if mask is None else mask))[:, None]
+        slopes = np.linalg.lstsq(design * root, X * root)[0]
+        np.testing.assert_allclose(scores, (X - design @ slopes) @ W, atol=1e-11)
+
+
 @pytest.mark.parametrize("form", ["implicit", "dense"])
 def test_a_run_goes_on_with_the_same_masks_alone(form, tmp_path):
     rng = np.random.default_rng(0)

@@ -255,6 +255,29 @@ def test_components_far_below_the_first_are_right_or_left_out(solver: str, fall:
     np.testing.assert_allclose(np.abs(found.x_weights), np.abs(exact), atol=1e-14)
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="extended precision judges")
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+@pytest.mark.parametrize("options", [{}, {"solver": "gram"}, {"solver": "nipals", "form": "implicit"}])
+@pytest.mark.parametrize("condition", [1e4, 1e8, 1e12])
+def test_converged_fits_are_projections_on_the_krylov_space(
+    condition: float, options: dict[str, Any]
+) -> None:
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        U, V = (np.linalg.qr(rng.standard_normal((n, 8)))[0] for n in (8 + 11 * (seed % 2), 15))
+        X, y = U * np.geomspace(1.0, 1.0 / condition, 8) @ V.T, rng.standard_normal(len(U))
+        found = ls.solve(PLSRegression(X, y, k=5, center=False), **options)
+        basis: list[Any] = []
+        for t in (X @ krylov(X, y, 5)).T:
+            for _ in range(2):
+                for b in basis:
+                    t = t - b * (b @ t)
+            basis.append(t / np.sqrt(t @ t))
+        fit = sum(b * (b @ y) for b in basis).astype(np.float64)
+        assert not found.converged or np.allclose(found.predict(X), fit, atol=3e-6)
+        assert found.converged or condition > 1e4
+
+
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Any) -> None:
     X, Y = views(100, 30, 3)
     problem = PLSRegression(X, Y, k=6)

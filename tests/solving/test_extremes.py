@@ -414,13 +414,14 @@ def test_laws_do_not_take_underflow_for_zero() -> None:
     assert np.allclose(home.column_norms(np.array([[3e-200, 3e200], [4e-200, 4e200]])), [5e-200, 5e200])
 
 
+@pytest.mark.parametrize("unit", [1e-160, 1e-315])
 @pytest.mark.parametrize("kind", ["slices", "map", "blocks"])
 @pytest.mark.parametrize("solver", ["gram", "direct", "spca", "lanczos"])
 def test_scaled_columns_whose_squares_are_no_numbers_are_named_wherever_they_lie(
-    solver: str, kind: str, tmp_path: Any
+    solver: str, kind: str, unit: float, tmp_path: Any
 ) -> None:
     A = np.random.default_rng(0).standard_normal((60, 3))
-    A[:, 1] *= 1e-160
+    A[:, 1] *= unit
     np.save(tmp_path / "A.npy", A)
     kinds = {
         "slices": lambda: iter([A[:25], A[25:]]),
@@ -429,7 +430,44 @@ def test_scaled_columns_whose_squares_are_no_numbers_are_named_wherever_they_lie
     }
     found = ls.solve(ls.SVD(kinds[kind], 1, scale=True), solver, rng=0)
     assert found.status is ls.Status.ILL_CONDITIONED
+    assert not found.converged
     assert "column 1" in found.message
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning")
+@pytest.mark.parametrize("others", [1.0, 1e-20])
+def test_a_scaled_column_below_the_numbers_of_float32_is_left_out_and_named(others: float) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = (rng.standard_normal((50, p)).astype(np.float32) for p in (3, 2))
+    Y += X[:, :2]
+    units = np.array([others, 1e-39, others], dtype=np.float32)
+    for few, state in (
+        (1, lambda X: ls.SVD(X, 1, scale=True)),
+        (0, lambda X: ls.CCA(X, Y, 1, scale=True)),
+        (0, lambda X: ls.MultisetCCA([X, Y], 1, scale=True)),
+        (0, lambda X: ls.PLSRegression(X, Y, 1, scale=True)),
+    ):
+        found, without = (ls.solve(state(A)) for A in (X * units, (X * units)[:, [0, 2]]))
+        assert not found.converged
+        assert "column 1" in found.message
+        values = next(
+            name for name in ("S", "correlations", "eigenvalues", "covariances") if hasattr(found, name)
+        )
+        assert np.allclose(getattr(found, values), getattr(without, values), rtol=1e-4)
+        if few:
+            scores = found.transform(X * units)
+            assert np.allclose(np.linalg.norm(scores, axis=0), found.S, rtol=1e-4)
+    x = ls.solve(ls.LeastSquares(X * units, Y[:, 0], scale=True)).x
+    assert x[1] == 0
+    assert np.isfinite(x).all()
+
+
+def test_float32_needs_no_column_above_the_root_of_its_least_number_if_it_is_scaled() -> None:
+    """Scaled columns have no unit: the singular values are those of the columns times powers of two."""
+    X = np.random.default_rng(0).standard_normal((50, 3)).astype(np.float32)
+    found = ls.solve(ls.SVD(X * np.ldexp(1.0, [0, -110, 0]).astype(np.float32), 2, scale=True))
+    assert found.status is ls.Status.CONVERGED
+    assert np.allclose(found.S, ls.solve(ls.SVD(X, 2, scale=True)).S, rtol=1e-6)
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
@@ -463,6 +501,13 @@ def test_weights_of_a_column_whose_squares_are_no_numbers_do_not_overflow(solver
     few = {} if solver in ("direct", "gram") else {"max_iterations": 10}
     found = ls.solve(ls.CCA(X, Y, 1), solver, rng=0, **few)
     assert found.status is not ls.Status.CONVERGED
+
+
+@pytest.mark.parametrize("solver", ls.solvers("svd"))
+def test_values_whose_squares_are_no_numbers_do_not_converge(solver: str) -> None:
+    x = np.random.default_rng(0).standard_normal(30)
+    found = ls.solve(ls.SVD(np.column_stack([np.ones(30), 1e-200 * x]), 1, center=True), solver, rng=0)
+    assert not found.converged
 
 
 def test_large_ridges_in_large_units_do_not_overflow() -> None:

@@ -148,7 +148,9 @@ class CCA(Problem[CCASolution]):
         """
         weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
         found = judged(self, moments, terms, weights, correlations, ranks, evidence)
-        found = dataclasses.replace(found, findings=(*found.findings, *lost_to_centring(self, moments)))
+        findings = (*found.findings, *lost_to_centring(self, moments))
+        unseen = bool(moments.columns.underflowing)
+        found = dataclasses.replace(found, findings=findings, lost=found.lost or unseen)
         if not weights[0].shape[1] and not moments.bookkeeping.spent and not self._is_uncorrelated(moments):
             return without_answer(found, "the columns of X and Y are correlated")
         return found

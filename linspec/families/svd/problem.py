@@ -114,6 +114,9 @@ class SVD(Problem[SVDSolution]):
             S = np.sqrt(np.maximum(to_host(home.xp.sum(V * AtAV, axis=0)), 0.0))
         S = np.asarray(to_host(S), dtype=np.float64)
         order = np.argsort(-S, kind="stable")[: self.k]
+        largest = float(S.max(initial=0.0))
+        if largest**2 == 0 < largest:  # nothing is left that products could judge
+            order = order[:0]
         V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
         flips = signs_of_columns(V, home)
         # In units of the largest value, because squares of AᵀAv may overflow or underflow.

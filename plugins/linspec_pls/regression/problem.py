@@ -132,6 +132,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
             findings=findings,
             covariances=found.covariances,
             vector=self.vector,
+            lost=any(status is Status.ILL_CONDITIONED for status, _ in findings),
             **arrays,
         )
 
