@@ -82,11 +82,11 @@ class DirectLeastSquares(Solver):
         K = RowGram(A).form()
         found = [_solved(K, B, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
         if all(z is not None for z in found):
-            return run.finish(x=A.rmatmat(home.concat(found)))
+            return run.finish(x=A.rmatmat(home.concat(found)), rank=n)
         del K
         run.plan(setup=4.0)
         x, rank = self._by_columns(A, home.concat([B] * len(problem.ridges)), problem.column_ridges)
-        return run.finish(x=x, rank=rank if rank < n else None)
+        return run.finish(x=x, rank=rank)
 
     def _by_columns(self, A: LinearOperator, rhs: Array, ridges: HostArray) -> tuple[Array, int]:
         """x = Aᵀz from Aᵀ = QR with one refinement, so that AAᵀ = RᵀR is never formed; and the rank."""

@@ -271,3 +271,50 @@ def test_right_coefficients_of_a_large_residual_are_called_so(solver):
     basis = np.polynomial.chebyshev.chebvander(np.linspace(-1, 1, 1000), 13)
     assert np.allclose(V @ found.x, basis @ np.linalg.lstsq(basis, b, rcond=None)[0], atol=1e-8)
     assert found.status is ls.Status.CONVERGED, found
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "nystrom-pcg", "direct"])
+@pytest.mark.parametrize("short", [1e-7, 1e-8])
+def test_near_copies_of_rows_are_told_apart_or_reported(solver, short):
+    """With fewer rows than columns, x is a combination of the rows, and a short one has a short image."""
+    rng = np.random.default_rng(0)
+    A, v = rng.standard_normal((20, 50)), rng.standard_normal(50)
+    A[1] = A[0] + short * v
+    Q = np.linalg.qr(np.vstack([A[0], v, A[2:]]).T)[0]
+    x = Q @ rng.standard_normal(20)
+    options = {} if solver == "direct" else {"tol": 1e-14}
+    found = ls.solve(ls.LeastSquares(A, A @ x), solver, **options)
+    right = np.linalg.norm(found.x - x) < 0.01 * np.linalg.norm(x)
+    assert right if solver == "direct" else right or found.status is not ls.Status.CONVERGED
+
+
+@pytest.mark.parametrize("solver", ["direct", "cg", "lsqr"])
+@pytest.mark.parametrize("short", [3e-6, 1e-6, 3e-7, 0.0])
+def test_near_copies_within_the_rounding_of_float32_lower_the_rank(solver, short):
+    """Exact copies leave the answer of least norm, which is right."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 8))
+    A[:, 1] = A[:, 0] + short * rng.standard_normal(400)
+    A = A.astype(np.float32)
+    b = (A.astype(float) @ np.r_[50, -50, np.ones(6)] + 0.01 * rng.standard_normal(400)).astype(np.float32)
+    exact = np.linalg.lstsq(A.astype(float), b.astype(float), rcond=1e-12)[0]
+    found = ls.solve(ls.LeastSquares(A, b), solver)
+    if short == 0:
+        assert found.converged
+        assert np.linalg.norm(found.x - exact) < 1e-3 * np.linalg.norm(exact)
+    else:
+        assert found.status in (ls.Status.RANK_DEFICIENT, ls.Status.ILL_CONDITIONED)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr"])
+@pytest.mark.parametrize("copied", [False, True])
+def test_fewer_rows_than_columns_in_float32_are_told(solver, copied):
+    """Products in float32 leave rounding along null directions, which says nothing about the coefficients."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((20, 400))
+    A[1] = A[0] + (1e-3 if copied else 1.0) * A[1]
+    A = A.astype(np.float32)
+    exact = np.linalg.qr(A.T.astype(float))[0] @ rng.standard_normal(20)
+    found = ls.solve(ls.LeastSquares(A, (A @ exact).astype(np.float32)), solver)
+    assert bool(np.linalg.norm(found.x - exact) < 1e-3 * np.linalg.norm(exact)) != copied
+    assert (found.status is ls.Status.CONVERGED) != copied

@@ -40,8 +40,10 @@ PLANTED = 2
 MET = 0.03
 """Share of a single direction that may be left of the planted columns; both miss one with a chance of 0.001."""
 
-SETTLED = 1e-14
-"""A column rests once its residual is below this share of the first one: what is left of it is rounding."""
+SETTLED = 200
+"""A column rests once its residual is below SETTLED eps of the first one: what is left of it is rounding.
+
+eps is that of the products, which are in float32 for data of float32; null directions have a part in their rounding."""
 
 SHORT = 1e-4
 """A direction of which ‖r‖ / ‖A d‖ is below this share of ‖A‖ has not been settled, although r is used up."""
@@ -75,12 +77,12 @@ def errors_beside_planted_columns(
     Z = home.place(np.random.default_rng(SEED).standard_normal((p, PLANTED)))
     R = home.concat([g, multiplied(Z)])
     E, P, rr = 0.0 * R, R, xp.sum(R * R, axis=0)
-    enough, lengths, settled, norm = rr * SETTLED**2, home.column_norms(Z), False, 0.0
+    eps = float(np.finfo(moments.X.dtype).eps)
+    enough, lengths, settled, norm = rr * (SETTLED * eps) ** 2, home.column_norms(Z), False, 0.0
     for _ in range(steps):
         SP = multiplied(P)
-        norm = max(
-            norm, float(np.max(_quotient(home.column_norms(SP), home.column_norms(P))))
-        )  # of S, from below
+        stretch = _quotient(home.column_norms(SP), home.column_norms(P))
+        norm = max(norm, float(np.max(stretch)))  # of S, from below
         live = xp.astype(rr > enough, R.dtype)
         length = live * rr * reciprocal(xp.sum(P * SP, axis=0))
         E, R = E + P * length, R - SP * length
@@ -97,7 +99,7 @@ def errors_beside_planted_columns(
     Dg, images = to_host(D.T @ g), np.sqrt(np.maximum(np.diag(G), 0.0))
     if settled:
         r = np.maximum(home.column_norms(multiplied(D)), np.sqrt(to_host(enough)[m:]))
-        short = (images > SETTLED * norm**0.5 * lengths) & (r < SHORT * norm**0.5 * images)
+        short = (images > SETTLED * eps * norm**0.5 * lengths) & (r < SHORT * norm**0.5 * images)
         if not short.any():
             return np.maximum(errors, np.max(np.abs(Dg) / r[:, None], axis=0)), True  # (3)
     c = np.linalg.lstsq(G, Dg, rcond=None)[0]  # (4)

@@ -120,7 +120,7 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         terms : Terms
         x : array of shape (p, w)
         rank : int, optional
-            The numerical rank of A, from a solver that has decomposed A itself and not its Gram matrix. A gradient
+            The numerical rank of A, from a solver that has decomposed A itself, or AAᵀ, and not AᵀA. A gradient
             AᵀB − (AᵀA + ridge) x is then accepted if it is no larger than rounding leaves in the gradient of a backward
             stable solution.
 
@@ -144,7 +144,7 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         ratios = [ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
         residuals = np.max(np.reshape(ratios, (len(self.ridges), -1)), axis=1, initial=0.0)
         findings: tuple[tuple[Status | None, str], ...] = ()
-        if rank is not None and rank < self.A.shape[1] and 0 in self.ridges:
+        if rank is not None and rank < min(self.A.shape) and 0 in self.ridges:
             text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
             findings = ((Status.RANK_DEFICIENT, text),)
         small = [value <= NEGLECTED**2 for value in ratios]
@@ -154,8 +154,7 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         within, rounded = np.asarray(ratios) <= terms.tol, gaps <= rounding
         if not findings:
             # Factors of A or of AAᵀ leave the gradient of a backward stable solution.
-            factored = rank is not None or moments.shape[0] < moments.shape[1]
-            judged = within & ~rounded if factored else within | rounded
+            judged = within & ~rounded if rank is not None else within | rounded
             findings = uncertain(moments, gap, x, self.column_ridges, judged, terms)
         least = 0.0
         if (within | rounded).all() and not within.all():

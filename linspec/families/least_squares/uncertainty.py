@@ -15,7 +15,8 @@ Where we differ: the smallest Ritz value of the solver's own iteration is not as
 directions, and its Ritz values do not know of them.
 If a solver passes the rank of A, which it has decomposed, a gradient is ignored below eps ‖A‖ (‖A‖‖x‖ + ‖b‖), that of a
 backward stable answer. In 3, e is ignored if ‖A e‖ is no more than the rounding of x leaves in A x: then the data do
-not determine x any better.
+not determine x any better. Directions that are rounding of narrower entries than float64 are reported: the solution of
+least norm for the rounded data has a part along them.
 """
 
 from __future__ import annotations
@@ -125,6 +126,13 @@ def _by_factor(
         shares = _quotient(errors[columns - columns[0]], sizes[columns])
         worst = max(worst, float(shares.max()))
         short = factor.condition > SQUARED_LIMIT
+        if (
+            factor.cut is not None
+            and ridge == 0
+            and _can_sketch(moments)
+            and moments.X.rounded_dtype != np.float64
+        ):
+            short = True  # rounding of the entries may have made this direction: a sketch tells
         if factor.cut is not None and not short:
             short = terms.passes_left < 1 or has_short_directions(view, 0, factor)
         if short:
@@ -157,16 +165,17 @@ def _by_rows(
     ridge, x, judged = float(ridges[first]), x[:, first : first + m], judged[first : first + m]
     g, sizes = -moments.gradient(x, ridge), home.column_norms(x)
     large = np.where(judged, UNCERTAIN * sizes, np.inf)
-    settled = False
+    settled, hidden = False, 0
     if not sketched or (x.shape[0] > SWEPT and left >= 5):
         steps = max(BEFORE_SKETCH, terms.passes) if sketched else max(PLANTED_STEPS, 4 * terms.passes)
         steps = int(min(steps, left - 4))
         errors, settled = errors_beside_planted_columns(moments, ridge, g, large, steps)
         left -= steps + 3
     if sketched and not settled and left >= 2:
-        errors = _by_sketch(moments, x, ridge, g, large, int(min(STEPS, left - 2)))
+        errors, hidden = _by_sketch(moments, x, ridge, g, large, int(min(STEPS, left - 2)))
     shares = np.where(judged, _quotient(errors, sizes), 0.0)
-    return _finding(float(shares.max(initial=0.0)), "The gradient leaves the coefficients off by about")
+    found = _finding(float(shares.max(initial=0.0)), "The gradient leaves the coefficients off by about")
+    return found or _deficient(hidden, x.shape[0])
 
 
 def _can_sketch(moments: Moments) -> bool:
@@ -177,8 +186,13 @@ def _can_sketch(moments: Moments) -> bool:
     return swept and quick and p <= min(n, SKETCHED)
 
 
-def _by_sketch(moments: Moments, x: Array, ridge: float, g: Array, large: HostArray, steps: int) -> HostArray:
-    """Return ‖e‖ of each column, or an estimate from above, by a sketch of A; 0 where A e is rounding of A x."""
+def _by_sketch(
+    moments: Moments, x: Array, ridge: float, g: Array, large: HostArray, steps: int
+) -> tuple[HostArray, int]:
+    """Return ‖e‖ of each column, or an estimate from above, by a sketch of A; 0 where A e is rounding of A x.
+
+    The number counts directions that rounding of the entries may have made, but not that of their products.
+    """
     home, (n, p, _) = moments.home, moments.shape
     SA = to_host(moments.sketch(OVERSAMPLED * p, SEED)[0])
     lengths = np.sqrt(np.sum(SA**2, axis=0) + ridge)
@@ -186,12 +200,13 @@ def _by_sketch(moments: Moments, x: Array, ridge: float, g: Array, large: HostAr
     R = np.linalg.qr(np.vstack([SA, np.sqrt(ridge) * np.eye(p)]) * scale.T, mode="r")
     _, s, Vt = np.linalg.svd(R)
     kept = (s > ROUNDED_LENGTH * rank_cut((n, p), moments.X.rounded_dtype) * s[0]) | (ridge > 0)
+    hidden = ~kept & (s > rank_cut((n, p), np.float64) * s[0])
     N = home.place(scale * Vt.T * _quotient(kept.astype(np.float64), s))
     images = home.column_norms(N.T @ g)
     rounded = images <= 2 * _eps(moments) * home.column_norms(x * home.place(lengths)[:, None])
     large = np.where(rounded, np.inf, large)
     errors, left = _solved(moments, ridge, N, g, large, steps)
-    return np.where(rounded, 0.0, errors + left)
+    return np.where(rounded, 0.0, errors + left), int(hidden.sum())
 
 
 def _solved(
@@ -229,6 +244,14 @@ def _quotient(a: HostArray, b: HostArray) -> HostArray:
     with np.errstate(over="ignore"):
         found: HostArray = np.divide(a, b, out=np.zeros_like(a), where=b > 0)
     return found
+
+
+def _deficient(hidden: int, p: int) -> Findings:
+    """Return a finding if the entries are too narrow for some directions."""
+    if not hidden:
+        return ()
+    text = f"A has numerical rank {p - hidden} of {p} columns: its entries have no digits for more. "
+    return ((Status.RANK_DEFICIENT, text + "Pass more precise data in float64, or add a ridge."),)
 
 
 def _finding(share: float, text: str) -> Findings:
