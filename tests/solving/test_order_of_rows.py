@@ -341,7 +341,7 @@ def test_the_same_labels_in_another_order_are_refused_and_others_taken(name: str
 
 
 def test_labels_that_are_not_the_same_are_paired_by_position() -> None:
-    later = Y.set_axis([f"person {i}" for i in range(1, N + 1)])  # a lag
+    later = Y.set_axis([f"visit {i}" for i in range(N)])
     assert CCA.score(X, later) == CCA.score(NUMBERS["X"], NUMBERS["Y"])
     assert LSQ_Z.predict(X, confounds=Z.set_axis(later.index)).shape == (N, 2)
     assert CCA.score(X.reset_index(drop=True), Y) == CCA.score(NUMBERS["X"], NUMBERS["Y"])

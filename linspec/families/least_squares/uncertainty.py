@@ -125,16 +125,12 @@ def _by_factor(
         errors = moments.home.column_norms(factor.solve_adjoint(factor.solve(g)))
         shares = _quotient(errors[columns - columns[0]], sizes[columns])
         worst = max(worst, float(shares.max()))
-        short = factor.condition > SQUARED_LIMIT
-        if (
+        # Directions that were cut may be short, or rounding of narrow entries: the rows tell.
+        narrow = ridge == 0 and moments.X.rounded_dtype != np.float64 and _can_sketch(moments)
+        short = factor.condition > SQUARED_LIMIT or (
             factor.cut is not None
-            and ridge == 0
-            and _can_sketch(moments)
-            and moments.X.rounded_dtype != np.float64
-        ):
-            short = True  # rounding of the entries may have made this direction: a sketch tells
-        if factor.cut is not None and not short:
-            short = terms.passes_left < 1 or has_short_directions(view, 0, factor)
+            and (narrow or terms.passes_left < 1 or has_short_directions(view, 0, factor))
+        )
         if short:
             return _by_rows(moments, gap, x, ridges, judged, terms, made=1.0)
     return _finding(worst, "The gradient leaves the coefficients off by about")
