@@ -182,8 +182,11 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         (line, [field.strip() for field in _fields(line, separator, path, at)]) for at, line in lines
     ]
     named = holds_names(split[0], below) if files.header == "auto" else files.header
+    picked = {one for one in files.columns or () if isinstance(one, str)}
+    if files.header == "auto" and picked and picked <= set(fields):
+        named = True  # whoever picks columns by these names says that they are names
     if named is None and str(path) != files.paths[0]:  # as in the first of several files
-        named = _layout(Path(files.paths[0]), replace(files, columns=None)).names is not None
+        named = _layout(Path(files.paths[0]), files).names is not None
     if named is None:
         raise InvalidProblem(
             f"{path}, line {number}: it may hold names or numbers; got {shown(first)}. Say which: header=True or "
