@@ -194,6 +194,11 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         )
     if named and below and all(_has_label(line, row, len(fields)) for line, row in below):
         fields = ["", *fields]  # as R writes them
+    if named and below and fields[0] == below[0][1][0] == "" and any(row[0] for _, row in below):
+        raise InvalidProblem(
+            f"{path}, line {lines[1][0]}: a label of the row is needed, as on the lines below; got {shown(lines[1][1])}. "
+            "It may be a second line of names: write one name for each column."
+        )
     names = fields if named else None
     columns = files.places(names, len(fields), str(path))
     if columns is None and (front := labels_in_front(names or ())):

@@ -166,7 +166,9 @@ def _is_even(fields: Sequence[str]) -> bool:
 
 def _is_geometric(x: Sequence[float]) -> bool:
     """Whether numbers rise or fall by equal factors, as doses do."""
-    return min(x) > 0 and _sign(x) != 0 and all(math.isclose(b * b, a * c) for a, b, c in zip(x, x[1:], x[2:]))
+    return (
+        min(x) > 0 and _sign(x) != 0 and all(math.isclose(b * b, a * c) for a, b, c in zip(x, x[1:], x[2:]))
+    )
 
 
 def _is_symmetric(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
