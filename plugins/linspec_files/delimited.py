@@ -196,8 +196,8 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         fields = ["", *fields]  # as R writes them
     if named and below and fields[0] == below[0][1][0] == "" and any(row[0] for _, row in below):
         raise InvalidProblem(
-            f"{path}, line {lines[1][0]}: a label of the row is needed, as on the lines below; got {shown(lines[1][1])}. "
-            "It may be a second line of names: write one name for each column."
+            f"{path}, line {lines[1][0]}: a label of the row is needed, as on the lines below; got "
+            f"{shown(lines[1][1])}. It may be a second line of names: write one name for each column."
         )
     names = fields if named else None
     columns = files.places(names, len(fields), str(path))

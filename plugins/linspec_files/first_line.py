@@ -4,8 +4,8 @@ Problem: a text declares no header, and names may be numbers: years, wavelengths
 names. A header read as a row is a row too many, and a row read as a header one too few; neither is seen afterwards.
 Method: the first line is compared with the lines below it. Fields without any number are names by their letters.
 Numbers are names if they are quoted and those below are not, if several names of letters stand beside them above
-numbers, if the corner before them is empty above labels, if they are years, or if they rise or fall evenly and the
-lines below do nothing of the kind. They are data if nothing speaks for names. Where something does, but data may look
+numbers, if the corner before them is empty above labels, if they are years, or if they rise or fall by equal steps or
+factors and the lines below do nothing of the kind. They are data if nothing speaks for names. Where something does, but data may look
 so as well, nobody can tell, and the user must.
 Where we differ: ``csv.Sniffer.has_header`` votes on the lengths of fields; readers of R and pandas take every first
 line for names.
@@ -100,7 +100,9 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
     if _goes_on(x, rows) or (len(below) > 1 and all(map(_is_even, columns))):
         return False
     distinct = len(set(x)) == len(x)
-    if len(x) > 2 and (_is_even(first) or _is_geometric(x)):
+    if len(x) > 2 and (
+        _is_even(first) or (_is_geometric(x) and 2 * sum(map(_is_geometric, rows)) < len(rows))
+    ):
         return _may_be_even(first, below, x, rows)
     if len(x) > MANY and in_order and not any(map(_sign, rows)):
         return None
@@ -109,7 +111,8 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
         return None
     counted = len(x) < 3 and list(first) == ["0", "1"][: len(x)]
     anew = all(column[0] not in column[1:] for column in columns)
-    other = _whole_over_fractions(first, below) or _is_coarser(first, below, 2) or _is_finer(first, below)
+    coarser = _whole_over_fractions(first, below) or (len(x) > 1 and _is_coarser(first, below, 2))
+    other = coarser or _is_finer(first, below)
     return None if distinct and (other or (counted and anew)) else False
 
 
@@ -117,10 +120,7 @@ def _may_be_even(
     first: Sequence[str], below: Sequence[Sequence[str]], x: Sequence[float], rows: Sequence[Sequence[float]]
 ) -> bool | None:
     """Whether a line that rises or falls evenly holds names; None if the lines below may do so as well."""
-    even = sum(
-        _is_even(line) or _is_geometric(row) or sorted(row) == sorted(x)
-        for line, row in zip(below, rows, strict=True)
-    )
+    even = sum(_is_even(line) or sorted(row) == sorted(x) for line, row in zip(below, rows, strict=True))
     ordered = sum(_sign(row) != 0 for row in rows)
     if _is_symmetric(x, rows) or 2 * even >= len(below):
         return None
@@ -166,9 +166,8 @@ def _is_even(fields: Sequence[str]) -> bool:
 
 def _is_geometric(x: Sequence[float]) -> bool:
     """Whether numbers rise or fall by equal factors, as doses do."""
-    return (
-        min(x) > 0 and _sign(x) != 0 and all(math.isclose(b * b, a * c) for a, b, c in zip(x, x[1:], x[2:]))
-    )
+    factors = [b / a for a, b in pairwise(x)] if min(x) > 0 else []
+    return len(factors) > 1 and _sign(x) != 0 and all(map(partial(math.isclose, factors[0]), factors))
 
 
 def _is_symmetric(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:

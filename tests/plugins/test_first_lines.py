@@ -69,6 +69,8 @@ DATA = {
     "one column of counts": COUNTS[:, :1],
     "one column that counts": np.arange(9).reshape(-1, 1),
     "years below years": np.arange(1990, 2010).reshape(-1, 1) + np.arange(3),
+    "powers of two": 2 ** np.add.outer(RNG.integers(0, 5, 12), np.arange(4)),
+    "a path that begins at zero": np.vstack([[[0.0]], np.cumsum(FRACTIONS[:, :1] - 0.5, axis=0)]),
     "one row": FRACTIONS[:1],
     "digits": RNG.integers(0, 17, (12, 64)),
     "the notation of numpy": np.array(
