@@ -5,8 +5,8 @@ names. A header read as a row is a row too many, and a row read as a header one 
 Method: the first line is compared with the lines below it. Fields without any number are names by their letters.
 Numbers are names if they are quoted and those below are not, if several names of letters stand beside them above
 numbers, if the corner before them is empty above labels, if they are years, or if they rise or fall by equal steps or
-factors and the lines below do nothing of the kind. They are data if nothing speaks for names. Where something does, but data may look
-so as well, nobody can tell, and the user must.
+factors and the lines below do nothing of the kind. They are data if nothing speaks for names. Where something does,
+but data may look so as well, nobody can tell, and the user must.
 Where we differ: ``csv.Sniffer.has_header`` votes on the lengths of fields; readers of R and pandas take every first
 line for names.
 """
