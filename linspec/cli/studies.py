@@ -239,7 +239,8 @@ def solve_line(kind: Kind, own: Sequence[str], changed: Mapping[str, Any]) -> st
     words, others = ["linspec", "solve", kind.name], []
     for parameter in context.command.params:
         name = str(parameter.name)
-        value = changed.get(name, context.params.get(name))
+        kept = context.params.get(name, context.meta.get(f"linspec.cli.{name}"))  # as --header is
+        value = changed.get(name, kept)
         if isinstance(parameter, click.Argument):
             words += list(value) if isinstance(value, tuple) else filter(None, [value])
             continue

@@ -182,8 +182,11 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         (line, [field.strip() for field in _fields(line, separator, path, at)]) for at, line in lines
     ]
     named = holds_names(split[0], below) if files.header == "auto" else files.header
+    picked = {one for one in files.columns or () if isinstance(one, str)}
+    if files.header == "auto" and picked and picked <= set(fields):
+        named = True  # whoever picks columns by these names says that they are names
     if named is None and str(path) != files.paths[0]:  # as in the first of several files
-        named = _layout(Path(files.paths[0]), replace(files, columns=None)).names is not None
+        named = _layout(Path(files.paths[0]), files).names is not None
     if named is None:
         raise InvalidProblem(
             f"{path}, line {number}: it may hold names or numbers; got {shown(first)}. Say which: header=True or "
@@ -191,6 +194,11 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         )
     if named and below and all(_has_label(line, row, len(fields)) for line, row in below):
         fields = ["", *fields]  # as R writes them
+    if named and below and fields[0] == below[0][1][0] == "" and any(row[0] for _, row in below):
+        raise InvalidProblem(
+            f"{path}, line {lines[1][0]}: a label of the row is needed, as on the lines below; got "
+            f"{shown(lines[1][1])}. It may be a second line of names: write one name for each column."
+        )
     names = fields if named else None
     columns = files.places(names, len(fields), str(path))
     if columns is None and (front := labels_in_front(names or ())):

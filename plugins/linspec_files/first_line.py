@@ -4,9 +4,9 @@ Problem: a text declares no header, and names may be numbers: years, wavelengths
 names. A header read as a row is a row too many, and a row read as a header one too few; neither is seen afterwards.
 Method: the first line is compared with the lines below it. Fields without any number are names by their letters.
 Numbers are names if they are quoted and those below are not, if several names of letters stand beside them above
-numbers, if the corner before them is empty above labels, if they are years, or if they rise or fall evenly and the
-lines below do nothing of the kind. They are data if nothing speaks for names. Where something does, but data may look
-so as well, nobody can tell, and the user must.
+numbers, if the corner before them is empty above labels, if they are years, or if they rise or fall by equal steps or
+factors and the lines below do nothing of the kind. They are data if nothing speaks for names. Where something does,
+but data may look so as well, nobody can tell, and the user must.
 Where we differ: ``csv.Sniffer.has_header`` votes on the lengths of fields; readers of R and pandas take every first
 line for names.
 """
@@ -50,13 +50,19 @@ def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
         Some lines of data. If they have one field more, it is a label of the row.
     """
     line, fields = first
-    if not any(map(is_like_number, fields)):
-        return any(map(_is_name, fields)) or (len(fields) > 1 and all(map(_has_letters, fields)))
+    front = labels_in_front(fields)
+    if not any(map(is_like_number, fields)) and (
+        any(map(_is_name, fields[front:])) or (len(fields) > 1 and all(map(_has_letters, fields[front:])))
+    ):
+        return True
     short = bool(below) and all(len(row) == len(fields) + 1 for _, row in below)
     rows = [(text, row[short:]) for text, row in below if len(row) == len(fields) + short]
     columns = [[row[j] for _, row in rows] for j in range(len(fields))]
-    corner = [row[0] for _, row in below] if short else columns[0] if labels_in_front(fields) else []
+    counted = bool(columns[0]) and _is_name(fields[0]) and _counts(columns[0])
+    corner = [row[0] for _, row in below] if short else columns[0] if front or counted else []
     numeric = [bool(column) and all(map(_is_number_or_gap, column)) for column in columns]
+    if not any(map(_is_number_or_gap, fields[front:])):
+        return len(fields) > 1 and any(numeric[front:])  # dates and the like above numbers
     if any(
         of_numbers and field and not is_like_number(field) and not _is_name(field)
         for field, of_numbers in zip(fields, numeric, strict=True)
@@ -94,7 +100,9 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
     if _goes_on(x, rows) or (len(below) > 1 and all(map(_is_even, columns))):
         return False
     distinct = len(set(x)) == len(x)
-    if len(x) > 2 and _is_even(first):
+    if len(x) > 2 and (
+        _is_even(first) or (_is_geometric(x) and 2 * sum(map(_is_geometric, rows)) < len(rows))
+    ):
         return _may_be_even(first, below, x, rows)
     if len(x) > MANY and in_order and not any(map(_sign, rows)):
         return None
@@ -103,14 +111,17 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
         return None
     counted = len(x) < 3 and list(first) == ["0", "1"][: len(x)]
     anew = all(column[0] not in column[1:] for column in columns)
-    return None if distinct and (_whole_over_fractions(first, below) or (counted and anew)) else False
+    coarser = _whole_over_fractions(first, below) or (len(x) > 1 and _is_coarser(first, below, 2))
+    other = coarser or _is_finer(first, below)
+    return None if distinct and (other or (counted and anew)) else False
 
 
 def _may_be_even(
     first: Sequence[str], below: Sequence[Sequence[str]], x: Sequence[float], rows: Sequence[Sequence[float]]
 ) -> bool | None:
     """Whether a line that rises or falls evenly holds names; None if the lines below may do so as well."""
-    even, ordered = sum(map(_is_even, below)), sum(_sign(row) != 0 for row in rows)
+    even = sum(_is_even(line) or sorted(row) == sorted(x) for line, row in zip(below, rows, strict=True))
+    ordered = sum(_sign(row) != 0 for row in rows)
     if _is_symmetric(x, rows) or 2 * even >= len(below):
         return None
     values = max(map(max, rows)) - min(map(min, rows))
@@ -153,6 +164,12 @@ def _is_even(fields: Sequence[str]) -> bool:
     return _sign(x) != 0 and all(abs(x[0] + i * step - one) <= room for i, one in enumerate(x))
 
 
+def _is_geometric(x: Sequence[float]) -> bool:
+    """Whether numbers rise or fall by equal factors, as doses do."""
+    factors = [b / a for a, b in pairwise(x)] if min(x) > 0 else []
+    return len(factors) > 1 and _sign(x) != 0 and all(map(partial(math.isclose, factors[0]), factors))
+
+
 def _is_symmetric(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
     """Whether the first column is the first line, as in a matrix of distances."""
     column = [x[0], *(row[0] for row in rows)]
@@ -166,12 +183,18 @@ def _is_far(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
     return 0 < high - low < max(low - max(x), min(x) - high)
 
 
-def _is_coarser(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether each number of the first line has fewer decimals than all those below it."""
+def _is_coarser(first: Sequence[str], below: Sequence[Sequence[str]], by: int = 1) -> bool:
+    """Whether each number of the first line has fewer decimals than all those below it, by at least this many."""
     return all(
-        _decimals(field) < min(map(_decimals, column))
+        _decimals(field) + by <= min(map(_decimals, column))
         for field, column in zip(first, zip(*below, strict=True), strict=True)
     )
+
+
+def _is_finer(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    """Whether each number of the first line has decimals, by two more than those below it if these have some."""
+    fields = [field for line in below for field in line]
+    return min(map(_decimals, first)) > min(1, most := max(map(_decimals, fields))) + most
 
 
 def _whole_over_fractions(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:

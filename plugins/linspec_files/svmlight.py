@@ -105,11 +105,11 @@ def _features(paths: Sequence[Path], files: RowFiles) -> Any:
             values.frombytes(numbers[1::2].tobytes())
             lengths.append(len(numbers) // 2)
         starts.append(len(lengths) - 1)
-    if not indices:
+    if not indices and not files.columns:
         raise InvalidProblem(f"{files.name} has no features: its lines hold labels only.")
     places = np.frombuffer(indices)  # whole numbers, exact up to sizes beyond any memory
     first = _base(files, places)
-    shape = (len(lengths) - 1, _width(files, int(places.max()) + 1 - first))
+    shape = (len(lengths) - 1, _width(files, int(places.max(initial=first - 1)) + 1 - first))
     check_memory_for_sparse(paths[0], shape, len(places))
     columns = places.astype("int32" if shape[1] < 2**31 else "int64") - first
     matrix = scipy.sparse.csr_array((np.frombuffer(values), columns, np.cumsum(lengths)), shape=shape)
@@ -128,16 +128,16 @@ def _features(paths: Sequence[Path], files: RowFiles) -> Any:
 
 def _base(files: RowFiles, places: Any) -> int:
     """Return the index of the first feature."""
-    least = int(places.min())
+    least = int(places.min(initial=1))
     if files.base is not None and least < files.base:
         raise InvalidProblem(f"{files.name} must count from base=1; got the index 0. Leave base out.")
-    return min(least, 1) if files.base is None else files.base
+    return least if files.base is None else files.base
 
 
 def _width(files: RowFiles, width: int) -> int:
     """Return the number of columns: also places behind the last feature may be asked for, beside others."""
     asked = [place for place in files.columns or () if isinstance(place, int)]
-    return max(width, 1 + max(asked)) if asked and min(asked) < width else width
+    return max(width, 1 + max(asked)) if asked and min(asked) < max(width, 1) else width
 
 
 def _column(labels: Sequence[tuple[str, Path, int]]) -> Array:

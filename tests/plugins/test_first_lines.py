@@ -37,6 +37,9 @@ HEADERS = {
     "parts per million, which fall": ["10.00", "9.98", "9.96", "9.94", "9.92"],
     "every second nanometre": range(1100, 1110, 2),
     "names among numbers": ["moisture", 1100, 1250, 1307, "protein"],
+    "days": [f"2020-01-{day:02d}" for day in range(1, 6)],
+    "bins": ["0-10", "10-20", "20-30", "30-40", "40+"],
+    "doses": ["1e-3", "1e-2", "1e-1", "1e0", "1e1"],
     "quoted": ['"7157"', '"672"', '"675"', '"5728"', '"4609"'],
 }
 
@@ -66,6 +69,8 @@ DATA = {
     "one column of counts": COUNTS[:, :1],
     "one column that counts": np.arange(9).reshape(-1, 1),
     "years below years": np.arange(1990, 2010).reshape(-1, 1) + np.arange(3),
+    "powers of two": 2 ** np.add.outer(RNG.integers(0, 5, 12), np.arange(4)),
+    "a path that begins at zero": np.vstack([[[0.0]], np.cumsum(FRACTIONS[:, :1] - 0.5, axis=0)]),
     "one row": FRACTIONS[:1],
     "digits": RNG.integers(0, 17, (12, 64)),
     "the notation of numpy": np.array(
@@ -85,6 +90,9 @@ UNSURE = {
     "even, like the lines below": (range(1, 4), np.array([[2, 4, 6], [5, 1, 3], [2, 2, 5]])),
     "even by chance": (range(1, 4), np.array([[5, 1, 3], [2, 2, 5], [4, 1, 1]])),
     "a whole number over fractions": ([0], FRACTIONS[:, :1]),
+    "masses over counts": ([100.0757, 115.039, 132.1019], COUNTS[:, :3]),
+    "few decimals over many": ([0.0, 0.5], FRACTIONS[:, :2]),
+    "an order of ranks": (range(6), np.array([RNG.permutation(6) for _ in range(12)])),
     "whole numbers over fractions": ([7157, 672, 5728, 675, 4609], FRACTIONS),
     "uneven, far from the rest": ([400.1, 407.3, 411.9, 430.2, 431.0], FRACTIONS),
     "a matrix of distances": ([0, 1, 2, 3, 4], np.abs(np.subtract.outer(np.arange(1, 5), np.arange(5)))),
@@ -102,6 +110,28 @@ def test_where_nobody_can_tell_the_user_says(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(ls.open_rows(path, header=True).dense(), rows)
     if "slip" not in name:
         np.testing.assert_array_equal(ls.open_rows(path, header=False).dense(), np.vstack([list(head), rows]))
+
+
+def test_who_picks_columns_by_their_names_says_that_there_are_names(tmp_path: Path) -> None:
+    bands = np.column_stack([FRACTIONS[:, :4], COUNTS[:, :1]])
+    path = put(tmp_path / "a.csv", [645, 859, 469, 555, 1240], bands)
+    np.testing.assert_array_equal(ls.open_rows(path, columns=["1240", "859"]).dense(), bands[:, [4, 1]])
+
+
+def test_a_name_over_a_count_of_rows_makes_a_header(tmp_path: Path) -> None:
+    rows = np.column_stack([np.arange(12).astype(object), FRACTIONS[:, :3].astype(object)])
+    found = ls.open_rows(put(tmp_path / "a.csv", ["index", 402.11, 409.9, 431.7], rows))
+    np.testing.assert_array_equal(found.dense(), rows.astype(float))
+
+
+@pytest.mark.parametrize("corner", ["", "Unnamed: 0"])
+@pytest.mark.parametrize("name", ["days", "bins", "probes"])
+def test_names_that_begin_with_digits_stand_beside_labels(name: str, corner: str, tmp_path: Path) -> None:
+    head = {**HEADERS, "probes": ["1007_s_at", "1053_at", "117_at", "121_at", "1255_g_at"]}[name]
+    rows = np.column_stack([np.array([f"s{i}" for i in range(12)], dtype=object), FRACTIONS.astype(object)])
+    found = ls.open_rows(put(tmp_path / "a.csv", [corner, *head], rows))
+    np.testing.assert_array_equal(found.dense(), FRACTIONS)
+    assert found.column_names == tuple(head)
 
 
 def test_header_is_one_of_three(tmp_path: Path) -> None:
@@ -168,6 +198,14 @@ def test_labels_as_r_writes_them(tmp_path: Path) -> None:
         assert list(found.row_names) == list(range(1, 13))
 
 
+def test_a_second_line_of_names_is_no_row(tmp_path: Path) -> None:
+    """pandas writes a line for each level of the names of columns."""
+    path = tmp_path / "a.csv"
+    path.write_text(",a,a,b\n,1,2,1\n" + "".join(f"{i},{i},{i * i % 7},5\n" for i in range(9)))
+    with pytest.raises(InvalidProblem, match=r"line 2.*a second line of names"):
+        ls.open_rows(path)
+
+
 def test_a_header_that_is_a_name_short_is_told(tmp_path: Path) -> None:
     path = put(tmp_path / "a.csv", ["a", "b"], np.arange(6).reshape(2, 3))
     with pytest.raises(InvalidProblem, match="line 1 has 2 names, line 2 has 3 fields"):
@@ -207,6 +245,16 @@ def test_the_command_asks_and_is_told(tmp_path: Path) -> None:
         assert len(scores.stdout.splitlines()) == 1 + len(values)
     for command in ("compare", "bootstrap"):
         assert run(command, "svd", path, "-k", 1, "--header").exit_code == 0
+
+
+def test_the_command_that_is_printed_has_the_option_of_the_header(tmp_path: Path) -> None:
+    head, rows = UNSURE["even by chance"]
+    path, other = put(tmp_path / "a.csv", head, rows), put(tmp_path / "b.csv", [7, 3], rows[:, :2])
+    for option in ("--header", "--no-header"):
+        found = run("cross-validate", "least-squares", path, other, "--ridge", 1, "--folds", 2, option)
+        words = found.stdout.splitlines()[-1].partition("linspec ")[2].split()
+        assert option in words
+        assert run(*words).exit_code == 0
 
 
 def test_the_command_leaves_labels_out(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import InvalidProblem
+from linspec.errors import AccuracyWarning, InvalidProblem
 
 pd = pytest.importorskip("pandas", reason="no pandas")
 pytest.importorskip("narwhals", reason="frames are read by narwhals")
@@ -153,6 +153,10 @@ CALLS: dict[str, tuple[Any, Call]] = {
     "CCA.inverse_transform": (
         Z,
         lambda z: CCA_Z.inverse_transform(CCA_Z.scores_table(X, confounds=Z), confounds=z),
+    ),
+    "LeastSquares.score, sample_weight": (
+        W,
+        lambda w: LSQ_Z.score(X, NUMBERS["Y"], confounds=NUMBERS["Z"], sample_weight=w),
     ),
     "CCA.score": (Y, lambda y: CCA.score(X, y)),
     "CCA.score, confounds": (Z, lambda z: CCA_Z.score(X, NUMBERS["Y"], confounds=z)),
@@ -341,9 +345,11 @@ def test_the_same_labels_in_another_order_are_refused_and_others_taken(name: str
 
 
 def test_labels_that_are_not_the_same_are_paired_by_position() -> None:
-    later = Y.set_axis([f"visit {i}" for i in range(N)])
-    assert CCA.score(X, later) == CCA.score(NUMBERS["X"], NUMBERS["Y"])
-    assert LSQ_Z.predict(X, confounds=Z.set_axis(later.index)).shape == (N, 2)
+    later = Y.set_axis([f"person {i}" for i in range(1, N + 1)])  # a lag
+    with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
+        assert CCA.score(X, later) == CCA.score(NUMBERS["X"], NUMBERS["Y"])
+    with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
+        assert LSQ_Z.predict(X, confounds=Z.set_axis(later.index)).shape == (N, 2)
     assert CCA.score(X.reset_index(drop=True), Y) == CCA.score(NUMBERS["X"], NUMBERS["Y"])
 
 
