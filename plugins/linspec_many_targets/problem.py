@@ -227,7 +227,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
 
     @property
     def loses_confounds(self) -> bool:
-        """Whether squares of confounds lose what tells them apart, which rows keep."""
+        """Whether confounds differ by so little that their squares lose it, and the rows keep it."""
         given = self.unadjusted
         Z = given.confounds
         if Z is None:

@@ -156,3 +156,5 @@ def test_labels_that_are_missing_are_refused(kind: str) -> None:
     for given in ({"splitter": labels}, {"splitter": 3, "groups": labels}):
         with pytest.raises(InvalidProblem, match="got none in row 0"):
             ls.cross_validate(ls.LeastSquares(A, A[:, 0]), **given)
+    with pytest.raises(InvalidProblem, match="got none in row 0"):
+        ls.bootstrap(ls.CCA(A, A[:, :1], k=1), draws=20, groups=labels)

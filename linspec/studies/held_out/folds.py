@@ -123,7 +123,7 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
     >>> [(training.tolist(), held_out.tolist()) for training, held_out in folds.splits]
     [([1, 2], [0, 3]), ([0, 3], [1, 2])]
     """
-    labels, named = _labels(splitter), None if groups is None else _entries(groups, "groups")
+    labels, named = _labels(splitter), None if groups is None else entries_of_labels(groups, "groups")
     n = _count(rows, labels, named)
     if named is not None and (named.ndim != 1 or len(named) != n):
         raise InvalidProblem(f"groups must have one entry for each of {n} rows; got shape {named.shape}.")
@@ -147,11 +147,11 @@ def _labels(splitter: Any) -> HostArray | None:
     """The splitter as an array of fold labels; None if it is a splitter of another type."""
     listed = isinstance(splitter, list | tuple | range) and not any(_is_pair(item) for item in splitter)
     if listed or is_series(splitter) or (is_array(splitter) and splitter.ndim == 1):
-        return _entries(splitter, "fold labels")
+        return entries_of_labels(splitter, "fold labels")
     return None
 
 
-def _entries(values: Any, name: str) -> HostArray:
+def entries_of_labels(values: Any, name: str) -> HostArray:
     """Return labels as an array that can be sorted; refuse missing ones, which would be a label of their own."""
     if isinstance(values, list | tuple):  # as objects: beside texts, NumPy makes NaN a text
         array = np.empty(len(values), dtype=object)

@@ -27,6 +27,7 @@ from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
+from linspec.studies.held_out.folds import entries_of_labels
 from linspec.studies.inference.columns import with_columns_permuted
 from linspec.sweeps.finite import explain_non_finite
 
@@ -289,7 +290,7 @@ def group_numbers(groups: Any, n: float) -> HostArray | None:
     """Number the groups from 0, and return the number of each row's group; None without groups."""
     if groups is None:
         return None
-    labels = to_host(groups)
+    labels = entries_of_labels(groups, "groups")
     if labels.shape != (n,):
         raise InvalidProblem(
             f"groups must have shape ({n:g},), a label for each row; got {tuple(labels.shape)}."
