@@ -4,7 +4,7 @@ Run `OPENBLAS_NUM_THREADS=1 python docs/evidence/measure_two_checkouts.py --befo
 has a process of its own that reads the data once, and the two take turns, the first to go changing from pair to pair.
 Printed is the median of the ratios, after over before, with the interval that contains the true median in 97 of 100
 cases (the order statistics of the sign test). With `--small` the solves are those of `measure_small.py`, a hundred a
-time, and no data are read.
+time, and no data are read; with `--readme` they are those of the README's table, but for the file of 2 GB.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from checkouts import environment_of
 from datasets import images, mnist_halves, newsgroups, titles_and_queries
+from measure_readme import TASKS
 from measure_small import problems
 from showing import Report, arguments
 from timing import timed
@@ -34,6 +35,11 @@ def tasks(given: Any) -> dict[str, Callable[[], Any]]:
     """Return the calls to be timed, on data that are read once."""
     import linspec as ls
 
+    if given.readme:
+        rows = {name: task for name, task in TASKS.items() if name != "mapped"}
+        return {
+            name: partial(row.methods["linspec"], row.make(given.quick, Path())) for name, row in rows.items()
+        }
     if given.small:
         return {
             f"{solver}, {label}": partial(_repeated, small.make, name)
@@ -98,6 +104,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     parser.add_argument("--small", action="store_true", help="small problems, many times")
+    parser.add_argument("--readme", action="store_true", help="the tasks of the README's table")
     parser.add_argument("--serve", action="store_true", help="be one of the two processes")
     if "--serve" in sys.argv:
         serve(parser.parse_args())
@@ -144,6 +151,7 @@ def _started(folder: Path, given: Any, declared: Path) -> Any:
         f"--only={given.only}",
         *(["--quick"] if given.quick else []),
         *(["--small"] if given.small else []),
+        *(["--readme"] if given.readme else []),
     ]
     data = ["--data", given.data] if given.data else []
     return subprocess.Popen(  # noqa: S603 (this Python, and this file)

@@ -124,7 +124,8 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
             gaps.append(size)  # of a component that is missing
         findings = fewer_than_asked(len(found), self.k, "components with a covariance above rounding")
-        findings += rounding_of_components(found, moments.columns.known_diagonals())
+        squared = moments.columns.known_diagonals() if moments.held else None
+        findings += rounding_of_components(found, squared)
         arrays = {name: self.X.home.place(V, self.X.dtype) for name, V in found.arrays().items()}
         return self.concluded(
             moments,
