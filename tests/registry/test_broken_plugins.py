@@ -311,7 +311,7 @@ HANDED = {
     "of another name": (
         LSTSQ,
         {"coef": np.zeros((6, 2))},
-        r"x \(and, if known, rank, least\).* LeastSquares takes; got coef",
+        r"x \(and, if known, rank\).* LeastSquares takes; got coef",
     ),
     "nothing": (LSTSQ, {}, "must give run.finish x .*got nothing"),
     "one of two": (CCA, {"x_weights": np.ones((6, 1))}, "x_weights, y_weights .*got x_weights"),

@@ -138,6 +138,8 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         returned = self.A.home.place(x, self.A.dtype)
         x = home.place(returned)
         products = moments.products(x, cross=True)
+        if moments.held and terms.passes_left >= 1 and _squared_away(moments, x, products.cross) > terms.tol:
+            products = moments.from_rows().products(x, cross=True)
         AtAx, AtB = products[0], products.cross
         gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
         gaps, scales = home.column_norms(gap), home.column_norms(AtB)
@@ -195,3 +197,11 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         """
         found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
         return found | in_given_columns(self, {"x": arrays["x"]}, axis=1 if self.path and returned else 0)
+
+
+def _squared_away(moments: Moments, x: Array, AtB: Array) -> float:
+    """Relative rounding of the gradient by what means and confounds have left of the held AᵀA."""
+    lost, home = moments.columns.centring_error(0), moments.home
+    squares = float(to_host(home.xp.sum(moments.columns.squares())))
+    size, scale = float(home.column_norms(x).max(initial=0.0)), float(home.column_norms(AtB).max(initial=0.0))
+    return ratio(lost * squares * size, scale)

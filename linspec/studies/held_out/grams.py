@@ -365,7 +365,8 @@ class _Taken:
         self.factors[explained] = 0.0
         self.magnified = 1.0
         if self.confounds:
-            share = self.columns_of(squares)[~explained] / left[~explained]
+            live = ~explained & (left > 0)
+            share = self.columns_of(squares)[live] / left[live]
             condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
             self.magnified = condition * float(np.max(share, initial=1.0))
         self.hides = False
