@@ -255,12 +255,13 @@ def judge_solution(truth: Truth | Recorded, solution: Any, *, tol: float) -> Ver
     truth : Truth or Recorded
     solution : Solution
     tol : float
-        The tolerance of the solve.
+        The tolerance of the solve; that in force is larger where rounding of the data allows no smaller one.
 
     Returns
     -------
     Verdict
     """
+    tol = max(tol, solution.tol or tol)
     with np.errstate(all="ignore"):
         if isinstance(truth, Recorded):
             return _by_record(truth, solution, tol)

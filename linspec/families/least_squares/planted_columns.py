@@ -40,10 +40,10 @@ PLANTED = 2
 MET = 0.03
 """Share of a single direction that may be left of the planted columns; both miss one with a chance of 0.001."""
 
-SETTLED = 200
-"""A column rests once its residual is below SETTLED eps of the first one: what is left of it is rounding.
+SETTLED, SETTLED_NARROW = 5, 200
+"""A column rests once its residual is below this multiple of eps of the first one: what is left of it is rounding.
 
-eps is that of the products, which are in float32 for data of float32; null directions have a part in their rounding."""
+eps is that of the products: for data of float32 they are in float32, and their rounding is part of null directions."""
 
 SHORT = 1e-4
 """A direction of which ‖r‖ / ‖A d‖ is below this share of ‖A‖ has not been settled, although r is used up."""
@@ -53,7 +53,7 @@ SEED = 19940915
 
 
 def errors_beside_planted_columns(
-    moments: Moments, ridge: float, g: Array, large: HostArray, steps: int
+    moments: Moments, ridge: float, x: Array, g: Array, large: HostArray, steps: int
 ) -> tuple[HostArray, bool]:
     """Return an estimate of ‖(AᵀA + ridge)⁻¹ g‖ for each column of g, and whether the steps have settled it.
 
@@ -62,7 +62,8 @@ def errors_beside_planted_columns(
     moments : Moments
         The moments of A and B.
     ridge : float
-    g : array of shape (p, m)
+    x, g : array of shape (p, m)
+        The coefficients, and their gradient from the rows. It has a part in null directions that is rounding.
     large : numpy.ndarray of shape (m,)
         The iteration ends once the error of a column is larger than its limit.
     steps : int
@@ -76,14 +77,16 @@ def errors_beside_planted_columns(
 
     Z = home.place(np.random.default_rng(SEED).standard_normal((p, PLANTED)))
     R = home.concat([g, multiplied(Z)])
-    E, P, rr = 0.0 * R, R, xp.sum(R * R, axis=0)
+    E, P, rr, sizes = 0.0 * R, R, xp.sum(R * R, axis=0), home.column_norms(x)
     eps = float(np.finfo(moments.X.dtype).eps)
-    enough, lengths, settled, norm = rr * (SETTLED * eps) ** 2, home.column_norms(Z), False, 0.0
+    rest = eps * (SETTLED if moments.X.dtype == np.float64 else SETTLED_NARROW)
+    enough, lengths, settled, norm = rest * home.column_norms(R), home.column_norms(Z), False, 0.0
     for _ in range(steps):
         SP = multiplied(P)
         stretch = _quotient(home.column_norms(SP), home.column_norms(P))
         norm = max(norm, float(np.max(stretch)))  # of S, from below
-        live = xp.astype(rr > enough, R.dtype)
+        enough[:m] = np.maximum(enough[:m], eps * norm * sizes)
+        live = home.place((home.column_norms(R) > enough).astype(np.float64))
         length = live * rr * reciprocal(xp.sum(P * SP, axis=0))
         E, R = E + P * length, R - SP * length
         before, rr = rr, xp.sum(R * R, axis=0)
@@ -92,14 +95,15 @@ def errors_beside_planted_columns(
         errors = home.column_norms(E[:, :m])
         if (errors > large).any() or (home.column_norms(D) <= MET / np.sqrt(p) * lengths).all():  # (2)
             return errors, True
-        settled = bool(to_host(xp.all(rr <= enough)))
+        settled = bool((home.column_norms(R) <= enough).all())
         if settled:
             break
     G = to_host(moments.products(D, onto=(), image=True).image + ridge * (D.T @ D))
     Dg, images = to_host(D.T @ g), np.sqrt(np.maximum(np.diag(G), 0.0))
     if settled:
-        r = np.maximum(home.column_norms(multiplied(D)), np.sqrt(to_host(enough)[m:]))
-        short = (images > SETTLED * eps * norm**0.5 * lengths) & (r < SHORT * norm**0.5 * images)
+        r = home.column_norms(multiplied(D))
+        short = (images > rest * norm**0.5 * lengths) & (r < SHORT * norm**0.5 * images)
+        r = np.maximum(r, enough[m:])
         if not short.any():
             return np.maximum(errors, np.max(np.abs(Dg) / r[:, None], axis=0)), True  # (3)
     c = np.linalg.lstsq(G, Dg, rcond=None)[0]  # (4)

@@ -165,7 +165,7 @@ def _by_rows(
     if not sketched or (x.shape[0] > SWEPT and left >= 5):
         steps = max(BEFORE_SKETCH, terms.passes) if sketched else max(PLANTED_STEPS, 4 * terms.passes)
         steps = int(min(steps, left - 4))
-        errors, settled = errors_beside_planted_columns(moments, ridge, g, large, steps)
+        errors, settled = errors_beside_planted_columns(moments, ridge, x, g, large, steps)
         left -= steps + 3
     if sketched and not settled and left >= 2:
         errors, hidden = _by_sketch(moments, x, ridge, g, large, int(min(STEPS, left - 2)))
