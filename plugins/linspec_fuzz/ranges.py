@@ -43,7 +43,10 @@ def range_of(case: Case) -> tuple[str, tuple[str, ...]]:
         distance[name] = max(distance.get(name, -BOUND), abs(size) - BOUND)
     near = tuple(name for name, off in distance.items() if off > -1)
     beyond = any(off >= 1 for off in distance.values())
-    if beyond and case.family not in ("kernel-cca", "preimage-cca", "deep-cca", "kernel-ridge"):
+    kernels = case.family in ("kernel-cca", "preimage-cca", "deep-cca", "kernel-ridge")
+    if (
+        beyond and not kernels and case.parameters.get("present") is None
+    ):  # entries of absent rows do not count
         return "outside", near  # a refusal may name either
     return ("edge", near) if near else ("inside", ())
 
