@@ -26,6 +26,9 @@ __all__ = ["holds_names", "is_like_number", "is_missing"]
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null"})
 """Texts that stand for a missing number, and cannot be names of columns."""
 
+DIGITS = frozenset("0123456789.")
+"""Characters of which a damaged number such as 1.5.2 may consist."""
+
 YEARS, APART = range(1500, 2101), 25
 """Whole numbers that may be years, and the largest step between two years that name columns side by side."""
 
@@ -62,6 +65,8 @@ def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
     corner = [row[0] for _, row in below] if short else columns[0] if front or counted else []
     numeric = [bool(column) and all(map(_is_number_or_gap, column)) for column in columns]
     if not any(map(_is_number_or_gap, fields[front:])):
+        if any(field and set(field) <= DIGITS for field in fields[front:]):
+            return None  # a date, or a damaged number
         return len(fields) > 1 and any(numeric[front:])  # dates and the like above numbers
     if any(
         of_numbers and field and not is_like_number(field) and not _is_name(field)
