@@ -80,13 +80,14 @@ def errors_beside_planted_columns(
     E, P, rr, sizes = 0.0 * R, R, xp.sum(R * R, axis=0), home.column_norms(x)
     eps = float(np.finfo(moments.X.dtype).eps)
     rest = eps * (SETTLED if moments.X.dtype == np.float64 else SETTLED_NARROW)
-    enough, lengths, settled, norm = rest * home.column_norms(R), home.column_norms(Z), False, 0.0
+    left, lengths, settled, norm = home.column_norms(R), home.column_norms(Z), False, 0.0
+    enough = rest * left
     for _ in range(steps):
         SP = multiplied(P)
-        stretch = _quotient(home.column_norms(SP), home.column_norms(P))
+        stretch = home.column_norms(SP) * reciprocal(home.column_norms(P))
         norm = max(norm, float(np.max(stretch)))  # of S, from below
         enough[:m] = np.maximum(enough[:m], eps * norm * sizes)
-        live = home.place((home.column_norms(R) > enough).astype(np.float64))
+        live = home.place((left > enough).astype(np.float64))
         length = live * rr * reciprocal(xp.sum(P * SP, axis=0))
         E, R = E + P * length, R - SP * length
         before, rr = rr, xp.sum(R * R, axis=0)
@@ -95,7 +96,8 @@ def errors_beside_planted_columns(
         errors = home.column_norms(E[:, :m])
         if (errors > large).any() or (home.column_norms(D) <= MET / np.sqrt(p) * lengths).all():  # (2)
             return errors, True
-        settled = bool((home.column_norms(R) <= enough).all())
+        left = home.column_norms(R)
+        settled = bool((left <= enough).all())
         if settled:
             break
     G = to_host(moments.products(D, onto=(), image=True).image + ridge * (D.T @ D))
@@ -109,6 +111,3 @@ def errors_beside_planted_columns(
     c = np.linalg.lstsq(G, Dg, rcond=None)[0]  # (4)
     return np.maximum(errors, home.column_norms(D @ home.place(c))), settled
 
-
-def _quotient(a: HostArray, b: HostArray) -> HostArray:
-    return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
