@@ -9,8 +9,6 @@ import pytest
 
 from linspec.algebra import GrowingBasis, columns_outside, orthonormal_columns
 from linspec.arrays import HOST, Home, to_host
-from linspec.errors import InvalidProblem
-from linspec.solving.iterates import restored, stored
 
 RNG = np.random.default_rng(0)
 
@@ -95,55 +93,6 @@ def test_copies_of_a_repeated_value_come_with_another_random_block() -> None:
     np.testing.assert_allclose(basis.ritz[0][:11], [3] * 10 + [2], rtol=1e-12)
 
 
-def contents(basis: GrowingBasis) -> list[Any]:
-    theta, Y = basis.ritz
-    return [np.array(one) for one in (basis.rows, basis.next, basis.H, basis.G, theta, Y)]
-
-
-def test_no_step_changes_an_earlier_basis() -> None:
-    M = planted(VALUES["even"])
-    made, kept = [grown(begun(90), M, 1)], []
-    for step in range(25):
-        kept.append(contents(made[-1]))
-        made.append(
-            made[-1].begin_again(10, unit=1e-16, bearable=1e-10) if step == 20 else grown(made[-1], M, 1)
-        )
-    assert made[-1].restarts > 1
-    for basis, before in zip(made, kept, strict=False):
-        for one, same in zip(contents(basis), before, strict=True):
-            np.testing.assert_array_equal(one, same)
-
-
-def test_two_bases_that_grow_from_one_do_not_meet() -> None:
-    M = planted(VALUES["even"])
-    common = grown(begun(90), M, 3)
-    first = grown(common, M, 4)
-    before = contents(first)
-    other = grown(common, 2 * M, 4)
-    for one, same in zip(contents(first), before, strict=True):
-        np.testing.assert_array_equal(one, same)
-    again = grown(common, M, 4)
-    for one, same in zip(contents(first), contents(again), strict=True):
-        np.testing.assert_array_equal(one, same)
-    np.testing.assert_allclose(other.rows[:20] @ other.rows[:20].T, np.eye(20), atol=1e-9)
-
-
-@pytest.mark.parametrize("steps", [0, 1, 6, 14])
-def test_a_copy_in_a_checkpoint_goes_on_with_the_same_bits(steps: int) -> None:
-    M = planted(VALUES["even"])
-    basis = grown(begun(90), M, steps)
-    copy = restored(stored(basis), (GrowingBasis,), HOST)
-    for one, same in zip(contents(grown(basis, M, 20)), contents(grown(copy, M, 20)), strict=True):
-        np.testing.assert_array_equal(one, same)
-
-
-def test_steps_share_their_memory() -> None:
-    """A step copies no vector of the basis: the rows of one begin where those of the next begin."""
-    M = planted(VALUES["even"])
-    basis = grown(begun(90), M, 1)
-    assert np.shares_memory(basis.rows, grown(basis, M, 5).rows)
-
-
 def test_arrays_of_another_library_stay_there() -> None:
     xp = pytest.importorskip("array_api_strict")
     home = Home(xp, xp.Device("device1"))
@@ -152,19 +101,6 @@ def test_arrays_of_another_library_stay_there() -> None:
     assert there.rows.device == there.next.device == home.device
     np.testing.assert_allclose(there.ritz[0], here.ritz[0], atol=1e-12)
     np.testing.assert_allclose(to_host(there.outside(there.next)), to_host(there.next), atol=1e-9)
-
-
-def test_a_full_basis_must_be_restarted_first() -> None:
-    M = planted(VALUES["even"])
-    basis = begun(90, most=10)
-    basis = basis.grow(M @ basis.next)
-    basis = basis.grow(M @ basis.next)
-    assert basis.is_full
-    with pytest.raises(
-        InvalidProblem, match=r"10 vectors at most .* got 10 vectors and 5 columns. Call restart first"
-    ):
-        basis.grow(M @ basis.next)
-    assert basis.restart(8).count == 5  # beside the next block
 
 
 def test_columns_outside_are_orthonormal_to_rounding() -> None:

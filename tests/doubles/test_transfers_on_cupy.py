@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 import warnings
-from itertools import islice
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,11 +22,8 @@ from doubles import transfers
 from doubles.cupy_double import ACCOUNT
 
 import linspec as ls
-from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host
+from linspec.arrays import to_host
 from linspec.sweeps.views import gram_blocks
-from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
-from linspec_lstsq.gradient_descent import GradientDescent, descent
-from linspec_lstsq.normal_equations import System, points
 
 RNG = np.random.default_rng(0)
 
@@ -61,28 +54,6 @@ def test_a_budget_is_what_an_iteration_carries(now):
 
 def test_no_solver_waits_unannounced(now):
     assert now[1] == {}
-
-
-def test_budgets_only_fall(tmp_path, monkeypatch):
-    monkeypatch.setattr(transfers, "BUDGETS", tmp_path / "budgets.json")
-    transfers.record({"a": {"down": 2, "up": 3}})
-    transfers.record({"a": {"down": 1, "up": 3}, "b": {"down": 9, "up": 9}})
-    with pytest.raises(SystemExit, match="a: down 2, at most 1"):
-        transfers.record({"a": {"down": 2, "up": 0}})
-    assert transfers.budgets() == {"a": {"down": 1, "up": 3}, "b": {"down": 9, "up": 9}}
-
-
-def test_the_page_shows_the_budgets():
-    text = (Path(__file__).parents[2] / "docs" / "guide" / "gpu.md").read_text(encoding="utf-8")
-    table = text.partition("<!-- transfers -->")[2].partition("<!-- /transfers -->")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
-    shown = {name: {"down": int(down), "up": int(up)} for name, _, _, down, up in rows}
-    assert shown == transfers.budgets()
-    for n_rows, columns, _, now, on_host in re.findall(
-        r"\| ([\d,]+) x ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", text
-    ):
-        n, p = (int(number.replace(",", "")) for number in (n_rows, columns))
-        assert transfers.gram_blocks_of(n, p) == (int(now), int(on_host))
 
 
 @pytest.mark.parametrize("ridges", [0.5, (0.1, 1.0, 10.0)])
@@ -129,70 +100,6 @@ def test_steps_of_cg_are_those_of_the_host():
                 assert np.all(apart <= 1e-9 * np.linalg.norm(x, axis=0)), steps
 
 
-def test_inverses_are_made_without_a_wait():
-    A = RNG.standard_normal((50, 6)) * np.geomspace(1, 1e-9, 6)
-    G = A.T @ A
-    ACCOUNT.reset()
-    with on_device(cupy.zeros(1)):  # where factorisations raise
-        there = symmetric_inverse(cupy.asarray(G))
-        singular = symmetric_inverse(cupy.zeros((3, 3)))
-    assert ACCOUNT.total("down") == ACCOUNT.total("sync") == ACCOUNT.total("report") == 0
-    np.testing.assert_allclose(there.get() @ G, np.eye(6), atol=1e-4)
-    np.testing.assert_allclose(there.get(), np.linalg.inv(G), rtol=1e-10)
-    assert not np.isfinite(singular.get()).any()
-
-
-def test_directions_without_a_product_are_no_end_of_cg():
-    """A matrix of zeros on these directions: the inverse of the device is of no use, and the host's is."""
-    home = Home.of(cupy.zeros(1))
-    start = home.place(RNG.standard_normal((8, 2)))
-    kernel = block_conjugate_gradients(System(AtB=start, ridges=(0.0,), home=home, noise=1e-14))
-    next(kernel)
-    point = kernel.send(home.zeros((8, 2)))
-    assert to_host(point.x).tolist() == np.zeros((8, 2)).tolist()
-    np.testing.assert_allclose(point.norms, np.linalg.norm(start.get(), axis=0), rtol=1e-12)
-
-
-@pytest.mark.parametrize("further", [-4, -1, 0, 5])
-def test_gradient_steps_without_waits_are_those_of_the_host(further):
-    """A device makes as many steps as the last solve took; a part takes those it needs, and goes on after them."""
-    rng = np.random.default_rng(4)
-    A = rng.standard_normal((80, 30)) * np.geomspace(1, 0.1, 30)
-    M, AtB = A.T @ A, A.T @ rng.standard_normal((80, 3))
-    run = SimpleNamespace(budget=SimpleNamespace(affordable=iter))
-    system = System(AtB=AtB, ridges=(0.0,), home=HOST, noise=1e-14)
-    made = list(islice(points(descent(system), lambda V: M @ V), 12))
-    residuals = np.minimum.accumulate([system.residual(point) for point in made])
-    news, ends = np.flatnonzero(np.diff(residuals, prepend=np.inf)), []  # the residual may rise in between
-    usual, needed = int(news[4]), int(news[4 + further] if further < 1 else news[-1])
-    for place in (np.asarray, cupy.asarray):
-        moments = ls.Moments(place(A), form="dense")
-        moments.gram(place(AtB))  # held from now on
-        part = GradientDescent().prepare(moments, 0.0, run)
-        part.solve(None, tol=residuals[usual] * 1.001, AtB=place(AtB))
-        ACCOUNT.reset()
-        ends.append(to_host(part.solve(None, tol=residuals[needed] * 1.001, AtB=place(AtB))))
-    assert ACCOUNT.total("down") == 2 + max(needed - usual, 0)  # the last one is the answer
-    np.testing.assert_allclose(ends[1], ends[0], rtol=1e-8, atol=1e-12)
-    np.testing.assert_allclose(ends[0], made[needed].x, rtol=1e-8, atol=1e-12)
-
-
-@pytest.mark.parametrize("solver", ["l-cca", "g-cca"])
-def test_fixed_rounds_are_those_of_the_host(solver):
-    rng = np.random.default_rng(0)
-    shared = rng.standard_normal((200, 3))
-    X, Y = (shared @ rng.standard_normal((3, p)) + rng.standard_normal((200, p)) for p in (30, 20))
-    options = {"components": 5} if solver == "l-cca" else {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = [
-            ls.solve(ls.CCA(place(X), place(Y), k=2, ridge=1.0), solver, rng=0, **options)
-            for place in (np.asarray, cupy.asarray)
-        ]
-    assert found[0].iterations == found[1].iterations
-    np.testing.assert_allclose(found[0].correlations, to_host(found[1].correlations), rtol=1e-9)
-
-
 @pytest.mark.parametrize("form", ["dense", "implicit"])
 def test_half_steps_are_those_of_the_host(form):
     """As many iterations and passes, and the same correlations, with steps of the device and without."""
@@ -222,17 +129,6 @@ def test_gram_blocks_fit_the_device(rows, columns):
     assert max(each.stop - each.start for each in blocks) * 8 * sum(columns) <= 2**28
 
 
-def launches(rows):
-    X, Y = (cupy.asarray(RNG.standard_normal((rows, p)).astype(np.float32)) for p in (6, 4))
-    ACCOUNT.reset()
-    ls.Moments(X, Y, center=True, form="dense").dense()
-    return ACCOUNT.total("kernel")
-
-
-def test_the_kernels_of_a_gram_matrix_do_not_grow_with_rows_that_fit():
-    assert launches(60_000) == launches(600)
-
-
 def test_long_rows_are_reduced_in_one_block():
     counts = []
     for rows in (600, 60_000):
@@ -253,16 +149,6 @@ def test_ones_and_identities_are_made_on_the_device():
     ls.Moments(X, Y, center=True, form="implicit").products(cross=True)
     ls.Moments(X, form="implicit").columns.means()
     assert ACCOUNT.total_bytes("up") < 8 * 300
-
-
-def test_the_cross_product_needs_no_identity(monkeypatch):
-    X, Y = (RNG.standard_normal((200, p)) for p in (20, 30))
-    monkeypatch.setattr(type(ls.arrays.HOST), "eye", None)
-    for center in (False, True):
-        moments = ls.Moments(cupy.asarray(X), cupy.asarray(Y), center=center, form="implicit")
-        cross = moments.products(cupy.asarray(np.ones((20, 2))), cross=True).cross
-        less = X - X.mean(axis=0) * center
-        np.testing.assert_allclose(cross.get(), less.T @ Y, atol=1e-11)
 
 
 @pytest.mark.parametrize("slices", [False, True])

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile.outcomes import Raw, Silent, apart, holds, refused
+from hostile.outcomes import Raw, apart, holds, refused
 from hostile.tapped import SOLVERS, At, Tapped, arrays, moments, options, problem
 
 import linspec as ls
 
 MORE = int(os.environ.get("LINSPEC_HOSTILE", "1"))
 
-PATH = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning"),
@@ -133,41 +132,6 @@ def test_a_limit_of_memory(kind: str, solver: str, extra: int):
     assert done.stdout
 
 
-IMPORTED = """
-import resource, sys
-import numpy as np
-import linspec as ls
-kind, solver = {kind!r}, {solver!r}
-rng = np.random.default_rng(0)
-X, Y = rng.standard_normal((60, 20)), rng.standard_normal((60, 10))
-problem = ls.SVD(X, 3) if kind == "svd" else ls.CCA(X, Y, 3)
-ls.plugins()
-short = 0
-for extra in (0, 1, 2, 3, 5, 8):  # MiB: imports end at one place after another
-    held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (held + extra * 2**20, resource.RLIM_INFINITY))
-    try:
-        ls.get_solver(solver, kind)
-    except ls.errors.OutOfMemory as error:
-        assert "authors" not in str(error) and "memory" in str(error), error
-        short += 1
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
-assert all(info.status == "loaded" for info in ls.plugins()), ls.plugins()
-assert ls.solve(problem, solver, rng=0).converged
-print(short)
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs what Linux tells of a process")
-@pytest.mark.parametrize(("kind", "solver"), [("svd", "lanczos"), ("cca", "lobpcg"), ("cca", "als")])
-@pytest.mark.slow(keep=1)
-def test_memory_that_runs_out_in_an_import(kind: str, solver: str):
-    """It is no fault of the plugin; and with more memory, what was half imported is imported and solves."""
-    short = int(apart(IMPORTED.format(kind=kind, solver=solver)).stdout)
-    assert short > 0 or solver != "lanczos"  # which loads shared libraries that do not fit
-
-
 # ---- files that change ------------------------------------------------------------------------
 
 CHANGED = """
@@ -212,30 +176,6 @@ def test_a_file_that_changes_under_a_run(solver: str, kind: str, tmp_path: Path)
     """One that was cut is named; one that was replaced by another of its name is read to its end."""
     program = CHANGED.replace("sys.argv[1:]", repr([str(tmp_path), solver, kind]))
     assert apart(program).stdout.split() == ["all"]
-
-
-def test_a_file_that_was_cut_before_it_is_read(tmp_path: Path):
-    path = tmp_path / "a.npy"
-    np.save(path, np.random.default_rng(0).standard_normal((9000, 10)))
-    apart(
-        f"import os, linspec as ls\nfrom hostile.outcomes import refused\npath = {str(path)!r}\n"
-        "problem = ls.SVD(path, 2)\nos.truncate(path, 5000)\n"
-        "with refused('shorter', 'a.npy'):\n    ls.solve(problem, 'gram')",
-        env={"PYTHONPATH": PATH},
-    )
-
-
-def test_the_end_of_a_page_is_no_data(tmp_path: Path):
-    """Behind the new end of a file the rest of its last page reads as zeros, without an error of the system."""
-    path = tmp_path / "a.npy"
-    np.save(path, np.ones((40, 10)))
-    A = ls.as_operator(str(path))
-    os.truncate(path, os.path.getsize(path) - 800)  # noqa: PTH202
-    try:
-        product = A.matmat(np.ones((10, 1)))
-    except ls.errors.InvalidProblem:
-        return
-    raise Silent(f"rows that are gone are read as {product[-1, 0]:g}")
 
 
 def test_many_solves_hold_no_more_than_one(tmp_path: Path):

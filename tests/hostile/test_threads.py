@@ -169,76 +169,6 @@ def test_an_iterator_is_read_by_one_of_several_threads():
         holds(np.allclose(found[0], alone, rtol=1e-6), "the answer is wrong")
 
 
-class OneBuffer:
-    """Slices that are all handed out in the same memory, by a method that may be called again."""
-
-    def __init__(self, X: Any, rows: int) -> None:
-        self.X, self.buffer = X, np.empty((rows, X.shape[1]))
-
-    def slices(self) -> Any:
-        for start in range(0, len(self.X), len(self.buffer)):
-            part = self.X[start : start + len(self.buffer)]
-            self.buffer[: len(part)] = part
-            threading.Event().wait(1e-4)  # others come in between
-            yield self.buffer[: len(part)]
-
-
-@pytest.mark.parametrize("problems", [1, THREADS], ids=["one-problem", "a-problem-each"])
-@pytest.mark.parametrize("rows", [50, 100_000], ids=["small-slices", "large-slices"])
-@pytest.mark.slow(keep=1)
-def test_slices_in_one_buffer_are_read_by_several_threads(problems, rows):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((600, 8)) if rows == 50 else rng.standard_normal((250_000, 24))
-    alone = np.linalg.svd(X.T @ X, compute_uv=False)[:3] ** 0.5
-    source = OneBuffer(X, rows)
-    made = [ls.SVD(source.slices, 3) for _ in range(problems)]
-
-    def solve(i: int) -> Any:
-        try:
-            return ls.solve(made[i % problems], "block-krylov", rng=0, form="dense").S
-        except ls.errors.LinspecError:
-            return None
-        except Exception as error:
-            raise Raw(f"{type(error).__name__}: {error}") from error
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        found = [S for S in pool.map(solve, range(THREADS * TIMES)) if S is not None]
-    wrong = sum(not np.allclose(S, alone, rtol=1e-6) for S in found)
-    holds(not wrong, f"{wrong} of {len(found)} answers are wrong")
-    if not found:
-        raise Raw("nobody had an answer")
-
-
-def test_a_stream_is_free_again_where_a_sweep_has_failed():
-    X, _ = dense_views()
-    fails = threading.Event()
-    fails.set()
-
-    def slices() -> Any:
-        for part in np.array_split(X, 10):
-            yield part * np.nan if fails.is_set() and part is not None else part
-
-    kept = []
-
-    def fail() -> None:
-        try:
-            ls.solve(ls.SVD(slices, 3), "block-krylov", rng=0)
-        except ls.errors.LinspecError as error:
-            kept.append(error)  # with its frames
-
-    thread = threading.Thread(target=fail)
-    thread.start()
-    thread.join()
-    fails.clear()
-    found = []
-    other = threading.Thread(
-        target=lambda: found.append(ls.solve(ls.SVD(slices, 3), "block-krylov", rng=0)), daemon=True
-    )
-    other.start()
-    other.join(30)
-    holds(found and found[0].converged, "the other thread still waits")
-
-
 # ---- the limits of the BLAS ----------------------------------------------------------------------
 
 
@@ -286,28 +216,6 @@ def test_overlapping_solves_leave_the_blas_as_it_was(order, raises, two_blas_thr
         thread.join()
 
 
-def test_limits_of_the_user_stay_theirs():
-    X, _ = sparse_views()
-    problem = ls.SVD(X, 3)
-    with threadpoolctl.threadpool_limits(3, user_api="blas"):
-        before = blas()
-        with threadpoolctl.threadpool_limits(2, user_api="blas"):
-            within = blas()
-            ls.solve(problem, "block-krylov", rng=0, form="implicit")
-            if blas() != within:
-                raise Leak(f"the user's limit {within} became {blas()}")
-        if blas() != before:
-            raise Leak(f"the limit around the user's, {before}, became {blas()}")
-
-        def look(progress: Any) -> None:
-            with threadpoolctl.threadpool_limits(2, user_api="blas"):
-                ls.solve(problem, "gram", rng=0)
-
-        ls.solve(problem, "block-krylov", rng=0, form="implicit", callback=look)
-        if blas() != before:
-            raise Leak(f"after limits within a callback, {before} became {blas()}")
-
-
 # ---- where there are no threads ------------------------------------------------------------------
 
 
@@ -343,37 +251,6 @@ def test_a_system_that_gives_no_thread(started, monkeypatch):
     machine._pool.cache_clear()
 
 
-@pytest.mark.parametrize("before", ["solved", pytest.param("imported", marks=pytest.mark.slow), "nothing"])
-@pytest.mark.slow(keep=1)
-def test_a_thread_solves_after_main_has_ended(before):
-    """With the pool, the modules, or nothing at all ready while main ran."""
-    program = f"""
-        import threading
-        import numpy as np, scipy.sparse as sp, scipy.linalg
-        before = {before!r}
-        A = sp.random(20_000, 300, 0.06, random_state=0, format="csr")
-        def solve():
-            import linspec as ls
-            return ls.solve(ls.SVD(A, 5), "block-krylov", rng=0, form="implicit", max_passes=200)
-        if before == "imported":
-            import linspec as ls
-            ls.SVD, ls.solve, ls.solvers("svd")
-        if before == "solved":
-            solve()
-        def late():
-            threading.main_thread().join()
-            print(",".join(f"{{s:.10f}}" for s in solve().S))
-        threading.Thread(target=late).start()
-    """
-    done = apart(dedent(program), env={"LINSPEC_NUM_THREADS": "2"})
-    if not done.stdout.strip():
-        lines = [line for line in done.stderr.strip().splitlines() if "Error" in line]
-        raise Raw((lines or ["no answer"])[-1])
-    S = np.array([float(s) for s in done.stdout.strip().split(",")])
-    exact = np.linalg.svd((larger_sparse().T @ larger_sparse()).toarray(), compute_uv=False)[:5] ** 0.5
-    holds(np.allclose(S, exact, rtol=1e-5), f"{S} are not the largest singular values")
-
-
 # ---- forks and pools of processes ----------------------------------------------------------------
 
 SHARED = """
@@ -395,57 +272,6 @@ SHARED = """
         names = ("x_weights", "correlations") if i % 3 == 1 else ("S", "Vh")
         return [np.asarray(getattr(found, name)).tobytes() for name in names]
 """
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
-@pytest.mark.slow
-def test_forks_while_other_threads_solve():
-    """The child has none of these threads: no lock, no limit and no turn of theirs may be left to it."""
-    program = f"""
-        alone = [solve(i) for i in range(3)]
-        before, stop = blas(), threading.Event()
-        stream = np.array_split(D, 30)
-        slow = lambda: (time.sleep(1e-3) or part for part in stream)
-        moments = ls.Moments(D, form="implicit")
-        def busy(i):
-            while not stop.is_set():
-                if i < 3:
-                    solve(i)
-                elif i == 3:
-                    ls.solve(ls.SVD(slow, 3), "block-krylov", rng=0, max_passes=4)
-                elif i == 4:
-                    moments.products(np.eye(20))
-                else:
-                    ls.plugins()
-        threads = [threading.Thread(target=busy, args=(i,)) for i in range(6)]
-        for thread in threads:
-            thread.start()
-        ends = []
-        for number in range({4 * TIMES}):
-            time.sleep(0.02)
-            child = os.fork()
-            if child == 0:
-                good = [solve(i) for i in range(3)] == alone
-                good &= ls.solve(ls.SVD(slow, 3), "block-krylov", rng=0, max_passes=4).S.shape == (3,)
-                good &= moments.products(np.eye(20))[0].shape == (20, 20)
-                os._exit((0 if good else 1) + (0 if blas() == before else 2))
-            for _ in range(60000):
-                ended, status = os.waitpid(child, os.WNOHANG)
-                if ended:
-                    break
-                time.sleep(0.01)
-            else:
-                os.kill(child, 9)
-                os.waitpid(child, 0)
-                status = "hang"
-            ends.append(status if status == "hang" else os.waitstatus_to_exitcode(status))
-        stop.set()
-        for thread in threads:
-            thread.join()
-        print(sorted(set(ends), key=str), blas() == before)
-    """
-    done = apart(dedent(SHARED) + dedent(program), env={"OPENBLAS_NUM_THREADS": "2"})
-    holds(done.stdout.strip() == "[0] True", f"children ended with {done.stdout.strip()}")
 
 
 SLOW = [pytest.param(method, marks=pytest.mark.slow) for method in ("fork", "forkserver")]

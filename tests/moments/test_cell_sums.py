@@ -108,29 +108,3 @@ def test_entries_that_are_too_small_are_refused(kind, beside, tmp_path):
         moments = ls.Moments(small(X * shrunk, "x.npy"), small(Y * shrunk, "y.npy"))
         with pytest.raises(DataOutOfRange, match="largest entry of X, with the root of its weight"):
             moments.cell_sums(CELLS, 60, weights=weights, beside=beside)
-
-
-def test_rows_of_no_set_are_not_looked_at_where_nothing_is_learned():
-    bad = X.copy()
-    bad[59] = np.nan
-    moments = ls.Moments(bad)
-    (first, second), both = moments.cell_sums(OVERLAPPING, 60, learn=False)
-    twice = np.vstack([X[:40], X[20:50]])
-    assert (first.count, second.count, both.count) == (40, 30, 70)
-    np.testing.assert_allclose(both.gram, 69 * np.cov(twice.T))
-    with pytest.raises(NonFiniteData, match="row 59"):
-        moments.cell_sums(OVERLAPPING, 60)
-
-
-def test_an_adjusted_problem_keeps_the_one_that_was_given():
-    problem = ls.LeastSquares(X, Y, center=True, sample_weight=W)
-    once = adjusted(problem)
-    object.__setattr__(once, "shared", once.moments("auto", (1, 1)))
-    assert once.given is adjusted(once).given is problem
-    assert problem.given is None
-
-
-def test_a_one_pass_solver_without_approximate_rivals_takes_many_columns():
-    wide = np.ones((4, 5000))
-    stream = ls.get_problem("pls")(iter([X[:4]]), iter([wide]), k=1)
-    assert ls.select(stream).name == "gram"

@@ -10,11 +10,9 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 
-import linspec as ls
 from linspec import Moments
 from linspec.arrays import to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.operators import CountedOperator, Ledger
 from linspec.sweeps import BlockOperator, InProcess
 from linspec.testing import BACKENDS
 
@@ -108,20 +106,6 @@ def test_the_gradient_is_that_of_half_the_objective(kind, form, center):
         step[place] = 1
         exact[place] = (objective(wide(X) + step) - objective(wide(X) - step)) / 2
     np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-9)
-
-
-def test_a_gradient_takes_one_sweep_and_its_products_are_counted():
-    books = Ledger(), Ledger()
-    data = (CountedOperator(ls.as_operator(M), book) for M, book in zip((A, B), books, strict=True))
-    Moments(*data, form="implicit").gradient(X)
-    assert [book.sweeps for book in books] == [1, 1]
-    assert (books[0].columns, books[0].flops) == (2 * Q, 2.0 * N * P * 2 * Q)
-
-
-def test_a_gradient_of_products_takes_one_product_with_the_matrix_and_one_with_its_adjoint():
-    moments = Moments(KINDS["products"](A), B, form="implicit")
-    moments.gradient(X)
-    assert moments.passes == 2
 
 
 def test_near_the_solution_the_gradient_keeps_its_digits():

@@ -100,15 +100,6 @@ def test_an_operator_that_is_no_matrix_is_named(family: str, solver: str, lie: s
     assert np.allclose(values(found), values(solved(problem(family, A), "direct")), atol=1e-6)
 
 
-@pytest.mark.parametrize("lie", LIES)
-def test_more_columns_than_are_multiplied_by_the_identity(lie: str) -> None:
-    A = RNG.standard_normal((400, 300))
-    for family, solver in (("svd", "gram"), ("svd", "lanczos"), ("least-squares", "cg"), ("cca", "gram")):
-        found = solved(problem(family, Operator(A, lie)), solver)
-        assert found.status is ls.Status.INCONSISTENT
-        assert not found.converged
-
-
 @pytest.mark.parametrize("settings", ["center", "weights", "confounds"])
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.slow(keep=6)
@@ -160,29 +151,6 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
                         moments = ls.Moments(own.A, center=own.center, form=form)
                         moments.products(V)
                         assert moments.bookkeeping.contradictions == ()
-
-
-@pytest.mark.parametrize("center", [False, True])
-def test_many_columns_of_a_matrix_are_not_accused(center: bool) -> None:
-    A = RNG.standard_normal((300, 270)) + 100
-    for dtype in (np.float32, np.float64):
-        moments = ls.Moments(Operator(A.astype(dtype)), center=center, form="dense")
-        moments.products(np.eye(270)[:, :3])
-        assert moments.bookkeeping.contradictions == ()
-
-
-def test_products_and_passes_are_those_without_a_comparison() -> None:
-    A = RNG.standard_normal((60, 12))
-    moments = ls.Moments(Operator(A), form="implicit")
-    moments.products(np.eye(12)[:, :3])
-    assert moments.passes == 2
-    assert moments.bookkeeping.columns_made(0) == 2 * (
-        3 + 16
-    )  # the columns, and the signs that estimate lengths
-    held = ls.Moments(Operator(A), form="dense")
-    held.products(np.eye(12)[:, :3])
-    assert held.passes == 1
-    assert held.bookkeeping.columns_made(0) == 12 + 1
 
 
 class Nothing(ls.Solver):

@@ -12,7 +12,7 @@ import pytest
 
 from linspec import Moments, as_operator
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData
-from linspec.operators import DenseOperator, MappedOperator, open_rows, row_blocks
+from linspec.operators import MappedOperator, open_rows, row_blocks
 
 N, P = 211, 8
 RNG = np.random.default_rng(0)
@@ -118,14 +118,6 @@ def test_column_views_of_one_map(tmp_path, order):
     check(as_operator(whole.T[1:]), M.T[1:])
 
 
-def test_an_array_over_a_map_is_still_a_map(tmp_path):
-    """np.asarray hides the type, not the file."""
-    whole = mapped(tmp_path, M)
-    A = as_operator(np.asarray(whole)[:, 2:])
-    assert isinstance(A, MappedOperator)
-    check(A, M[:, 2:])
-
-
 def test_changes_to_a_private_map_survive(tmp_path):
     """A release would drop the very pages that hold them."""
     private = mapped(tmp_path, M, mode="c")
@@ -158,11 +150,6 @@ def test_the_file_is_not_modified(tmp_path):
     Moments(path, center=True, form="implicit").products(np.eye(P))
     Moments(path, center=True, form="dense").dense()
     assert path.read_bytes() == before
-
-
-def test_rows_taken_by_number_are_no_longer_the_file(tmp_path):
-    A = as_operator(mapped(tmp_path, M))
-    assert type(A.rows(np.array([1, 2]))) is DenseOperator
 
 
 # ---- what is not a file of rows ---------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tracemalloc
 import warnings
 
 import array_api_strict as strict
@@ -12,24 +11,17 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
-from hypothesis import given
-from hypothesis import strategies as st
 
-import linspec
 from linspec import as_operator
 from linspec.arrays import HOST, Home, host_dtype, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators import (
     CenteredOperator,
-    CountedOperator,
     DenseOperator,
     ForeignOperator,
-    Ledger,
     LinearOperator,
-    MappedOperator,
     SparseOperator,
     row_blocks,
-    uncounted,
 )
 from linspec.registry.spec import OperatorSpec
 
@@ -37,7 +29,6 @@ N, P = 37, 6
 RNG = np.random.default_rng(0)
 M = RNG.standard_normal((N, P)) * (RNG.random((N, P)) < 0.6)
 OTHER = RNG.standard_normal((N, P))
-SQUARE = RNG.standard_normal((P, P))
 
 
 class Duck:
@@ -229,15 +220,6 @@ def test_kinds_of_data_that_become_the_same_operator(kinds, operator):
         check(A, M)
 
 
-@pytest.mark.parametrize(
-    "kind", ["c-order", "f-order", "every-other", "read-only", "strict-device1", "big-endian"]
-)
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int8"])
-def test_many_blocks_make_one_product(kind, dtype, small_blocks):
-    X = (M * 10).astype(dtype)
-    check(as_operator(make(kind, X)), X.astype(np.float64))
-
-
 def test_a_device_without_float64():
     X = M.astype(np.float32)
     A = as_operator(on("no_float64")(X))
@@ -250,12 +232,6 @@ def test_a_device_without_float64():
     check(A.centered(mean).scaled_columns(np.arange(1.0, P + 1)), (X - mean) * np.arange(1.0, P + 1))
     with pytest.raises(UnsupportedData, match="need float64, which their device does not have"):
         as_operator(strict.asarray([[2**40]], device=strict.Device("no_float64")))
-
-
-def test_a_thin_product_of_the_host_multiplies_data_of_a_device():
-    """n x k = A W with W beside the p x k blocks, on the host where A's device has no float64."""
-    X, W = M.astype(np.float32), RNG.standard_normal((P, 2))
-    check(as_operator(on("no_float64")(X)) @ DenseOperator(W), X.astype(np.float64) @ W, unit=4e-7)
 
 
 @pytest.mark.parametrize("kind", ["c-order", "f-order", "strict-device1", "csr-array", "csc-matrix"])
@@ -277,13 +253,6 @@ def test_integers_are_multiplied_exactly(kind, dtype, small_blocks):
     assert np.array_equal(to_host(A.matmat(A.home.blocks.place(V))), exact @ V)
     assert np.array_equal(to_host(A.rmatmat(A.home.place(U, A.dtype))), exact.T @ U)
     assert np.array_equal(to_host(A.dense()), exact)
-
-
-@pytest.mark.parametrize("kind", ["c-order", "strict", "csr-array"])
-def test_wide_integers_keep_53_bits(kind):
-    X = np.array([[2**53 - 1, 1], [0, -(2**53)]])
-    A = as_operator(make(kind, X))
-    assert np.array_equal(to_host(A.matmat(A.home.blocks.place(np.eye(2)))), X)
 
 
 def test_half_precision_is_held_exactly():
@@ -331,13 +300,6 @@ def test_two_dimensions_are_needed(shape):
         as_operator(strict.ones(shape), "X")
 
 
-def test_sparse_vectors_and_ducks_need_two_dimensions_too():
-    with pytest.raises(InvalidProblem, match=r"^X must have two dimensions; got 1"):
-        as_operator(scipy.sparse.coo_array(np.ones(3)), "X")
-    with pytest.raises(InvalidProblem, match=r"^X must have two dimensions"):
-        as_operator(Duck(np.ones(3)), "X")
-
-
 def test_a_mask_is_not_ignored():
     with pytest.raises(UnsupportedData, match=r"^X must not be masked.*filled"):
         as_operator(np.ma.masked_array(M, M > 1), "X")
@@ -383,20 +345,6 @@ def test_blocks_of_wrong_shape_are_refused(block):
         as_operator(M).rmatmat(block)
 
 
-def test_complex_blocks_are_refused_and_integer_ones_are_not():
-    A = as_operator(M)
-    with pytest.raises(UnsupportedData, match="block of matmat must be real"):
-        A.matmat(np.ones((P, 1), complex))
-    assert np.allclose(A.matmat(np.ones((P, 1), int)), M.sum(axis=1, keepdims=True))
-    assert A.rmatmat(np.ones((N, 0))).shape == (P, 0)
-
-
-def test_blocks_of_the_host_are_brought_to_the_device():
-    A = as_operator(on("device1")(M))
-    V = RNG.standard_normal((P, 2))
-    assert_product(A.matmat(V), M, V, 3e-16)
-
-
 @pytest.mark.parametrize(
     "rows, message",
     [
@@ -432,40 +380,7 @@ def test_data_are_never_modified(small_blocks):
 
 # ---- algebra ------------------------------------------------------------------------------------------
 
-MEAN = M.mean(axis=0) + 0.5
-WEIGHTS = np.linspace(-2, 3, P)
 LEFT, RIGHT = RNG.standard_normal((N, 2)), RNG.standard_normal((P, 2))
-
-NODES = {
-    "sum": (lambda A, home: A + as_operator(home.place(OTHER)), M + OTHER),
-    "difference": (lambda A, home: A - as_operator(home.place(OTHER)), M - OTHER),
-    "negative": (lambda A, home: -A, -M),
-    "scaled": (lambda A, home: -2.5 * A, -2.5 * M),
-    "product": (lambda A, home: A @ as_operator(home.place(SQUARE)), M @ SQUARE),
-    "centred": (lambda A, home: A.centered(home.place(MEAN)), M - MEAN),
-    "centred-twice": (lambda A, home: A.centered(home.place(MEAN)).centered(home.place(MEAN)), M - 2 * MEAN),
-    "scaled-columns": (lambda A, home: A.scaled_columns(home.place(WEIGHTS)), M * WEIGHTS),
-    "low-rank": (lambda A, home: A.low_rank_update(home.place(LEFT), home.place(RIGHT)), M + LEFT @ RIGHT.T),
-    "whitened": (
-        lambda A, home: (
-            A.centered(home.place(MEAN)).scaled_columns(home.place(WEIGHTS)) @ as_operator(home.place(SQUARE))
-        ),
-        ((M - MEAN) * WEIGHTS) @ SQUARE,
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", ["c-order", "csr-array", "strict-device1", "duck"])
-@pytest.mark.parametrize("node", NODES)
-def test_every_node(node, kind, small_blocks):
-    A = as_operator(make(kind, M))
-    build, X = NODES[node]
-    B = build(A, A.home)
-    check(B, X, unit=2e-15)
-    assert (B.access == "rows") == (A.access == "rows")
-    if B.access == "rows":
-        for chosen in (slice(2, 30), slice(30, 3, -4), np.array([36, 0, 0, -1, 12]), slice(0, 0)):
-            check(B.rows(chosen), X[chosen], unit=2e-15)
 
 
 def test_an_adjoint_is_an_operator_of_its_own(small_blocks):
@@ -477,48 +392,6 @@ def test_an_adjoint_is_an_operator_of_its_own(small_blocks):
     assert as_operator(M).H.access == "rows"
     assert as_operator(scipy.sparse.csr_array(M)).H.access == "rows"
     assert (as_operator(M) * 2).H.access != "rows"
-
-
-LEAVES = st.sampled_from(["c-order", "f-order", "csr-array"])
-
-
-@st.composite
-def expressions(draw, depth=3):
-    """An operator of 12 x 4 and the dense array it must equal."""
-    seed = draw(st.integers(0, 99))
-    rng = np.random.default_rng(seed)
-    if depth == 0 or draw(st.booleans()):
-        X = rng.standard_normal((12, 4))
-        return as_operator(KINDS[draw(LEAVES)](X)), X
-    A, X = draw(expressions(depth=depth - 1))
-    match draw(st.integers(0, 5)):
-        case 0:
-            B, Y = draw(expressions(depth=depth - 1))
-            return A + B, X + Y
-        case 1:
-            return 0.5 * A, 0.5 * X
-        case 2:
-            T = rng.standard_normal((4, 4))
-            return A @ as_operator(T), X @ T
-        case 3:
-            mean = rng.standard_normal(4)
-            return A.centered(mean), X - mean
-        case 4:
-            d = rng.standard_normal(4)
-            return A.scaled_columns(d), X * d
-        case _:
-            U, V = rng.standard_normal((12, 2)), rng.standard_normal((4, 2))
-            return A.low_rank_update(U, V), X + U @ V.T
-
-
-@given(expressions(), st.lists(st.integers(-12, 11), max_size=15))
-def test_expressions_of_operators_are_expressions_of_arrays(expression, rows):
-    A, X = expression
-    scale = np.abs(X).max() + 20
-    for B, Y in ((A, X), (A.rows(rows), X[np.array(rows, int)]), (A.rows(slice(3, 9)), X[3:9])):
-        np.testing.assert_allclose(B.matmat(np.eye(4)), Y, atol=1e-13 * scale)
-        np.testing.assert_allclose(B.rmatmat(np.eye(len(Y))), Y.T, atol=1e-13 * scale)
-        np.testing.assert_allclose(B.dense(), Y, atol=1e-13 * scale)
 
 
 @pytest.mark.parametrize("dtype, limit", [("float64", 1e-11), ("float32", 4e-7)])
@@ -541,107 +414,10 @@ def test_centring_dense_rows_loses_nothing_to_large_means(kind, dtype, limit, sm
         assert gap < limit
 
 
-def test_vectors_and_numbers():
-    A, v = as_operator(M), RNG.standard_normal(P)
-    np.testing.assert_allclose(A @ v, M @ v, atol=1e-14)
-    np.testing.assert_allclose(A @ v[:, None], (M @ v)[:, None], atol=1e-14)
-    for number in (2, 2.0, np.float64(2), np.float32(2), np.int8(2)):
-        np.testing.assert_allclose((number * A).dense(), 2 * M)
-        np.testing.assert_allclose((A * number).dense(), 2 * M)
-    for nonsense in (
-        lambda: A + 1,
-        lambda: A - M,
-        lambda: A * "x",
-        lambda: A * 1j,
-        lambda: A @ "x",
-        lambda: M @ A,
-    ):
-        with pytest.raises(TypeError):
-            nonsense()
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda A: A + as_operator(np.ones((N, P + 1))),
-        lambda A: A + as_operator(np.ones((N + 1, P))),
-        lambda A: A @ as_operator(np.ones((P + 1, 2))),
-        lambda A: A.centered(np.ones(P + 1)),
-        lambda A: A.centered(np.ones((P, 1))),
-        lambda A: (2 * A).centered(np.ones((1, P))),
-        lambda A: A.scaled_columns(np.ones(N)),
-        lambda A: A.low_rank_update(np.ones((N, 2)), np.ones((P, 3))),
-        lambda A: A.low_rank_update(np.ones((P, 2)), np.ones((P, 2))),
-    ],
-)
-def test_sizes_that_do_not_fit_are_refused(build):
-    with pytest.raises(InvalidProblem, match=r"needs .*; got"):
-        build(as_operator(M))
-
-
-def test_one_expression_lives_in_one_place():
-    with pytest.raises(
-        UnsupportedData, match=r"one place; got numpy on cpu and array_api_strict on .*device1.*\. Move"
-    ):
-        as_operator(M) + as_operator(on("device1")(M))
-
-
-def test_nnz_is_the_cost_of_a_product():
-    stored = int((M != 0).sum())
-    A = as_operator(scipy.sparse.csr_array(M))
-    assert as_operator(M).nnz == N * P
-    assert A.nnz == stored
-    assert A.centered(MEAN).nnz == A.scaled_columns(WEIGHTS).nnz == (2 * A).nnz == A.H.nnz == stored
-    assert (A + A).nnz == 2 * stored
-    assert A.low_rank_update(LEFT, RIGHT).nnz == stored + LEFT.size
-
-
 # ---- counting -----------------------------------------------------------------------------------------
 
 
-def test_a_ledger_keeps_account():
-    A, ledger = scipy.sparse.csr_array(M), Ledger()
-    counted = CountedOperator(as_operator(A), ledger)
-    check(counted, M)
-    counted.ledger = ledger = Ledger()
-    counted.matmat(np.ones((P, 3)))
-    counted.rmatmat(np.ones((N, 2)))
-    assert (ledger.sweeps, ledger.columns, ledger.flops) == (2, 5, 2 * A.nnz * 5)
-    part = counted.rows(np.arange(10))
-    part.matmat(np.ones((P, 3)))
-    assert ledger.sweeps == pytest.approx(2 + 10 / N), "rows cost their share, what is done with them no more"
-    assert ledger.columns == pytest.approx(5 + 3 * 10 / N)
-    assert ledger.flops == 2 * A.nnz * 5 + 2 * A[:10].nnz * 3
-    counted.dense()
-    assert ledger.sweeps == pytest.approx(3 + 10 / N)
-    assert uncounted(counted) == (counted.operator, ledger)
-
-
-def test_a_centred_operator_counts_on_the_same_ledger():
-    ledger = Ledger()
-    X = (M + 1e4).astype(np.float32)
-    mean = X.astype(np.float64).mean(axis=0)
-    centred = CountedOperator(as_operator(X), ledger).centered(mean)
-    found = centred.matmat(np.eye(P))
-    assert ledger.sweeps == 1
-    np.testing.assert_allclose(found, X - mean, rtol=1e-6, atol=1e-6 * np.abs(X - mean).max())
-    wrapped = CenteredOperator(CountedOperator(as_operator(X), ledger), mean)
-    inner, same = uncounted(wrapped)
-    assert same is ledger
-    assert isinstance(inner, CenteredOperator)
-    assert not isinstance(inner.parts[0], CountedOperator)
-
-
 # ---- operators of others -------------------------------------------------------------------------------
-
-
-def test_a_foreign_operator_is_asked_once_and_in_its_dtype():
-    duck = Duck(M.astype(np.float32))
-    A = as_operator(duck)
-    A.matmat(np.ones((P, 4)))
-    A.rmatmat(np.ones((N, 2)))
-    A.matmat(np.ones((P, 0)))
-    assert duck.calls == [("matmat", 4, np.float32), ("rmatmat", 2, np.float32)]
 
 
 @pytest.mark.parametrize("flaw", ["transposed", "flat", "complex", "text"])
@@ -719,16 +495,6 @@ def test_the_first_adapter_that_matches_adapts(monkeypatch):
     assert asked == ["no", "yes"]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "path"])
-def test_adapters_are_not_asked_about_data_that_are_known(kind, monkeypatch, tmp_path):
-    def never():
-        raise AssertionError("adapters were asked for")
-
-    monkeypatch.setattr("linspec.registry.operator_adapters", never)
-    np.save(tmp_path / "x.npy", M)
-    as_operator(tmp_path / "x.npy" if kind == "path" else make(kind, M))
-
-
 def test_an_adapter_must_make_an_operator(monkeypatch):
     spec = adapter("acme", lambda data: True, lambda data: M)
     monkeypatch.setattr("linspec.registry.operator_adapters", lambda: (spec,))
@@ -756,40 +522,3 @@ assert as_operator(Cargo()).shape == (3, 3)
 
 
 # ---- blocks ---------------------------------------------------------------------------------------------
-
-
-@given(
-    st.integers(0, 10**7),
-    st.integers(1, 10**8),
-    st.integers(0, 10**8),
-    st.sampled_from([HOST, Home(strict, strict.Device("device1"))]),
-)
-def test_row_blocks_cover_the_rows_once_and_stay_small(n, row_bytes, sum_bytes, home):
-    size = row_blocks.rows_per_block(row_bytes, home, sum_bytes)
-    largest = row_blocks.LARGEST_HOST_BLOCK if home.on_host else row_blocks.DEVICE_BLOCK_BYTES
-    assert size >= 1
-    assert size == 1 or size * row_bytes <= largest
-    blocks = []
-    for block in row_blocks.row_blocks(n, row_bytes, home, sum_bytes):
-        blocks.append(block)
-        if len(blocks) > 50:
-            break
-    assert [b.start for b in blocks] == [i * size for i in range(len(blocks))]
-    assert all(b.stop == min(b.start + size, n) for b in blocks)
-    assert len(blocks) > 50 or (blocks[-1].stop if blocks else 0) == n
-
-
-def test_public_names():
-    assert linspec.as_operator is as_operator
-    assert issubclass(MappedOperator, DenseOperator)
-
-
-def test_some_rows_of_some_columns_are_copied_and_no_others():
-    wide = np.arange(4e6).reshape(100_000, 40)
-    A = as_operator(wide[:, :20])
-    tracemalloc.start()
-    rows = A.rows(np.array([3, 99_999, 7]))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert np.array_equal(rows.dense(), wide[[3, 99_999, 7], :20])
-    assert peak < 1e6  # of 16 MB

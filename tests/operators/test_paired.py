@@ -6,7 +6,6 @@ import copy
 import itertools
 import math
 import pickle
-import threading
 from itertools import pairwise
 
 import array_api_strict as strict
@@ -15,7 +14,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.operators import streamed
 
 RNG = np.random.default_rng(0)
@@ -140,43 +139,6 @@ def test_rows_are_known_of_both_when_one_has_been_read():
         ls.paired(Pairs(), rows=400)[0].matmat(np.ones((P, 1)))
 
 
-def test_halves_that_are_taken_by_turns_share_a_reading_and_others_do_not():
-    pairs = Pairs()
-    x, y = ls.paired(pairs)
-    for a, b in zip(x.blocks(), y.blocks(), strict=True):
-        assert a.shape[0] == b.shape[0]
-    assert pairs.calls == 1
-
-    def rows(blocks):
-        return np.concatenate([np.array(block.dense()) for block in blocks])
-
-    first, second = x.blocks(), y.blocks()
-    one = np.array(next(second).dense())
-    np.testing.assert_array_equal(rows(first), X)  # y falls behind
-    np.testing.assert_array_equal(np.concatenate([one, *([rows(second)] if len(one) < N else [])]), Y)
-    calls = pairs.calls
-    first, same = x.blocks(), x.blocks()
-    np.testing.assert_array_equal(rows(first), X)
-    np.testing.assert_array_equal(rows(same), X)
-    assert pairs.calls == calls + 2
-
-
-def test_an_iterator_does_not_wait_for_the_half_that_falls_behind():
-    x, y = ls.paired(Pairs(heights=[200, 200, 31]).slices())
-    first, second = x.blocks(), y.blocks()
-    for _ in first:
-        pass
-    with pytest.raises(SweptOnce):
-        next(second)
-
-
-def test_a_sweep_that_was_given_up_spoils_no_other():
-    x, y = ls.paired(Pairs())
-    next(x.blocks())
-    np.testing.assert_array_equal(y.matmat(np.eye(Q)), Y)
-    np.testing.assert_array_equal(x.matmat(np.eye(P)), X)
-
-
 def test_one_buffer_may_be_filled_again_and_again():
     def reused():
         x, y = np.empty((20, P)), np.empty((20, Q))
@@ -204,25 +166,6 @@ def test_other_libraries_and_kinds_of_their_own():
     found = ls.solve(ls.CCA(*ls.paired(Pairs(X * 1e50, Y * 1e-50)), k=K), "gram")
     np.testing.assert_allclose(found.correlations, canonical(X, Y)[:K], atol=1e-10)
     assert found.passes == 1
-
-
-def test_threads_take_turns():
-    pairs = Pairs()
-    x, y = ls.paired(pairs)
-    found = {}
-
-    def work(name):
-        for _ in range(5):
-            found[name] = ls.solve(ls.CCA(x, y, k=K, ridge=1e-3), "lobpcg", rng=0).correlations
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert pairs.most == 1
-    for name in range(3):
-        np.testing.assert_array_equal(found[name], found[0])
 
 
 class Again:
@@ -273,30 +216,6 @@ def test_what_is_no_pair_is_refused(given, got):
         ls.paired(lambda: iter([given]))
 
 
-def test_other_things_are_refused_as_of_one_stream():
-    with pytest.raises(
-        UnsupportedData, match="X and Y must be an iterator of pairs of row slices or a callable"
-    ):
-        ls.paired([(X, Y)])
-    with pytest.raises(UnsupportedData, match=r"the callable must return an iterator of pairs of row slices"):
-        ls.paired(lambda: X)
-    with pytest.raises(InvalidProblem, match="X and Y must have rows; got no pair"):
-        ls.paired(iter([]))
-    with pytest.raises(InvalidProblem, match=r"B: slice 1 \(from row 9\) has 4 columns; the first has 5"):
-        ls.solve(
-            ls.CCA(*ls.paired(iter([(X[:9], Y[:9]), (X[9:], Y[9:, :4])]), names=("A", "B")), k=2), "gram"
-        )
-    with pytest.raises(UnsupportedData, match=r"Y: slice 0 \(from row 0\) must be an array"):
-        ls.paired(iter([(X, "Y")]))
-    with pytest.raises(UnsupportedData, match="is called without arguments"):
-        ls.paired(lambda start: [(X, Y)])
-    bad = Y.copy()
-    bad[300, 2] = np.nan
-    for source in (Pairs(X, bad), Pairs(X, bad).slices()):
-        with pytest.raises(NonFiniteData, match="Y must be finite; got nan at row 300, column 2"):
-            ls.solve(ls.CCA(*ls.paired(source), k=K), "gram")
-
-
 def test_a_source_that_gives_other_rows_later_is_refused():
     heights = itertools.cycle([[100, 331], [100, 330]])
     x, _ = ls.paired(lambda: Pairs(heights=next(heights)).slices())
@@ -315,10 +234,3 @@ def test_pairs_that_are_passed_as_one_matrix(source):
         ls.Discriminant(source)
     with pytest.raises(UnsupportedData, match=r"got a tuple of two.*`X, Y = linspec.paired\(source\)`"):
         ls.SVD(source, K)
-
-
-def test_a_missing_matrix_beside_an_array_says_nothing_of_pairs():
-    for wrong in (lambda: ls.CCA(X, k=K), lambda: ls.LeastSquares(X), lambda: ls.Discriminant(X)):
-        with pytest.raises(InvalidProblem, match=r"got no [YBH]\.") as error:
-            wrong()
-        assert "paired" not in str(error.value)

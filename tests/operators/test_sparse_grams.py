@@ -55,44 +55,6 @@ def test_a_large_gram_matrix_on_several_threads():
     np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
 
 
-@given(st.data())
-def test_the_entries_of_small_gram_matrices_are_counted(data):
-    X = data.draw(matrices())
-    Y = data.draw(matrices(rows=X.shape[0]))
-    for A in (X, Y):  # sums of other numbers may be zero, which is no entry
-        A.data = np.ones(len(A.data))
-    before = stored(X), stored(Y)
-    assert sparse_grams.gram_entries(X, Y) == np.count_nonzero(dense(X).T @ dense(Y))
-    assert unchanged(X, before[0])
-    assert unchanged(Y, before[1])
-
-
-def power_law(n: int, p: int, per_row: int, power: float, seed: int) -> sparse.csr_array:
-    """Draw `per_row` words for each row; the most frequent one is in nearly every row, most are in few."""
-    frequency = np.arange(1.0, p + 1) ** -power
-    rng = np.random.default_rng(seed)
-    columns = rng.permutation(p)[rng.choice(p, size=n * per_row, p=frequency / frequency.sum())]
-    return sparse.csr_array((np.ones(n * per_row), columns, np.arange(0, n * per_row + 1, per_row)), (n, p))
-
-
-@pytest.mark.parametrize(("n", "p", "per_row", "power"), [(5000, 3000, 10, 1.0), (2000, 8000, 10, 2.0)])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_entries_of_large_gram_matrices_are_estimated(n, p, per_row, power, seed):
-    X, Y = power_law(n, p, per_row, power, seed), power_law(n, p // 2, per_row, power, seed + 10)
-    for left, right in ((X, X), (X, Y), (Y, X)):
-        exact = sparse_grams.gram(left, right).nnz
-        assert exact / 1.5 < sparse_grams.gram_entries(left, right) < 1.5 * exact
-
-
-def test_pairs_are_counted_beyond_32_and_64_bits():
-    A = sparse.csr_array((3, 5))
-    A.indptr = np.array([0, 70_000, 70_000, 140_000], np.int32)
-    assert sparse_grams.pair_count(A) == 2 * 70_000**2
-    A.indptr = np.array([0, 2**40, 2**41, 2**41 + 1])
-    assert sparse_grams.pair_count(A) == 2 * 2**80 + 1
-    assert sparse_grams.pair_count(sparse.csr_array((0, 5))) == 0
-
-
 A = sparse.csr_array(np.eye(4, 3))
 
 

@@ -17,14 +17,13 @@ from sparse_cases import (
     dense,
     every_plan,
     matrices,
-    peak,
     plan,
     stored,
     unchanged,
 )
 
 from linspec.errors import InvalidProblem, UnsupportedData
-from linspec.operators import sparse_columns, sparse_products, sparse_slabs
+from linspec.operators import sparse_products, sparse_slabs
 from linspec.process import machine
 
 
@@ -172,51 +171,6 @@ def test_a_mean_that_dwarfs_the_deviations_is_taken_off_row_by_row():
     centred = D - mean
     corrected = XtP - np.outer(mean, sums)
     np.testing.assert_allclose(corrected, centred.T @ (centred @ V), rtol=1e-8, atol=1e-8 * 5000)
-
-
-def test_neither_entries_nor_blocks_are_converted_or_formed_whole():
-    n, p, k = 100_000, 50, 16
-    rng = np.random.default_rng(3)
-    A = sparse.random_array((n, p), density=0.2, format="csr", rng=rng)
-    A.data = rng.integers(-9, 10, size=A.nnz).astype(np.int8)
-    V, U = np.ones((p, k)), np.asfortranarray(np.ones((n, k)))
-    whole_entries, whole_block = A.nnz * 8, n * k * 8
-    small = {
-        "ENTRIES_PER_SLAB": 2**13,
-        "MOST_DENSE_BYTES": 2**16,
-        "LONGEST_STRETCH": 2**12,
-    }
-    with constants(**small):
-        assert peak(lambda: sparse_products.matmat(A, V, np.float64)) < whole_block + whole_entries / 4
-        assert peak(lambda: sparse_products.rmatmat(A, U, np.float64)) < min(whole_block, whole_entries) / 4
-        assert peak(lambda: fused(A, V, np.float64)) < whole_block / 4
-        assert peak(lambda: sparse_columns.column_statistics(A)) < whole_entries / 4
-
-
-@pytest.mark.parametrize("k", [30, 160])
-@pytest.mark.slow(keep=1)
-def test_a_result_does_not_depend_on_who_takes_which_part(k):
-    """Tiles and parts have fixed places: the same bits at every call, whatever the threads do."""
-    rng = np.random.default_rng(6)
-    A = sparse.random_array((30_000, 400), density=0.05, format="csr", rng=rng)
-    V, U = rng.standard_normal((400, k)), rng.standard_normal((30_000, k))
-    with (
-        mock.patch.object(machine, "cpu_count", return_value=2),
-        mock.patch.object(sparse_slabs, "NEGLIGIBLE_BYTES", 2**18),
-    ):
-        assert sparse_slabs.shares((A,), k, np.dtype(np.float64))[0] > 1
-        first, *others = (
-            (
-                sparse_products.rmatmat(A, U, np.float64),
-                *sparse_products.gram_matmat([A, A], [V, V[:, :7]], dtypes=[np.float64] * 2)[0],
-            )
-            for _ in range(6)
-        )
-        for other in others:
-            assert all(np.array_equal(a, b) for a, b in zip(other, first, strict=True))
-    D = A.toarray()
-    for got, right in zip(first, (U, *[A @ np.hstack([V, V[:, :7]])] * 2), strict=True):
-        np.testing.assert_allclose(got, D.T @ right, rtol=1e-9, atol=1e-9)
 
 
 A = sparse.csr_array(np.eye(4, 3))

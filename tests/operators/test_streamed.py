@@ -22,8 +22,7 @@ from linspec.errors import (
     SweptOnce,
     UnsupportedData,
 )
-from linspec.operators import CountedOperator, Ledger, StreamedOperator, row_blocks, streamed
-from linspec.testing import check_operator
+from linspec.operators import StreamedOperator, row_blocks, streamed
 
 RNG = np.random.default_rng(0)
 N, P = 331, 9
@@ -102,40 +101,6 @@ def test_a_callable_is_read_as_often_as_is_wanted(blocks, data):
     np.testing.assert_allclose(moments.diagonal()[0], (C**2).sum(axis=0), rtol=1e-11)
 
 
-def test_an_operator_of_a_callable_multiplies_and_knows_its_rows_afterwards():
-    operator = as_operator(again(A))
-    assert operator.shape == (math.inf, P)
-    assert operator.sweeps == math.inf
-    assert "? x 9" in repr(operator)
-    U = RNG.standard_normal((N, 2))
-    np.testing.assert_allclose(operator.rmatmat(U), A.T @ U, rtol=1e-12, atol=1e-12)
-    assert operator.shape == (N, P)
-    assert operator.nnz == N * P
-    np.testing.assert_allclose(operator.matmat(V), A @ V, rtol=1e-12, atol=1e-12)
-    with pytest.raises(InvalidProblem, match="331 x 9"):
-        operator.rmatmat(U[1:])
-    with pytest.raises(InvalidProblem, match="331; got 330"):
-        as_operator(again(A)).rmatmat(U[1:])
-    with pytest.raises(InvalidProblem, match="331; got 332"):
-        as_operator(again(A)).rmatmat(np.ones((N + 1, 1)))
-
-
-def test_a_counter_passes_on_what_a_sweep_has_told():
-    ledger = Ledger()
-    counted = CountedOperator(as_operator(slices(A)), ledger)
-    assert counted.sweeps == 1
-    assert counted.streamed
-    assert sum(block.shape[0] for block in counted.blocks()) == N
-    assert counted.shape == (N, P)
-    assert ledger.sweeps == 1
-    with pytest.raises(SweptOnce):
-        counted.blocks()
-    assert ledger.sweeps == 1
-    assert not CountedOperator(as_operator(A), ledger).streamed
-    with pytest.raises(MissingCapability, match="slice by slice"):
-        as_operator(A).blocks()
-
-
 def test_array_api_strict_slices(blocks):
     data = strict.asarray(A)
     found = Moments(slices(data, [100, 1, 230]), center=True, form="implicit").products(strict.asarray(V))[0]
@@ -160,14 +125,6 @@ def test_a_generator_may_fill_one_buffer_again_and_again(blocks):
     np.testing.assert_allclose(found, A[:count].T @ (A[:count] @ V), rtol=1e-12, atol=1e-12)
 
 
-def test_widths_of_dtypes_may_be_narrower_than_the_first_and_no_wider():
-    mixed = [A[:50], A[50:].astype(np.float32)]
-    C = np.vstack(mixed).astype(np.float64)
-    np.testing.assert_allclose(Moments(iter(mixed)).dense()[0], C.T @ C, rtol=1e-12)
-    with pytest.raises(UnsupportedData, match=r"slice 1 \(from row 281\) needs float64.*float32.*one dtype"):
-        Moments(iter(mixed[::-1])).dense()
-
-
 # ---- precision ----------------------------------------------------------------------------------------
 
 
@@ -182,17 +139,6 @@ def test_large_means_cost_nothing(blocks):
         for form, tolerance in (("implicit", 1e-6), ("dense", 1e-13)):
             found = Moments(slices(data, heights), center=True, form=form).products(V)[0]
             assert np.all(np.abs(found - exact.T @ (exact @ V)) <= tolerance * scale), (form, heights[:2])
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-def test_a_first_slice_elsewhere_does_not_cost_the_digits_of_the_rest(form, monkeypatch):
-    """The provisional mean of a stray first row is given up at once."""
-    monkeypatch.setattr(streamed, "GATHERED_BYTES", 8 * P * 20)
-    data = np.vstack([np.full((1, P), 1e6), A, A])
-    exact = data - data.mean(axis=0)
-    found = Moments(slices(data, [1, 300, 362]), center=True, form=form).products(V)[0]
-    scale = np.abs(exact).T @ (np.abs(exact) @ np.abs(V))
-    assert np.all(np.abs(found - exact.T @ (exact @ V)) <= 1e-13 * scale)
 
 
 def test_single_precision_is_added_up_in_double():
@@ -398,24 +344,6 @@ def test_who_reads_several_times_refuses_an_iterator_beforehand(solver):
     assert len(taken) == 1  # the slice that shows the number of columns
 
 
-@pytest.mark.parametrize(
-    ("solver", "options", "problem", "pattern"),
-    [
-        ("spca", {"power_iterations": 2}, {}, r"6 passes.*default of power_iterations"),
-        ("spca", {}, {"left": True}, r"2 passes.*left=False"),
-        ("lazy-spca", {"power_iterations": 1}, {}, r"2 passes.*default of power_iterations"),
-        ("lazy-spca", {}, {"left": True}, r"2 passes.*left=False"),
-        ("gram", {}, {"left": True}, r"2 passes.*left=False"),
-        ("direct", {}, {"left": True}, r"2 passes.*left=False"),
-    ],
-)
-def test_options_that_take_more_passes_are_refused_beforehand(solver, options, problem, pattern):
-    rows, taken = counting(A, ONE_ROW)
-    with pytest.raises(SweptOnce, match=pattern):
-        ls.solve(ls.SVD(rows, 2, **problem), solver, **options)
-    assert len(taken) == 1
-
-
 @pytest.mark.parametrize("max_passes", [None, 1])
 @pytest.mark.parametrize("center", [False, True])
 def test_the_one_pass_solvers_take_one_pass(blocks, max_passes, center):
@@ -462,20 +390,6 @@ def test_the_budget_of_a_callable_is_kept(solver, center):
         assert found.passes <= budget
 
 
-def test_auto_chooses_among_those_that_take_one_pass():
-    chosen = ls.select(ls.SVD(slices(A), 3))
-    assert chosen.name == "gram"
-    assert "rows are not counted" in chosen.reason
-    wide = scipy.sparse.random_array((20, 50_000), density=0.001, rng=RNG, format="csr")
-    chosen = ls.select(ls.SVD(slices(wide, [20]), 3))
-    assert chosen.name == "lazy-spca"
-    assert "lazy-spca is approximate" in chosen.reason
-    assert ls.select(ls.SVD(wide, 3)).name != "lazy-spca"
-    assert "not counted" not in ls.select(ls.SVD(StreamedOperator(slices(A), rows=N), 3)).reason
-    assert ls.solve(ls.SVD(slices(A), 3)).solver == "gram"
-    assert ls.solve(ls.SVD(again(A), 3)).converged
-
-
 def test_moments_that_hold_a_gram_matrix_stand_for_an_iterator_that_is_gone():
     moments = Moments(slices(A), center=True)
     moments.dense()
@@ -486,28 +400,3 @@ def test_moments_that_hold_a_gram_matrix_stand_for_an_iterator_that_is_gone():
         ls.solve(ls.SVD(moments, 3, center=True, left=True), "block-krylov")
     with pytest.raises(MissingCapability, match=r"direct needs the entries.*gram, "):
         ls.solve(ls.SVD(moments, 3, center=True), "direct")
-
-
-def test_a_generator_computes_as_it_does_elsewhere():
-    def dividing():
-        yield A
-        yield A / np.float64(0.0)
-
-    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
-        ls.solve(ls.SVD(dividing(), 2), "gram")
-
-
-@pytest.mark.parametrize("data", [A, SPARSE, A.astype(np.float32)], ids=["dense", "sparse", "float32"])
-def test_a_callable_keeps_the_laws_of_operators(blocks, data):
-    assert check_operator(again(data), entries=host(data)) == []
-
-
-def test_a_solver_that_is_not_registered_promises_nothing():
-    class Anonymous(ls.Solver):
-        """None."""
-
-        def solve(self, problem, run):
-            raise AssertionError
-
-    with pytest.raises(SweptOnce, match="Anonymous reads its data several times"):
-        ls.solve(ls.SVD(slices(A), 2), Anonymous())

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.registry import Registry
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
 MODULES = {
@@ -104,150 +101,6 @@ def test_every_cca_solver_that_iterates_is_followed_to_its_shares(benchmark):
     assert lists("cca", "ITERATIVE") == able
 
 
-def test_every_shipped_family_has_data_of_its_own():
-    """Others, those of plugins, are timed on the planted problems of their records, which are small."""
-    assert {*MODULES, "deep-cca", "multiset-cca", "ridge-many-targets", "sumcor-cca"} == set(
-        Registry(disabled="*").names("problem")
-    )
-
-
-def install(folder: Path, distribution: str, table: str) -> None:
-    """Write the metadata of a plugin, as installers do."""
-    metadata = folder / f"{distribution}-0.1.0.dist-info"
-    metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 0.1.0\n")
-    (metadata / "entry_points.txt").write_text(f"[linspec]\nplugin = {table}\n")
-
-
-TABLE = """
-from linspec import ProblemSpec, SolverSpec, hookimpl
-
-def record(**facts):
-    return SolverSpec(name="acme", summary="One more.", reference="Nobody 2024", **facts)
-
-@hookimpl
-def linspec_solvers():
-    return [
-        record(problem="svd", target="linspec_svd.gram:GramSVD", traits=("direct", "one-pass")),
-        record(problem="cca", target="linspec_cca.als:ALS", traits=("iterative",)),
-        record(problem="no-cases", target="linspec_cca.als:ALS"),
-    ]
-
-@hookimpl
-def linspec_problems():
-    return [ProblemSpec(name="no-cases", target="linspec:CCA", summary="Cannot be judged.")]
-"""
-
-DISCOVERED = """
-import io, json, sys
-from asv_runner.discovery import list_benchmarks
-written = io.StringIO()
-list_benchmarks(sys.argv[1], written)
-print(json.dumps({b["name"]: b["params"] for b in json.loads(written.getvalue())}))
-"""
-
-TIMED = """
-import json, sys
-import numpy as np
-sys.path.insert(0, sys.argv[1])
-from benchmarks.families import McaSolvers
-found = []
-for solver in McaSolvers.params[0]:
-    for case in McaSolvers.params[2]:
-        bench = McaSolvers()
-        bench.setup(solver, "numpy", case)
-        bench.time_solve(solver, "numpy", case)
-        right, solution = bench.track_error(solver, "numpy", case), bench.run()
-        solution.x_weights[:] = np.linalg.qr(np.random.default_rng(0).standard_normal(solution.x_weights.shape))[0]
-        found.append((right, bench.error(solution, case), bench.track_passes(solver, "numpy", case)))
-print(json.dumps(found))
-"""
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    """A folder with two plugins: the template's family, and one more solver of families that linspec ships."""
-    shutil.copytree(
-        FOLDER.parent / "linspec" / "templates" / "problem" / "linspec_mca", tmp_path / "linspec_mca"
-    )
-    (tmp_path / "acme.py").write_text(TABLE)
-    install(tmp_path, "linspec_mca", "linspec_mca.plugin")
-    install(tmp_path, "acme", "acme")
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_a_plugin_s_solver_and_family_are_timed_once_they_are_installed(site):
-    pytest.importorskip("asv_runner")
-    alone, beside = (
-        json.loads(python(DISCOVERED, str(FOLDER / "benchmarks"), *path)) for path in ([], [str(site)])
-    )
-    measurements = {"time_solve", "peakmem_solve", "track_passes", "track_error"}
-    assert set(beside) - set(alone) == {f"families.McaSolvers.{name}" for name in measurements}
-    solvers, _, cases = beside["families.McaSolvers.time_solve"]
-    assert solvers == ["'gram'", "'power'"]
-    assert len(cases) == 3
-    assert "'flat-beyond-the-block'" in cases  # the largest that is gentle
-    more = {
-        name for name in alone if alone[name] and set(beside[name][0]) == {*alone[name][0], "'acme'"}
-    }  # as one more solver
-    assert {name.rpartition(".")[0] for name in more} == {
-        *("svd.SVDSolvers", "svd.StreamedSVD", "cca.CCASolvers"),
-        *("cca.PassesToShares", "cca.SecondsTo99", "cca.SecondsTo999"),
-    }
-    assert all(beside[name] == alone[name] for name in set(alone) - more)
-
-
-def test_a_plugin_s_family_is_measured_and_its_errors_are_not_zero_by_construction(site):
-    found = json.loads(python(TIMED, str(FOLDER), str(site)))
-    assert len(found) == 6
-    for right, wrong, passes in found:
-        assert right < 1e-6
-        assert wrong > 0.1
-        assert passes >= 1
-
-
-def test_parameters_do_not_follow_the_commit_that_is_timed(tmp_path):
-    """asv asks for them by their numbers."""
-    (tmp_path / "linspec").mkdir()
-    (tmp_path / "linspec" / "__init__.py").write_text('__version__ = "0.0.1"\n')
-    code = (
-        f"import json, sys; sys.path[:0] = [{str(tmp_path)!r}, sys.argv[1]]\n"
-        "import linspec; assert linspec.__version__ == '0.0.1'\n"
-        "from benchmarks import base, cca; print(json.dumps(cca.SOLVERS))\n"
-        "try: base.problem_class('cca')\n"
-        "except NotImplementedError as error: print(error)\n"
-    )
-    listed, reason = python(code, str(FOLDER)).splitlines()
-    assert json.loads(listed) == list(Registry(disabled="*").names("solver", "cca"))
-    assert reason == "this commit has no linspec.get_problem"
-
-
-def test_asv_finds_the_four_measurements_of_each_problem_and_nothing_of_the_base(tmp_path):
-    pytest.importorskip("asv_runner")
-    code = (
-        "import sys; from asv_runner.discovery import disc_benchmarks, update_sys_path\n"
-        "root = sys.argv[1]; update_sys_path(root)\n"
-        "print(*(b.name for b in disc_benchmarks(root)))\n"
-    )
-    found = python(code, str(FOLDER / "benchmarks")).split()
-    for name in (f"{module}.{CLASSES[problem]}" for problem, module in MODULES.items()):
-        for measurement in ("time_solve", "peakmem_solve", "track_passes", "track_error"):
-            assert f"{name}.{measurement}" in found
-    assert "discriminant.PassesToSubspace.track_passes" in found
-    shares = {
-        name for name in found if name.startswith("cca.") and not name.startswith(f"cca.{CLASSES['cca']}.")
-    }
-    assert shares == {
-        "cca.PassesToShares.track_passes_to_99",
-        "cca.PassesToShares.track_passes_to_999",
-        "cca.SecondsTo99.time_to_99",
-        "cca.SecondsTo999.time_to_999",
-    }
-    assert {"imports.Imports.time_import_linspec", "imports.Imports.time_list_solvers"} <= set(found)
-    assert not [name for name in found if name.startswith("base.")]
-
-
 def test_a_blas_is_held_to_one_thread():
     """The variables are read when NumPy is loaded: the package must set them before."""
     code = (
@@ -268,43 +121,6 @@ def python(code: str, argument: str, *path: str) -> str:
     )
     assert run.returncode == 0, run.stderr
     return run.stdout
-
-
-def test_a_rise_of_passes_or_of_an_error_is_found_and_rounding_is_none(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    from compare_commits import rises
-
-    before = {
-        "same": {"passes": 3.0, "error": 1e-6},
-        "slower": {"passes": 3.0, "error": 1e-6},
-        "worse": {"passes": 3.0, "error": 1e-6},
-        "a little": {"passes": 3.0, "error": 1e-6},
-        "exact": {"passes": 1.0, "error": 2e-16},
-        "broken": {"passes": 1.0, "error": 1e-6},
-        "nothing": {"passes": 1.0, "error": 1e-6},
-        "mended": {"raised": "ValueError: no"},
-        "gone": {"passes": 1.0, "error": 0.0},
-    }
-    after = {
-        **{label: dict(figures) for label, figures in before.items() if label != "gone"},
-        "slower": {"passes": 4.0, "error": 1e-7},
-        "worse": {"passes": 2.0, "error": 1.2e-6},
-        "a little": {"passes": 3.0, "error": 1.05e-6},
-        "exact": {"passes": 1.0, "error": 9e-14},
-        "broken": {"raised": "ValueError: no"},
-        "nothing": {"passes": 1.0, "error": float("nan")},
-        "mended": {"passes": 9.0, "error": 1.0},
-        "new": {"passes": 9.0, "error": 1.0},
-    }
-    found = rises(before, after, 0.1)
-    assert [line.partition(":")[0] for line in found] == ["broken", "nothing", "slower", "worse"]
-    assert found[2] == "slower: passes 3 -> 4"
-
-
-def test_backends_are_chosen_by_a_variable(monkeypatch):
-    monkeypatch.setenv("LINSPEC_BENCH_BACKENDS", "numpy,array-api-strict")
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from benchmarks import base; print(*base.BACKENDS)"
-    assert python(code, str(FOLDER)).split() == ["numpy", "array-api-strict"]
 
 
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
@@ -383,63 +199,6 @@ def test_shares_of_the_correlations_are_met_where_they_are_said_to_be(benchmark,
     assert np.isnan(tracked.track_passes_to_99(found, "nw-cca", problem))
     with pytest.raises(NotImplementedError, match=r"nw-cca has not 0\.99 after 50 passes"):
         timed.setup(found, "nw-cca", problem)
-
-
-@of_the_session
-@pytest.mark.parametrize("problem", ["texts", "scenes"])
-def test_discriminant_subspaces_are_there_after_so_many_passes_and_not_before(benchmark, problem):
-    """The exact subspace is that of the pencil."""
-    benchmark("discriminant")
-    module = sys.modules["benchmarks.discriminant"]
-    bench = module.PassesToSubspace()
-    bench.setup("two-stage", problem)
-    X, H = (np.asarray(A.todense() if hasattr(A, "todense") else A) for A in bench.data)
-    X = X - X.mean(axis=0)
-    W, C = bench.best, X.T @ H
-    MW = X.T @ (X @ W) + module.RIDGE * W
-    np.testing.assert_allclose(W.T @ MW, np.eye(W.shape[1]), atol=1e-10)
-    values = np.linalg.norm(C.T @ W, axis=0) ** 2
-    np.testing.assert_allclose(C @ (C.T @ W), MW * values, atol=1e-10 * values.max())
-    passes = bench.track_passes("two-stage", problem)
-    assert 4 < passes < module.MOST_PASSES
-    enough, less = (
-        module.hard_solve(bench.data, "two-stage", budget).weights for budget in (passes, passes - 1)
-    )
-    assert module.distance(enough, bench.best) <= module.REACHED < module.distance(less, bench.best)
-    by_hand = np.linalg.norm(less @ less.T - W @ W.T, 2) / np.linalg.norm(W @ W.T, 2)
-    assert module.distance(less, bench.best) == pytest.approx(by_hand, rel=1e-6)
-    bench.time_solve("direct", problem)
-
-
-@pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
-def test_data_are_the_same_in_every_run(benchmark, data):
-    benchmark("cca")
-    base = sys.modules["benchmarks.base"]
-    first, second = ([np.asarray(base.dense(view)) for view in base.views(data)] for _ in range(2))
-    for a, b in zip(first, second, strict=True):
-        np.testing.assert_array_equal(a, b)
-        assert len(a) == len(first[0])
-
-
-@pytest.mark.parametrize(
-    ("solver", "backend", "data", "missing", "words"),
-    [
-        ("gram", "torch", "tall", "torch", "torch is not installed"),
-        ("gram", "cupy", "words", "cupy", "cupy is not installed"),
-        ("gram", "torch", "words", "", "no sparse matrices of torch"),
-        ("no-such-solver", "numpy", "tall", "", "this commit has no solver cca/no-such-solver"),
-        ("gram", "numpy", "tall", "linspec", "this commit has no linspec"),
-    ],
-)
-def test_what_is_missing_is_skipped_with_its_reason(
-    benchmark, monkeypatch, solver, backend, data, missing, words
-):
-    bench = benchmark("cca")
-    base = sys.modules["benchmarks.base"]
-    there = base.optional
-    monkeypatch.setattr(base, "optional", lambda name: None if name == missing else there(name))
-    with pytest.raises(NotImplementedError, match=words):  # what asv takes for "skip"
-        bench.setup(solver, backend, data)
 
 
 def test_a_new_interpreter_imports_and_lists(benchmark):

@@ -66,44 +66,6 @@ def named(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def _rows(text: str, start: str) -> list[set[str]]:
-    """The rows of a tree: from the line that begins with a name, words apart by two blanks or a bar."""
-    tree = re.split(r"\n\n|```", text[text.index(start) :], maxsplit=1)[0]
-    words = (
-        [word.strip() for word in re.split(r" {2,}|\|", line.strip())] for line in tree.strip().splitlines()
-    )
-    return [{word for word in row if re.fullmatch(r"[a-z]+", word)} for row in words]
-
-
-def test_the_contract_the_docstring_and_the_page_draw_the_same_house():
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
-    (layers,) = [one["layers"] for one in contracts if one["id"] == "layers"]
-    wanted = [set(re.findall(r"\w+", layer)) for layer in layers]
-    assert _rows(ls.__doc__, "estimators   ") == wanted
-    page = (ROOT / "docs" / "extend" / "architecture.md").read_text("utf-8")
-    assert _rows(page, "estimators   ") == wanted
-    there = {path.stem for path in CORE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert set.union(*wanted) == there - {"__init__", "__main__"}
-
-
-PACKAGES = [
-    path.parent
-    for folder in (CORE, ROOT / "plugins")
-    for path in sorted(folder.rglob("__init__.py"))
-    if path.parent != CORE and TEMPLATES not in path.parents and "__pycache__" not in path.parts
-]
-
-
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_package_says_what_to_read_first(package: Path):
-    doc = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
-    named = re.search(r"\bRead `(\w+)` first", doc)
-    assert named, "its docstring has no: Read `module` first"
-    assert (package / f"{named[1]}.py").exists() or (package / named[1] / "__init__.py").exists()
-
-
 def test_every_list_of_packages_has_all_of_them():
     packages = {path.parent.name for path in (ROOT / "plugins").glob("*/__init__.py")}
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -144,18 +106,6 @@ def test_plugins_import_what_the_page_promises_to_authors():
     (ignored,) = [one["ignore_imports"] for one in contracts if one["id"] == "public"]
     allowed = {line.removeprefix("** -> linspec.") for line in ignored}
     assert promised["authors"] <= allowed <= promised["authors"] | promised["everybody"]
-
-
-def test_what_is_to_be_read_is_there_in_the_same_order():
-    page = (ROOT / "docs" / "extend" / "architecture.md").read_text("utf-8")
-    files = re.findall(r"^\| \d+ \| `([\w/]+\.py)`", page, re.MULTILINE)
-    read = ls.__doc__[ls.__doc__.index("To be read") :].split("\n\n")[0]
-    assert [file.removeprefix("plugins/")[:-3].replace("/", ".") for file in files] == re.findall(
-        r"`([\w.]+)`", read
-    )
-    assert len(files) == 16
-    for file in files:
-        assert (ROOT / file if file.startswith("plugins/") else CORE / file).is_file(), file
 
 
 def test_the_classes_are_found():

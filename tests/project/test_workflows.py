@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
-import json
 import os
 import re
 import runpy
@@ -78,14 +76,6 @@ def test_the_suite_runs_on_every_system_with_every_python_that_is_promised() -> 
         assert (f"{system}-latest", f"nox --session pythons-{python}") in ran
 
 
-def test_what_runs_on_windows_needs_no_shell_of_unix() -> None:
-    """PowerShell takes these commands as bash does: one program with plain arguments."""
-    on_windows = {command for system, command in steps() if system.startswith("windows")}
-    assert on_windows
-    for command in on_windows:
-        assert re.fullmatch(r"[\w .\-]+", command), command
-
-
 # ---- the site -------------------------------------------------------------------------------------------------
 
 
@@ -118,84 +108,6 @@ def site(tmp_path: Path, *, version: str, base: str = "/linspec") -> Path:
     }
     subprocess.run(["bash", "-e", "-c", command], cwd=tmp_path, env=env, check=True)
     return tmp_path / "site"
-
-
-def test_a_release_and_main_stand_side_by_side(tmp_path: Path) -> None:
-    made = site(tmp_path, version="0.1.0")
-    listed = json.loads((made / "switcher.json").read_text("utf-8"))
-    assert [(entry["version"], entry["url"], entry.get("preferred", False)) for entry in listed] == [
-        ("0.1.0", "/linspec/stable/", True),
-        ("dev", "/linspec/dev/", False),
-        ("bench", "/linspec/bench/", False),
-    ]
-    for folder in ("stable", "dev", "bench"):
-        assert (made / folder / "index.html").is_file()
-    assert 'url=stable/index.html"' in (made / "index.html").read_text("utf-8")
-
-
-def test_before_the_first_release_the_site_opens_on_main(tmp_path: Path) -> None:
-    made = site(tmp_path, version="", base="")
-    listed = json.loads((made / "switcher.json").read_text("utf-8"))
-    assert [entry["url"] for entry in listed] == ["/dev/", "/bench/"]
-    assert not (made / "stable").exists()
-    assert 'url=dev/index.html"' in (made / "index.html").read_text("utf-8")
-
-
-def position(part: str) -> int:
-    """The place of the one step whose command has this part."""
-    (found,) = (i for i, step in enumerate(docs_steps()) if part in step.get("run", ""))
-    return found
-
-
-def test_the_pages_of_this_commit_are_tried_in_a_browser_that_is_there() -> None:
-    """The session skips where there is no browser, so the step asks for one first."""
-    at = position("nox --session site")
-    step = docs_steps()[at]
-    assert "if" not in step  # of pull requests, too
-    assert step["run"].split() == ["google-chrome", "--version", "nox", "--session", "site"]
-    assert docs_steps()[at - 1]["run"] == "nox --session docs"
-    assert "google-chrome" in inspect.getsource(noxfile()["site"].func)
-
-
-def test_the_site_has_pages_of_benchmarks_on_every_backend_of_the_runner() -> None:
-    at = position("nox --session trends")
-    kept, step = docs_steps()[at - 1], docs_steps()[at]
-    assert step["env"]["LINSPEC_BENCH_BACKENDS"].split(",") == ["numpy", "array-api-strict", "torch"]
-    config = re.sub(
-        r"^\s*//.*$", "", (ROOT / "asv_bench" / "asv.conf.json").read_text("utf-8"), flags=re.MULTILINE
-    )
-    folders = json.loads(config)
-    assert kept["with"]["path"] == f"asv_bench/{folders['results_dir']}"
-    assert kept["with"]["key"].startswith(kept["with"]["restore-keys"])
-    assert kept["if"] == step["if"] == "github.ref == 'refs/heads/main'"
-    assert f"bench=asv_bench/{folders['html_dir']}" in docs_steps()[position("versions.py")]["run"]
-    assert at < position("versions.py")
-
-
-def test_no_host_is_named_where_versions_are_listed() -> None:
-    for path in (".github/workflows/docs.yml", "docs/site/versions.py", "docs/conf.py"):
-        assert "://" not in (ROOT / path).read_text("utf-8"), path
-    assert not list((ROOT / "docs").rglob("CNAME"))
-
-
-def test_every_version_is_built_under_its_name_and_reads_the_list_above_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    names = [
-        step["env"]["LINSPEC_DOCS_VERSION"]
-        for step in docs_steps()
-        if step.get("run") == "nox --session docs"
-    ]
-    assert names == ["dev", "${{ steps.last.outputs.version }}"]
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setenv("MPLBACKEND", "Agg")
-    for version in ("dev", ""):
-        monkeypatch.setenv("LINSPEC_DOCS_VERSION", version)
-        options = runpy.run_path(str(ROOT / "docs" / "conf.py"))["html_theme_options"]
-        assert options.get("switcher", {}) == (
-            {"json_url": "../switcher.json", "version_match": "dev"} if version else {}
-        )
-        assert ("version-switcher" in options["navbar_end"]) == bool(version)
 
 
 def test_only_main_publishes() -> None:

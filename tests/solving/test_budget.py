@@ -10,7 +10,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.solving.budget import Budget
 
 
 @pytest.fixture(scope="module")
@@ -50,28 +49,6 @@ def test_seconds_end_a_run(views, clock):
     assert solution.status is ls.Status.BUDGET
     assert 1 < solution.iterations <= 7  # 7 * 0.15 is more than a second
     assert 1.0 < solution.seconds < 1.3
-
-
-def test_what_is_kept_back_is_not_afforded():
-    budget = Budget(max_passes=10.0)
-    assert budget.affords(4.0, 5.0, 1.0)
-    with budget.reserving(2.0):
-        assert not budget.affords(4.0, 5.0, 1.0)
-        assert budget.left(4.0, 1.0) == 3.0
-    assert budget.left(4.0, 1.0) == 5.0
-
-
-def test_the_ending_has_as_much_time_again(clock):
-    budget = Budget(max_seconds=3.0)
-    clock.tick(4.0)
-    assert budget.timed_out
-    assert budget.overdue
-    budget.close()
-    clock.tick(2.0)
-    assert not budget.overdue
-    budget.close()  # the second time gives none
-    clock.tick(2.0)
-    assert budget.overdue
 
 
 # ---- solvers that ask for nothing ---------------------------------------------------------------
@@ -138,15 +115,6 @@ def test_the_budget_holds_for_solvers_that_ask_for_nothing(regression, solver):
         assert found.residual == pytest.approx(residuals[len(found.history) - 1], rel=1e-9)
 
 
-def test_a_run_that_its_budget_cuts_goes_on_from_its_checkpoint(regression, tmp_path):
-    solver, path = Careless(), tmp_path / "run.ckpt"
-    whole = ls.solve(regression, solver, max_passes=20)
-    ls.solve(regression, solver, max_passes=9, checkpoint=path)
-    found = ls.solve(regression, solver, max_passes=20, start=path)
-    assert found.iterations == whole.iterations
-    assert found.x.tobytes() == whole.x.tobytes()
-
-
 def test_without_an_iterate_the_error_says_so(regression):
     with pytest.raises(ls.errors.BudgetTooSmall, match="needs at least 5 passes") as caught:
         ls.solve(regression, Careless(first=7), max_passes=4)
@@ -178,28 +146,3 @@ def test_no_way_to_read_passes_the_budget_by(access):
         found = ls.solve(ls.LeastSquares(data.get(access, A), b), Reads(), max_passes=budget)
         assert found.status is ls.Status.BUDGET
         assert budget - 2 < found.passes <= budget
-
-
-def test_items_are_taken_until_the_budget_is_spent(regression):
-    """A part that is refused a sweep ends; the run around it goes on with the passes that were kept back."""
-    seen = []
-
-    @dataclass(frozen=True, kw_only=True)
-    class Outer(ls.Solver):
-        def solve(self, problem, run):
-            moments = run.moments("implicit")
-
-            def norms():
-                while True:
-                    yield float(np.linalg.norm(moments.gram(np.ones((8, 1)))))
-
-            with run.budget.reserving(2.0):
-                seen.extend(run.budget.affordable(norms()))
-            for _ in range(2):
-                moments.gram(np.ones((8, 1)))
-            run.end(ls.Status.BUDGET)
-            return run.finish(x=np.zeros((8, 1)))
-
-    found = ls.solve(regression, Outer(), max_passes=10)
-    assert len(seen) == 7  # and two afterwards, and the certificate
-    assert found.passes == 10

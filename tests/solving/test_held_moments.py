@@ -191,20 +191,6 @@ def test_answers_are_those_on_all_rows(case, weighted, confounded):
             assert np.abs(one - other).max() < 1e-12 * max(1.0, np.abs(other).max())
 
 
-def test_numbers_are_chosen_when_the_problem_is_made():
-    rng = np.random.default_rng(0)
-    X, y = correlated(rng, 100, 4), rng.standard_normal(100)
-    held = ls.HeldMoments(ls.LeastSquares, center=True)
-    held.add(X[:40], y[:40])
-    held.add(X[40:], y[40:])
-    for ridge in (0.0, 1.0, 100.0):
-        wanted = ls.solve(ls.LeastSquares(X, y, ridge, center=True))
-        found = ls.solve(held.problem(ridge=ridge))
-        assert found.x.shape == (4,)
-        assert found.x == pytest.approx(wanted.x, rel=1e-12)
-        assert found.intercept == pytest.approx(wanted.intercept, abs=1e-12)
-
-
 @pytest.mark.parametrize("solver", ls.solvers("svd"))
 def test_every_solver_takes_the_problem(solver):
     rng = np.random.default_rng(0)
@@ -324,26 +310,6 @@ def test_columns_are_joined_by_name():
     assert found.x_weights == pytest.approx(wanted.x_weights, abs=1e-12)
     assert found.column_names == wanted.column_names
     assert type(found.weights_table("X")) is type(wanted.weights_table("X"))
-
-
-def test_columns_that_no_square_matrix_holds(monkeypatch):
-    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "300M")
-    A = scipy.sparse.random_array((6000, 20_000), density=1e-4, rng=0, format="csr")
-    with pytest.raises(InvalidProblem, match=r"20,000 columns take .* Pass a rank"):
-        ls.HeldMoments(ls.SVD, k=1).add(A)
-
-
-def test_other_moments_stay_as_they_are():
-    A = np.random.default_rng(0).standard_normal((40, 3))
-    one, two = (ls.HeldMoments(ls.SVD, k=3, center=True) for _ in range(2))
-    one.add(A[:20])
-    two.add(A[20:])
-    before = ls.solve(two.problem()).S
-    one.merge(two)
-    one.merge(two)
-    one.add(A)
-    assert (before == ls.solve(two.problem()).S).all()
-    assert (one.rows, two.rows) == (100, 20)
 
 
 # ---- a rank ------------------------------------------------------------------------------------
@@ -493,23 +459,6 @@ def test_a_file_goes_on_with_the_same_bits(tmp_path):
         assert (found.x == ls.solve(held.problem()).x).all()
     assert read.problem().column_names == {"A": ("a", "b", "c")}
     assert (read.total, read.rows) == (held.total, 90)
-
-
-def test_moments_may_be_saved_merged_and_asked_after_every_single_row(tmp_path):
-    A = correlated(np.random.default_rng(0), 23, 7) + 1e3
-    held, other = ls.HeldMoments(ls.SVD, k=3, center=True), ls.HeldMoments(ls.SVD, k=3, center=True)
-    for i, row in enumerate(A):
-        (held if i % 3 else other).add(row[None, :])
-        if held.rows:
-            with pytest.raises(InvalidProblem, match="those have 7, got 6"):
-                held.add(A[:1, :6])
-        assert held.rows + other.rows == held.total + other.total == i + 1
-        if i == 11:
-            held.save(tmp_path / "a.npz")
-            held = ls.HeldMoments.load(tmp_path / "a.npz")
-    held.merge(other)
-    wanted = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3]
-    assert pytest.approx(wanted, rel=1e-12) == ls.solve(held.problem()).S
 
 
 def test_a_rank_is_kept_in_files(tmp_path):

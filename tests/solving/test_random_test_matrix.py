@@ -12,7 +12,7 @@ import linspec as ls
 from linspec import TestMatrix, option
 from linspec.arrays import device_of, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, UnknownName, UnknownOption
-from linspec.operators import CountedOperator, HeldSketch, Ledger, SeededSketch, sketched
+from linspec.operators import HeldSketch, SeededSketch, sketched
 from linspec.testing import BACKENDS
 
 PRESENT = [backend for backend in BACKENDS if not backend.missing()]
@@ -69,14 +69,6 @@ def test_a_test_matrix_with_an_operator_draws():
             return HeldSketch(rows, columns, [(slice(0, columns), entries)])
 
     np.testing.assert_array_equal(Twice().draw(3, 2, np.random.default_rng(0)), np.full((3, 2), 2.0))
-
-
-def test_one_of_them_must_be_defined():
-    class Neither(TestMatrix):
-        pass
-
-    with pytest.raises(TypeError, match="neither draw nor operator"):
-        Neither()
 
 
 # ---- the operator -------------------------------------------------------------------------------
@@ -153,61 +145,9 @@ def test_many_blocks_of_rows(kind, monkeypatch, tmp_path):
         np.testing.assert_allclose(Omega.sketch(ls.as_operator(given)), host @ Omega.dense(), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
-def test_a_product_is_one_sweep_on_the_ledger(kind, wrap):
-    ledger = Ledger()
-    A = CountedOperator(ls.as_operator(wrap(data())), ledger)
-    seeded(kind).sketch(A)
-    seeded(kind).sketch(A.centered(np.zeros(ROWS)))
-    assert ledger.sweeps == 2
-    assert ledger.columns == 2 * COLUMNS
-    assert ledger.flops == 2 * 2.0 * A.nnz * seeded(kind).nnz / ROWS
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_where_only_products_can_be_had_one_is_made(kind):
-    class Counting:
-        shape, dtype, calls = (35, ROWS), np.dtype(np.float64), 0
-
-        def matmat(self, V):
-            self.calls += 1
-            return data() @ V
-
-        def rmatmat(self, U):
-            raise AssertionError("the adjoint is not needed")
-
-    given = Counting()
-    np.testing.assert_allclose(
-        seeded(kind).sketch(ls.as_operator(given)), data() @ seeded(kind).dense(), atol=1e-12
-    )
-    assert given.calls == 1
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1)])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_nothing_is_a_size(shape, kind):
-    Omega = seeded(kind, *shape)
-    for A in (np.ones((2, shape[0])), scipy.sparse.csr_array(np.ones((2, shape[0]))), np.ones((0, shape[0]))):
-        product = Omega.sketch(ls.as_operator(A))
-        np.testing.assert_allclose(product, A @ Omega.dense())
-    assert Omega.matmat(np.ones((shape[1], 2))).shape == (shape[0], 2)
-    assert Omega.rmatmat(np.ones((shape[0], 2))).shape == (shape[1], 2)
-
-
 def test_sizes_must_fit():
     with pytest.raises(InvalidProblem, match="as the random matrix has rows, 60; got shape 35 x 59"):
         seeded("dense").sketch(ls.as_operator(data(p=59)))
-
-
-def test_the_generator_is_used_at_once_and_not_kept():
-    rng = np.random.default_rng(0)
-    Omega = SeededSketch(4, 3, rng, dense_tile)
-    entries, ahead = Omega.dense(), rng.standard_normal(5)
-    np.testing.assert_array_equal(Omega.dense(), entries)
-    other = np.random.default_rng(0)
-    SeededSketch(4, 3, other, dense_tile)
-    np.testing.assert_array_equal(other.standard_normal(5), ahead)
 
 
 # ---- random projections -------------------------------------------------------------------------
@@ -234,30 +174,6 @@ def test_sparse_data_stay_sparse_under_a_sparse_matrix(kind, dtype):
     assert product.nnz <= np.count_nonzero(host)
     np.testing.assert_allclose(product.toarray(), ls.project(host, 40, "count-sketch", rng=1), atol=1e-4)
     assert isinstance(ls.project(kind(host), 5, "gaussian", rng=1), np.ndarray)
-
-
-def test_sparse_data_without_rows():
-    product = ls.project(scipy.sparse.csr_array((0, 9)), 4, rng=0)
-    assert product.shape == (0, 4)
-
-
-def test_the_data_are_left_alone_and_every_call_draws_anew():
-    A = data()
-    before = A.copy()
-    first, second = ls.project(A, 5), ls.project(A, 5)
-    np.testing.assert_array_equal(A, before)
-    assert not np.array_equal(first, second)
-
-
-def test_what_an_operator_answers_is_not_written_to():
-    answer = np.ones((4, 3))
-
-    class Stubborn:
-        shape, dtype = (4, 6), np.dtype(np.float64)
-        matmat = rmatmat = staticmethod(lambda V: answer[:, : V.shape[1]])
-
-    np.testing.assert_allclose(ls.project(Stubborn(), 3, rng=0), answer / np.sqrt(3))
-    np.testing.assert_array_equal(answer, np.ones((4, 3)))
 
 
 @pytest.mark.parametrize("columns", [0, -1, 1.5, "3", True, None])

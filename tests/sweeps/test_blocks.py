@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import pickle
-import pkgutil
 import signal
 import warnings
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +15,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments, as_operator
 from linspec.arrays import HOST
-from linspec.cost import DENSE_RATE
 from linspec.errors import (
-    DataOutOfRange,
     InvalidProblem,
     LinspecError,
     MissingCapability,
@@ -29,35 +23,13 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.operators import Adjustment
-from linspec.operators.row_model import PLAIN, row_model
+from linspec.operators.row_model import row_model
 from linspec.process import machine
-from linspec.sweeps.adjusted_rows import AdjustedRows
-from linspec.sweeps.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
-from linspec.sweeps.blocks.fill import CountedColumns, Pattern
-from linspec.sweeps.blocks.kept_rows import StepOverRows
-from linspec.sweeps.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
-from linspec.sweeps.cell_sums import CellRows, CellSums
-from linspec.sweeps.finite import FirstNonFinite
-from linspec.sweeps.first_sweep import Measured, Sizes
-from linspec.sweeps.gradients import GradientOfSquares
-from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
-from linspec.sweeps.held_rows import HeldRows
-from linspec.sweeps.image_triangles import ImageTriangle
-from linspec.sweeps.images import AdjointImages, ImageGram, Images
-from linspec.sweeps.minibatches import RandomRows
-from linspec.sweeps.products import FusedProducts, Request
-from linspec.sweeps.row_sketches import RowSketch, SparseSigns
-from linspec.sweeps.statistics import Statistics
-from linspec.sweeps.task import Task
-from linspec.sweeps.triangles import Triangle
-from linspec.sweeps.witness import Together, Witnesses
+from linspec.sweeps.blocks import BlockOperator, Engine, InProcess, brought_here, map_reduce
+from linspec.sweeps.images import AdjointImages
 from linspec.testing import Suite, check_operator
 from linspec.testing.backends import Backend
 from linspec.testing.behaviour import Skip
-from linspec_lstsq.golub_kahan import Residuals
-from linspec_multiset.absent import PresentMatrices, PresentProducts
-
-PLUGINS = Path(__file__).parents[2] / "plugins"
 
 RNG = np.random.default_rng(0)
 N, P, Q = 900, 12, 8
@@ -105,16 +77,6 @@ def test_blocks_keep_what_operators_promise():
     assert not check_operator(blocks(scipy.sparse.csr_array(X)), entries=X)
 
 
-def test_blocks_are_described_by_their_sizes():
-    A = BlockOperator([X[:10], X[10:10], X[10:]])
-    assert A.shape == (N, P)
-    assert A.layout == (10, N - 10), "blocks without rows are skipped"
-    assert blocks(X.astype(np.float32)).dtype == np.float32
-    assert BlockOperator([X[:10].astype(np.float32), X[10:]]).dtype == np.float64
-    vector = BlockOperator([X[:10, 0], X[10:, 0]])
-    assert vector.shape == (N, 1)
-
-
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
@@ -127,15 +89,6 @@ def test_blocks_are_described_by_their_sizes():
 def test_blocks_that_make_no_matrix_are_refused(given, error, said):
     with pytest.raises(error, match=said):
         BlockOperator(given)
-
-
-def test_runs_cover_all_blocks_and_are_larger_than_what_they_give():
-    assert cut_into_runs([1.0, 1.0, 1.0], 0.0) == [range(1), range(1, 2), range(2, 3)]
-    runs = cut_into_runs([1.0] * 100, 1.0)
-    assert [i for run in runs for i in run] == list(range(100))
-    assert min(map(len, runs)) >= PARTS_PER_RUN
-    assert len(cut_into_runs([1.0] * 10 * MOST_RUNS, 0.0)) <= MOST_RUNS
-    assert cut_into_runs([1.0, 2.0], 100.0) == [range(2)]
 
 
 # ---- every method ---------------------------------------------------------------------------------
@@ -239,45 +192,6 @@ def test_weights_confounds_and_scale_act_on_blocks(given):
         np.testing.assert_allclose(a.correlations, b.correlations, atol=1e-8)
 
 
-class Weighed(Posted):
-    """An engine that knows the bytes of what it was given to hold, and of the functions it was sent."""
-
-    def __init__(self):
-        self.held, self.works = [], []
-
-    def hold(self, values):
-        found = super().hold(values)
-        self.held += [len(value) for value in found]
-        return found
-
-    def map(self, work, calls):
-        self.works.append(len(pickle.dumps(work)))
-        return super().map(work, calls)
-
-
-@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
-@pytest.mark.parametrize("solver", ["cca/lobpcg", "cca/direct", "cca/randomized"])
-def test_weights_and_confounds_are_sent_to_the_blocks_once(solver, kind):
-    engine, c = Weighed(), 25
-    data = [posted(kind(A), engine=engine) for A in (X, Y)]
-    problem = ls.CCA(*data, 2, ridge=1.0, sample_weight=RNG.random(N), confounds=RNG.standard_normal((N, c)))
-    engine.held, engine.works = [], []
-    given = {"form": "implicit"} if solver == "cca/lobpcg" else {}
-    found = answers(problem, solver, **given)
-    model = 8 * N * (1 + c)
-    assert model <= sum(engine.held) < 1.1 * model, "the rows of each block, once"
-    assert max(engine.works) < model / 4, "and nothing with n rows in a pass"
-    assert len(engine.works) > 4 * (solver == "cca/lobpcg")
-    exact = answers(
-        ls.CCA(
-            kind(X), kind(Y), 2, ridge=1.0, sample_weight=problem.sample_weight, confounds=problem.confounds
-        ),
-        solver,
-        **given,
-    )
-    np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-8)
-
-
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 def test_the_bits_with_weights_and_confounds_are_those_of_any_engine_and_any_number_of_threads(
     kind, monkeypatch
@@ -295,26 +209,6 @@ def test_the_bits_with_weights_and_confounds_are_those_of_any_engine_and_any_num
 def test_weights_of_other_rows_are_refused_where_blocks_are():
     with pytest.raises(InvalidProblem, match="sample_weight must have a row for each of 900 rows; got 5"):
         blocks(X).model_alongside(row_model(center=False, weights=np.ones(5), confounds=None))
-
-
-@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
-@pytest.mark.parametrize("center", [False, True])
-def test_blocks_to_multiply_travel_once_and_in_the_precision_of_the_rows(kind, center):
-    p, k, engine = 500, 4, Weighed()
-    rows = np.random.default_rng(0).standard_normal((400, p)).astype(np.float32)
-    given = [kind(rows[i : i + 50]) for i in range(0, 400, 50)]
-    moments = ls.Moments(BlockOperator(engine.hold(given), engine), center=center, form="implicit")
-    V = np.random.default_rng(1).standard_normal((p, k))
-    moments.gram(V)  # the first sweep computes the means as well
-    engine.works.clear()
-    found = moments.gram(V)
-    exact = rows - rows.mean(axis=0, dtype=np.float64) * center
-    np.testing.assert_allclose(found, exact.T @ (exact @ V), atol=1e-5 * np.abs(found).max())
-    work, *merges = engine.works
-    means = 8 * p * center
-    assert work <= 4 * p * k + means + 2000
-    assert merges
-    assert max(merges) <= 2000
 
 
 class Rounds(Posted):
@@ -374,17 +268,6 @@ def test_sparse_blocks_are_cross_validated_by_pairs_of_their_entries():
     np.testing.assert_allclose(found.scores, exact.scores, rtol=1e-8)
 
 
-def test_only_weights_labels_and_confounds_of_its_rows_go_to_a_block_that_is_cross_validated():
-    engine, c = Weighed(), 25
-    problem = ls.CCA(
-        posted(X, engine=engine), posted(Y, engine=engine), 2, confounds=RNG.standard_normal((N, c))
-    )
-    engine.held, engine.works = [], []
-    ls.cross_validate(problem, splitter=LABELS, ks=[1, 2])
-    assert sum(engine.held) < 1.1 * 8 * N * (1 + c)
-    assert max(engine.works) < 8 * N
-
-
 def test_what_is_not_finite_in_blocks_that_are_cross_validated_is_named():
     broken = X.copy()
     broken[601, 3] = np.inf
@@ -397,87 +280,10 @@ def test_solves_for_each_split_of_blocks_are_refused_in_words():
         ls.cross_validate(ls.CCA(posted(X), posted(Y), 2), splitter=LABELS, form="solve")
 
 
-class Pretended(InProcess):
-    """An engine that says it has many workers, and that a round takes its time."""
-
-    workers = 1
-
-    def __init__(self, workers, round_seconds=0.05):
-        self.workers, self.round_seconds = workers, round_seconds
-
-
-def of_shape(n: int, p: int, engine: Engine, *, cuts: int = 200) -> BlockOperator:
-    """Make blocks of zeros; nobody reads more than a few of their rows."""
-    heights = np.diff(np.linspace(0, n, cuts + 1).astype(int))
-    return BlockOperator(
-        [np.broadcast_to(np.zeros(1, np.float32), (height, p)) for height in heights], engine
-    )
-
-
 @pytest.fixture
 def memory(monkeypatch):
     """As much as a choice needs, whoever else runs."""
     monkeypatch.setattr(machine, "available_memory", lambda: 64 * 2**30)
-
-
-@pytest.mark.parametrize("workers", [1, 8, 100])
-def test_auto_reckons_with_the_workers_that_share_a_pass(workers, memory):
-    """Reading the rows takes a share of the time and a round; work on the Gram matrix takes as long as alone."""
-    n, p = 100_000_000, 12_000
-    problem = ls.SVD(of_shape(n, p, Pretended(workers)), 10)
-    choice = ls.select(problem)
-    assert f"shared by {workers} worker" in choice.reason
-    assert "50 ms for a round" in choice.reason
-    here = ls.get_solver("svd/gram").estimate(ls.SVD(of_shape(n, p, InProcess()), 10).sizes())
-    there = ls.get_solver("svd/gram").estimate(problem.sizes())
-    of_rows = n * p**2 / DENSE_RATE  # multiplications and additions of half a symmetric matrix
-    assert here.seconds - there.seconds == pytest.approx(of_rows * (1 - 1 / workers) - 0.05, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("workers", "seconds", "name"),
-    [
-        (1, 0.0, "block-krylov"),  # 100 s for the Gram matrix, and 59 s for seven passes
-        (1, 0.2, "block-krylov"),
-        (8, 0.2, "block-krylov"),  # 13 s, and 7.4 s beside 1.4 s for rounds
-        (100, 0.0, "block-krylov"),  # 1 s and .4 s here for the factors, and .6 s
-        (100, 0.2, "gram"),  # .2 s beside these, and 1.4 s
-    ],
-)
-def test_the_gram_matrix_or_passes_follow_from_workers_and_rounds(workers, seconds, name, memory):
-    data = of_shape(2_000_000, 1000, Pretended(workers, seconds))
-    assert ls.select(ls.SVD(data, 10)).name == name
-
-
-def test_rounds_decide_whether_moments_are_held(memory):
-    found = [
-        Moments(of_shape(2_000_000, 5200, Pretended(100, seconds)), expect=(60, 20)).form
-        for seconds in (0.0, 0.2)
-    ]
-    assert found == ["implicit", "dense"]
-
-
-def test_blocks_in_this_process_are_reckoned_with_as_rows_in_memory():
-    n, p = 100_000, 300
-    here, there = (
-        ls.SVD(A, 10).sizes() for A in (np.broadcast_to(np.zeros(1), (n, p)), of_shape(n, p, InProcess()))
-    )
-    assert (here.workers, here.round_seconds) == (there.workers, there.round_seconds) == (1, 0.0)
-    assert "shared" not in ls.select(ls.SVD(of_shape(n, p, InProcess()), 10)).reason
-
-
-def test_no_more_workers_share_a_pass_than_there_are_blocks():
-    assert ls.SVD(of_shape(1000, 10, Pretended(100), cuts=3), 2).sizes().workers == 3
-
-
-def _twice(number, block):
-    return 2 * block
-
-
-def test_rows_made_of_blocks_stay_where_the_blocks_are():
-    A = posted(X).map_rows(_twice)
-    assert isinstance(A.engine, Posted)
-    np.testing.assert_allclose(A.matmat(np.eye(P)), 2 * X)
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -500,63 +306,6 @@ class Fetched(InProcess):
             for one in value if isinstance(value, tuple | list) else [value]:
                 self.largest = max(self.largest, getattr(one, "size", 1))
         return found
-
-
-def _made_of_rows(given: Any, with_confounds: bool) -> dict[str, tuple[Any, Any]]:
-    """Return results of solutions on rows in blocks, and on the same rows in memory."""
-    Z = RNG.standard_normal((N, 2)) if with_confounds else None
-    named = {"confounds": Z}
-    svd = answers(ls.SVD(X, 3, center=True, scale=True, **named), "gram")
-    regression = answers(ls.LeastSquares(X, Y, ridge=1.0, center=True, **named), "direct")
-    pairs = answers(ls.CCA(X, Y, 2, ridge=1.0, **named), "gram")
-    directions = answers(ls.Discriminant(X, Y, 2, ridge=1.0, **named), "direct")
-    scores = svd.transform(X, **named)
-    return {
-        "scores": (svd.transform(given(X), **named), scores),
-        "rows restored": (
-            svd.inverse_transform(given(scores), **named),
-            svd.inverse_transform(scores, **named),
-        ),
-        "predictions": (regression.predict(given(X), **named), regression.predict(X, **named)),
-        "variates": (pairs.transform(given(X), **named), pairs.transform(X, **named)),
-        "other view": (pairs.predict(Y=given(Y), **named), pairs.predict(Y=Y, **named)),
-        "directions": (directions.transform(given(X), **named), directions.transform(X, **named)),
-    }
-
-
-@pytest.mark.parametrize("with_confounds", [False, True])
-def test_what_is_made_of_rows_in_blocks_stays_where_they_are(with_confounds):
-    engine = Fetched()
-    for what, (found, exact) in _made_of_rows(lambda A: blocks(A, engine=engine), with_confounds).items():
-        assert isinstance(found, BlockOperator), what
-        assert found.layout == (250, 1, 349, 300)
-        assert engine.largest < 100, what  # of 900 rows none has come here
-        np.testing.assert_allclose(brought_here(found), exact, atol=1e-12 * np.abs(exact).max(), err_msg=what)
-        engine.largest = 0
-
-
-@pytest.mark.parametrize("name", ["cca/als", "cca/l-cca", "cca/g-cca", "svd/spca", "least-squares/lsqr"])
-def test_methods_whose_blocks_have_a_row_for_each_row_bring_none_here(name):
-    """One number of a row would be 900; what comes are sums of p rows and their triangles."""
-    state, _ = STATED[name.partition("/")[0]]
-    engine = Fetched()
-    answers(state(blocks(X, engine=engine), blocks(Y, engine=engine)), name)
-    assert engine.largest <= (P + Q + 1) ** 2 < N
-
-
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("ridge", [0.0, 1.0])
-def test_the_reduction_of_two_stage_stays_where_the_rows_are(ridge, center):
-    """Columns of very different lengths make `two-stage` reduce the rows; at most p x (p + 1) numbers come here."""
-    engine = Fetched()
-    rows, H = X * np.geomspace(1, 1e-3, P), ls.targets.lda((X[:, 0] > 5) + 2 * (X[:, 1] > 5))
-    found, exact = (
-        answers(ls.Discriminant(A, H, 2, ridge=ridge, center=center), "two-stage")
-        for A in (blocks(rows, range(0, N + 1, 50), engine), rows)
-    )
-    assert engine.largest <= (P + 1) * (P + 1)
-    assert found.residual_kind == exact.residual_kind == "exact"  # the rows were reduced in both
-    np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-9)
 
 
 LONG_ROWS = [
@@ -599,37 +348,6 @@ def test_minibatches_of_blocks(kind, given):
     near = answers(ls.CCA(*there, 2, ridge=1.0, **given), "stochastic-appgrad", epochs=30.0)
     assert 0.9 * best < near.correlations.sum() <= best * (1 + 1e-9)
     assert isinstance(there[0].rows(np.array([899, 3, 3])), type(as_operator(A)))
-
-
-@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
-def test_rows_of_blocks_come_in_the_order_asked_for(kind):
-    numbers = RNG.integers(0, N, 200)
-    turned = (
-        np.array([899, 0]),
-        np.array([0, 700, 300, 899]),
-        np.arange(N)[::-1],
-    )  # exchanges that undo themselves
-    for chosen in (
-        numbers,
-        np.sort(numbers),
-        *turned,
-        np.array([250]),
-        np.array([], dtype=int),
-        slice(240, 610),
-    ):
-        found = posted(kind(X)).rows(chosen)
-        np.testing.assert_array_equal(found.dense(), X[chosen])
-
-
-def test_the_order_of_runs_has_every_row_once():
-    A = blocks(RNG.standard_normal((N, 5000)).astype(np.float32))
-    drawn = RandomRows([A], np.random.default_rng(0))
-    for _ in range(2):
-        rows = []
-        while len(rows) < N:
-            rows += drawn.draw(77).tolist()
-        assert sorted(rows) == list(range(N))
-        assert rows != sorted(rows)
 
 
 LEFT = {
@@ -687,15 +405,6 @@ def test_means_that_are_large_beside_the_spread_lose_nothing():
     np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-8)
 
 
-@pytest.mark.parametrize("exponent", [-300, 300])
-def test_the_size_of_entries_is_known_where_the_blocks_are(exponent):
-    with pytest.raises(DataOutOfRange, match="Multiply A by"):
-        answers(ls.SVD(posted(X * 2.0**exponent), 3), "gram")
-    exponent = exponent * 2 // 3 - exponent // abs(exponent) * 10
-    found = answers(ls.SVD(posted(X * 2.0**exponent), 3), "gram")
-    np.testing.assert_allclose(found.S * 2.0**-exponent, np.linalg.svd(X)[1][:3], rtol=1e-10)
-
-
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 def test_what_is_not_finite_is_named_by_row_and_column(kind):
     broken = X.copy()
@@ -728,24 +437,6 @@ def test_scores_that_are_not_finite_are_named(of):
     scores[601, 2] = np.inf
     with pytest.raises(NonFiniteData, match="scores must be finite; got inf at row 601, column 2"):
         ls.solve(ls.SVD(X, 3, center=True)).inverse_transform(of(scores))
-
-
-def test_a_sparse_gram_matrix_that_would_fill_is_not_chosen():
-    """Random columns meet in some row, nearly all; those of a band meet their neighbours alone."""
-    n, p, m = 150_000, 3000, 8
-    rng, rows = np.random.default_rng(0), np.repeat(np.arange(n), m)
-    anywhere, near = rng.integers(0, p, m * n), rows * (p - 12) // n + rng.integers(0, 12, m * n)
-    scattered, banded = (
-        scipy.sparse.csr_array((np.ones(m * n), (rows, columns)), shape=(n, p))
-        for columns in (anywhere, near)
-    )
-    for A, full in ((scattered, True), (banded, False)):
-        pairs, filled = blocks(A, [0, 70_000, n]).gram_pairs()
-        exact = (A.T @ A).nnz
-        assert 0.7 * exact < filled < 1.4 * exact
-        assert pairs >= exact
-        chosen = Moments(blocks(A, [0, 70_000, n]), expect=(60, 20)).form
-        assert chosen != "sparse" if full else chosen == "sparse"
 
 
 def test_methods_that_read_rows_here_say_that_blocks_stay():
@@ -799,91 +490,6 @@ MODEL = row_model(center=True, weights=RNG.random(N), confounds=RNG.standard_nor
 ADJUSTMENT = Adjustment(MODEL)
 ADJUSTMENT.learn(HOST, float(N), mean=X.mean(axis=0))
 DENSE, SPARSE = [as_operator(A) for A in (X, Y)], [as_operator(scipy.sparse.csr_array(A)) for A in (X, Y)]
-
-
-CELL_ROWS = CellRows(N, (np.arange(0, N, 2), np.arange(400, N)), RNG.random(N), RNG.standard_normal((N, 2)))
-
-ASKED = Request([V, W], [None, None], HOST)
-SIGNS = SparseSigns(N, 64, 8, 0)
-
-EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
-    (FusedProducts(ASKED, HOST, [None, None], center=True, model=MODEL, statistics=(0,), image=2), DENSE),
-    (GramMatrices(HOST, [None, None], center=True, model=MODEL), DENSE),
-    (SparseGramMatrices(MODEL), SPARSE),
-    (Triangle(HOST, center=True, model=MODEL), DENSE),
-    (HeldRows(HOST, center=True, model=MODEL, rank=1), DENSE),
-    (ImageTriangle(V, None, True, MODEL), DENSE[:1]),
-    (Statistics(HOST, MODEL), DENSE),
-    (CellSums(HOST, [None, None], False, CELL_ROWS), DENSE),
-    (Images(V), DENSE[:1]),
-    (AdjointImages(), DENSE),
-    (ImageGram(V, Adjustment(PLAIN, shift=X[0])), DENSE[:1]),
-    (AdjustedRows(Statistics(HOST), [ADJUSTMENT, Adjustment(PLAIN)]), DENSE),
-    (FirstNonFinite(), DENSE),
-    (CountedColumns(), SPARSE),
-    (Pattern(np.array([0, 3])), SPARSE),
-    (RowSketch(SIGNS, HOST, cross=True), DENSE),
-    (GradientOfSquares(np.ones((P, Q))), DENSE),
-    (Witnesses((0, 1)), DENSE),
-    (Together(Statistics(HOST, MODEL), Witnesses()), DENSE),
-    (Sizes(MODEL), DENSE),
-    (Measured(Statistics(HOST, MODEL), ("X", "Y"), (True, False), (False, True), MODEL), DENSE),
-    (StepOverRows(Residuals(np.ones((P, Q)), Q, np.dtype(np.float64))), DENSE),
-    (PresentProducts((np.ones((P, Q)), np.ones((Q, Q))), 1.0 + np.arange(N) % 2, HOST), DENSE),
-    (PresentMatrices(1.0 + np.arange(N) % 2, HOST), DENSE),
-]
-"""A task of every class, and rows for it."""
-
-
-def every_task() -> set[type]:
-    """All classes of tasks of the library and its plugins that can be made."""
-    packages = ["linspec", *(spec.name for spec in pkgutil.iter_modules([str(PLUGINS)]))]
-    for package in packages:
-        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-            if "ernel" not in module.name and "Task[" in source(module):
-                importlib.import_module(module.name)
-    left, classes = [Task], set()
-    while left:
-        kind = left.pop()
-        left += kind.__subclasses__()
-        ours = kind.__module__.partition(".")[0].startswith("linspec")
-        classes |= {kind} if ours and not inspect.isabstract(kind) else set()
-    return classes
-
-
-def source(module: Any) -> str:
-    return Path(module.module_finder.find_spec(module.name).origin).read_text(encoding="utf-8")
-
-
-def test_every_task_has_an_example_here():
-    assert {type(task).__name__ for task, _ in EXAMPLES} == {kind.__name__ for kind in every_task()}
-
-
-@pytest.mark.parametrize(("task", "rows"), EXAMPLES, ids=lambda given: type(given).__name__)
-def test_a_task_that_was_sent_elsewhere_gives_the_same(task, rows):
-    """And its parts come back whole: what is merged after the journey has the same bits."""
-    sent = pickle.loads(pickle.dumps(task))
-    halves = [[A.rows(slice(a, b)) for A in rows] for a, b in ((0, 500), (500, N))]
-    found = []
-    for used, way in ((task, lambda part: part), (sent, lambda part: pickle.loads(pickle.dumps(part)))):
-        parts = [way(used.part(half, start)) for half, start in zip(halves, (0, 500), strict=True)]
-        found.append(list(task.looked_at(used.merge(*parts))))
-    assert len(found[0]) == len(found[1])
-    for a, b in zip(*found, strict=True):
-        assert np.array_equal(a, b)
-
-
-def test_an_engine_needs_three_methods():
-    """The methods that the page on scale names, `hold`, `map` and `fetch`, are all of them."""
-    assert Engine.__abstractmethods__ == {"hold", "map", "fetch"}
-    engine = Posted()
-    (one, two) = engine.hold([np.ones(3), np.full(3, 2.0)])
-    (total,) = engine.fetch(engine.map(_added, [Call(5, (one, two))]))
-    assert total.tolist() == [8.0, 8.0, 8.0]
-
-
-def _added(number, *values):
-    return number + sum(values)
 
 
 def test_rows_of_several_matrices_are_reduced_together():

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.operators import CountedOperator, Ledger, as_operator
+from linspec.operators import as_operator
 from linspec.solving.adjusting import adjusted
 from linspec.sweeps import BlockOperator, Minibatches
 
@@ -59,66 +59,6 @@ def test_a_short_rest_of_an_epoch_is_left_out():
     assert rows.read == 900
     rows.batch(100)
     assert rows.read == 1200
-
-
-@pytest.mark.parametrize("made_before", [0, 1, 3, 5])
-def test_from_a_place_the_rows_are_the_same(source, made_before):
-    """In another process there is the place, and the state of the generator; here, of two with other seeds."""
-    rng = np.random.default_rng(3)
-    A = as_operator(source)
-    first = Minibatches([A], rng, chunk=90)
-    for _ in range(made_before):
-        first.batch(30)
-    place, state = first.place, rng.bit_generator.state
-    expected = [numbers(first.batch(30)[0]) for _ in range(60)]
-    other = np.random.default_rng(99)
-    again = Minibatches([A], other, chunk=90)
-    again.place, other.bit_generator.state = place, state
-    for one in expected:
-        np.testing.assert_array_equal(numbers(again.batch(30)[0]), one)
-    assert again.read == first.read
-
-
-def test_rows_that_are_read_again_are_counted_by_the_ledger_alone():
-    ledgers = Ledger(), Ledger()
-    first, again = (
-        Minibatches([CountedOperator(as_operator(NUMBERED), ledger)], np.random.default_rng(0), chunk=100)
-        for ledger in ledgers
-    )
-    assert first.due(40) == 100
-    first.batch(40)
-    assert first.due(40) == 0
-    again.place = first.place
-    assert ledgers[1].sweeps == 0  # until a batch asks for them
-    assert again.due(40) == 100
-    again.batch(40)
-    assert ledgers[1].sweeps == 0.1
-    assert again.read == first.read == 100
-    for rows in (first, again):
-        while rows.read == 100:
-            rows.batch(40)
-    assert [ledger.sweeps for ledger in ledgers] == [0.2, 0.2]
-
-
-def test_a_place_at_the_end_of_a_chunk_reads_nothing_again():
-    ledger = Ledger()
-    rows = Minibatches([CountedOperator(as_operator(NUMBERED), ledger)], np.random.default_rng(0), chunk=100)
-    rows.batch(100)
-    rows.place = rows.place
-    rows.batch(100)
-    assert ledger.sweeps == 0.2
-
-
-def test_chunks_are_what_was_asked_for_and_a_new_epoch_can_begin_at_once():
-    rows = made(NUMBERED)
-    (first, _), (second, _) = rows.load(400), rows.load(300)
-    found = np.concatenate([numbers(first), numbers(second)])
-    assert len(np.unique(found)) == 700
-    rows.shuffle()
-    later = np.concatenate([numbers(rows.load(300)[0]) for _ in range(3)])
-    assert len(np.unique(later)) == 900
-    assert rows.load(300)[0].shape[0] == 100  # the end of this one
-    assert rows.read == 700 + N
 
 
 def test_rows_of_files_come_one_by_one_where_that_is_wanted(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +14,7 @@ from hypothesis import strategies as st
 import linspec as ls
 from linspec import Moments, as_operator
 from linspec.arrays import HOST
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import InvalidProblem
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, DenseOperator, RowOperator
 from linspec.operators.row_model import row_model
@@ -127,25 +125,6 @@ def test_any_partition_and_any_order_give_what_all_rows_give(name, kind, cuts, s
     assert all(np.array_equal(a, b) for a, b in zip(read(made), read(again), strict=True)), "the same bits"
 
 
-@pytest.mark.parametrize("name", list(TASKS))
-def test_a_merge_changes_neither_part_and_both_can_be_pickled(name):
-    task, read, _ = TASKS[name]
-    operators = [dense(X), dense(Y)]
-    parts = [task.part([A.rows(slice(a, b)) for A in operators], a) for a, b in ((0, 25), (25, N))]
-    before = [[np.array(array) for array in read(part)] for part in parts]
-    merged = [np.array(array) for array in read(task.merge(*parts))]
-    for part, kept in zip(parts, before, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(read(part), kept, strict=True))
-    task, parts = pickle.loads(pickle.dumps((task, parts)))
-    again = read(task.merge(*parts))
-    assert all(np.array_equal(a, b) for a, b in zip(merged, again, strict=True))
-    copied = copy.deepcopy(parts[0])
-    grown = task.part([A.rows(slice(25, N)) for A in operators], 25, parts[0])  # in its own memory
-    assert all(np.array_equal(a, b) for a, b in zip(read(copied), before[0], strict=True))
-    for a, b in zip(read(grown), merged, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * max(np.abs(b).max(), 1))
-
-
 def test_a_constant_column_is_constant_however_its_rows_are_cut():
     task = TASKS["gram"][0]
     gram = treed(task, [dense(X), dense(Y)], [0, 7, 30, 31, N], range(4)).gram
@@ -204,18 +183,6 @@ def slices(A, length):
 
 def streamed(name, A, length):
     return View(name, as_operator(slices(A, length), name), center=False)
-
-
-@given(st.integers(1, 70), st.integers(1, 70))
-def test_slices_of_two_views_are_cut_where_either_ends(one, other):
-    for views in (
-        [streamed("X", X, one), streamed("Y", Y, other)],
-        [streamed("X", X, one), View("Y", as_operator(Y), center=False)],
-    ):
-        read = [(start, *(A.dense() + 0.0 for A in blocks)) for start, blocks in common_blocks(views)]
-        assert [start for start, *_ in read] == np.cumsum([0, *(len(a) for _, a, _ in read)]).tolist()[:-1]
-        assert np.array_equal(np.vstack([a for _, a, _ in read]), X)
-        assert np.array_equal(np.vstack([b for _, _, b in read]), Y)
 
 
 @pytest.mark.parametrize("shorter", [0, 1])
@@ -329,13 +296,6 @@ class Rows(Task[list[Any]]):
         return [block for _, block in part]
 
 
-def seen(parts):
-    """The rows, which come in order."""
-    starts = [start for start, _ in parts]
-    assert starts == np.cumsum([0, *(len(block) for _, block in parts)]).tolist()[:-1]
-    return np.vstack([block for _, block in parts])
-
-
 def adjusted(A, model, *, scale=False):
     return AdjustedOperator(as_operator(A), model, settle, scale=scale)
 
@@ -345,43 +305,6 @@ def left_by(A, weights, confounds, center):
     roots = np.sqrt(weights)[:, None]
     Basis = np.linalg.qr(roots * np.hstack([np.ones((len(A), int(center))), confounds]))[0]
     return roots * A - Basis @ (Basis.T @ (roots * A))
-
-
-KINDS = {
-    "dense": lambda A: A,
-    "sparse": scipy.sparse.csr_array,
-    "slices": lambda A: slices(A, 700),
-    "sparse-slices": lambda A: slices(scipy.sparse.csr_array(A), 700),
-    "rows-of-a-plugin": in_blocks,
-}
-
-
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_a_task_is_given_the_rows_that_are_multiplied(kind, center):
-    make = KINDS[kind]
-    m = Moments(make(TALL), make(OTHER), center=center, form="implicit")
-    known = m.columns.means() if center else None
-    before = m.passes
-    found = seen(m.over_rows(Rows()))
-    assert m.passes == before + 1
-    both = np.hstack([TALL, OTHER])
-    np.testing.assert_allclose(found, both - both.mean(axis=0) * center, atol=1e-12)
-    assert known is None or np.allclose(np.concatenate(known), both.mean(axis=0))
-
-
-@pytest.mark.parametrize("scale", [False, True])
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_weights_confounds_and_scale_are_taken_out_of_the_rows_of_a_task(kind, center, scale):
-    rng = np.random.default_rng(5)
-    w, Z = rng.uniform(0, 2, len(TALL)), rng.standard_normal((len(TALL), 2))
-    model, make = row_model(center=center, weights=w, confounds=Z), KINDS[kind]
-    views = [adjusted(make(A), model, scale=scale) for A in (TALL, OTHER)]
-    found = seen(Moments(*views, form="implicit").over_rows(Rows()))
-    exact = np.hstack([left_by(A, w, Z, center) for A in (TALL, OTHER)])
-    exact = exact / np.sqrt((exact**2).sum(axis=0) / w.sum()) if scale else exact
-    np.testing.assert_allclose(found, exact, atol=1e-10)
 
 
 def test_a_task_has_the_same_blocks_on_any_number_of_threads(monkeypatch):
@@ -395,25 +318,6 @@ def test_a_task_has_the_same_blocks_on_any_number_of_threads(monkeypatch):
     for other in found[1:]:
         pairs = zip(found[0], other, strict=True)
         assert all(a == b and np.array_equal(one, many) for (a, one), (b, many) in pairs)
-
-
-def test_rows_that_cannot_be_taken_and_entries_that_are_not_finite():
-    class Bare(ls.LinearOperator):
-        shape, dtype = X.shape, X.dtype
-
-        def _matmat(self, V):
-            return X @ V
-
-        def _rmatmat(self, U):
-            return X.T @ U
-
-    with pytest.raises(MissingCapability, match=r"needs rows that can be taken; got .*Bare.* for X"):
-        Moments(Bare(), center=True).over_rows(Rows())
-    broken = X.copy()
-    broken[40, 3] = np.nan
-    for data in (broken, slices(broken, 16)):
-        with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 40, column 3"):
-            Moments(data).over_rows(Rows())
 
 
 def test_slices_with_a_model_of_their_own_are_swept_beside_rows_without_one():
