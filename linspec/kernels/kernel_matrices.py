@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,6 @@ from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.operators.row_model import weights_and_confounds
 from linspec.process.pauses import admit, admitting, pause
 from linspec.registry.options import is_number
-from linspec.sweeps.witness import Witness, witness
 
 __all__ = ["KernelOperator"]
 
@@ -223,14 +221,6 @@ class KernelOperator(LinearOperator):
             fits = size <= MOMENTS_SHARE / 2 * self.home.free_memory()
             self._form = self._given if self._given != "auto" else "held" if fits else "tiled"
         return self._form
-
-    @cached_property
-    def witness(self) -> Witness:
-        """Weighted sums over the rows, by which a run that continues from a checkpoint detects changed data.
-
-        The rows are read if they have not been read yet.
-        """
-        return witness(as_operator(self.points.rows)).on_host()
 
     def _check_symmetry(self, points: Points) -> None:
         """Check symmetry on a few pairs of rows, if the values are a user's function or precomputed."""

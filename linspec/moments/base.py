@@ -35,7 +35,6 @@ from linspec.sweeps.runners import swept
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View
-from linspec.sweeps.witness import Together, Witness, Witnesses
 
 Part = TypeVar("Part")
 
@@ -285,8 +284,7 @@ class Sweeps(ABC):
     ) -> Part:
         """Run a task over all rows of the views' operators, without their adjustments.
 
-        The same sweep computes the witnesses of the rows, if requested and still unknown, and the magnitude of their
-        entries, if unknown. A witness consists of sums that identify the rows: see `linspec.sweeps.witness`.
+        The same sweep computes the magnitude of the entries, if unknown.
 
         Parameters
         ----------
@@ -317,20 +315,14 @@ class Sweeps(ABC):
         return part
 
     def whole(self, task: Task[Part], model: RowModel) -> Task[Any]:
-        """Combine the task with tasks for the witnesses and entry magnitudes that are still unknown."""
-        lacking = self._lacking_witnesses
-        both: Task[Any] = Together(task, lacking) if lacking.views else task
-        return self._measured(both, model) or both
+        """Combine the task with one for the entry magnitudes that are still unknown."""
+        return self._measured(task, model) or task
 
     def part_of(self, found: Any) -> Any:
-        """Store the witnesses and magnitudes of the result of `whole`, and return the part of the task itself."""
-        lacking = self._lacking_witnesses
+        """Store the magnitudes of the result of `whole`, and return the part of the task itself."""
         if isinstance(found, MeasuredPart):
             self._sized(found.sizes)
             found = found.part
-        if lacking.views:
-            found, witnesses = found
-            self._identified(lacking, witnesses)
         return found
 
     def _measured(self, task: Task[Part], model: RowModel) -> Measured[Part] | None:
@@ -457,30 +449,6 @@ class Sweeps(ABC):
                     explained=None if turn is None else place(sums.gram[confounds, own].T @ turn),
                     squares=place(sums.squares[own] if known.model.center else norms[own]),
                 )
-
-    # ---- what identifies the rows ----------------------------------------------------------------
-
-    @property
-    def _lacking_witnesses(self) -> Witnesses:
-        return Witnesses(tuple(i for i, view in enumerate(self.views) if view.lacks_witness))
-
-    def _identified(self, of: Witnesses, found: Sequence[Witness]) -> None:
-        """Store the computed witnesses in their views, on the host."""
-        for i, one in zip(of.views, found, strict=True):
-            self.views[i].witness = one.on_host()
-
-    def identify(self, view: View) -> None:
-        """Compute the witness of one view's rows by reading them, and count this reading as a sweep.
-
-        It is not counted if the entries are in memory and a sweep has read them since the witness was requested: then
-        it belongs to the counted sweep.
-        """
-        A = view.operator
-        with np.errstate(all="ignore"):  # the products find entries that are not finite
-            (found,) = swept(Witnesses(), [view], 2 if A.access == "blocks" else 0, threads=not A.streamed)
-            view.witness = found.on_host()
-        if not (view.in_memory and view.swept):
-            view.record(0, 0 if A.readable or A.streamed else 1, sweeps=1.0)
 
     # ---- means and column norms ---------------------------------------------------------------
 

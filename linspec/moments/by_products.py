@@ -25,7 +25,6 @@ from linspec.sweeps.gram_matrices import GramMatrices, GramPart
 from linspec.sweeps.held_grams import DenseGram, HeldGram
 from linspec.sweeps.products import Products, Request
 from linspec.sweeps.views import View
-from linspec.sweeps.witness import Together
 
 PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
@@ -231,9 +230,7 @@ class ByProducts(Sweeps):
         about = [None if center else view.adjustment.row for view in self.views]
         scaled = any(view.adjustment.scale for view in self.views)  # means show what underflows
         task = GramMatrices(self.home, about, center=center, means=scaled, model=self.model)
-        lacking, operators = self._lacking_witnesses, [self._entries(view) for view in self.views]
-        part, found = Together(task, lacking).part(operators)
-        self._identified(lacking, found)
+        part = task.part([self._entries(view) for view in self.views])
         self._sized_by_squares(task, part)
         for i, view in enumerate(self.views):
             columns = sum(self.widths) if view.operator.readable else self.widths[i] + view.by_products

@@ -16,7 +16,6 @@ from linspec.moments.by_rows import ByRows
 from linspec.operators import AdjustedOperator
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.views import View
-from linspec.sweeps.witness import Witness
 
 
 def settle(A: AdjustedOperator) -> None:
@@ -25,23 +24,14 @@ def settle(A: AdjustedOperator) -> None:
     sweeps_of([view]).gather([view])
 
 
-def read_once(views: list[View], *, identify: bool) -> dict[str, Witness]:
+def read_once(views: list[View]) -> None:
     """Read the rows of some views once, compute their adjustments, and count the sweep.
 
     Parameters
     ----------
     views : list of View
-    identify : bool
-        Whether to compute witnesses, which identify the rows.
-
-    Returns
-    -------
-    dict from str to Witness
-        The witness of each view; empty without `identify`.
     """
     sweeps = sweeps_of(views)
-    for view in views:
-        view.asked_at = view.ledger.sweeps if identify else None
     with np.errstate(all="ignore"):  # the products find entries that are not finite
         found = sweeps.run(Statistics(sweeps.home, sweeps.model), threads=False)
     for view, gathered in zip(views, found, strict=True):
@@ -49,7 +39,6 @@ def read_once(views: list[View], *, identify: bool) -> dict[str, Witness]:
         if view.model.is_plain:  # kept for later views of the same operator
             view.operator.statistics = gathered
         view.record(0, 0, sweeps=1.0)
-    return {view.name: view.witness for view in views if view.witness is not None}
 
 
 def sweeps_of(views: list[View]) -> Sweeps:

@@ -17,7 +17,7 @@ with zeros that are not stored has a mean of at most √n times its deviation.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -51,18 +51,6 @@ LARGE_MEAN = 1e-2
 
 Below this bound the mean of the column counts as large compared with its spread.
 """
-
-LEARNT = (
-    "mean",
-    "explained",
-    "factors",
-    "squares",
-    "nearly_explained",
-    "underflowing",
-    "lost",
-    "unrecorded",
-)
-"""Attributes of an `Adjustment` that sweeps compute; a checkpoint saves them."""
 
 
 class WeightedRows(_Composite):
@@ -422,16 +410,6 @@ class Adjustment:
         factors = xp.where(spread < self.least, xp.zeros_like(spread), factors)
         self.factors = factors if self.factors is None else factors * self.factors
         return squares * self.factors * self.factors
-
-    def learnt(self) -> dict[str, Any]:
-        """The attributes that sweeps have computed (those named in `LEARNT`), for a checkpoint."""
-        return {name: getattr(self, name) for name in LEARNT}
-
-    def take_up(self, learnt: Mapping[str, Any], home: Home) -> None:
-        """Restore the attributes that `learnt` returned, whose arrays are on the host."""
-        for name in LEARNT:
-            value = learnt[name]
-            setattr(self, name, home.place(value) if isinstance(value, np.ndarray) else value)
 
     # ---- use ----------------------------------------------------------------------------------
 

@@ -12,9 +12,6 @@ products of the columns with a basis of confounds are gathered about the same ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from linspec.arrays import Array, Home, to_host
@@ -38,10 +35,6 @@ rounding; the third reveals constant columns.
 """
 
 
-GATHERED = ("count", "spread", "_origin", "_mean", "_beside", "_sums")
-"""Attributes of `ColumnStatistics` that a checkpoint saves."""
-
-
 class ColumnStatistics:
     """Running column means and sums of squares about them, float64 at `home`.
 
@@ -62,19 +55,6 @@ class ColumnStatistics:
         self._buffer = RowBuffer()
         self._beside: Array = None  # Σ w (x − origin) bᵀ, and Σ w bᵀ
         self._sums: Array = None
-
-    def learnt(self) -> dict[str, Any]:
-        """The gathered sums, for a checkpoint."""
-        return {name: getattr(self, name) for name in GATHERED}
-
-    @classmethod
-    def again(cls, learnt: Mapping[str, Any], home: Home) -> ColumnStatistics:
-        """Restore statistics from the attributes that `learnt` returned, whose arrays are on the host."""
-        made = cls(home)
-        for name in GATHERED:
-            value = learnt[name]
-            setattr(made, name, home.place(value) if isinstance(value, np.ndarray) else value)
-        return made
 
     @property
     def mean(self) -> Array:

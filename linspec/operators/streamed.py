@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,24 +154,6 @@ class StreamedOperator(LinearOperator):
         """
         made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
         return {**self.__dict__, **dict.fromkeys(made_again), "_given_out": {}}
-
-    def learnt(self) -> dict[str, Any]:
-        """Numbers of rows and entries and the column statistics, as far as sweeps have found them, for a checkpoint."""
-        gathered = None if self.statistics is None else self.statistics.learnt()
-        return {"rows": self._counted, "entries": self._entries, "statistics": gathered}
-
-    def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
-        """Restore the numbers and statistics that `learnt` returned.
-
-        Parameters
-        ----------
-        learnt : mapping
-            As the method `learnt` returned it.
-        statistics : ColumnStatistics or None
-            The statistics, which the caller has made from ``learnt["statistics"]`` by `ColumnStatistics.again`; None if
-            that entry is None.
-        """
-        self._counted, self._entries, self.statistics = learnt["rows"], learnt["entries"], statistics
 
     def expect(self, rows: int) -> None:
         """Declare the number of rows, unless it was declared before; a sweep with another number raises an error."""
@@ -405,18 +387,6 @@ class ConvertedStream(StreamedOperator):
         self.home, self.density, self.largest = stream.home, stream.density, stream.largest
         self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
         self.statistics = None
-
-    def learnt(self) -> dict[str, Any]:
-        """Numbers of rows and entries of the stream, and the statistics of the converted slices, for a checkpoint."""
-        return {
-            **self.stream.learnt(),
-            "statistics": None if self.statistics is None else self.statistics.learnt(),
-        }
-
-    def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
-        """Restore the numbers and statistics that `learnt` returned."""
-        self.stream.take_up(learnt, None)
-        self.statistics = statistics
 
     def expect(self, rows: int) -> None:
         """Declare the number of rows, unless it was declared before."""

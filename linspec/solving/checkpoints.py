@@ -1,24 +1,20 @@
 """Checkpoints: the state of a run in a file, from which another process continues it.
 
 Problem: a run of hours ends with its machine, by a signal, or because its time is over, and should continue where it
-was, with the same bits as if nothing had happened.
+was, and end at the same answer within its tolerance.
 Method: at the top of its loop a solver hands over the state of its iteration (`Run.checkpoint`). This state, the
-accounts of the run, its random numbers, the column statistics of the moments, and the Gram matrices that are held, are
-written in the format of saved answers: whole, beside the last file, which the new one then replaces. So there is a
-good file at any time. Choices that depend on the machine, such as the widths of blocks or whether Gram matrices are
-held, are stored, too, and not made again.
-A file names the problem and the solver that it belongs to, and has a checksum of some rows of each matrix: others are
-refused at once. It also has sums over all rows (`linspec.sweeps.witness`), which the next sweep is compared with: no
-answer rests on other data.
+counts of the run and its random numbers are written in the format of saved answers: whole, beside the last file, which
+the new one then replaces. So there is a good file at any time. What the run has learnt of the data, such as column
+means and Gram matrices, is computed again.
+A file names the problem with its numbers, the shapes of its matrices and the solver; others are refused. Nothing else
+is compared: the residual of an answer is computed from the rows of the day, so a state of other rows is a start.
 Where we differ from a pickle of the solver: nothing is executed when a file is read, and errors say what is wrong.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import time
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,13 +23,9 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 import linspec
-from linspec import cost
-from linspec.arrays import to_host
 from linspec.errors import (
-    AccuracyWarning,
     InvalidFile,
     InvalidOption,
     InvalidProblem,
@@ -42,30 +34,18 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.operators import LinearOperator
-from linspec.process import machine
-from linspec.process.blas_threads import usual_blas_threads
 from linspec.process.faults import one_line
 from linspec.process.whole_files import check_replaceable, named_file, replaced
-from linspec.registry.options import is_number, stated_options
+from linspec.registry.options import is_number
 from linspec.solving import archive
-from linspec.sweeps.blocks import BlockOperator
-from linspec.sweeps.held_grams import HeldGram
-from linspec.sweeps.witness import Witness
 
 __all__ = ["Checkpoint", "CheckpointWriter", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]
 
 VERSION = 1
 """Version of the fields of a checkpoint; the format of the file has a version of its own."""
 
-PLACES = 16
-"""Number of rows in the checksum of a matrix. They are spread evenly over all rows. Where rows can only be decoded in
-groups, as in some files, one half are the first rows and the other half the last ones."""
-
-COLUMNS = {"mean?": "p", "squares?": "p"}
-
 FIELDS: Mapping[str, Any] = {
-    "about": {"problem": str, "solver": str, "numbers": Mapping, "options": Mapping, "matrices": Mapping},
+    "about": {"problem": str, "solver": str, "numbers": Mapping, "matrices": Mapping},
     "run": {
         **dict.fromkeys(
             ("_iteration", "_iteration_passes", "_passes_before", "_earlier_seconds", "_since"), float
@@ -75,18 +55,11 @@ FIELDS: Mapping[str, Any] = {
         "ledgers": Mapping,
         "rng": Mapping,
     },
-    "threads": {"cores": int, "blas": int},
-    "witnesses": [{"matrix": str, "sums": "p", "rounding": "p"}],
-    "moments?": {"form": str, "views": [{**COLUMNS, "unresolved": bool, "warned": bool}], "cross?": "p q"},
-    "adjustments": Mapping,
-    "streams": Mapping,
+    "moments?": Mapping,
     "state?": Mapping,
     "start?": Mapping,
 }
 """Fields of a file, declared as for `check_state`; the solver declares the state itself."""
-
-FREE = ("max_iterations",)
-"""Options that may differ when a run is continued."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +140,7 @@ class CheckpointWriter:
 
     def write(self, fields: Mapping[str, Any]) -> None:
         """Write a checkpoint. If the disk is full or gone, warn and keep the last file; the run goes on."""
-        nodes, arrays = archive.pack({**fields, "about": self._about, "threads": _threads()}, (HeldGram,))
+        nodes, arrays = archive.pack({**fields, "about": self._about}, ())
         seal = archive.digest(nodes, arrays)
         header = {"linspec": linspec.__version__, "checkpoint": VERSION, "digest": seal, "fields": nodes}
         try:
@@ -206,7 +179,7 @@ class Saved:
         return str(self.fields["about"]["solver"])
 
     def check(self, about: Mapping[str, Any]) -> None:
-        """Refuse another problem, other data or another solver.
+        """Refuse another problem, data of another shape or another solver.
 
         Raises
         ------
@@ -218,11 +191,10 @@ class Saved:
             ("problem", "the problem"),
             ("solver", "the solver"),
             ("numbers", "the parameters of the problem"),
-            ("options", "the options of the solver"),
         ):
             _compare(self.path, what, own[key], about[key])
         for name, facts in about["matrices"].items():
-            _compare(self.path, f"the matrix {name}", own["matrices"].get(name), facts)
+            _compare(self.path, f"the shape of {name}", own["matrices"].get(name), facts)
 
     def check_fields(self) -> None:
         """Refuse fields that no run can have written.
@@ -232,7 +204,6 @@ class Saved:
         InvalidFile
         """
         check_state("the file", self.fields, FIELDS)
-        _check_finite("moments", self.fields.get("moments"))
 
     @contextmanager
     def taken_up(self) -> Iterator[None]:
@@ -256,63 +227,13 @@ class Saved:
                 "written by another version. Leave start out."
             ) from error
 
-    @property
-    def witnesses(self) -> dict[str, Witness]:
-        """By matrix, the sums that identify its rows: they change if an entry or the order of the rows changes.
-
-        Matrices that no sweep had read completely when the checkpoint was written are missing.
-        """
-        found = self.fields["witnesses"]
-        return {one["matrix"]: Witness(one["sums"], one["rounding"]) for one in found}
-
-    def check_rows(self, name: str, own: Witness, rows: float) -> None:
-        """Refuse a matrix with other entries, or with its rows in another order.
-
-        Parameters
-        ----------
-        name : str
-        own : Witness
-            Sums over the rows of the matrix of this run.
-        rows : float
-            The number of rows of the matrix of this run. The tolerance for rounding errors grows with its root.
-
-        Raises
-        ------
-        InvalidProblem
-        """
-        before = self.witnesses.get(name)
-        found: list[int] = [] if before is None else before.differing(own, rows).tolist()
-        if found:
-            raise InvalidProblem(
-                f"{printable(self.path)} is the checkpoint of another run: the rows of {name} must be the same, in "
-                f"the same order; {len(found)} of its {len(own.sums)} columns differ (the first is column "
-                f"{found[0]}). Pass the data that the run had, or leave start out."
-            )
-
-    def warn_of_threads(self) -> None:
-        """Warn if the number of BLAS threads has changed: the answer is as good, but its last bits may differ."""
-        before, now = self.fields["threads"]["blas"], _threads()["blas"]
-        if before != now:
-            warn(
-                f"{printable(self.path)} was written with {before} threads of the BLAS, and there are {now}: "
-                f"the last bits "
-                f"of the answer may differ from those of a run in one piece. Set OPENBLAS_NUM_THREADS={before}.",
-                AccuracyWarning,
-            )
-
 
 def _compare(path: str, what: str, own: Any, given: Any) -> None:
-    if own == given:
-        return
-    differing = ""
-    if isinstance(own, Mapping) and isinstance(given, Mapping):
-        keys = [key for key in {**own, **given} if own.get(key) != given.get(key)]
-        differing = f" ({', '.join(map(str, keys))})"
-        own, given = ({key: each.get(key) for key in keys} for each in (own, given))
-    raise InvalidProblem(
-        f"{printable(path)} is the checkpoint of another run: {what} must be the same{differing}; the file has "
-        f"{shown(own)}, got {shown(given)}. Pass what the run had, or leave start out."
-    )
+    if own != given:
+        raise InvalidProblem(
+            f"{printable(path)} is the checkpoint of another run: {what} must be the same; the file has "
+            f"{shown(own)}, got {shown(given)}. Pass what the run had, or leave start out."
+        )
 
 
 def is_checkpoint(path: str | os.PathLike[str]) -> bool:
@@ -341,7 +262,7 @@ def loaded(path: str | os.PathLike[str]) -> Saved:
             raise InvalidFile(
                 f"it is a checkpoint of version {shown(version)}, and this linspec reads version {VERSION}"
             )
-        fields = file.unpack(file.header["fields"], (HeldGram,))
+        fields = file.unpack(file.header["fields"], ())
         if file.header.get("digest") != archive.digest(file.header["fields"], file.arrays):
             raise InvalidFile("it has been changed since it was written")
         found = Saved(os.fspath(path), fields)
@@ -417,27 +338,8 @@ def _check_axes(name: str, value: Any, axes: str, lengths: dict[str, int]) -> No
         raise InvalidFile(f"{name} must be finite")
 
 
-def _check_finite(name: str, value: Any) -> None:
-    """Refuse values that are not finite, in nested mappings and lists, too."""
-    if isinstance(value, HeldGram):
-        value = vars(value)
-    if isinstance(value, Mapping):
-        for key, one in value.items():
-            _check_finite(f"{name}.{key}", one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            _check_finite(name, one)
-    elif value is not None and not isinstance(value, str) and not np.isfinite(_entries(value)).all():
-        raise InvalidFile(f"{name} must be finite")
-
-
-def _entries(value: Any) -> Any:
-    """The stored numbers of a sparse matrix, or those of an array."""
-    return value.data if scipy.sparse.issparse(value) else value
-
-
-def fingerprint(problem: Any, solver: str, instance: Any) -> dict[str, Any]:
-    """Describe the problem, the solver and the data of a run, for comparison with a checkpoint.
+def fingerprint(problem: Any, solver: str) -> dict[str, Any]:
+    """Return the names of a problem and of its solver, the numbers of the problem, and the shapes of its matrices.
 
     Parameters
     ----------
@@ -445,65 +347,8 @@ def fingerprint(problem: Any, solver: str, instance: Any) -> dict[str, Any]:
         The problem as the caller passed it.
     solver : str
         The name of the solver.
-    instance : Solver
     """
-    options = {name: value for name, value in stated_options(instance).items() if name not in FREE}
-    return {
-        "problem": problem.name,
-        "solver": solver,
-        "numbers": _numbers(problem),
-        "options": options,
-        "matrices": {name: _facts(A) for name, A in problem.matrices.items()},
-    }
-
-
-def _numbers(problem: Any) -> dict[str, Any]:
-    """Return the parameters of a problem that are no matrices, with a checksum in place of each array."""
-    found: dict[str, Any] = {}
-    for name, value in sorted(vars(problem).items()):
-        simple = value.item() if isinstance(value, np.generic) else value
-        if isinstance(simple, bool | int | float | str):
-            found[name] = simple
-        elif isinstance(simple, tuple) and all(isinstance(one, int | float) for one in simple):
-            found[name] = tuple(map(float, simple))
-        elif isinstance(simple, np.ndarray) and simple.dtype.kind in "biuf":
-            found[name] = _sum(simple)
-        elif isinstance(simple, tuple) and all(one is None or isinstance(one, np.ndarray) for one in simple):
-            found[name] = tuple(0.0 if one is None else float(_sum(one)) for one in simple)
-        elif (
-            dataclasses.is_dataclass(simple) or simple is None or isinstance(simple, Mapping | LinearOperator)
-        ):
-            continue
-    return found
-
-
-def _facts(A: LinearOperator) -> dict[str, Any]:
-    """Shape, dtype and checksum of a matrix, and the layout of its blocks, on which the order of sums depends."""
-    (n, p), bare = A.shape, cost.bare(A)
-    found = {"shape": (float(n), float(p)), "dtype": str(A.dtype), "rows": _checksum(bare)}
-    if isinstance(bare, BlockOperator):
-        found["blocks"] = _sum(np.asarray([*bare.layout, bare.nnz, bare.largest], dtype=np.float64))
-    return found
-
-
-def _checksum(A: LinearOperator) -> int:
-    """Checksum of some rows; 0 if rows cannot be read by number."""
-    n = A.shape[0]
-    if not (A.access == "rows" and A.readable) or not n:
-        return 0
-    if A.rows_together > 1:  # rows are decoded in groups: read only both ends
-        ends = {(0, min(PLACES // 2, n)), (max(n - PLACES // 2, 0), n)}
-        blocks = [A.rows(slice(*end)) for end in sorted(ends)]
-    else:
-        blocks = [A.rows(np.unique(np.linspace(0, n - 1, PLACES).astype(np.intp)))]
-    found = [_sum(to_host(block.dense())) for block in blocks]
-    A.release()
-    return zlib.crc32(np.asarray(found, dtype=np.int64).tobytes())
-
-
-def _sum(array: Any) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).tobytes())
-
-
-def _threads() -> dict[str, int]:
-    return {"cores": machine.cpu_count(), "blas": usual_blas_threads()}
+    values = {name: getattr(problem, name) for name in problem.stated.fields}
+    numbers = {name: value for name, value in sorted(values.items()) if isinstance(value, bool | int | float)}
+    shapes = {name: tuple(map(float, A.shape)) for name, A in problem.matrices.items()}
+    return {"problem": problem.name, "solver": solver, "numbers": numbers, "matrices": shapes}

@@ -26,8 +26,6 @@ from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOpt
 from linspec.moments.moments import Moments
 from linspec.moments.ways import read_once
 from linspec.operators import CountedOperator, Ledger, uncounted
-from linspec.operators.column_statistics import ColumnStatistics
-from linspec.operators.streamed import StreamedOperator
 from linspec.process.faults import is_out_of_memory, one_line
 from linspec.process.interrupts import first_interrupt
 from linspec.process.log import LOG, tells
@@ -56,7 +54,6 @@ from linspec.solving.verdict import (
     verdict,
 )
 from linspec.sweeps.views import View
-from linspec.sweeps.witness import Witness
 
 
 @dataclass(frozen=True)
@@ -192,18 +189,12 @@ class Run:
         self._top: Mapping[str, Any] = {}  # the accounts at the last top of the loop
         self._written: Mapping[str, Any] = self._top  # those in the last checkpoint
         self._earlier_seconds = 0.0
-        self._learnt: Mapping[str, Any] | None = None
         self._state: Callable[[], Mapping[str, Any]] | None = None
         self.resumed: Mapping[str, Any] | None = None
-        self._saved, self._tops, self._witnesses = saved, 0, {} if saved is None else saved.witnesses
-        self._unseen = set(
-            self._witnesses
-        )  # the matrices that are not known yet to be those of the checkpoint
-        self._read: dict[str, Witness | None] = {}
+        self._saved, self._tops = saved, 0
         if saved is not None:
             with saved.taken_up():
                 self._take_up(saved)
-        self._swept_before = {name: ledger.sweeps for name, ledger in self._ledgers.items()}
 
     # ---- parts --------------------------------------------------------------------------------
 
@@ -234,11 +225,9 @@ class Run:
             self._moments = self.problem.moments(form, expect)
             if sweeps != "float64":
                 self._moments.precision.expect(sweeps)
-            if self._learnt is not None and self._saved is not None:
+            if self.resumed is not None and self._saved is not None:
                 with self._saved.taken_up():
-                    self._moments.bookkeeping.take_up(self._learnt)
-            if self._identifies:
-                self._moments.bookkeeping.ask_for_witnesses(self._swept_before, self._read)
+                    self._moments.bookkeeping.take_up(self._saved.fields["moments"])
         return self._moments
 
     def part(self, value: Any) -> Any:
@@ -324,7 +313,7 @@ class Run:
 
         Without this call, too, the run refuses each sweep that would leave too few passes for the certificate. But
         the refusal may come in the middle of the set-up, after sweeps that were then made in vain. A run that
-        continues from a checkpoint has no set-up, unless its solver repeats the set-up.
+        continues from a checkpoint learns the data anew, and has no other set-up, unless its solver repeats it.
 
         Parameters
         ----------
@@ -336,8 +325,8 @@ class Run:
         BudgetTooSmall
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
-        if self.resumed is not None and not getattr(self._solver, "repeats_setup", False):
-            setup = 0.0
+        if self.resumed is not None:
+            setup = self.settling + setup * getattr(self._solver, "repeats_setup", False)
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
         if least > self._budget.max_passes:  # which is 1 at most where data can be read once
             raise self._too_few(least)
@@ -368,7 +357,7 @@ class Run:
         streams = {name: A for name, A in self.problem.matrices.items() if A.access == "slices"}
         unknown = [View(name, A) for name, A in streams.items() if math.isinf(A.shape[0])]
         if unknown:
-            self._read.update(read_once(unknown, identify=self._identifies))
+            read_once(unknown)
         self.problem.check_sizes()
 
     @property
@@ -410,7 +399,6 @@ class Run:
             iteration: it finds them in `resumed` and enters its loop there, without a product. It is called now, if
             it is time to write, or by the `proceed` that ends the loop; its result must not change until then.
         """
-        self._identify()
         self._tops += 1
         if self._writer is not None:
             self._state = state
@@ -431,32 +419,6 @@ class Run:
     def keeps(self) -> bool:
         """Whether checkpoints are written, so that the state given to `checkpoint` may still be called."""
         return self._writer is not None
-
-    @property
-    def _identifies(self) -> bool:
-        """Whether fingerprints of the rows are needed, and the moments can compute them.
-
-        They are needed if the run writes checkpoints, and until every matrix has been compared with the checkpoint
-        that is continued.
-        """
-        able = self._moments is None or hasattr(self._moments.bookkeeping, "ask_for_witnesses")
-        return able and (self._writer is not None or bool(self._unseen))
-
-    def _identify(self, *, last: bool = False) -> None:
-        """Compute fingerprints of the rows, and compare them with those of the checkpoint that is continued.
-
-        Sweeps compute the fingerprints on the way. A matrix of the checkpoint that no sweep has read is read once for
-        the comparison: at the first top of the loop if Gram matrices are held, and otherwise at the second top. With
-        `last`, when the law has judged the answer, such a matrix is read in any case.
-        """
-        if self._moments is None or not self._identifies:
-            return
-        read = bool(self._unseen) and (last or self._tops > 0 or self._moments.held)
-        for name, own in self._moments.bookkeeping.witnesses(read=read).items():
-            if self._saved is not None and name in self._unseen:
-                self._saved.check_rows(name, own, self.problem.matrices[name].shape[0])
-                self._unseen.discard(name)
-            self._witnesses.setdefault(name, own)
 
     def _note_accounts(self) -> None:
         """Record the accounts of the run at the top of the loop."""
@@ -480,28 +442,16 @@ class Run:
             self._note_accounts()
         if self._writer is None or self._top is self._written:
             return
-        # A solver that begins at its last iterate learns all from the data of its day.
         begins, moments = self._state is None, self._moments
         start = self._arrays_so_far() if begins else None
         if begins and not start:
             return
         accounts: dict[str, Any] = dict(self._top)
         accounts["history"] = np.asarray(self._history.rows[: accounts.pop("rows")], dtype=np.float64)
-        adjustments = adjustments_of(self.problem)
-        streams = {} if begins else self._streams()
         self._writer.write(
             {
                 "run": accounts,
                 "moments": None if begins or moments is None else moments.bookkeeping.learnt(),
-                "adjustments": {
-                    name: adjustment.learnt() for name, adjustment in adjustments.items() if not begins
-                },
-                "streams": {name: stream.learnt() for name, stream in streams.items()},
-                "witnesses": [
-                    {"matrix": name, "sums": one.sums, "rounding": one.rounding}
-                    for name, one in self._witnesses.items()
-                    if not begins
-                ],
                 "state": None if self._state is None else self._state(),
                 "start": start,
             }
@@ -526,13 +476,8 @@ class Run:
         found = None if self._latest is None else salvaged(self._latest)
         return {name: value for name, value in (found or {}).items() if is_array(value)}
 
-    def _streams(self) -> dict[str, StreamedOperator]:
-        """The matrices that are read slice by slice, as they were given."""
-        bare = {name: View(name, A).operator for name, A in self.problem.matrices.items()}
-        return {name: A for name, A in bare.items() if isinstance(A, StreamedOperator)}
-
     def _take_up(self, saved: Saved) -> None:
-        """Continue with the accounts, the random numbers, and the means of an earlier run."""
+        """Continue with the accounts and the random numbers of an earlier run."""
         fields, accounts = saved.fields, saved.fields["run"]
         if fields["state"] is not None:  # what a generator yielded is checked where it is made again
             check_state("the state", fields["state"], getattr(self._solver, "resumes", {}))
@@ -544,16 +489,7 @@ class Run:
             self._ledgers[name].enter(entries)
         if not all(math.isfinite(one.sweeps + one.columns) for one in self._ledgers.values()):
             raise InvalidFile("what has been counted must be finite")
-        for name, learnt in fields["adjustments"].items():
-            A = self.problem.matrices[name]
-            adjustments_of(self.problem)[name].take_up(learnt, A.home.blocks)
-        for name, stream in self._streams().items():
-            learnt = fields.get("streams", {}).get(name)
-            if learnt is not None:
-                gathered = learnt["statistics"]
-                home = stream.home.blocks
-                stream.take_up(learnt, gathered and ColumnStatistics.again(gathered, home))
-        self._learnt, self.resumed = fields["moments"], fields["state"]
+        self.resumed = fields["state"]
         if self.resumed is None:  # the solver begins at its last iterate, and its set-up is made anew
             self.start = fields["start"]
             return
@@ -699,7 +635,6 @@ class Run:
             left = self._budget.left(self.passes, self._certificate())
             terms = Terms(self.tol, left, self.underflowing, self._complete, self.passes)
             found = judged(self.problem, moments, terms, arrays)
-            self._identify(last=True)
             self._judged = found
         return self._judged
 
@@ -906,9 +841,8 @@ class Run:
                 least = ended.least if isinstance(ended, OutOfPasses) else None
             except BaseException as error:
                 if not is_out_of_memory(error):
-                    if not self._unseen:  # else the rows may be others than those of the checkpoint
-                        self._keep()
-                        self._say_how_to_go_on(error)
+                    self._keep()
+                    self._say_how_to_go_on(error)
                     with nullcontext() if self._tops else self._taking_up():  # the loop has not begun
                         raise
                 ending, cause, over, least = Status.OUT_OF_MEMORY, one_line(error), False, None

@@ -350,9 +350,8 @@ def _run(  # noqa: PLR0913
             usual_blas_threads(),
             cost.human_bytes(problem.home.blocks.free_memory()),
         )
-    cores = 0 if saved is None else int(saved.fields["threads"]["cores"])
     thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
-    with run._interruptible(), machine.counting(cores), thin:
+    with run._interruptible(), thin:
         found = run._completed(partial(_started, run, instance, spec))
     return run._announced(_returned(found, solved))
 
@@ -582,11 +581,10 @@ def _checkpoint_writer(
     if read_once(problem) or getattr(problem, "shared", None) is not None:
         what = "data that are read once" if read_once(problem) else "moments in place of the data"
         raise MissingCapability(f"a checkpoint cannot be kept of {what}. Pass the data, to be read again.")
-    about = fingerprint(problem, name, instance)
+    about = fingerprint(problem, name)
     if saved is not None:
         with saved.taken_up():
             saved.check(about)
-        saved.warn_of_threads()
     return None if given is None else CheckpointWriter(given, about)
 
 

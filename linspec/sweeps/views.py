@@ -23,7 +23,6 @@ from linspec.operators.column_statistics import without_offset
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
 from linspec.operators.row_model import RowModel
 from linspec.process.pauses import admit
-from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Usual number of rows, and largest number of bytes, of a block whose p x p product is added to a Gram matrix.
@@ -56,10 +55,6 @@ class View:
         selected at any time.
     unresolved : bool
         Whether a column that is not constant was treated as constant, because its mean hides its spread in products.
-    witness : Witness or None
-        The sums that identify the rows of `operator`, once a run has requested them and a sweep has computed them.
-    asked_at : float or None
-        The number of sweeps in the ledger when a run requested the witness; None if none did.
     contradiction : str or None
         The error message if the first products are not those of a matrix and its transpose; "" if they are
         consistent, None until they are compared.
@@ -96,8 +91,6 @@ class View:
         self.measured = _is_measured(self.operator)
         self.wide = False
         self._warned = False
-        self.witness: Witness | None = None
-        self.asked_at: float | None = None
         self.streamed: bool = self.operator.streamed
 
     @property
@@ -115,16 +108,6 @@ class View:
         """The dtype in which rows are multiplied: float64 for float32 rows if a sweep has found that they need it."""
         home, known = self.operator.home, self.operator.dtype
         return np.dtype(np.float64) if self.wide and home.blocks == home else known
-
-    @property
-    def lacks_witness(self) -> bool:
-        """Whether the next sweep must compute the witness of the rows."""
-        return self.asked_at is not None and self.witness is None
-
-    @property
-    def swept(self) -> bool:
-        """Whether the rows have been read since a run requested their witness."""
-        return self.asked_at is not None and self.ledger.sweeps > self.asked_at
 
     @property
     def in_memory(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from linspec import KernelOperator
 from linspec.arrays import HostArray
-from linspec.errors import BrokenPlugin, InvalidProblem, shown
+from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.kernels import Kernel
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
 
@@ -81,7 +81,7 @@ class KernelMatrices:
 
     @property
     def bookkeeping(self) -> KernelBooks:
-        """Object by which a run saves the kernels in a checkpoint, restores them, and identifies the rows."""
+        """What a run asks of these moments."""
         return KernelBooks(self._problem, self)
 
     def settle(self, rng: Any, kernels: Sequence[Kernel] | None = None) -> tuple[Kernel, ...]:
@@ -171,13 +171,7 @@ class KernelMoments(KernelMatrices):
 
 
 class KernelBooks:
-    """Interface between a run and its kernel matrices, for checkpoints and for the identity of the data.
-
-    Parameters
-    ----------
-    problem : Problem
-    moments : KernelMatrices
-    """
+    """What a run asks of kernel matrices: rows are held, and their products are never contradictory."""
 
     spent = False
     contradictions = ()
@@ -186,69 +180,23 @@ class KernelBooks:
         self._problem, self._moments = problem, moments
 
     def learnt(self) -> dict[str, Any]:
-        """Contents of a checkpoint: kernels as given and with all their parameters, and the forms of the matrices."""
-        kernels = [
-            {**kernel_learnt(self._problem.kernels[op.name], op.kernel), "form": op.form}
-            for op in self._moments.views
-        ]
-        return {"form": self._moments.form, "views": [], "kernels": kernels}
+        """The scales of kernels, which may have been chosen from drawn rows, and the forms of the matrices."""
+        return {"kernels": [{**numbers_of(op.kernel), "form": op.form} for op in self._moments.views]}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the kernels and the forms of an earlier run.
-
-        Raises
-        ------
-        InvalidProblem
-            The kernels of the earlier run differ from those of this run.
-        """
+        """Restore the kernels and the forms of an earlier run."""
         found = []
         for (name, given), before in zip(self._problem.kernels.items(), learnt["kernels"], strict=True):
             op = self._moments.operator(name, str(before["form"]))
-            parameter = "kernel" if len(self._moments.views) == 1 else f"kernel_{name.lower()}"
-            op.kernel = kernel_again(parameter, given, before)
+            op.kernel = replace(given, **{key: value for key, value in before.items() if key != "form"})
             found.append(op)
         self._moments.views = tuple(found)
 
-    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
-        """Do nothing: the rows are held, and `witnesses` needs no sweep."""
 
-    def witnesses(self, *, read: bool = False) -> dict[str, Any]:
-        """Numbers that identify the rows of each view, keyed by the name of the view."""
-        return {op.name: op.witness for op in self._moments.views}
-
-
-def kernel_learnt(given: Kernel, own: Kernel) -> dict[str, Any]:
-    """Parameters of a kernel for a checkpoint: as it was given, and with scales chosen from the data."""
-    return {"given": _numbers(given), "own": _numbers(own)}
-
-
-def kernel_again(name: str, given: Kernel, learnt: Mapping[str, Any]) -> Kernel:
-    """Kernel with the parameters of the earlier run.
-
-    Raises
-    ------
-    InvalidProblem
-        The earlier run had another kernel.
-    """
-    check_same(name, _numbers(given), dict(learnt["given"]), given)
-    numbers = {field: value for field, value in learnt["own"].items() if field != "kernel"}
-    return replace(given, **numbers)
-
-
-def check_same(name: str, own: Any, before: Any, given: Any) -> None:
-    """Raise if a parameter of the problem differs from the one in the checkpoint."""
-    if own != before:
-        raise InvalidProblem(
-            f"the checkpoint is that of another run: {name} must be the same; the file has {shown(before)}, got "
-            f"{given}. Pass what the run had, or leave start out."
-        )
-
-
-def _numbers(kernel: Kernel) -> dict[str, Any]:
-    """Class name of a kernel, and the fields of the kernel that are numbers or texts."""
+def numbers_of(kernel: Kernel) -> dict[str, Any]:
+    """The fields of a kernel that are numbers or texts."""
     own = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
-    simple = {name: value for name, value in own.items() if isinstance(value, bool | int | float | str)}
-    return {"kernel": type(kernel).__name__, **simple}
+    return {name: value for name, value in own.items() if isinstance(value, bool | int | float | str)}
 
 
 def rounded_up(passes: float) -> float:

@@ -110,4 +110,3 @@ def errors_beside_planted_columns(
             return np.maximum(errors, np.max(np.abs(Dg) / r[:, None], axis=0)), True  # (3)
     c = np.linalg.lstsq(G, Dg, rcond=None)[0]  # (4)
     return np.maximum(errors, home.column_norms(D @ home.place(c))), settled
-

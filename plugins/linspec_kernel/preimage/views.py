@@ -11,17 +11,16 @@ adjoint. The value maximised is the objective times |P k|/|H k| of both views, s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from linspec import Moments
 from linspec.arrays import Array, Home, HostArray, all_finite, random_generator, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.kernels import SAMPLE, Kernel, not_finite
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
-from linspec_kernel.moments import Costs, check_same, kernel_again, kernel_learnt
+from linspec_kernel.moments import Costs, numbers_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
@@ -349,8 +348,7 @@ class PreimageMoments:
     x, y : PreimageView
     home : Home
     bookkeeping : PreimageBooks
-        Object by which a run saves the kernels, sets and lengths of rows in a checkpoint, restores them, and
-        identifies the rows.
+        What a run asks of these moments.
     """
 
     held = False  # every product is a sweep
@@ -386,7 +384,7 @@ class PreimageMoments:
 
 
 class PreimageBooks:
-    """Interface between a run and the moments of `PreimageCCA`, for checkpoints and for the identity of the data.
+    """What a run asks of the moments of `PreimageCCA`.
 
     Parameters
     ----------
@@ -399,40 +397,20 @@ class PreimageBooks:
 
     def __init__(self, problem: Any, views: tuple[PreimageView, PreimageView]) -> None:
         self._problem, self.views = problem, views
-        self._rows: Moments | None = None  # used to identify the rows if a run requires it
 
     def learnt(self) -> dict[str, Any]:
-        """Sets, kernels with all their numbers, and lengths of rows: for a checkpoint."""
+        """Kernels with all their numbers, and lengths of rows."""
         sides = [
             {
-                "bound": str(view.bound),
-                "kernel": kernel_learnt(getattr(self._problem, f"kernel_{name}"), view.kernel),
+                "kernel": numbers_of(view.kernel),
                 "lengths": None if view.squares is None else to_host(view.squares),
             }
-            for name, view in zip("xy", self.views, strict=True)
+            for view in self.views
         ]
-        return {"form": "implicit", "views": [], "sides": sides}
+        return {"sides": sides}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the kernels and the lengths of rows of an earlier run.
-
-        Raises
-        ------
-        InvalidProblem
-            The kernels or the sets of the earlier run differ from those of this run.
-        """
+        """Restore the kernels and the lengths of rows of an earlier run."""
         for name, view, before in zip("xy", self.views, learnt["sides"], strict=True):
-            check_same(f"bound_{name}", str(view.bound), before["bound"], view.bound)
-            kernel = kernel_again(
-                f"kernel_{name}", getattr(self._problem, f"kernel_{name}"), before["kernel"]
-            )
-            view.settled(kernel, before["lengths"])
-
-    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Any]) -> None:
-        """Request sums that identify the rows of each view."""
-        self._rows = Moments(self._problem.X, self._problem.Y, form="implicit")
-        self._rows.bookkeeping.ask_for_witnesses(before, known)
-
-    def witnesses(self, *, read: bool = False) -> dict[str, Any]:
-        """Sums that identify the rows of each view."""
-        return {} if self._rows is None else self._rows.bookkeeping.witnesses(read=read)
+            given = getattr(self._problem, f"kernel_{name}")
+            view.settled(replace(given, **before["kernel"]), before["lengths"])
