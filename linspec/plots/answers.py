@@ -698,7 +698,8 @@ class Cloud:
         """The correlation of each pair of variates over these rows; 0 if a variate is constant."""
         P, Q = (block - np.mean(block, axis=0, dtype=np.float64) for block in (self.P, self.Q))
         lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
-        return np.divide((P * Q).sum(axis=0), lengths, out=np.zeros_like(lengths), where=lengths > 0).tolist()
+        covered = np.maximum(lengths, np.finfo(np.float64).tiny)
+        return [float(value) for value in (P * Q).sum(axis=0) / covered]
 
 
 def variates(

@@ -87,12 +87,6 @@ MARKED = 10
 WIDTH = 0.07
 """Width of a letter in a legend, in inches."""
 
-MANY_DIGITS = 4
-"""A power of ten is written as a power if the magnitude of its exponent is at least this."""
-
-ZERO = 10.0
-"""The ridge 0 is drawn at the smallest positive ridge divided by this factor."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
@@ -289,7 +283,7 @@ def _line(
     number: int,
     *,
     last: tuple[float, float],
-    **label: str,
+    **label: Any,
 ) -> None:
     """Draw a run: a line that ends in a point, filled if the run converged; or the diamond of a direct solver.
 
@@ -367,18 +361,9 @@ def _cost_axis(axes: Axes, curves: Sequence[Curve]) -> None:
     points = [x for curve in curves for x in (*curve.residuals[0][:1], curve.end) if x > 0]
     if curves[0].cost != "iterations" and points and max(points) > WIDE * min(points):
         axes.set_xscale("log")
-        _log_ticks(axes, max(points) > 10 * WIDE * min(points), lambda x, _: f"{x:g}")
+        axes.xaxis.set_major_formatter("{x:g}")
     else:
         axes.set_xlim(left=0)
-
-
-def _log_ticks(axes: Axes, wide: bool, words: Any, **options: Any) -> None:
-    """Ticks of a logarithmic axis: powers of ten; if the axis is not wide, also their doubles and fivefolds."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0), **options))
-    axes.xaxis.set_major_formatter(words)
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 # ---- ridges -----------------------------------------------------------------------------------
@@ -436,31 +421,32 @@ def ridge_path(
     else:
         of_path, columns = _of_coefficients(path, ridges)
         labels, label = _names(path, names, columns.shape[1]), "coefficient"
-    axis = _RidgeAxis(of_path)
+    places, order, pairs = _places(of_path)
     named = np.sort(np.argsort(-np.nanmax(np.abs(columns), axis=0), kind="stable")[:NAMED])
-    join = "" if axis.pairs else "-"  # pairs have no order: no line joins them
+    join = "" if pairs else "-"  # pairs have no order: no line joins them
     several = columns.shape[1] > 1
-    marks: Any = {"markevery": max(1, len(axis.order) // MARKED), **LINE}
+    marks: Any = {"markevery": max(1, len(order) // MARKED), **LINE}
     with axes_for(ax, (5.2 + WIDTH * max(len(labels[i]) for i in named), 3.8)) as axes:
-        xs = axis.places[axis.order]
         for number, i in enumerate(named):
             style: Any = {"color": COLOURS[number], "label": labels[i] if several else "_", **marks}
-            axes.plot(xs, columns[axis.order, i], MARKERS[number] + join, **style)
-        others = np.delete(columns[axis.order], named, axis=1)
+            axes.plot(places[order], columns[order, i], MARKERS[number] + join, **style)
+        others = np.delete(columns[order], named, axis=1)
         if others.size:
-            grey = axes.plot(xs, others, f".{join}", **FAINT)
+            grey = axes.plot(places[order], others, f".{join}", **FAINT)
             grey[0].set_label(f"{len(grey)} smaller")
         if label == "coefficient":
             axes.axhline(0, color=MUTED, linewidth=0.8)
         elif path.totals is not None:
             with contextlib.suppress(InvalidProblem):  # test rows that say nothing choose no ridge
-                axis.mark(axes, path.best, f"best: {axis.words[path.best]}")
+                best = path.best
+                words = pairs[best] if pairs else f"{places[best]:g}"
+                _mark(axes, places[best], f"best: {words}", right=places[best] <= np.median(places))
         elif np.min(columns) >= 0:
             axes.set_ylim(bottom=0)
         if several:
             legend_beside(axes, "" if label == "coefficient" else "number")
         axes.set_ylabel(label)
-        axis.dress(axes)
+        _ridge_axis(axes, places, pairs)
     return axes
 
 
@@ -550,11 +536,11 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
         )
     over_k = len(result.ridges) == 1 and len(result.ks) > 1
     scores, mean, error = (np.asarray(block) for block in (result.scores, result.mean, result.standard_error))
-    axis, lines = _RidgeAxis(result.ridges), result.ks
+    (places, order, pairs), lines = _places(result.ridges), result.ks
     if over_k:
         scores, mean, error = scores.transpose(0, 2, 1), mean.T, error.T
-        axis, lines = _CountAxis(result.ks), result.ridges
-    xs, order = axis.places[axis.order], axis.order
+        places, order, lines = np.asarray(result.ks, dtype=float), np.argsort(result.ks), result.ridges
+    xs, join = places[order], "" if pairs and not over_k else "-"
     with axes_for(ax, (5.2, 3.8)) as axes:
         if folds and len(lines) == 1 and len(scores) > 1:
             splits = axes.plot(xs, scores[:, order, 0].T, color=MUTED, linewidth=0.6, alpha=0.5)
@@ -564,100 +550,73 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
             style: Any = {"color": COLOURS[number], "elinewidth": 0.9, "capsize": 2, **LINE}
             style["label"] = "mean" if len(lines) == 1 else f"k = {line}"
             bars = error[order, i] if np.isfinite(error).any() else None
-            form = MARKERS[number] + ("" if axis.pairs else "-")
+            form = MARKERS[number] + join
             axes.errorbar(xs, mean[order, i], yerr=bars, fmt=form, **style)
-        _mark_settings(axes, axis, result, over_k=over_k)
+        _mark_settings(axes, places, result, over_k=over_k)
         axes.set_ylabel(result.label + ", held-out rows" * (getattr(result, "method", "") != "gcv"))
         if len(lines) > 1 or len(scores) > 1:
             legend_beside(axes)
-        axis.dress(axes)
+        if over_k:
+            axes.set_xlabel("k")
+            axes.locator_params(axis="x", integer=True, min_n_ticks=1)
+        else:
+            _ridge_axis(axes, places, pairs)
     return axes
 
 
-def _mark_settings(axes: Axes, axis: _Axis, result: Any, *, over_k: bool) -> None:
+def _mark_settings(axes: Axes, places: HostArray, result: Any, *, over_k: bool) -> None:
     """Mark by lines the best setting, and the simplest setting within one standard error of the best."""
     best = simple = result.best
     with contextlib.suppress(MissingCapability):  # one split has no standard error
         simple = result.one_standard_error
     several = not over_k and len(result.ks) > 1
     words, within = (f", k = {each.k}" if several else "" for each in (best, simple))
-    at, y = (
-        result.ks.index(each.k) if over_k else result.ridges.index(each.ridge) for each in (best, simple)
+    x, y = (
+        places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)]
+        for each in (best, simple)
     )
-    if at != y:
-        axis.mark(axes, at, f"best{words}", right=bool(axis.places[at] > axis.places[y]))
-        axis.mark(axes, y, f"within 1 s.e.{within}", right=bool(axis.places[y] > axis.places[at]))
+    if x != y:
+        _mark(axes, x, f"best{words}", right=x > y)
+        _mark(axes, y, f"within 1 s.e.{within}", right=y > x)
     else:
-        axis.mark(axes, at, f"best{words}" + (f"; within 1 s.e.{within}" if words != within else ""))
+        text = f"best{words}" + (f"; within 1 s.e.{within}" if words != within else "")
+        _mark(axes, x, text, right=x <= np.median(places))
 
 
-class _Axis:
-    """A horizontal axis of settings: their places, and the order of the settings from left to right."""
-
-    pairs = False
-    places: HostArray
-    order: HostArray
-
-    def mark(self, axes: Axes, setting: int, text: str, *, right: bool | None = None) -> None:
-        """Draw a vertical line at a setting, with text at its top, by default on the side with more room."""
-        x = self.places[setting]
-        right = bool(x <= np.median(self.places)) if right is None else right
-        axes.axvline(x, zorder=1, **THIN)
-        side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}
-        place: Any = {"xycoords": ("data", "axes fraction"), "color": MUTED, **SMALL_TEXT}
-        axes.annotate(text, (x, 1.02), annotation_clip=False, **side, **place)
+# ---- axes of ridges ---------------------------------------------------------------------------
 
 
-class _CountAxis(_Axis):
-    """An axis of numbers of components."""
-
-    def __init__(self, ks: Sequence[int]) -> None:
-        self.places = np.asarray(ks, dtype=float)
-        self.order = np.argsort(self.places)
-
-    def dress(self, axes: Axes) -> None:
-        axes.set_xlabel("k")
-        axes.locator_params(axis="x", integer=True, min_n_ticks=1)
+def _mark(axes: Axes, x: float, text: str, *, right: bool) -> None:
+    """Draw a vertical line at the abscissa x, with text at its top."""
+    axes.axvline(x, zorder=1, **THIN)
+    side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}
+    place: Any = {"xycoords": ("data", "axes fraction"), "color": MUTED, **SMALL_TEXT}
+    axes.annotate(text, (x, 1.02), annotation_clip=False, **side, **place)
 
 
-class _RidgeAxis(_Axis):
-    """A logarithmic axis of ridges, with 0 at its left end; or places 0, 1, … if a ridge is a pair of two numbers."""
+def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray, list[str]]:
+    """Abscissae of ridges, their order, and their names if some ridge is a pair of different numbers.
 
-    def __init__(self, ridges: Sequence[Any]) -> None:
-        values: list[list[float]] = [
-            np.atleast_1d(np.asarray(ridge, dtype=float)).tolist() for ridge in ridges
-        ]
-        self.pairs = any(len(set(value)) > 1 for value in values)
-        self.words = [
-            f"({', '.join(f'{v:g}' for v in value)})" if self.pairs else f"{value[0]:g}" for value in values
-        ]
-        self.order = np.argsort([sum(value) for value in values], kind="stable")
-        self.places = np.argsort(self.order).astype(float)
-        self.zero: float | None = None
-        if not self.pairs:
-            self.places = np.array([min(value) for value in values])
-            positive = self.places[self.places > 0]
-            if len(positive) < len(values):
-                self.zero = float(positive.min()) / ZERO if len(positive) else 1.0
-                self.places[self.places == 0] = self.zero
+    The abscissae are the ridges, or the positions 0, 1, … of pairs.
+    """
+    values = [np.unique(np.asarray(ridge, dtype=float)) for ridge in ridges]
+    order = np.argsort([float(np.sum(ridge)) for ridge in ridges], kind="stable")
+    if all(len(value) == 1 for value in values):
+        return np.concatenate(values), order, []
+    pairs = [", ".join(f"{value:g}" for value in np.atleast_1d(ridge)) for ridge in ridges]
+    return np.argsort(order).astype(float), order, [f"({pair})" for pair in pairs]
 
-    def dress(self, axes: Axes) -> None:
-        """Set up scale, ticks and label."""
-        axes.set_xlabel("ridge of X and of Y" if self.pairs else "ridge")
-        if self.pairs:
-            axes.set_xticks(self.places, self.words)
-            return
+
+def _ridge_axis(axes: Axes, places: HostArray, pairs: list[str]) -> None:
+    """Set up the horizontal axis: logarithmic, linear from 0 to the smallest positive ridge; or names of pairs."""
+    axes.set_xlabel("ridge of X and of Y" if pairs else "ridge")
+    if pairs:
+        axes.set_xticks(places, pairs)
+    elif places.min() > 0:
         axes.set_xscale("log")
-        largest = self.places.max()
-        _log_ticks(axes, largest > 300 * self.places.min(), self._tick, numticks=9)
-        axes.minorticks_off()
-        if self.zero is not None:
-            ticks = [x for x in axes.get_xticks() if 2 * self.zero < x <= 1.01 * largest]
-            axes.set_xticks([self.zero, *ticks])
-
-    def _tick(self, x: float, _: Any = None) -> str:
-        """The text of a tick."""
-        if self.zero is not None and x < 2 * self.zero:
-            return "0" if math.isclose(x, self.zero, rel_tol=1e-6) else ""  # rounding of the axis
-        power = round(math.log10(x))
-        return f"$10^{{{power}}}$" if abs(power) >= MANY_DIGITS and x == 10.0**power else f"{x:g}"
+    else:
+        least = min(places[places > 0], default=1.0)
+        axes.set_xscale("symlog", linthresh=least)
+        axes.set_xlim(left=-0.3 * least)
+    if not pairs:
+        axes.xaxis.set_major_formatter("{x:g}")
