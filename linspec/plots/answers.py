@@ -54,7 +54,18 @@ from linspec.studies.inference.permutation import ComponentTest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_POINTS", "Cloud", "intervals", "leading_columns", "loadings", "scores", "scree", "variates"]
+__all__ = [
+    "MOST_POINTS",
+    "Cloud",
+    "cloud_panel",
+    "intervals",
+    "leading_columns",
+    "loadings",
+    "opaque",
+    "scores",
+    "scree",
+    "variates",
+]
 
 MOST_POINTS = 2000
 """Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn."""
