@@ -185,7 +185,7 @@ def scree(
 def _layout(answer: Any) -> Any:
     """The declared words of a solution; None for other objects."""
     layout = getattr(type(answer), "layout", None)
-    return layout if hasattr(layout, "weights") else None
+    return layout if hasattr(layout, "value") else None
 
 
 def _values(solution: Any) -> tuple[HostArray, str, str, float | None]:
