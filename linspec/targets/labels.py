@@ -304,7 +304,10 @@ def one_hot(codes: HostArray, entries: HostArray, home: Home | None = None) -> A
     there = codes >= 0
     if home is None:
         index = np.int32 if len(codes) < 2**31 else np.int64
-        columns, starts = codes[there].astype(index), np.concatenate([[0], np.cumsum(there)]).astype(index)
+        columns, starts = (
+            codes[there].astype(index),
+            np.concatenate([[0], np.cumsum(there, dtype=index)], dtype=index),
+        )
         return scipy.sparse.csr_array((entries[columns], columns, starts), shape=(len(codes), len(entries)))
     blocks = home.blocks
     there = blocks.place(codes, np.int64)[:, None] == blocks.place(np.arange(len(entries)), np.int64)[None, :]

@@ -99,9 +99,7 @@ def _height(_number: int, block: Codes) -> int:
 def counted(_number: int, block: Codes, weights: HostArray | None = None) -> Sizes:
     """Return the classes of a block, and their sizes within the block."""
     codes, names = block
-    there = codes >= 0
-    rows = None if weights is None else weights[there]
-    return names, np.bincount(codes[there], rows, minlength=len(names)).astype(np.float64)
+    return names, np.bincount(codes + 1, weights, minlength=len(names) + 1)[1:].astype(np.float64)
 
 
 def with_rows(names: HostArray, sizes: HostArray, least: int) -> Sizes:
