@@ -20,6 +20,7 @@ theorem is right.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ import scipy.sparse
 
 from linspec.arrays import HostArray, random_generator, to_host
 from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.registry.options import is_number
 
 __all__ = [
     "RegressionModel",
@@ -117,9 +119,8 @@ class RegressionModel:
         -------
         numpy.ndarray of shape (n,)
         """
-        noise = random_generator(rng).standard_normal(self.A.shape[0])
-        drawn: HostArray = self.mean + self.sigma * noise
-        return drawn
+        noise: HostArray = random_generator(rng).standard_normal(self.A.shape[0])
+        return self.mean + self.sigma * noise
 
     def risk(self, x: Any) -> Any:
         """The mean squared distance of predictions from the expectation of y: ‖Aβ − A x‖² / n.
@@ -169,7 +170,7 @@ class RegressionModel:
         InvalidProblem
             The ridge is negative, infinite or not a number.
         """
-        ridge = _number(ridge, "ridge", at_least=0.0)
+        ridge = _number(ridge, "ridge")
         squares = self.singular_values**2
         total = squares + ridge
         safe = np.where(total > 0, total, 1.0)  # a direction without a singular value contributes nothing
@@ -219,7 +220,8 @@ def steep_spectrum(
     (60, 40)
     """
     n, p = _sizes(n, p, least=len(STEEP))
-    low, high = _tail(tail)
+    below = f"lie below the leading singular values, lowest ≤ highest < {STEEP[-1]:.4g}"
+    low, high = _pair(tail, "tail", lambda low, high: low <= high < STEEP[-1], below)
     rng = random_generator(seed, "seed")
     return _rotated(rng, n, np.concatenate([STEEP, _uniform(rng, low, high, p - len(STEEP))]), sigma)
 
@@ -297,7 +299,7 @@ def spiked_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: fl
     True
     """
     n, p = _sizes(n, p, least=3 * SPIKES)
-    sigma = _number(sigma, "sigma", at_least=0.0)
+    sigma = _number(sigma, "sigma")
     rng = random_generator(seed, "seed")
     singular_values = _flat(rng, n, p)
     singular_values[:SPIKES] *= SPIKE
@@ -392,12 +394,23 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
     >>> [bool(rho > 0.7) for rho in solution.correlations]
     [True, True, True, True, True, False]
     """
-    n, p, q, per_row, shared = _word_sizes(n=n, p=p, q=q, per_row=per_row, shared=shared)
+    n, p, q, per_row, shared = _whole(n=n, p=p, q=q, per_row=per_row, shared=shared)
+    if min(n, per_row, shared) < 1 or min(p, q) < FEWEST * shared:
+        raise InvalidProblem(
+            f"views of words need n, per_row and shared of at least 1, and {FEWEST} columns for each topic shared; "
+            f"got n={n}, p={p}, q={q}, per_row={per_row}, shared={shared}. Ask for fewer topics, or more columns."
+        )
+    ends = _pair(
+        strength,
+        "strength",
+        lambda first, last: 1 >= first >= last,
+        "be fractions of a row's words, 1 ≥ first ≥ last ≥ 0",
+    )
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InvalidProblem(f"dtype must be float32 or float64; got {np.dtype(dtype)}.")
     rng = random_generator(seed, "seed")
     topics = rng.integers(0, shared, n)
-    shares = np.linspace(*_shares(strength), shared)[topics]
+    shares = np.linspace(*ends, shared)[topics]
     X, Y = (_words(rng, topics, shares, shared, columns, per_row, counts, dtype) for columns in (p, q))
     return WordViews(X, Y, topics)
 
@@ -415,44 +428,36 @@ def _words(
     """Draw one view: words by rank, and then a random permutation of the columns."""
     frequency = (np.arange(columns) + OFFSET) ** -POWER
     column_of = rng.permutation(columns).astype(np.int32)
-    own = max(2, int(TOPICAL * columns / shared))
+    size = max(2, int(TOPICAL * columns / shared))
     rare = np.arange(columns // 100, columns)
-    topical = np.sort(rng.permutation(rare)[: shared * own].reshape(shared, own), axis=1)
+    topical = np.sort(rng.permutation(rare)[: shared * size].reshape(shared, size), axis=1)
     general, special = _cumulated(frequency), _cumulated(frequency[topical]) + np.arange(shared)[:, None]
-    indices, entries, lengths = [], [], []
+    parts = []
     for start in range(0, len(topics), ROWS_AT_ONCE):
         topic, share = (part[start : start + ROWS_AT_ONCE, None] for part in (topics, shares))
         drawn, chosen = rng.random((2, len(topic), per_row))
         ranks = np.searchsorted(general, drawn, side="right")
         of_topic = chosen < share
         drawn, topic = drawn[of_topic], np.broadcast_to(topic, of_topic.shape)[of_topic]
+        place = np.searchsorted(special.ravel(), topic + drawn, side="right")
         # Rounding of topic + drawn must not give the next topic.
-        place = np.minimum(
-            np.searchsorted(special.ravel(), topic + drawn, side="right"), (topic + 1) * own - 1
+        ranks[of_topic] = topical.ravel()[np.minimum(place, (topic + 1) * size - 1)]
+        words, starts = column_of[ranks], np.arange(0, ranks.size + 1, per_row)
+        part = scipy.sparse.csr_matrix(
+            (np.ones(words.size, dtype), words.ravel(), starts), shape=(len(words), columns)
         )
-        ranks[of_topic] = topical.ravel()[place]
-        words = np.sort(column_of[ranks], axis=1)
-        first = np.ones(words.shape, dtype=bool)
-        np.not_equal(words[:, 1:], words[:, :-1], out=first[:, 1:])
-        indices.append(words[first])
-        lengths.append(first.sum(axis=1))
-        # Count from one new word to the next. The first word of a row is always new, so no count crosses
-        # rows.
-        if counts:
-            entries.append(np.diff(np.flatnonzero(first), append=first.size))
-    stops = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    values = np.concatenate(entries).astype(dtype) if counts else np.ones(stops[-1], dtype=dtype)
-    index = np.int32 if stops[-1] < 2**31 else np.int64
-    return scipy.sparse.csr_matrix(
-        (values, np.concatenate(indices), stops.astype(index)), shape=(len(topics), columns)
-    )
+        part.sum_duplicates()
+        parts.append(part)
+    view = scipy.sparse.vstack(parts, format="csr")
+    if not counts:
+        view.data[:] = 1
+    return view
 
 
 def _cumulated(frequency: HostArray) -> HostArray:
     """Cumulative probabilities along the last axis; the last one is exactly 1."""
-    total = np.cumsum(frequency, axis=-1)
-    cumulated: HostArray = total / total[..., -1:]
-    return cumulated
+    total: HostArray = np.cumsum(frequency, axis=-1)
+    return total / total[..., -1:]
 
 
 # ---- drawing ---------------------------------------------------------------------------------------
@@ -460,7 +465,7 @@ def _cumulated(frequency: HostArray) -> HostArray:
 
 def _rotated(rng: np.random.Generator, n: int, singular_values: HostArray, sigma: float) -> RegressionModel:
     """Make a model with A = U D Vᵀ for random U and V, and all coefficients random."""
-    sigma = _number(sigma, "sigma", at_least=0.0)
+    sigma = _number(sigma, "sigma")
     p = len(singular_values)
     beta = rng.uniform(*COEFFICIENTS, size=p)
     U, V = _orthonormal(rng, n, p), _orthonormal(rng, p, p)
@@ -473,8 +478,7 @@ def _orthonormal(rng: np.random.Generator, n: int, p: int) -> HostArray:
     They are Q of the factorisation QR of a Gaussian matrix, with the signs that make the diagonal of R positive.
     """
     Q, R = np.linalg.qr(rng.standard_normal((n, p)))
-    turned: HostArray = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
-    return turned
+    return Q * np.where(np.diag(R) < 0, -1.0, 1.0)
 
 
 def _flat(rng: np.random.Generator, n: int, p: int) -> HostArray:
@@ -491,62 +495,36 @@ def _uniform(rng: np.random.Generator, low: float, high: float, count: int) -> H
 
 def _whole(**sizes: Any) -> tuple[int, ...]:
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int | np.integer):
+        if not is_number(size, int, large=True):
             raise InvalidProblem(f"{name} must be a whole number; got {size!r}. Pass an int.")
     return tuple(int(size) for size in sizes.values())
 
 
-def _sizes(n: int, p: int, least: int) -> tuple[int, int]:
-    n, p = _whole(n=n, p=p)
+def _sizes(n: int, p: int, least: int) -> tuple[int, ...]:
+    n, p = sizes = _whole(n=n, p=p)
     if not n >= p >= least:
         raise InvalidProblem(
             f"this model needs n ≥ p ≥ {least}; got n={n}, p={p}. Take more rows, or another number of "
             "columns."
         )
-    return n, p
+    return sizes
 
 
-def _word_sizes(**sizes: Any) -> tuple[int, ...]:
-    n, p, q, per_row, shared = found = _whole(**sizes)
-    if min(n, per_row, shared) < 1 or min(p, q) < FEWEST * shared:
-        raise InvalidProblem(
-            f"views of words need n, per_row and shared of at least 1, and {FEWEST} columns for each topic shared; "
-            f"got n={n}, p={p}, q={q}, per_row={per_row}, shared={shared}. Ask for fewer topics, or more columns."
-        )
-    return found
-
-
-def _shares(strength: Any) -> tuple[float, float]:
-    first, last = _pair(strength, "strength", "(first, last)")
-    if not 1 >= first >= last:
-        raise InvalidProblem(
-            f"strength must be fractions of a row's words, 1 ≥ first ≥ last ≥ 0; got ({first:g}, {last:g})."
-        )
-    return first, last
-
-
-def _tail(tail: Any) -> tuple[float, float]:
-    low, high = _pair(tail, "tail", "(lowest, highest)")
-    if not low <= high < STEEP[-1]:
-        raise InvalidProblem(
-            f"tail must lie below the leading singular values, lowest ≤ highest < {STEEP[-1]:.4g}; got "
-            f"({low:g}, {high:g}). Shorten it."
-        )
-    return low, high
-
-
-def _pair(value: Any, name: str, what: str) -> tuple[float, float]:
+def _pair(value: Any, name: str, fits: Callable[[float, float], bool], words: str) -> tuple[float, float]:
+    """Check that a value is a pair of numbers that fits; `words` say what must hold."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise InvalidProblem(f"{name} must be a pair of numbers; got {value!r}. Pass {what}.")
-    first, last = (_number(end, name, at_least=0.0) for end in value)
+        raise InvalidProblem(f"{name} must be a pair of numbers; got {value!r}. Pass two.")
+    first, last = (_number(end, name) for end in value)
+    if not fits(first, last):
+        raise InvalidProblem(f"{name} must {words}; got ({first:g}, {last:g}). Pass other numbers.")
     return first, last
 
 
-def _number(value: Any, name: str, at_least: float) -> float:
+def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise InvalidProblem(f"{name} must be a number; got {value!r}. Pass a float.")
     if not math.isfinite(value):
         raise NonFiniteData(f"{name} must be finite; got {value!r}.")
-    if value < at_least:
-        raise InvalidProblem(f"{name} must be at least {at_least:g}; got {value!r}.")
+    if value < 0:
+        raise InvalidProblem(f"{name} must be at least 0; got {value!r}.")
     return float(value)

@@ -161,8 +161,7 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
             f"W and Z must have equally many rows; got shapes {tuple(W.shape)} and {tuple(Z.shape)}."
         )
     home, product = _metric(metric, W, Z)
-    bases = [_basis(V, home, product, name) for V, name in ((W, "W"), (Z, "Z"))]
-    (Q, SQ), (P, SP) = bases
+    (Q, SQ), (P, SP) = (_basis(V, home, product, name) for V, name in ((W, "W"), (Z, "Z")))
     if Q.shape[1] != P.shape[1]:
         raise InvalidProblem(
             "W and Z must span equally many dimensions; got "
@@ -224,17 +223,16 @@ def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
     safe = xp.where(largest > 0, largest, xp.ones_like(largest))
     U, s, _ = xp.linalg.svd(V / safe[None, :], full_matrices=False)
     values = to_host(s)
-    rank = int(np.sum(values > max(V.shape) * eps * values[0]))
-    return U[:, :rank], U[:, :rank]
+    Q = U[:, : int(np.sum(values > max(V.shape) * eps * values[0]))]
+    return Q, Q
 
 
 def _metric_basis(V: Array, product: Product, home: Home, eps: float) -> tuple[Array, Array]:
     """(Q, S Q) for a metric S, by whitening with the Gram matrix twice: the second step is accurate."""
-    for first in (True, False):
+    for _ in range(2):
         SV = product(V)
         G = to_host(V.T @ SV)
-        if first:
-            _check_metric(G)
+        _check_metric(G)
         T = home.place(whitening(G, max(EPS, eps**2)))
         V, SV = V @ T, SV @ T
     return V, SV
@@ -261,26 +259,26 @@ def _check_metric(G: HostArray) -> None:
 def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
     """Return the home of the computation, and the function V -> S V, or None for the plain inner product."""
     home = next((Home.of(V).blocks for V in (W, Z) if not isinstance(V, np.ndarray)), HOST)
-    rows = W.shape[0]
     if metric is None:
         return home, None
-    if callable(metric) and not hasattr(metric, "shape"):
+    product = metric
+    if hasattr(metric, "shape") or not callable(metric):
+        rows = W.shape[0]
+        S = as_operator(finite_array(metric, "metric") if isinstance(metric, list) else metric, "metric")
+        if S.shape != (rows, rows):
+            raise InvalidProblem(f"metric must have shape ({rows}, {rows}); got {S.shape}.")
+        home, product = S.home.blocks, S.matmat
 
-        def called(V: Array) -> Array:
-            SV = metric(V)
-            if tuple(getattr(SV, "shape", ())) != tuple(V.shape):
-                raise InvalidProblem(
-                    f"metric must return a block of the same shape as its argument, {tuple(V.shape)}; got "
-                    f"{getattr(SV, 'shape', type(SV).__name__)}."
-                )
-            return home.place(SV)
+    def placed(V: Array) -> Array:
+        SV = product(V)
+        if tuple(getattr(SV, "shape", ())) != tuple(V.shape):
+            raise InvalidProblem(
+                f"metric must return a block of the same shape as its argument, {tuple(V.shape)}; got "
+                f"{getattr(SV, 'shape', type(SV).__name__)}."
+            )
+        return home.place(SV)
 
-        return home, called
-    S = as_operator(finite_array(metric, "metric") if isinstance(metric, list) else metric, "metric")
-    if S.shape != (rows, rows):
-        raise InvalidProblem(f"metric must have shape ({rows}, {rows}); got {S.shape}.")
-    home = S.home.blocks
-    return home, lambda V: home.place(S.matmat(V))
+    return home, placed
 
 
 def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
@@ -315,14 +313,12 @@ def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
     >>> ls.metrics.f1(np.array([0.9, -0.8, 0.0, 0.0]), [0, 1])
     1.0
     """
-    pairs = _magnitudes(u, support)
+    sizes, true = _magnitudes(u, support)
     if not 0 <= threshold < 1:
         raise InvalidProblem(f"threshold must be at least 0 and below 1; got {threshold!r}.")
-    return float(np.mean([_f1(sizes > threshold * sizes.max(), true) for sizes, true in pairs]))
-
-
-def _f1(found: HostArray, true: HostArray) -> float:
-    return 2 * float(np.sum(found & true)) / float(np.sum(found) + np.sum(true))
+    chosen = sizes > threshold * sizes.max(axis=0)
+    both = chosen.sum(axis=0) + true.sum(axis=0)
+    return float(np.mean(2.0 * (chosen & true).sum(axis=0) / both))
 
 
 def auc(u: Any, support: Any) -> float:
@@ -358,36 +354,31 @@ def auc(u: Any, support: Any) -> float:
     >>> ls.metrics.auc(np.array([0.9, -0.8, 0.1, 0.0]), [0, 1])
     1.0
     """
-    return float(np.mean([_auc(sizes, true) for sizes, true in _magnitudes(u, support)]))
+    from scipy.stats import rankdata
+
+    sizes, true = _magnitudes(u, support)
+    inside = true.sum(axis=0)
+    outside = len(sizes) - inside
+    if not outside.all():
+        raise InvalidProblem(f"support must not contain every entry; got all {len(sizes)}.")
+    ranks = (rankdata(sizes, axis=0) * true).sum(axis=0)
+    return float(np.mean((ranks - inside * (inside + 1) / 2) / (inside * outside)))
 
 
-def _auc(sizes: HostArray, true: HostArray) -> float:
-    inside = int(np.sum(true))
-    outside = len(true) - inside
-    if outside == 0:
-        raise InvalidProblem(f"support must not contain every entry; got all {inside}.")
-    _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]  # equal entries share their mean rank
-    return float((ranks[true].sum() - inside * (inside + 1) / 2) / (inside * outside))
-
-
-def _magnitudes(u: Any, support: Any) -> list[tuple[HostArray, HostArray]]:
-    """Return, for each column, |u| on the host and the support as a mask."""
+def _magnitudes(u: Any, support: Any) -> tuple[HostArray, HostArray]:
+    """Return |u| on the host, with a column for each vector, and the support as a mask of the same shape."""
     u = finite_array(u, "u")
     if u.ndim not in (1, 2) or 0 in u.shape:
         raise InvalidProblem(
             f"u must be one vector of weights or a block of them; got shape {tuple(u.shape)}."
         )
     sizes = np.abs(to_host(u).astype(np.float64)).reshape(u.shape[0], -1)
-    chosen = to_host(support)
-    count = sizes.shape[1]
-    if chosen.ndim == 2 and u.ndim == 2 and chosen.shape[1] == count and chosen.dtype == np.bool_:
-        masks = [_mask(column, len(sizes)) for column in chosen.T]
-    else:
-        masks = [_mask(chosen, len(sizes))] * count
-    if not all(mask.any() for mask in masks):
+    true = to_host(support)
+    if true.dtype != np.bool_ or u.ndim == 1 or true.shape != sizes.shape:
+        true = np.broadcast_to(_mask(true, len(sizes))[:, None], sizes.shape)
+    if not true.any(axis=0).all():
         raise InvalidProblem("support must hold at least one entry; got none.")
-    return list(zip(sizes.T, masks, strict=True))
+    return sizes, true
 
 
 def _mask(chosen: HostArray, length: int) -> HostArray:

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse
 import sklearn.exceptions
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -152,6 +152,10 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             if isinstance(method, FunctionType) and not name.startswith("_"):
                 setattr(cls, name, lending(method))
 
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Store the arguments of a constructor, its `locals()`, unchanged under their names."""
+        self.__dict__.update((name, value) for name, value in parameters.items() if value is not self)
+
     # ---- the solve ----------------------------------------------------------------------------
 
     def _solved(self, problem: Problem[S]) -> S:
@@ -251,6 +255,34 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return tags
 
 
+class Regressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
+    """Base class of regressors, with an intercept and predictions."""
+
+    fit_intercept: bool
+
+    @staticmethod
+    def _intercept(constant: Any) -> Any:
+        """The intercept of a solution: 0.0 without one, a float for a vector of targets."""
+        if constant is None:
+            return 0.0
+        return float(to_host(constant)) if constant.ndim == 0 else constant
+
+    def predict(self, X: Any) -> Array:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            For a precomputed kernel its values between these rows and the training rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+        """
+        X = self._new_rows(X, "predict")
+        return self.solution_.predict(X)
+
+
 def like(weights: Array, numbers: HostArray) -> Array:
     """Copy host numbers to the library, dtype and device of the weights."""
     return Home.of(weights).place(np.asarray(numbers), host_dtype(weights))
@@ -313,9 +345,9 @@ def _takes_tol(solver: Any, problem: Problem[Any]) -> bool:
 
     False for instances of solvers, and for names of exact solvers, which have no such option.
     """
-    if isinstance(solver, Solver):
-        return False
-    return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))
+    return not isinstance(solver, Solver) and (
+        solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))
+    )
 
 
 def known_to_scikit_learn(X: Any) -> bool:

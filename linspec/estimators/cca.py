@@ -88,15 +88,7 @@ class CCA(AddsRows, TwoViews):
         random_state: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.ridge = ridge
-        self.center = center
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.solver_options = solver_options
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compute the canonical pairs of two views.
@@ -122,9 +114,6 @@ class CCA(AddsRows, TwoViews):
 
     def _numbers(self) -> dict[str, Any]:
         return {"k": self.n_components, "ridge": self.ridge, "center": self.center, "scale": self.scale}
-
-    def _learn(self, problem: Any) -> None:
-        self._solve_views(problem)
 
     def predict(self, X: Any) -> Array:
         """Predict the second view of rows from the variates of X, by least squares.
@@ -159,6 +148,5 @@ class CCA(AddsRows, TwoViews):
         check_is_fitted(self)
         check_order({"X": X, "y": y})
         P = checked_array(X, input_name="X", estimator=self)
-        if y is None:
-            return self.solution_.inverse_transform(P)
-        return self.solution_.inverse_transform(P, checked_array(y, input_name="y", estimator=self))
+        others = [] if y is None else [checked_array(y, input_name="y", estimator=self)]
+        return self.solution_.inverse_transform(P, *others)

@@ -108,8 +108,7 @@ class Discriminant(
 
     classes_: Any
     solution_: DiscriminantSolution
-    _classifier: LinearClassifier | None
-    _why_none: str  # the reason if there is no classifier
+    _classifier: LinearClassifier | str  # the reason if there is none
 
     def __init__(
         self,
@@ -125,16 +124,7 @@ class Discriminant(
         random_state: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.target = target
-        self.ridge = ridge
-        self.priors = priors
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.solver_options = solver_options
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Compute the directions, and fit the classifier if y holds classes.
@@ -153,7 +143,11 @@ class Discriminant(
         Discriminant
             The estimator itself.
         """
-        make, options = self._target()
+        if not isinstance(self.target, str) or self.target not in TARGETS:
+            raise InvalidOption(
+                f"target must be one of {', '.join(map(repr, TARGETS))}; got {shown(self.target)}."
+            )
+        make, options = TARGETS[self.target]
         X, y = self._rows_and_targets(X, y, numeric=False, sample_weight=sample_weight)
         labels = _labels(y)
         w, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
@@ -169,7 +163,7 @@ class Discriminant(
         self.scalings_, self.mean_ = found.weights, found.mean
         self.eigenvalues_ = like(found.weights, found.eigenvalues)
         self.n_components_ = self._n_features_out = len(found.eigenvalues)
-        self._find_classifier(X, labels, w)
+        self._classifier = self._classifier_or_reason(X, labels, w)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -249,32 +243,22 @@ class Discriminant(
 
     # ---- classes ------------------------------------------------------------------------------
 
-    def _target(self) -> tuple[Any, dict[str, Any]]:
-        target: Any = self.target
-        if not isinstance(target, str) or target not in TARGETS:
-            raise InvalidOption(
-                f"target must be one of {', '.join(map(repr, TARGETS))}; got {shown(target)}."
-            )
-        return TARGETS[target]
-
-    def _find_classifier(self, X: Any, labels: HostArray, w: HostArray | None) -> None:
-        """Store a classifier, or the reason why none exists; read rows only if the solution does not store classes."""
-        self._classifier = None
+    def _classifier_or_reason(self, X: Any, labels: HostArray, w: HostArray | None) -> LinearClassifier | str:
+        """A classifier, or the reason why none exists; reads rows only if the solution does not store classes."""
         if self.classes_ is None:
-            self._why_none = (
+            return (
                 "classes of rows are predicted where fit had a class for each row; it had a matrix of labels. Pass "
                 "transform(X) to a classifier of several labels."
             )
-            return
         rows = {} if self.solution_.classes is not None else {"X": X, "y": labels, "sample_weight": w}
         try:
-            self._classifier = self.solution_.classifier(**rows, priors=self.priors)
+            return self.solution_.classifier(**rows, priors=self.priors)
         except InvalidProblem as error:
-            self._why_none = str(error)
+            return str(error)
 
     def _classes_known(self) -> LinearClassifier:
-        if self._classifier is None:
-            raise MissingCapability(self._why_none)
+        if isinstance(self._classifier, str):
+            raise MissingCapability(self._classifier)
         return self._classifier
 
 
@@ -285,8 +269,7 @@ def _labels(y: Any) -> Any:
     if not is_array(y):
         raise InvalidProblem(f"y must be an array or a sparse matrix; got {type(y).__name__}.")
     host = to_host(y)
-    if host.ndim == 2 and host.shape[1] == 1:
-        host = column_or_1d(host, warn=True)
+    host = column_or_1d(host, warn=True) if host.shape[1:] == (1,) else host
     if host.ndim == 1:
         check_classification_targets(host)
     return host
@@ -305,9 +288,7 @@ def _classes(labels: Any, w: HostArray | None) -> tuple[HostArray | None, Any]:
 
 def _beside_rows(labels: Any, X: Any) -> Any:
     """Copy labels to the library and device of X; return them unchanged if X is on the host."""
-    if scipy.sparse.issparse(X) or isinstance(X, np.ndarray):
-        return labels
-    there = X if is_array(X) else X.home.zeros((1,), np.float32)
-    if isinstance(there, np.ndarray):
+    there = X if is_array(X) or scipy.sparse.issparse(X) else X.home.zeros((1,), np.float32)
+    if scipy.sparse.issparse(X) or isinstance(there, np.ndarray):
         return labels
     return from_host(labels.toarray() if scipy.sparse.issparse(labels) else labels, like=there)

@@ -78,11 +78,12 @@ class Generic(LinspecEstimator):
         estimator
             The estimator itself.
         """
-        numbers = {field: getattr(self, name) for name, field in self._fields.items()}
-        numbers |= {} if sample_weight is None else {"sample_weight": sample_weight}
-        given = {name: value for name, value in numbers.items() if value is not None}
+        numbers = {field: getattr(self, name) for name, field in self._fields.items()} | {
+            "sample_weight": sample_weight
+        }
+        stated = {name: value for name, value in numbers.items() if value is not None}
         matrices = self._matrices(X, y, sample_weight)
-        found = self.solution_ = self._solved(self._problem(*matrices, **given))
+        found = self.solution_ = self._solved(self._problem(*matrices, **stated))
         layout = found.layout
         for name in layout.entries:
             value = getattr(found, name)
@@ -250,17 +251,20 @@ def _made(problem: type[Problem[Any]]) -> type[Generic]:
     if stated.count and not stated.fields[stated.count].optional:
         defaults[COMPONENTS] = 1
     leading = problem.solution.layout.leading
-    return type(
+    return dataclasses.make_dataclass(
         problem.__name__,
-        _bases(problem.solution),
-        {
-            "__init__": _constructor(defaults),
+        [(name, Any, dataclasses.field(default=default)) for name, default in defaults.items()],
+        bases=_bases(problem.solution),
+        namespace={
             "__doc__": _docstring(problem, fields),
             "__module__": __name__,
             "_problem": problem,
             "_fields": fields,
             "_weights": f"{leading[0]}_" if leading else "solution_",
         },
+        kw_only=True,
+        eq=False,
+        repr=False,
     )
 
 
@@ -274,25 +278,6 @@ def _bases(solution: type[Solution]) -> tuple[type, ...]:
     if hasattr(solution, "transform"):
         return ClassNamePrefixFeaturesOutMixin, TransformerMixin, own
     return (PairedRows, RegressorMixin, own) if hasattr(solution, "predict") else (own,)
-
-
-def _constructor(defaults: dict[str, Any]) -> Callable[..., None]:
-    """Make a constructor that stores its keyword arguments, with the signature that scikit-learn reads."""
-
-    def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807  # it becomes a method of this name
-        unknown = parameters.keys() - defaults.keys()
-        if unknown:
-            raise TypeError(
-                f"{type(self).__name__} has no parameter {shown(min(unknown))}; it has {', '.join(defaults)}."
-            )
-        for name, default in defaults.items():
-            setattr(self, name, parameters.get(name, default))
-
-    kinds = inspect.Parameter
-    own = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
-    own += [kinds(name, kinds.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
-    __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]  # functions may have one
-    return __init__
 
 
 def _docstring(problem: type[Problem[Any]], fields: dict[str, str]) -> str:

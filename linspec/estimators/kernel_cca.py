@@ -85,16 +85,7 @@ class KernelCCA(TwoViews):
         random_state: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.kernel_x = kernel_x
-        self.kernel_y = kernel_y
-        self.ridge = ridge
-        self.center = center
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.solver_options = solver_options
+        self._store(locals())
 
     def fit(self, X: Any, y: Any) -> Self:
         """Compute the canonical pairs of functions of two views.
@@ -115,7 +106,7 @@ class KernelCCA(TwoViews):
         ridge = SHARE * X.shape[0] if self.ridge is None else self.ridge
         kernels = {"kernel_x": self.kernel_x, "kernel_y": self.kernel_y}
         problem: Any = get_problem("kernel-cca")  # from a plugin
-        self._solve_views(problem(X, Y, self.n_components, ridge=ridge, center=self.center, **kernels))
+        self._learn(problem(X, Y, self.n_components, ridge=ridge, center=self.center, **kernels))
         return self
 
     def __sklearn_tags__(self) -> Any:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import MultiOutputMixin, RegressorMixin
-
-from linspec.arrays import Array
-from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number
+from linspec.estimators.base import Regressor, checked_number
 from linspec.kernels.functions import as_kernel
 from linspec.registry import get_problem
 
 
-class KernelRidge(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
+class KernelRidge(Regressor):
     """Ridge regression on a function in the space of a kernel: min ‖y − f(X)‖² + alpha ‖f‖².
 
     Parameters
@@ -76,14 +73,7 @@ class KernelRidge(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator
         random_state: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.solver_options = solver_options
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the functions of the targets.
@@ -106,28 +96,11 @@ class KernelRidge(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator
         alpha = checked_number("alpha", self.alpha)
         X, y = self._rows_and_targets(X, y, sample_weight=sample_weight)
         problem: Any = get_problem("kernel-ridge")  # from a plugin
-        found = self.solution_ = self._solved(
+        answer = self.solution_ = self._solved(
             problem(X, y, alpha, self.kernel, center=self.fit_intercept, sample_weight=sample_weight)
         )
-        self.dual_coef_ = found.dual
-        constant = found.intercept
-        self.intercept_ = 0.0 if constant is None else float(constant) if constant.ndim == 0 else constant
+        self.dual_coef_, self.intercept_ = answer.dual, self._intercept(answer.intercept)
         return self
-
-    def predict(self, X: Any) -> Array:
-        """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-            For a precomputed kernel its values between these rows and the training rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_targets)
-        """
-        X = self._new_rows(X, "predict")
-        return self.solution_.predict(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,23 +8,21 @@ after each batch. So the answer is that of `fit` on all rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
+from linspec.estimators.base import LinspecEstimator
 from linspec.process.turns import in_turn
 from linspec.solving.held_moments import HeldMoments
-from linspec.solving.problem import Problem
 
 
-class AddsRows:
-    """Mixin of estimators with `partial_fit`; a derived class defines what is declared here."""
+class AddsRows(LinspecEstimator):
+    """Base of estimators with `partial_fit`.
 
-    _problem: ClassVar[type[Problem[Any]]]
-    _checked: Callable[
-        ..., tuple[Any, ...]
-    ]  # of X, y, sample_weight, first, least: the matrices of the problem
-    _numbers: Callable[[], dict[str, Any]]  # the arguments of the problem other than data
-    _learn: Callable[[Any], None]  # solves a problem, and sets the attributes
+    A derived class has the attribute `_problem`, the class of its problem, and three methods: `_checked` makes the
+    matrices of the problem of X, y, sample_weight, first and least; `_numbers` gives its other arguments; `_learn`
+    solves it, and sets the attributes.
+    """
+
     _held: HeldMoments | None = None
 
     def _fitted(self, X: Any, y: Any, sample_weight: Any, *, least: int) -> Self:

@@ -93,15 +93,7 @@ class PCA(AddsRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEs
         random_state: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.n_components = n_components
-        self.center = center
-        self.scale = scale
-        self.whiten = whiten
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.solver_options = solver_options
+        self._store(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Compute the components of rows.
@@ -168,8 +160,7 @@ class PCA(AddsRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEs
         """
         check_is_fitted(self)
         scores = checked_array(X, input_name="X", estimator=self)
-        if self.whiten:
-            scores = scores * like(scores, self._deviations())
+        scores = scores * like(scores, self._deviations()) if self.whiten else scores
         return self.solution_.inverse_transform(scores)
 
     def _deviations(self) -> Any:

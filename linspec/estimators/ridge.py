@@ -6,45 +6,27 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.model_selection import check_cv
 
-from linspec.arrays import Array, to_host
+from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import InvalidOption, shown
-from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like, seed_of
-from linspec.estimators.choice_of_ridge import errors_of_ridges
+from linspec.estimators.base import Regressor, checked_number, like, seed_of
 from linspec.estimators.later_rows import AddsRows
 from linspec.families.least_squares.problem import LeastSquares
+from linspec.studies.held_out.validation import cross_validate
 
 
-class LinearRegressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
-    """Base class of linear regressors, with coefficients, an intercept, and predictions."""
+class LinearRegressor(Regressor):
+    """Base class of linear regressors, with coefficients and an intercept."""
 
     _weights = "coef_"
 
-    fit_intercept: bool
     scale: bool
 
     def _learn(self, problem: LeastSquares) -> None:
-        found = self.solution_ = self._solved(problem)
-        self.coef_ = found.x if found.x.ndim == 1 else found.x.T
-        intercept = found.intercept
-        self.intercept_ = (
-            0.0 if intercept is None else float(to_host(intercept)) if intercept.ndim == 0 else intercept
-        )
-
-    def predict(self, X: Any) -> Array:
-        """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_targets)
-        """
-        X = self._new_rows(X, "predict")
-        return self.solution_.predict(X)
+        answer = self.solution_ = self._solved(problem)
+        self.coef_ = answer.x if answer.x.ndim == 1 else answer.x.T
+        self.intercept_ = self._intercept(answer.intercept)
 
 
 class Ridge(AddsRows, LinearRegressor):
@@ -111,14 +93,7 @@ class Ridge(AddsRows, LinearRegressor):
         random_state: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.solver_options = solver_options
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the coefficients and the intercept.
@@ -224,15 +199,7 @@ class RidgeCV(LinearRegressor):
         random_state: Any = None,
         solver_options: dict[str, Any] | None = None,
     ) -> None:
-        self.alphas = alphas
-        self.cv = cv
-        self.fit_intercept = fit_intercept
-        self.scale = scale
-        self.solver = solver
-        self.tol = tol
-        self.max_passes = max_passes
-        self.random_state = random_state
-        self.solver_options = solver_options
+        self._store(locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the ridge, and fit coefficients with the chosen ridge on all rows.
@@ -263,7 +230,7 @@ class RidgeCV(LinearRegressor):
             X, y, alphas, center=self.fit_intercept, scale=self.scale, sample_weight=sample_weight
         )
         settings, seed = self._settings(stated), seed_of(self.random_state)
-        errors = errors_of_ridges(stated, y, self.cv, groups, seed, settings)
+        errors = _errors(stated, y, self.cv, groups, seed, settings)
         self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
         self._learn(stated.with_numbers(ridge=self.alpha_))
         self.errors_ = like(self.coef_, errors)
@@ -275,3 +242,27 @@ def _checked_ridges(alphas: Any) -> tuple[float, ...]:
     if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iuf":
         raise InvalidOption(f"alphas must be a sequence of numbers; got {shown(alphas)}.")
     return tuple(float(alpha) for alpha in given)
+
+
+def _errors(
+    stated: LeastSquares, y: Any, cv: Any, groups: Any, rng: Any, settings: dict[str, Any]
+) -> HostArray:
+    """The weighted mean squared error of each ridge on rows that were not fitted, by `linspec.cross_validate`.
+
+    Squared errors are multiplied by the weights of the rows, and folds are averaged with the sums of their weights.
+    Generalized cross-validation has infinite errors if no degrees of freedom are left.
+    """
+    if cv is None:
+        return np.asarray(cross_validate(stated, method="gcv", rng=rng, **settings).scores[0, :, 0])
+    n = int(stated.B.shape[0])
+    often = np.ones(n) if stated.sample_weight is None else stated.sample_weight
+    labels = to_host(y) if is_array(y) else None
+    splits = [
+        (train, test)
+        for train, test in check_cv(cv).split(np.empty((n, 1)), labels, groups)
+        if often[test].sum() > 0
+    ]
+    scores = cross_validate(stated, splitter=splits, score="mse", rng=rng, **settings).scores
+    counts = [often[test].sum() for _, test in splits]
+    mean: HostArray = np.average(scores[:, :, 0], axis=0, weights=counts)
+    return mean

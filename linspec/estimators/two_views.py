@@ -32,7 +32,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         self._one_column = is_array(y) and y.ndim == 1
         return X, with_columns(y)
 
-    def _solve_views(self, problem: Problem[Any]) -> None:
+    def _learn(self, problem: Problem[Any]) -> None:
         found = self.solution_ = self._solved(problem)
         self.x_weights_, self.y_weights_ = found.x_weights, found.y_weights
         self.correlations_ = like(found.x_weights, found.correlations)

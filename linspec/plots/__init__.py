@@ -6,10 +6,8 @@ Each function draws into the given matplotlib axes, or into axes of a new figure
 pyplot is not used, and settings of matplotlib are not changed permanently. Read `answers` first.
 """
 
-from linspec.plots.answers import loadings, scores, scree, variates
-from linspec.plots.columns import intervals, leading_columns
-from linspec.plots.courses import convergence
-from linspec.plots.paths import cross_validation, ridge_path
+from linspec.plots.answers import intervals, leading_columns, loadings, scores, scree, variates
+from linspec.plots.courses import convergence, cross_validation, ridge_path
 
 __all__ = [
     "convergence",

@@ -1,8 +1,8 @@
-"""Plots of the values of a solution, of its weights or loadings, and of the rows in its subspace.
+"""Plots of the values of a solution, of its weights or loadings and their intervals, and of the rows in its subspace.
 
 Problem: show how many components there are, which columns contribute to them, and how the rows are distributed.
 Method: values are drawn over their number (Cattell's scree), beside values that arise by chance. Signed numbers are
-drawn as bars or as a map, on a scale that is symmetric about 0. Rows are drawn as points.
+drawn as bars, as intervals, or as a map, on a scale that is symmetric about 0. Rows are drawn as points.
 Source: Cattell 1966, doi:10.1207/s15327906mbr0102_10; Horn 1965, doi:10.1007/BF02289447 (comparison with values of
 data without structure).
 Where we differ: the null values come from permuted rows (`linspec.null_correlations`), not from normal random
@@ -39,16 +39,33 @@ from linspec.plots.style import (
     THIN,
     axes_for,
     bare,
+    check_choice,
+    check_index,
     legend_beside,
-    whole_numbers,
+    matrix_of,
+    names_of,
+    numbers,
+    opaque,
 )
+from linspec.solving.checks import check_count
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.inference.permutation import ComponentTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_POINTS", "Cloud", "loadings", "scores", "scree", "variates"]
+__all__ = [
+    "MOST_POINTS",
+    "Cloud",
+    "cloud_panel",
+    "intervals",
+    "leading_columns",
+    "loadings",
+    "opaque",
+    "scores",
+    "scree",
+    "variates",
+]
 
 MOST_POINTS = 2000
 """Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn."""
@@ -75,11 +92,11 @@ LABELS = ("row", "column", "feature")
 """Headings of the first column of a table that a solution makes. This column has the names or numbers of rows of data,
 of columns of data, or of features; it has one of these headings if the data have no heading for the names."""
 
-CLOUD_MARKERS = ("o", "^")
-"""Markers of fitted rows and of held-out rows; they can be distinguished without colours."""
-
 GOLDEN = 0.6180339887
 """The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
+
+POINTS: dict[str, Any] = {"linewidths": 0, "rasterized": True}
+"""The style of many points."""
 
 
 # ---- values -----------------------------------------------------------------------------------
@@ -136,97 +153,83 @@ def scree(
     """
     if not 0 < alpha < 0.5:
         raise InvalidOption(f"alpha must be between 0 and 0.5; got {shown(alpha)}.")
-    values, label, top = _values(solution)
-    test = next((given for given in (null, solution) if hasattr(given, "p_values")), None)
+    values, noun, label, top = _values(solution)
+    test = next((each for each in (null, solution) if hasattr(each, "p_values")), None)
+    places = np.arange(1, len(values) + 1)
+    lowest = 0.0
+    captions = {True: "data" if held_out is None else "fitted"}
+    real = np.ones(len(values), bool)
+    if test is not None:
+        p = np.asarray(test.p_values)[: len(values)]
+        real = np.append(p, np.ones(len(values) - len(p))) <= alpha
+        captions = {True: f"p ≤ {alpha:g}", False: f"p > {alpha:g}"}
     with axes_for(ax) as axes:
-        lowest = 0.0
-        chance, called = _chance(null, solution)
-        if chance is not None:
-            _band(axes, chance, alpha, called)
-        real = np.ones(len(values), bool)
-        if test is not None:
-            p = np.asarray(test.p_values)[: len(values)]
-            real = np.r_[p, np.ones(len(values) - len(p))] <= alpha
-        places = np.arange(1, len(values) + 1)
+        _draw_chance(axes, solution if null is None else null, alpha, asked=null is not None)
         axes.plot(places, values, "-", color=COLOURS[0], linewidth=LINE["linewidth"])
-        of_all = "fitted" if held_out is not None else "data"
-        words = {True: f"p ≤ {alpha:g}" if test is not None else of_all, False: f"p > {alpha:g}"}
-        for which, caption in words.items():
+        for which, caption in captions.items():
             if (real == which).any():
-                fill = COLOURS[0] if which else "white"
-                style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": fill, "markersize": 5}
-                axes.plot(places[real == which], values[real == which], "o", label=caption, **style)
+                style: Any = {"markerfacecolor": COLOURS[0] if which else "white", "markersize": 5}
+                at = real == which
+                axes.plot(places[at], values[at], "o", color=COLOURS[0], label=caption, **style)
         if held_out is not None:
-            reached = np.asarray(held_out, dtype=float)
-            ks = np.arange(1, len(reached) + 1)
-            axes.plot(ks, reached, "s--", color=COLOURS[1], label="held-out rows", **LINE)
-            lowest = min(lowest, *reached.tolist())
-        axes.set_ylim(1.1 * lowest, top and 1.02 * top)
-        if test is not None or null is not None or held_out is not None:
+            new = numbers(held_out)
+            axes.plot(np.arange(1, len(new) + 1), new, "s--", color=COLOURS[1], label="held-out rows", **LINE)
+            lowest = min(lowest, *new.tolist())
+        if any(each is not None for each in (test, null, held_out)):
             axes.legend(loc="best", handletextpad=0.5)
-        axes.set_xlabel("number of the pair" if top else _word(solution))
-        axes.set_ylabel(label)
-        whole_numbers(axes)
+        axes.set(xlabel=noun, ylabel=label, ylim=(1.1 * lowest, top and 1.02 * top))
+        axes.locator_params(axis="x", integer=True, min_n_ticks=1)
     return axes
 
 
-def _values(solution: Any) -> tuple[HostArray, str, float | None]:
-    """The values of a solution, the name of a value, and the upper limit of values (or None)."""
-    layout = getattr(type(solution), "layout", None)
-    if layout is not None and layout.value:
-        return _numbers(getattr(solution, layout.value)), layout.value_label, layout.at_most
+def _layout(answer: Any) -> Any:
+    """The declared words of a solution; None for other objects."""
+    layout = getattr(type(answer), "layout", None)
+    return layout if hasattr(layout, "value") else None
+
+
+def _values(solution: Any) -> tuple[HostArray, str, str, float | None]:
+    """The values of a solution, the noun for one of them, the name of a value, and the upper limit of values."""
     if isinstance(solution, ComponentTest):
-        _, label, top = _values(solution.solution)
-        return solution.values, label, top
+        return solution.values, *_values(solution.solution)[1:]
+    layout = _layout(solution)
+    if layout is not None and layout.value:
+        noun = "number of the pair" if layout.at_most else str(layout.component)
+        return numbers(getattr(solution, layout.value)), noun, layout.value_label, layout.at_most
     if hasattr(solution, "p_values"):
-        return _numbers(solution.correlations), "canonical correlation", 1.0
+        return numbers(solution.correlations), "number of the pair", "canonical correlation", 1.0
     if layout is not None:
         raise InvalidProblem(
             f"scree draws a decreasing list of values; {type(solution).__name__} has none. Draw its coefficients with "
             "linspec.plots.loadings."
         )
-    values = _numbers(solution)
+    values = numbers(solution)
     if values.ndim != 1:
         raise InvalidProblem(
             f"scree takes a solution or a list of values; got an array of shape {values.shape}."
         )
-    return values, "value", None
+    return values, "number", "value", None
 
 
-def _word(solution: Any) -> str:
-    """The noun for one value: "component" for most answers, "number" for a list of values."""
-    layout = getattr(type(getattr(solution, "solution", solution)), "layout", None)
-    return "number" if layout is None else str(layout.component)
-
-
-def _chance(null: Any, solution: Any) -> tuple[HostArray | None, str]:
-    """The values of permuted rows to draw, and their name: the given ones, or those of a test by solving."""
-    test = solution if null is None else null
-    if isinstance(test, ComponentTest):
-        if test.statistic == "largest":
-            return np.repeat(test.drawn[:, :1], len(test.values), axis=1), "largest by chance"
-        return test.drawn, "chance"
-    return None if null is None or hasattr(null, "p_values") else _null(null), "chance"
-
-
-def _null(null: Any) -> HostArray:
-    found = np.atleast_2d(_numbers(null))
-    if found.ndim != 2 or not found.size:
-        raise InvalidProblem(
-            f"null must have a row for each permutation; got shape {found.shape}. Pass what "
-            "linspec.null_correlations returns."
-        )
-    return found
-
-
-def _band(axes: Axes, null: HostArray, alpha: float, words: str) -> None:
-    """Draw the band of the null values and their median; for a single permutation, only a line."""
-    places = np.arange(1, null.shape[1] + 1)
+def _draw_chance(axes: Axes, of: Any, alpha: float, *, asked: bool) -> None:
+    """Draw the median of values by chance, and the band of several permutations: of a test by solving, or as asked."""
+    words = "chance"
+    if isinstance(of, ComponentTest):
+        null = of.drawn
+        if of.statistic == "largest":
+            null, words = np.repeat(null[:, :1], len(of.values), axis=1), "largest by chance"
+    elif not asked or hasattr(of, "p_values"):
+        return
+    else:
+        remedy = "Pass what linspec.null_correlations returns."
+        null = matrix_of(np.atleast_2d(numbers(of)), "null must have a row for each permutation", remedy)
+    places, median = np.arange(1, null.shape[1] + 1), words
     if len(null) > 1:
         low, high = np.quantile(null, [alpha, 1 - alpha], axis=0)
         caption = f"{words}, {100 * alpha:g} to {100 * (1 - alpha):g} % of {len(null)} permutations"
         axes.fill_between(places, low, high, color=BAND, linewidth=0, label=caption)
-    axes.plot(places, np.median(null, axis=0), label=f"{words}, median" if len(null) > 1 else words, **THIN)
+        median = f"{words}, median"
+    axes.plot(places, np.median(null, axis=0), label=median, **THIN)
 
 
 # ---- weights and loadings ---------------------------------------------------------------------
@@ -293,37 +296,31 @@ def loadings(
     5
     """
     values, caption, known = _numbers_of_columns(of, view, data)
-    layout = getattr(type(of), "layout", None)
+    layout = _layout(of)
     vector = "component" if layout is None else layout.vector
-    if values.ndim == 1:
-        values = values[:, None]
-    if values.ndim != 2 or not values.size:
-        raise InvalidProblem(
-            f"loadings draws p x k numbers; got shape {values.shape}. Pass those of one ridge of a path."
-        )
-    if most < 1:
-        raise InvalidOption(f"most must be at least 1; got {shown(most)}.")
+    values = matrix_of(
+        values[:, None] if values.ndim == 1 else values,
+        "loadings draws p x k numbers",
+        "Pass those of one ridge of a path.",
+    )
     p, k = values.shape
-    if component is not None and not -k <= component < k:
-        raise InvalidOption(f"component must be from 0 to {k - 1}; got {shown(component)}.")
-    names = [str(name) for name in (known or range(p))] if names is None else [str(name) for name in names]
-    if len(names) != p:
-        raise InvalidProblem(f"names must have one for each of the {p} columns; got {len(names)}.")
+    check_count("most", most, 1)
+    if component is not None:
+        check_index("component", component, k, least=-k)
+    words = names_of((known or range(p)) if names is None else names, p, "columns")
     label, bars = label or caption, component is not None or k == 1
-    column = values[:, component or 0]
-    size = np.abs(column) if bars else np.abs(values).max(axis=1)
-    kept = np.argsort(-size, kind="stable")[:most]
+    drawn = values[:, [component or 0]] if bars else values
+    kept = np.argsort(-np.abs(drawn).max(axis=1), kind="stable")[:most]
     kept = kept if bars else np.sort(kept)  # a map keeps the order of the columns
-    with axes_for(ax, _size(len(kept), 1 if bars else k)) as axes:
+    titles = [f"{vector} {(component or 0) % k + 1}"] if bars and k > 1 else []
+    titles += [f"the {len(kept)} largest of {p} columns"] if len(kept) < p else []
+    with axes_for(ax, _size(len(kept), drawn.shape[1])) as axes:
         if bars:
-            _bars(axes, column[kept], [names[i] for i in kept], label)
+            _bars(axes, drawn[kept, 0], np.arange(len(kept)))
+            _column_axis(axes, [words[i] for i in kept], label)
         else:
-            _map(axes, values[kept], [names[i] for i in kept], label, vector)
-        caption = "" if len(kept) == p else f"the {len(kept)} largest of {p} columns"
-        if bars and k > 1:
-            caption = f"{vector} {(component or 0) % k + 1}" + (f", {caption}" if caption else "")
-        if caption:
-            axes.set_title(caption, loc="left")
+            _map(axes, values[kept], [words[i] for i in kept], label, vector)
+        axes.set_title(", ".join(titles), loc="left")
     return axes
 
 
@@ -332,9 +329,9 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
     if is_frame(of):
         labels, _, values = _of_table(of)
         return values, "value", labels
-    layout = getattr(type(of), "layout", None)
+    layout = _layout(of)
     if layout is None:
-        return _numbers(of), "value", None
+        return numbers(of), "value", None
     there = weights_by_matrix(of)
     if not there and data is None:
         raise InvalidProblem(
@@ -344,55 +341,46 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
         raise MissingCapability(f"{type(of).__name__} has no loadings. Leave data out, to draw its weights.")
     views = tuple(there) or ("X", "Y")  # functions of two views have only loadings
     view = view or views[0]
-    if view not in views:
-        raise InvalidOption(f"view must be one of {', '.join(views)}; got {shown(view)}.")
+    check_choice("view", view, views)
     known = (getattr(of, "column_names", None) or {}).get(view)
     if data is not None:
         vector = "variate" if layout.vector == "pair" else layout.vector
-        names = known or column_names_of(data)
-        return _numbers(of.loadings(**{view: data})), f"correlation with the {vector}", names
+        correlations = numbers(of.loadings(**{view: data}))
+        return correlations, f"correlation with the {vector}", known or column_names_of(data)
     weights, axis = there[view]
-    values = np.moveaxis(_numbers(weights), axis, 0)
-    return values, "weight" if layout.value else "coefficient", known
+    return np.moveaxis(numbers(weights), axis, 0), "weight" if layout.value else "coefficient", known
 
 
-def _size(rows: int, columns: int) -> tuple[float, float]:
+def _size(rows: int, columns: int = 1) -> tuple[float, float]:
     """Width and height in inches of a figure with `rows` names and `columns` components."""
-    return (4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)), min(
-        max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0
-    )
+    width = 4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)
+    return width, min(max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0)
 
 
-def size_of_columns(rows: int) -> tuple[float, float]:
-    """Width and height in inches of a figure with a bar or an interval for each of the named columns."""
-    return _size(rows, 1)
-
-
-def column_axis(axes: Axes, names: Sequence[str], label: str, places: Any = None) -> None:
+def _column_axis(axes: Axes, names: Sequence[str], label: str, places: Any = None) -> None:
     """Put the names of columns at the vertical axis, from top to bottom, and the numbers at the horizontal one."""
     places = np.arange(len(names)) if places is None else places
     axes.axvline(0, color=MUTED, linewidth=0.8)
-    axes.set_ylim(places[-1] + 0.5, -0.5)
+    axes.set(ylim=(places[-1] + 0.5, -0.5), xlabel=label)
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.locator_params(axis="x", nbins=6)
     axes.ticklabel_format(axis="x", scilimits=SHORT, useMathText=True)
-    axes.set_xlabel(label)
     _name_rows(axes, names, places)
 
 
 def _name_rows(axes: Axes, names: Sequence[str], places: Any) -> None:
     """Write the names of columns of the data beside the y axis, in a small size if they are many."""
     axes.set_yticks(places, list(names))
-    axes.tick_params(axis="y", length=0)
-    if len(names) > FEW_ROWS:
-        axes.tick_params(axis="y", labelsize=6)
+    axes.tick_params(axis="y", length=0, **({"labelsize": 6} if len(names) > FEW_ROWS else {}))
 
 
-def _bars(axes: Axes, values: HostArray, names: Sequence[str], label: str) -> None:
-    colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
-    axes.barh(range(len(values)), values, height=0.7, color=colours)
-    column_axis(axes, names, label)
+def _sign_colours(values: HostArray) -> list[str]:
+    return [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
+
+
+def _bars(axes: Axes, values: HostArray, places: Any) -> None:
+    axes.barh(places, values, height=0.7, color=_sign_colours(values))
 
 
 def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector: str) -> None:
@@ -421,10 +409,161 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
 
 def _in_cell(value: float, scale: float) -> str:
     """Format a number of a map with the digits that the largest number needs, and without a minus before zero."""
-    if not 1e-3 <= scale < 100:
-        return f"{value:.0e}".replace("-", "−")
     digits = 2 if scale >= 0.1 else 3
-    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
+    fixed = f"{round(float(value), digits) + 0.0:.{digits}f}"
+    return (fixed if 1e-3 <= scale < 100 else f"{value:.0e}").replace("-", "−")
+
+
+def intervals(
+    bootstrap: Any,
+    matrix: str = "",
+    *,
+    component: int = 0,
+    count: int = 20,
+    kind: str = "weights",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the largest weights or loadings of one component with their bootstrap intervals.
+
+    Parameters
+    ----------
+    bootstrap : Bootstrap or ComponentBootstrap
+        A result of `linspec.bootstrap`.
+    matrix : str, optional
+        The name of the matrix, "X" or "Y" for a CCA. It may be left out if only one matrix has weights.
+    component : int, default 0
+        The component, counted from 0.
+    count : int, default 20
+        The largest number of columns to draw; those with the largest absolute values are chosen, the largest first.
+    kind : {"weights", "loadings"}, default "weights"
+        The bootstrap of a CCA has both. Weights depend on the units of the columns, loadings do not.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw into; by default axes of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        A point for each column, and a line from the lower to the upper end of its interval. Points whose intervals
+        contain 0 are hollow. The names of the columns are at the axis.
+
+    Raises
+    ------
+    InvalidProblem
+        If `bootstrap` is no result of `linspec.bootstrap`.
+    InvalidOption
+        If `matrix`, `component`, `count` or `kind` is invalid.
+    MissingCapability
+        If loadings are requested and the bootstrap has none.
+    MissingPackage
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> A = ls.labelled(rng.standard_normal((60, 3)) * [3, 2, 1], columns=["age", "dose", "price"])
+    >>> axes = ls.plots.intervals(ls.bootstrap(ls.SVD(A, k=2, center=True), draws=20, rng=0))
+    >>> [text.get_text() for text in axes.get_yticklabels()][0]
+    'age'
+    """
+    check_choice("kind", kind, ("weights", "loadings"))
+    if not hasattr(bootstrap, "weights_table") or not hasattr(bootstrap, "draws"):
+        raise InvalidProblem(
+            f"intervals draws a result of linspec.bootstrap; got {type(bootstrap).__name__}. Draw weights without "
+            "intervals with linspec.plots.loadings."
+        )
+    if not hasattr(bootstrap, f"{kind}_table"):
+        raise MissingCapability(
+            f"{type(bootstrap).__name__} has no intervals of loadings; only those of a CCA have. Take "
+            'kind="weights".'
+        )
+    check_count("count", count, 1)
+    rows = getattr(bootstrap, f"{kind}_table")(matrix, library="")
+    check_index("component", component, len(bootstrap.agreement))
+    vector = bootstrap.solution.layout.vector
+    columns = [f"{vector}{component + 1}{part}" for part in ("", " lower", " upper")]
+    values, lower, upper = (np.array([row[column] for row in rows]) for column in columns)
+    kept = np.argsort(-np.abs(values), kind="stable")[:count]
+    names = [str(next(iter(rows[i].values()))) for i in kept]  # the first entry of a row names the column
+    values, lower, upper = values[kept], lower[kept], upper[kept]
+    colours, places = _sign_colours(values), np.arange(len(kept))
+    faces = np.where((lower <= 0) & (upper >= 0), "white", colours)
+    part = f", {len(kept)} largest of {len(rows)}" if len(kept) < len(rows) else ""
+    with axes_for(ax, _size(len(kept))) as axes:
+        axes.hlines(places, lower, upper, colors=colours, linewidth=1.4)
+        axes.scatter(values, places, s=24, c=faces.tolist(), edgecolors=colours, zorder=3)
+        _column_axis(axes, names, f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval")
+        axes.set_title(f"{vector} {component + 1}{part}", loc="left")
+    return axes
+
+
+def leading_columns(
+    solution: Any,
+    matrix: str = "",
+    *,
+    component: int = 0,
+    count: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw bars of the columns with the largest weights of one component, positive and negative ones apart.
+
+    Parameters
+    ----------
+    solution : Solution
+        An answer with weights of columns.
+    matrix : str, optional
+        As for `Solution.leading_columns`.
+    component : int, default 0
+        The component, counted from 0.
+    count : int, default 10
+        The largest number of columns of each sign.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw into; by default axes of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Positive weights are above, the largest first; negative ones are below, the most negative last.
+
+    Raises
+    ------
+    InvalidProblem
+        If the solution has no weights of columns, or none of them differs from 0.
+    InvalidOption
+        If `matrix`, `component` or `count` is invalid.
+    MissingPackage
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = ls.labelled(np.array([[3.0, 1.0, 0.0], [-3.0, 0.0, 1.0]]), columns=["price", "sun", "rain"])
+    >>> axes = ls.plots.leading_columns(ls.solve(ls.SVD(A, k=1)))
+    >>> [text.get_text() for text in axes.get_yticklabels()]
+    ['price', 'sun', 'rain']
+    """
+    if not hasattr(solution, "leading_columns"):
+        raise InvalidProblem(
+            f"leading_columns draws an answer with weights of columns; got {type(solution).__name__}."
+        )
+    components = solution.leading_columns(count, matrix)
+    check_index("component", component, len(components))
+    vector, positive, negative = components[component]
+    pairs = [*positive, *reversed(negative)]
+    if not pairs:
+        raise InvalidProblem(f"leading_columns draws weights other than 0; those of {vector} are 0.")
+    gap = bool(positive and negative)
+    places = np.arange(len(pairs)) + np.repeat([0, int(gap)], [len(positive), len(negative)])
+    stem = solution.layout.vector
+    with axes_for(ax, _size(len(pairs) + gap)) as axes:
+        _bars(axes, np.array([weight for _, weight in pairs]), places)
+        label = "weight" if solution.layout.value else "coefficient"
+        _column_axis(axes, [str(name) for name, _ in pairs], label, places)
+        numbered = vector == f"{stem}{component + 1}"
+        axes.set_title(f"{stem} {component + 1}" if numbered else vector, loc="left")
+    return axes
 
 
 # ---- rows -------------------------------------------------------------------------------------
@@ -478,9 +617,8 @@ def scores(
     'component 1'
     """
     check_order({"points": points, "classes": classes})
-    _, columns, Z = _of_table(points) if is_frame(points) else (None, None, _numbers(points))
-    if Z.ndim != 2 or not Z.size:
-        raise InvalidProblem(f"scores draws an n x k array; got shape {Z.shape}. Pass solution.transform(X).")
+    _, columns, Z = _of_table(points) if is_frame(points) else (None, None, points)
+    Z = matrix_of(Z, "scores draws an n x k array", "Pass solution.transform(X).")
     names, codes = _codes(classes, len(Z))
     one = Z.shape[1] == 1
     if one:
@@ -488,73 +626,67 @@ def scores(
         Z, components = np.column_stack([Z[:, 0], codes + spread]), (0, 1)
     if len(components) != 2 or not all(0 <= j < Z.shape[1] for j in components):
         raise InvalidOption(f"components must be two of 0 to {Z.shape[1] - 1}; got {shown(components)}.")
+    size = 14 if len(Z) <= MOST_POINTS else 5
     with axes_for(ax, (5.4, 4.0)) as axes:
-        size = 14 if len(Z) <= MOST_POINTS else 5
-        for code in sorted(set(codes.tolist())):
-            own = Z[codes == code][:, components]
-            colour = MUTED if code < 0 else COLOURS[code % len(COLOURS)]
-            # When all colours have been used, the markers are shifted, so that many classes remain distinct.
-            marker = "." if code < 0 else MARKERS[(code % len(COLOURS) + code // len(COLOURS)) % len(MARKERS)]
-            style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.75, "rasterized": True}
-            caption = "no class" if code < 0 else names[code]
-            axes.scatter(*own.T, color=colour, marker=marker, label=caption, **style)
+        for code in np.unique(codes):
+            colour, marker, caption = MUTED, ".", "no class"
+            if code >= 0:
+                rounds, number = divmod(code, len(COLOURS))
+                # When all colours have been used, the markers are shifted, so that many classes remain distinct.
+                colour, marker = COLOURS[number], MARKERS[(number + rounds) % len(MARKERS)]
+                caption = names[code]
+            style: dict[str, Any] = {"s": size, "alpha": 0.75, **POINTS}
+            axes.scatter(
+                *Z[codes == code][:, components].T, color=colour, marker=marker, label=caption, **style
+            )
         axes.set_xlabel(_called(components[0], label, columns))
         if one:
             axes.set_yticks(range(len(names)), names)
             axes.grid(visible=False, axis="y")
         else:
             axes.set_ylabel(_called(components[1], label, columns))
-            if names != [""]:
+            if classes is not None:
                 legend_beside(axes, str(getattr(classes, "name", None) or ""))
     return axes
 
 
 def _called(j: int, label: str, columns: Sequence[str] | None) -> str:
     """The axis label of component j; the column name "direction1" of a table becomes "direction 1"."""
-    if label or columns is None:
-        return f"{label or 'component'} {j + 1}"
-    name = columns[j]
-    stem = name.removesuffix(str(j + 1))
-    return f"{stem} {j + 1}" if stem.isalpha() and stem != name else name
+    name = f"component{j + 1}" if columns is None else columns[j]
+    stem = label or name.removesuffix(str(j + 1))
+    return f"{stem} {j + 1}" if label or (stem.isalpha() and stem != name) else name
 
 
-def _of_table(given: Any) -> tuple[Sequence[str] | None, Sequence[str] | None, HostArray]:
+def _of_table(table: Any) -> tuple[Sequence[str] | None, Sequence[str] | None, HostArray]:
     """The row labels of a table, the names of its columns, and its numbers.
 
     For polars and pyarrow the labels are the first column, if it holds text or has a heading of `LABELS`.
     """
-    first = (column_names_of(given) or ("",))[0]
-    labels = row_names_of(given)
-    if library_of(given) != "pandas":
-        others, column = without_column(given, first)
+    first = (column_names_of(table) or ("",))[0]
+    labels = row_names_of(table)
+    if library_of(table) != "pandas":
+        others, column = without_column(table, first)
         texts = class_vector(column)
         if texts.dtype.kind not in "biuf" or first in LABELS:
-            given, labels = others, texts.tolist()
-    frame = numbers_of(given, "the table")
+            table, labels = others, texts.tolist()
+    frame = numbers_of(table, "the table")
     values = frame.values.toarray() if hasattr(frame.values, "toarray") else frame.values
-    return None if labels is None else [str(name) for name in labels], frame.columns, _numbers(values)
+    return None if labels is None else [str(name) for name in labels], frame.columns, numbers(values)
 
 
 def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
     """The names of the classes in sorted order, and for each row the index of its class (-1 without a class)."""
     if classes is None:
         return [""], np.zeros(rows, int)
-    if is_series(classes):
-        given = class_vector(classes).tolist()
-    else:
-        given = np.asarray(to_host(classes)).tolist() if is_array(classes) else list(classes)
-    if len(given) != rows:
-        raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(given)}.")
-    known = sorted(
-        {value for value in given if not _nothing(value)}, key=lambda value: (str(type(value)), value)
+    vector = (
+        class_vector(classes) if is_series(classes) else to_host(classes) if is_array(classes) else classes
     )
-    number = {value: code for code, value in enumerate(known)}
-    codes: HostArray = np.array([-1 if _nothing(value) else number[value] for value in given], int)
-    return [str(value) for value in known], codes
-
-
-def _nothing(value: Any) -> bool:
-    return value is None or value != value  # noqa: PLR0124  # NaN alone differs from itself
+    values = [None if value != value else value for value in getattr(vector, "tolist", lambda: vector)()]  # noqa: PLR0124
+    if len(values) != rows:
+        raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(values)}.")
+    known = sorted({*values} - {None}, key=lambda value: (str(type(value)), value))
+    number = {value: code for code, value in enumerate(known)} | {None: -1}
+    return [str(value) for value in known], np.array([number[value] for value in values], int)
 
 
 @dataclass(frozen=True)
@@ -575,12 +707,10 @@ class Cloud:
     @property
     def correlations(self) -> list[float]:
         """The correlation of each pair of variates over these rows; 0 if a variate is constant."""
-        P, Q = (np.asarray(block, dtype=np.float64) for block in (self.P, self.Q))
-        P, Q = P - P.mean(axis=0), Q - Q.mean(axis=0)
+        P, Q = (block - np.mean(block, axis=0, dtype=np.float64) for block in (self.P, self.Q))
         lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
-        return [
-            float(c / size) if size > 0 else 0.0 for c, size in zip((P * Q).sum(axis=0), lengths, strict=True)
-        ]
+        covered = np.maximum(lengths, np.finfo(np.float64).tiny)
+        return [float(value) for value in (P * Q).sum(axis=0) / covered]
 
 
 def variates(
@@ -631,19 +761,17 @@ def variates(
     >>> len(axes.collections) > 0
     True
     """
-    check_order({"P": P, "Q": Q})
-    clouds = [Cloud("fitted rows", _numbers(P), _numbers(Q))]
-    if held_out is not None:
-        check_order(dict(zip(("P", "Q"), held_out, strict=False)))
-        clouds.append(Cloud("held-out rows", *(_numbers(block) for block in held_out)))
-    for cloud in clouds:
-        if cloud.P.ndim != 2 or cloud.P.shape != cloud.Q.shape or not cloud.P.size:
-            raise InvalidProblem(
-                f"variates must be two n x k arrays; got {cloud.P.shape} and {cloud.Q.shape}."
-            )
-    k = min(cloud.P.shape[1] for cloud in clouds)
-    if not 0 <= pair < k:
-        raise InvalidOption(f"pair must be from 0 to {k - 1}; got {shown(pair)}.")
+    clouds = []
+    for name, blocks in (("fitted rows", (P, Q)), ("held-out rows", held_out)):
+        if blocks is not None:
+            check_order(dict(zip(("P", "Q"), blocks, strict=False)))
+            cloud = Cloud(name, *(numbers(block) for block in blocks))
+            if cloud.P.ndim != 2 or cloud.P.shape != cloud.Q.shape or not cloud.P.size:
+                raise InvalidProblem(
+                    f"variates must be two n x k arrays; got {cloud.P.shape} and {cloud.Q.shape}."
+                )
+            clouds.append(cloud)
+    check_index("pair", pair, min(cloud.P.shape[1] for cloud in clouds))
     with axes_for(ax, (4.2, 4.2)) as axes:
         cloud_panel(axes, clouds, pair)
         axes.set_ylabel("variate of Y / st. dev.")
@@ -655,27 +783,12 @@ def variates(
 def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
     """Draw one pair of variates for one or more sets of rows, in units of the standard deviations of the first set."""
     scales = [float(np.std(block[:, pair])) or 1.0 for block in (clouds[0].P, clouds[0].Q)]
-    reached = [cloud.correlations[pair] for cloud in clouds]
-    for cloud, colour, marker in zip(clouds, COLOURS, CLOUD_MARKERS, strict=False):
+    captions = []
+    for cloud, colour, marker, words in zip(clouds, COLOURS, "o^", ("fitted", "held out"), strict=False):
         drawn = np.unique(np.linspace(0, len(cloud.P) - 1, MOST_POINTS).astype(int))
         x, y = cloud.P[drawn, pair] / scales[0], cloud.Q[drawn, pair] / scales[1]
-        style: dict[str, Any] = {"s": 12, "alpha": 0.5, "linewidths": 0, "rasterized": True}
-        axes.scatter(x, y, color=colour, marker=marker, label=cloud.label, **style)
-    axes.axline((0, 0), slope=reached[0], **THIN)
-    words = ("fitted", "held out")
-    caption = ", ".join(f"{value:.2f} {word}" for value, word in zip(reached, words, strict=False))
-    axes.set_title(f"pair {pair + 1}: {caption}".replace("-", "−"), fontsize=10)
+        axes.scatter(x, y, s=12, alpha=0.5, color=colour, marker=marker, label=cloud.label, **POINTS)
+        captions.append(f"{cloud.correlations[pair]:.2f} {words}")
+    axes.axline((0, 0), slope=clouds[0].correlations[pair], **THIN)
+    axes.set_title(f"pair {pair + 1}: {', '.join(captions)}".replace("-", "−"), fontsize=10)
     axes.set_xlabel("variate of X / st. dev.")
-
-
-def opaque(legend: Any) -> None:
-    """Enlarge the marks in a legend, and make them opaque."""
-    for handle in legend.legend_handles:
-        handle.set_alpha(1.0)
-        handle.set_sizes([24.0])
-
-
-def _numbers(values: Any) -> HostArray:
-    """Convert values to a float64 array on the host."""
-    found: HostArray = np.asarray(to_host(values) if hasattr(values, "shape") else values, dtype=np.float64)
-    return found

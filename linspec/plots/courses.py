@@ -1,43 +1,62 @@
-"""Convergence plots: residuals and scores of runs over the cost of the runs.
+"""Plots of courses: residuals and scores of runs over their cost, and values, coefficients and scores over the ridge.
 
-Residuals are drawn on a logarithmic axis. A direct solver has no history, only a final residual, drawn as a diamond
-at the cost of the run. If this residual is far below those of other solvers, the diamond is drawn on the lower edge
-with the residual written beside it, so that rounding errors do not compress the rest of the plot. The curve of an
-iterative solver ends in a point, which is filled if the run converged. A final point far below the tolerance is drawn
-on the lower edge, too.
+Problem: show how solvers converge, and which ridge and which k should be chosen.
+Method: residuals are drawn on a logarithmic axis. A direct solver has no history, only a final residual, drawn as a
+diamond at the cost of the run. The curve of an iterative solver ends in a point, which is filled if the run converged.
+A final residual far below the tolerance is drawn on the lower edge and written beside it, so that rounding errors do
+not compress the rest of the plot. Ridges are on a logarithmic axis, with 0 at its left end; pairs of different ridges
+are drawn side by side. Means over splits have bars of one standard error. Lines mark the best setting, and the
+simplest setting within one standard error of the best.
+Source: Breiman, Friedman, Olshen & Stone 1984, Classification and Regression Trees, section 3.4.3 (one standard
+error).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from linspec import registry
-from linspec.errors import InvalidOption, InvalidProblem, LinspecError, shown
-from linspec.plots.style import COLOURS, MUTED, THIN, axes_for
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, LinspecError, MissingCapability, shown
+from linspec.plots.style import (
+    COLOURS,
+    LINE,
+    MARKERS,
+    MUTED,
+    SMALL_TEXT,
+    THIN,
+    axes_for,
+    check_choice,
+    legend_beside,
+    names_of,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "COSTS",
     "COST_WORDS",
     "Curve",
     "closed",
     "convergence",
     "cost_of",
+    "cross_validation",
     "dot_panel",
     "legend_below",
     "residual_panel",
+    "ridge_path",
     "score_panel",
 ]
 
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
-
-COSTS = tuple(COST_WORDS)
-"""The costs that the horizontal axis can show."""
+"""The costs that the horizontal axis can show, and their labels."""
 
 PERCENT = 100.0
 
@@ -55,6 +74,18 @@ FAR = 1e-8
 
 WIDE = 30
 """The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
+
+NAMED = 8
+"""Number of lines in a plot, those of the largest values, that get a colour and a name each; others are grey."""
+
+FAINT: dict[str, Any] = {"color": MUTED, "linewidth": 0.8, "markersize": 2.5, "alpha": 0.5, "zorder": 1}
+"""The style of lines without a name."""
+
+MARKED = 10
+"""Approximate number of markers on a named line, so that lines can be distinguished in black and white."""
+
+WIDTH = 0.07
+"""Width of a letter in a legend, in inches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +116,11 @@ class Curve:
     tol: float | None = None
     direct: bool = False
     converged: bool = True
+
+    @property
+    def fill(self) -> str:
+        """The colour within the last point."""
+        return self.colour if self.converged else "white"
 
 
 def convergence(
@@ -128,32 +164,45 @@ def convergence(
     >>> axes.get_yscale()
     'log'
     """
-    if against is not None and against not in COSTS:
-        raise InvalidOption(f"against must be one of {', '.join(COSTS)}; got {shown(against)}.")
-    if hasattr(solutions, "entries"):  # of a comparison; a solver that failed has no solution
-        done = [each for each in solutions.entries if each.solution is not None]
-        alone = len({each.problem for each in done}) == 1
-        solutions = {
-            each.solver if alone else f"{each.problem}, {each.solver}": each.solution for each in done
-        }
-    if isinstance(solutions, Mapping):
-        runs = [(str(name), solution) for name, solution in solutions.items()]
-    else:
-        given = [solutions] if hasattr(solutions, "history") else list(solutions)
-        runs = [(solution.solver, solution) for solution in given]
+    if against is not None:
+        check_choice("against", against, COST_WORDS)
+    runs = _runs(solutions)
     if not runs:
         raise InvalidProblem("convergence draws at least one solution; got none.")
     columns = ("iteration", "passes", "seconds", "residual")
-    ways = [{name: solution.history[name].tolist() for name in columns} for _, solution in runs]
+    ways = [{name: run.history[name].tolist() for name in columns} for _, run in runs]
     cost = cost_of(ways, against)
-    curves = [
-        _curve_of(label, number, cost, solution, way, tol)
-        for number, ((label, solution), way) in enumerate(zip(runs, ways, strict=True))
-    ]
+    curves = []
+    for number, ((label, run), way) in enumerate(zip(runs, ways, strict=True)):
+        end = float(getattr(run, cost))
+        way = {} if _judges_itself(run.solver) else way
+        curve = Curve(
+            label=label,
+            colour=COLOURS[number % len(COLOURS)],
+            cost=cost,
+            residuals=closed(way, "residual", cost, end, run.residual),
+            end=end,
+            residual=run.residual,
+            tol=getattr(run, "tol", None) if tol is None else tol,
+            direct=not run.iterations,
+            converged=run.converged,
+        )
+        curves.append(curve)
     with axes_for(ax, (5.4, 3.8)) as axes:
         residual_panel(axes, curves)
         axes.legend(loc="best")
     return axes
+
+
+def _runs(solutions: Any) -> list[tuple[str, Any]]:
+    """Solutions with their labels, of a comparison, a mapping, a sequence, or alone."""
+    if hasattr(solutions, "entries"):  # of a comparison; a solver that failed has no solution
+        done = [each for each in solutions.entries if each.solution is not None]
+        alone = len({each.problem for each in done}) == 1
+        return [(each.solver if alone else f"{each.problem}, {each.solver}", each.solution) for each in done]
+    if isinstance(solutions, Mapping):
+        return [(str(name), solution) for name, solution in solutions.items()]
+    return [(each.solver, each) for each in ([solutions] if hasattr(solutions, "history") else solutions)]
 
 
 def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) -> str:
@@ -174,40 +223,16 @@ def closed(
     return (xs, ys) if last is None else ([*xs, max([end, *xs[-1:]])], [*ys, last])
 
 
-def _curve_of(
-    label: str, number: int, cost: str, solution: Any, way: Mapping[str, Sequence[float]], tol: float | None
-) -> Curve:
-    """Return the residual curve of a solution. Its last point is `solution.residual`, that of the returned arrays.
-
-    The curve of a solver with the trait "approximate" has only this point.
-    """
-    end = float(getattr(solution, cost))
-    own = {} if _judges_itself(solution.solver) else way
-    return Curve(
-        label=label,
-        colour=COLOURS[number % len(COLOURS)],
-        cost=cost,
-        residuals=closed(own, "residual", cost, end, solution.residual),
-        end=end,
-        residual=solution.residual,
-        tol=getattr(solution, "tol", None) if tol is None else tol,
-        direct=not solution.iterations,
-        converged=solution.converged,
-    )
-
-
 def _judges_itself(solver: str) -> bool:
     """Whether a solver has the trait "approximate", for some problem.
 
     The residuals in the history of such a solver may be defined in another way than `solution.residual`, which belongs
-    to the returned arrays.
+    to the returned arrays. Then only the last point of its curve is drawn.
     """
     for problem in registry.problems():
-        try:
+        with contextlib.suppress(LinspecError):  # the problem has no such solver
             if "approximate" in registry.get_spec("solver", solver, problem).traits:
                 return True
-        except LinspecError:  # the problem has no such solver
-            continue
     return False
 
 
@@ -216,22 +241,22 @@ def _judges_itself(solver: str) -> bool:
 
 def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
     """Draw residuals on a logarithmic axis, with the tolerance."""
-    low, high = _residual_range(curves)
-    axes.set_yscale("log")
-    axes.set_ylim(low, high)
+    tols = {curve.tol for curve in curves if curve.tol and not curve.direct}
+    low, high = _residual_range(curves, tols)
+    axes.set(yscale="log", ylim=(low, high), ylabel="residual")
+    lowest = 0
     for number, curve in enumerate(curves):
         xs, ys = curve.residuals
-        if curve.direct:
-            _diamond(axes, curve, ys[-1], low)
-        else:
-            axes.plot(xs, ys, color=curve.colour, label=curve.label, **_line_style(xs, number))
-            _end(axes, curve, xs[-1], max(ys[-1], low))
-            _written(axes, curve, ys[-1], low)
-    for tol in {curve.tol for curve in curves if curve.tol and not curve.direct}:
+        x = curve.end if curve.direct else xs[-1]
+        _line(axes, curve, xs, ys, number, label=curve.label, last=(x, max(ys[-1], low)))
+        if ys[-1] < low:  # written on the lower edge, above neighbouring texts
+            place: Any = {"xytext": (7, 5 + 10 * (lowest % 3)), "color": curve.colour, **SMALL_TEXT}
+            axes.annotate(f"{ys[-1]:.0e}", (curve.end, low), **place)
+            lowest += 1
+    for tol in tols:
         axes.axhline(tol, **THIN)
-        place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate("tolerance", (0, tol), xytext=(4, 3), fontsize=8, color=MUTED, **place)
-    axes.set_ylabel("residual")
+        place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
+        axes.annotate("tolerance", (0, tol), **place)
     _cost_axis(axes, curves)
 
 
@@ -241,19 +266,39 @@ def score_panel(axes: Axes, curves: Sequence[Curve], best: float, label: str) ->
     for number, curve in enumerate(curves):
         xs, ys = curve.scores
         shares = [PERCENT * y / best for y in ys] if best else []
-        if not shares:
-            continue
-        lowest = min(lowest, *shares)
-        if curve.direct:
-            axes.plot(xs[-1:], shares[-1:], **_diamond_style(curve))
-        else:
-            axes.plot(xs, shares, color=curve.colour, **_line_style(xs, number))
-            _end(axes, curve, xs[-1], shares[-1])
+        if shares:
+            lowest = min(lowest, *shares)
+            _line(axes, curve, xs, shares, number, last=(xs[-1], shares[-1]))
     axes.axhline(PERCENT, **THIN)
     room = max(PERCENT - lowest, 0.5)
-    axes.set_ylim(PERCENT - 1.08 * room, PERCENT + 0.06 * room)
-    axes.set_ylabel(label)
+    axes.set(ylim=(PERCENT - 1.08 * room, PERCENT + 0.06 * room), ylabel=label)
     _cost_axis(axes, curves)
+
+
+def _line(
+    axes: Axes,
+    curve: Curve,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    number: int,
+    *,
+    last: tuple[float, float],
+    **label: Any,
+) -> None:
+    """Draw a run: a line that ends in a point, filled if the run converged; or the diamond of a direct solver.
+
+    Dashes are chosen by the number of the line, and a line with few points has marks. When all colours have been used,
+    the dashes are shifted, so that many lines remain distinct.
+    """
+    style: dict[str, Any] = {"color": curve.colour, "markersize": 6}
+    end: Any = {"marker": "o", "markerfacecolor": curve.fill, "zorder": 4}
+    if curve.direct:
+        end = {"marker": "D", "linestyle": "", "markersize": 8, "zorder": 5, **label}
+    else:
+        dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
+        marker = "." if len(xs) <= FEW else ""
+        axes.plot(xs, ys, linewidth=1.6, linestyle=dashes, marker=marker, **style, **label)
+    axes.plot(*([value] for value in last), **{"linestyle": "None", **style, **end}, clip_on=False)
 
 
 def dot_panel(
@@ -283,8 +328,7 @@ def dot_panel(
         axes.plot([value], [place], "o", markersize=6, color=colour, markerfacecolor=fill)
     if best:
         axes.axvline(max(value for value in values if value is not None), **THIN)
-    axes.set_ylim(len(values) - 0.5, -0.5)
-    axes.set_xlabel(label)
+    axes.set(ylim=(len(values) - 0.5, -0.5), xlabel=label)
     axes.margins(x=0.1)
 
 
@@ -293,78 +337,286 @@ def legend_below(figure: Any, axes: Axes) -> None:
     from matplotlib.lines import Line2D
 
     handles, labels = axes.get_legend_handles_labels()
-    style: dict[str, Any] = {"linestyle": "", "color": MUTED, "markersize": 6}
-    handles += [Line2D([], [], marker="o", **style), Line2D([], [], marker="o", fillstyle="none", **style)]
-    labels += ["within the tolerance", "ended above it"]
+    for fill, words in (("full", "within the tolerance"), ("none", "ended above it")):
+        style: Any = {"linestyle": "", "color": MUTED, "markersize": 6, "fillstyle": fill}
+        handles.append(Line2D([], [], marker="o", **style))
+        labels.append(words)
     rows = 1 + (len(labels) - 1) // LEGEND_COLUMNS
-    columns = -(-len(labels) // rows)
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=9)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=math.ceil(len(labels) / rows), fontsize=9
+    )
 
 
-def _residual_range(curves: Sequence[Curve]) -> tuple[float, float]:
-    """Axis limits that show the residuals of the iterative solvers and the tolerance."""
+def _residual_range(curves: Sequence[Curve], tols: Any) -> tuple[float, float]:
+    """Axis limits that show the residuals of the iterative solvers and the tolerances."""
     seen = [y for curve in curves if not curve.direct for y in curve.residuals[1]]
-    seen += [curve.tol for curve in curves if curve.tol and not curve.direct]
-    seen = [y for y in seen if 0 < y < float("inf")]
-    if not seen:
-        seen = [max(curve.residual or 0.0, 1e-17) for curve in curves] or [1.0]
-    tols = [curve.tol for curve in curves if curve.tol and not curve.direct]
+    seen = [y for y in (*seen, *tols) if 0 < y < math.inf]
+    seen = seen or [max(curve.residual or 0.0, 1e-17) for curve in curves] or [1.0]
     return max(min(seen) / 5, FAR * min(tols, default=0.0)), max(seen) * 3
-
-
-def _diamond(axes: Axes, curve: Curve, residual: float, low: float) -> None:
-    """Draw the diamond of a direct solver at its residual, or on the lower edge with the residual as text."""
-    axes.plot([curve.end], [max(residual, low)], label=curve.label, **_diamond_style(curve))
-    _written(axes, curve, residual, low)
-
-
-def _written(axes: Axes, curve: Curve, residual: float, low: float) -> None:
-    """If a residual is below the lower edge of the axes, write it there as text, above neighbouring texts."""
-    if residual < low:
-        written = sum(getattr(text, "xy", (0, None))[1] == low for text in axes.texts)
-        place: Any = {"xytext": (7, 5 + 10 * (written % 3)), "textcoords": "offset points"}
-        axes.annotate(f"{residual:.0e}", (curve.end, low), fontsize=8, color=curve.colour, **place)
-
-
-def _line_style(xs: Sequence[float], number: int) -> dict[str, Any]:
-    """The style of a line: dashes chosen by its number, and marks if the line has few points.
-
-    When all colours have been used, the dashes are shifted, so that many lines remain distinct.
-    """
-    few = len(xs) <= FEW
-    dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
-    return {"linewidth": 1.6, "linestyle": dashes, "marker": "." if few else "", "markersize": 6}
-
-
-def _diamond_style(curve: Curve) -> dict[str, Any]:
-    return {
-        "marker": "D",
-        "markersize": 8,
-        "linestyle": "",
-        "color": curve.colour,
-        "clip_on": False,
-        "zorder": 5,
-    }
-
-
-def _end(axes: Axes, curve: Curve, x: float, y: float) -> None:
-    """Draw the last point of a curve, filled if the run converged."""
-    fill = curve.colour if curve.converged else "white"
-    style: Any = {"markersize": 6, "markerfacecolor": fill, "zorder": 4, "clip_on": False}
-    axes.plot([x], [y], "o", color=curve.colour, **style)
 
 
 def _cost_axis(axes: Axes, curves: Sequence[Curve]) -> None:
     """Set up the horizontal axis of costs, logarithmic if costs vary by a large factor."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     axes.set_xlabel(COST_WORDS[curves[0].cost])
     points = [x for curve in curves for x in (*curve.residuals[0][:1], curve.end) if x > 0]
     if curves[0].cost != "iterations" and points and max(points) > WIDE * min(points):
         axes.set_xscale("log")
-        wide = max(points) > 10 * WIDE * min(points)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter("{x:g}")
     else:
         axes.set_xlim(left=0)
+
+
+# ---- ridges -----------------------------------------------------------------------------------
+
+
+def ridge_path(
+    path: Any,
+    *,
+    ridges: Sequence[float] | None = None,
+    names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw scores, values or coefficients over the ridges of a path.
+
+    Parameters
+    ----------
+    path : RidgePath or LeastSquaresSolution
+        For a result of `linspec.ridge_path` with test rows, the scores on these rows are drawn and the best ridge is
+        marked. Without test rows, the values (correlations or eigenvalues) are drawn, which always fall as the ridge
+        grows. For least squares with several ridges, the coefficients are drawn.
+    ridges : sequence of float, optional
+        For least squares, the ridges in the order of the problem; by default those that the solution holds.
+    names : sequence of str, optional
+        For least squares, a name for each coefficient of one ridge. By default the `column_names` of the solution, or
+        numbers if it has none.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw into; by default axes of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InvalidProblem
+        If the path has a wrong type. For least squares also if `ridges` is missing or has another length than the
+        number of ridges of the problem, or if the number of `names` is not that of the coefficients of one ridge.
+    MissingPackage
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
+    >>> path = ls.ridge_path(ls.CCA(X[:40], Y[:40], k=1), [0, 1, 10], test=(X[40:], Y[40:]))
+    >>> ax = ls.plots.ridge_path(path)
+    >>> ax.get_xlabel()
+    'ridge'
+    """
+    if hasattr(path, "solutions"):
+        of_path, columns, label = _of_path(path)
+        labels = [f"{i + 1}" for i in range(columns.shape[1])]
+    else:
+        of_path, columns = _of_coefficients(path, ridges)
+        labels, label = _names(path, names, columns.shape[1]), "coefficient"
+    places, order, pairs = _places(of_path)
+    named = np.sort(np.argsort(-np.nanmax(np.abs(columns), axis=0), kind="stable")[:NAMED])
+    join = "" if pairs else "-"  # pairs have no order: no line joins them
+    several = columns.shape[1] > 1
+    marks: Any = {"markevery": max(1, len(order) // MARKED), **LINE}
+    with axes_for(ax, (5.2 + WIDTH * max(len(labels[i]) for i in named), 3.8)) as axes:
+        for number, i in enumerate(named):
+            style: Any = {"color": COLOURS[number], "label": labels[i] if several else "_", **marks}
+            axes.plot(places[order], columns[order, i], MARKERS[number] + join, **style)
+        others = np.delete(columns[order], named, axis=1)
+        if others.size:
+            grey = axes.plot(places[order], others, f".{join}", **FAINT)
+            grey[0].set_label(f"{len(grey)} smaller")
+        if label == "coefficient":
+            axes.axhline(0, color=MUTED, linewidth=0.8)
+        elif path.totals is not None:
+            with contextlib.suppress(InvalidProblem):  # test rows that say nothing choose no ridge
+                best = path.best
+                words = pairs[best] if pairs else f"{places[best]:g}"
+                _mark(axes, places[best], f"best: {words}", right=places[best] <= np.median(places))
+        elif np.min(columns) >= 0:
+            axes.set_ylim(bottom=0)
+        if several:
+            legend_beside(axes, "" if label == "coefficient" else "number")
+        axes.set_ylabel(label)
+        _ridge_axis(axes, places, pairs)
+    return axes
+
+
+def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
+    """The ridges of a path, an array with a column for each line to draw, and the label of the values."""
+    layout = type(path.solutions[0]).layout
+    if path.totals is not None:
+        return path.ridges, np.asarray(path.totals)[:, None], f"{layout.score}, test rows"
+    values = [np.asarray(getattr(solution, layout.value)) for solution in path.solutions]
+    columns = np.full((len(values), max(map(len, values))), np.nan)  # some ridges may have fewer
+    for row, some in zip(columns, values, strict=True):
+        row[: len(some)] = some
+    return path.ridges, columns, f"{layout.value_label}, fitted rows"
+
+
+def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Sequence[Any], HostArray]:
+    if not getattr(solution, "path", False):
+        raise InvalidProblem(
+            "ridge_path draws a path of linspec.ridge_path, or a solution of least squares with several ridges; got "
+            f"{type(solution).__name__}."
+        )
+    x = numbers(solution.x)
+    if ridges is None and isinstance(solution.ridge, tuple):
+        ridges = solution.ridge
+    if ridges is None or len(ridges) != len(x):
+        raise InvalidProblem(
+            f"ridges must have the {len(x)} ridges of the problem; got {shown(ridges) if not ridges else len(ridges)}. "
+            "Pass ridges=problem.ridges."
+        )
+    return list(ridges), x.reshape(len(x), -1)
+
+
+def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:
+    columns = getattr(solution, "column_names", None) or {}
+    known, sides = columns.get("A"), columns.get("B")
+    if names is None and known is not None:
+        many = count // len(known)  # coefficients are counted by columns of A, then by right-hand sides
+        names = known if many == 1 else [f"{a}, {b}" for a in known for b in sides or range(many)]
+    return names_of(range(count) if names is None else names, count, "coefficients")
+
+
+def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None) -> Axes:
+    """Draw the scores of cross-validation over the ridge, with a line for each k; over k if there is only one ridge.
+
+    Parameters
+    ----------
+    result : object
+        A result of `linspec.cross_validate`, or an object with the same attributes: `scores` of shape (splits,
+        ridges, ks), `mean` and `standard_error` of shape (ridges, ks), `ridges`, `ks`, `label`, `best` and
+        `one_standard_error`.
+    folds : bool, default True
+        Whether to draw the scores of the splits as thin lines behind the line of their mean; only if there is one
+        such line.
+    ax : matplotlib.axes.Axes, optional
+        The axes to draw into; by default axes of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Means are drawn with bars of one standard error. Lines mark the best setting, and the simplest setting within
+        one standard error of the best.
+
+    Raises
+    ------
+    InvalidProblem
+        If the result has no scores.
+    MissingPackage
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    >>> Y[:, 0] += X[:, 0]
+    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], rng=0)
+    >>> axes = ls.plots.cross_validation(found)
+    >>> axes.get_xscale()
+    'log'
+    """
+    if not all(
+        hasattr(result, name) for name in ("scores", "mean", "standard_error", "ridges", "ks", "best")
+    ):
+        raise InvalidProblem(
+            f"cross_validation draws the scores of all settings and splits; got {type(result).__name__}."
+        )
+    over_k = len(result.ridges) == 1 and len(result.ks) > 1
+    scores, mean, error = (np.asarray(block) for block in (result.scores, result.mean, result.standard_error))
+    (places, order, pairs), lines = _places(result.ridges), result.ks
+    if over_k:
+        scores, mean, error = scores.transpose(0, 2, 1), mean.T, error.T
+        places, order, lines = np.asarray(result.ks, dtype=float), np.argsort(result.ks), result.ridges
+    xs, join = places[order], "" if pairs and not over_k else "-"
+    with axes_for(ax, (5.2, 3.8)) as axes:
+        if folds and len(lines) == 1 and len(scores) > 1:
+            splits = axes.plot(xs, scores[:, order, 0].T, color=MUTED, linewidth=0.6, alpha=0.5)
+            splits[0].set_label("one split")
+        for i, line in enumerate(lines):
+            number = i % len(COLOURS)
+            style: Any = {"color": COLOURS[number], "elinewidth": 0.9, "capsize": 2, **LINE}
+            style["label"] = "mean" if len(lines) == 1 else f"k = {line}"
+            bars = error[order, i] if np.isfinite(error).any() else None
+            form = MARKERS[number] + join
+            axes.errorbar(xs, mean[order, i], yerr=bars, fmt=form, **style)
+        _mark_settings(axes, places, result, over_k=over_k)
+        axes.set_ylabel(result.label + ", held-out rows" * (getattr(result, "method", "") != "gcv"))
+        if len(lines) > 1 or len(scores) > 1:
+            legend_beside(axes)
+        if over_k:
+            axes.set_xlabel("k")
+            axes.locator_params(axis="x", integer=True, min_n_ticks=1)
+        else:
+            _ridge_axis(axes, places, pairs)
+    return axes
+
+
+def _mark_settings(axes: Axes, places: HostArray, result: Any, *, over_k: bool) -> None:
+    """Mark by lines the best setting, and the simplest setting within one standard error of the best."""
+    best = simple = result.best
+    with contextlib.suppress(MissingCapability):  # one split has no standard error
+        simple = result.one_standard_error
+    several = not over_k and len(result.ks) > 1
+    words, within = (f", k = {each.k}" if several else "" for each in (best, simple))
+    x, y = (
+        places[result.ks.index(each.k) if over_k else result.ridges.index(each.ridge)]
+        for each in (best, simple)
+    )
+    if x != y:
+        _mark(axes, x, f"best{words}", right=x > y)
+        _mark(axes, y, f"within 1 s.e.{within}", right=y > x)
+    else:
+        text = f"best{words}" + (f"; within 1 s.e.{within}" if words != within else "")
+        _mark(axes, x, text, right=x <= np.median(places))
+
+
+# ---- axes of ridges ---------------------------------------------------------------------------
+
+
+def _mark(axes: Axes, x: float, text: str, *, right: bool) -> None:
+    """Draw a vertical line at the abscissa x, with text at its top."""
+    axes.axvline(x, zorder=1, **THIN)
+    side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}
+    place: Any = {"xycoords": ("data", "axes fraction"), "color": MUTED, **SMALL_TEXT}
+    axes.annotate(text, (x, 1.02), annotation_clip=False, **side, **place)
+
+
+def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray, list[str]]:
+    """Abscissae of ridges, their order, and their names if some ridge is a pair of different numbers.
+
+    The abscissae are the ridges, or the positions 0, 1, … of pairs.
+    """
+    values = [np.unique(np.asarray(ridge, dtype=float)) for ridge in ridges]
+    order = np.argsort([float(np.sum(ridge)) for ridge in ridges], kind="stable")
+    if all(len(value) == 1 for value in values):
+        return np.concatenate(values), order, []
+    pairs = [", ".join(f"{value:g}" for value in np.atleast_1d(ridge)) for ridge in ridges]
+    return np.argsort(order).astype(float), order, [f"({pair})" for pair in pairs]
+
+
+def _ridge_axis(axes: Axes, places: HostArray, pairs: list[str]) -> None:
+    """Set up the horizontal axis: logarithmic, linear from 0 to the smallest positive ridge; or names of pairs."""
+    axes.set_xlabel("ridge of X and of Y" if pairs else "ridge")
+    if pairs:
+        axes.set_xticks(places, pairs)
+    elif places.min() > 0:
+        axes.set_xscale("log")
+    else:
+        least = min(places[places > 0], default=1.0)
+        axes.set_xscale("symlog", linthresh=least)
+        axes.set_xlim(left=-0.3 * least)
+    if not pairs:
+        axes.xaxis.set_major_formatter("{x:g}")

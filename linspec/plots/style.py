@@ -1,4 +1,4 @@
-"""The style of all plots: colours, lines, new axes.
+"""The style of all plots: colours, lines, new axes, the checks that plots share.
 
 Problem: plots should have the same style, be readable in print and with every kind of colour vision, and change no
 setting of the program that draws them.
@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from linspec.errors import MissingPackage
+import numpy as np
+
+from linspec.arrays import HostArray, to_host
+from linspec.errors import InvalidOption, InvalidProblem, MissingPackage, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,12 +29,13 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 MUTED, BAND, GRID = "#555555", "#D9D9D9", "#E6E6E6"
 
-DASHED = (0, (4, 3))
-
-THIN: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": DASHED}
+THIN: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (4, 3))}
 """The style of reference lines."""
 
 LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 4.5}
+
+SMALL_TEXT: dict[str, Any] = {"fontsize": 8, "textcoords": "offset points"}
+"""The style of notes in a plot."""
 
 IN_A_COLUMN = 16
 """Largest number of entries in a column of a legend."""
@@ -59,16 +63,7 @@ STYLE: dict[Any, Any] = {
 
 @contextmanager
 def new_figure(size: tuple[float, float]) -> Iterator[Any]:
-    """Yield a new figure of the given size in inches; artists created within the `with` block have the style, too."""
-    with styled():
-        from matplotlib.figure import Figure
-
-        yield Figure(figsize=size, dpi=STYLE["savefig.dpi"], layout="constrained")
-
-
-@contextmanager
-def styled() -> Iterator[None]:
-    """Apply the settings of the style `STYLE` within a `with` block.
+    """Yield a new figure of the given size in inches; artists created within the `with` block have the style, too.
 
     Raises
     ------
@@ -77,56 +72,83 @@ def styled() -> Iterator[None]:
     """
     try:
         from matplotlib import rc_context
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingPackage(
             "linspec.plots needs matplotlib, which is not installed. Install it with: pip install 'linspec[plots]'"
         ) from error
     with rc_context(STYLE):
-        yield
+        yield Figure(figsize=size, dpi=STYLE["savefig.dpi"], layout="constrained")
 
 
 @contextmanager
 def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterator[Axes]:
     """Yield the given axes with the style applied, or axes of a new figure; the style holds within the `with` block."""
-    with styled():
+    with new_figure(size) as figure:
         if ax is None:
-            with new_figure(size) as figure:
-                ax = figure.add_subplot()
+            ax = figure.add_subplot()
         else:
-            _dress(ax)
+            ax.spines[["top", "right"]].set_visible(False)
+            ax.spines[:].set(linewidth=STYLE["axes.linewidth"], edgecolor=MUTED)
+            ax.tick_params(color=MUTED, labelcolor="black")
+            ax.set_axisbelow(True)
+            ax.grid(visible=True, color=GRID, linewidth=STYLE["grid.linewidth"])
         yield ax
-
-
-def _dress(ax: Axes) -> None:
-    """Apply the style to axes that were created with other settings."""
-    for side, spine in ax.spines.items():
-        spine.set_visible(side not in ("top", "right"))
-        spine.set_linewidth(STYLE["axes.linewidth"])
-        spine.set_edgecolor(MUTED)
-    ax.tick_params(color=MUTED, labelcolor="black")
-    ax.set_axisbelow(True)
-    ax.grid(visible=True, color=GRID, linewidth=STYLE["grid.linewidth"])
-
-
-def whole_numbers(ax: Axes) -> None:
-    """Restrict ticks of the horizontal axis to integers."""
-    from matplotlib.ticker import MaxNLocator
-
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def bare(ax: Axes) -> None:
     """Remove grid and frame from the axes of an image."""
     ax.grid(visible=False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
 
 
 def legend_beside(ax: Axes, title: str = "") -> None:
     """Add a legend with opaque marks to the right of the axes, where it does not cover data."""
-    entries = len(ax.get_legend_handles_labels()[1])
-    style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
-    legend = ax.legend(ncols=1 + (entries - 1) // IN_A_COLUMN, title=title or None, **style)
-    for handle in legend.legend_handles:
-        if handle is not None:
-            handle.set_alpha(1.0)
+    columns = 1 + (len(ax.get_legend_handles_labels()[1]) - 1) // IN_A_COLUMN
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+    opaque(ax.legend(ncols=columns, title=title or None, **place), size=None)
+
+
+def opaque(legend: Any, size: float | None = 24.0) -> None:
+    """Make the marks in a legend opaque, and give points a size."""
+    for handle in filter(None, legend.legend_handles):
+        handle.set_alpha(1.0)
+        if size is not None:
+            handle.set_sizes([size])
+
+
+# ---- arguments --------------------------------------------------------------------------------
+
+
+def numbers(values: Any) -> HostArray:
+    """Convert values to a float64 array on the host."""
+    return np.asarray(to_host(values) if hasattr(values, "shape") else values, dtype=np.float64)
+
+
+def matrix_of(values: Any, words: str, remedy: str) -> HostArray:
+    """Check that values are a matrix with entries; `words` say what is drawn."""
+    array = numbers(values)
+    if array.ndim != 2 or not array.size:
+        raise InvalidProblem(f"{words}; got shape {array.shape}. {remedy}")
+    return array
+
+
+def check_index(name: str, value: Any, count: int, *, least: int = 0) -> None:
+    """Raise unless a value is the number of one of `count` components."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value < count:
+        raise InvalidOption(f"{name} must be from 0 to {count - 1}; got {shown(value)}.")
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise unless a value is one of the choices."""
+    if value not in choices:
+        raise InvalidOption(f"{name} must be one of {', '.join(choices)}; got {shown(value)}.")
+
+
+def names_of(names: Any, count: int, what: str) -> list[str]:
+    """Names as strings, one for each of `count` columns or coefficients."""
+    words = [str(name) for name in names]
+    if len(words) != count:
+        raise InvalidProblem(f"names must have one for each of the {count} {what}; got {len(words)}.")
+    return words

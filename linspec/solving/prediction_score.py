@@ -23,7 +23,7 @@ from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
 from linspec.solving.checks import as_columns
 from linspec.sweeps.blocks import brought_here
-from linspec.targets.class_vectors import class_codes
+from linspec.targets.labels import class_codes
 
 __all__ = ["PredictionScore", "prediction_score", "score_of_predictions"]
 

@@ -1,6 +1,6 @@
 """Target matrices of labels: LDA, OPLS, CCA and hypergraph Laplacians.
 
-Read `matrices` first. `class_vectors` reads labels with one class per row, and `of_blocks` handles labels in
+Read `matrices` first. `labels` reads class vectors and label matrices, and `of_blocks` handles labels in
 distributed blocks.
 """
 

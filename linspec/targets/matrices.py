@@ -16,19 +16,13 @@ matrix with as many columns as the rank of the labels. This rotates the columns 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec.algebra.small_matrices import EPS, rank_cut, whitening
 from linspec.arrays import (
-    HOST,
-    Array,
-    Home,
     HostArray,
-    all_finite,
     at_home,
     check_bare,
     host_dtype,
@@ -37,18 +31,24 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
-from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.frames import check_order, index_of
-from linspec.operators import sparse_columns
-from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
-from linspec.operators.dense import DenseOperator
+from linspec.operators.base import LinearOperator
 from linspec.operators.opening import adapter_of_labels
-from linspec.operators.row_blocks import row_blocks
 from linspec.operators.row_model import weights_and_confounds
-from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
+from linspec.operators.sparse import is_scipy_sparse
 from linspec.registry.keywords import hinted
-from linspec.targets.class_vectors import as_array, named_entries, numbered
-from linspec.targets.of_blocks import BlockClassTargets, class_targets
+from linspec.targets.labels import (
+    Codes,
+    Labels,
+    coded,
+    codes_of_rows,
+    form_of,
+    label_matrix,
+    named_entries,
+    vector_or_matrix,
+)
+from linspec.targets.of_blocks import BlockClassTargets, class_targets, counted, rows_of, with_rows
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 
@@ -57,13 +57,6 @@ LAPLACIANS = ("zhou", "clique", "star")
 SMALLEST, LARGEST = 1e-50, 1e50
 """Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this range, and
 products of several such entries, may over- or underflow in float64."""
-
-WORST_CANCELLATION = 1e4
-"""Largest ratio of the mean square of a sparse label to the variance of the label at which the Gram matrix of centred
-labels is the Gram matrix of the labels minus the products of their means. If the ratio of some label is larger, this
-difference would lose too many digits: then the mean is subtracted from each entry, in dense blocks of rows.
-"""
-
 
 # ---- the four targets ------------------------------------------------------------------------------
 
@@ -129,36 +122,18 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     [[0.0, 1.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0], [0.5, 0.0], [0.5, 0.0]]
     """
     check_order({"y": y, "sample_weight": sample_weight})
-    adapter = adapter_of_labels(y)
+    named, adapter = named_entries(unlabelled), adapter_of_labels(y)
     if adapter is not None:
-        engine, blocks = adapter.labels(y)
-        return class_targets(engine, blocks, unlabelled, sample_weight)
-    labels = _labels(y, unlabelled)
-    strange = labels.neither_zero_nor_one()
-    if len(strange):
-        raise InvalidProblem(
-            f"lda takes a class vector, or a matrix of zeros and ones; got {strange[0]:g} in a matrix. A column of "
-            "class numbers is a class vector: pass y.ravel(). For weighted labels use linspec.targets.opls, cca "
-            "or hsl."
-        )
-    held = to_host(labels.times(np.ones(labels.shape[1])))
-    if held.max() > 1:
-        raise InvalidProblem(
-            f"lda takes at most one label for each row; got {int(held.max())} in row {int(held.argmax())}. For rows "
-            "with several labels use linspec.targets.opls, cca or hsl."
-        )
-    weights, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
-    sizes = labels.sums(weights)
-    classes = int(np.count_nonzero(sizes))
-    if classes < 2:
-        raise InvalidProblem(
-            f"lda needs rows of at least two classes; got {classes}. Check `unlabelled`, or pass more rows."
-        )
-    H = labels.take(sizes > 0).scaled(None, 1.0 / np.sqrt(sizes[sizes > 0])).finished()
-    if not isinstance(labels, _Sparse):
-        return H
-    names = np.arange(len(sizes)) if labels.names is None else labels.names
-    return _in_order_of(y, ClassTargets.of_classes(H, names[sizes > 0], sizes[sizes > 0], weights))
+        engine, handles = adapter.labels(y)
+        return class_targets(engine, handles, named, sample_weight)
+    labels = vector_or_matrix(y)
+    block = coded(labels, named)
+    weights, _ = weights_and_confounds(sample_weight, None, len(block[0]))
+    names, sizes = with_rows(*counted(0, block, weights), 2)
+    home, dtype = form_of(labels)
+    if home is not None:
+        return home.place(rows_of(names, sizes, 0, block, home), dtype)
+    return _in_order_of(y, _of_classes(block, names, sizes, weights, dtype))
 
 
 @at_home
@@ -209,7 +184,9 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
            [ 0.5,  0.5],
            [-0.5,  0.5]])
     """
-    return _in_order_of(Y, _varying(_labels(Y, unlabelled)).centered())
+    labels = _varying(_read(Y, unlabelled)[0])
+    H = labels.centered()
+    return _in_order_of(Y, H if labels.sparse else labels.home.place(H, labels.dtype))
 
 
 @at_home
@@ -266,10 +243,9 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     >>> H.shape, bool(np.allclose(H.T @ H, np.eye(2)))
     ((4, 2), True)
     """
-    check_order({"Y": Y, "sample_weight": sample_weight})
-    labels = _varying(_labels(Y, unlabelled))
+    labels, weights = _read(Y, unlabelled, sample_weight)
+    labels = _varying(labels)
     _check_range("labels", np.maximum(*np.abs(labels.extremes())))
-    weights, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
     return _in_order_of(Y, labels.whitened(weights))
 
 
@@ -351,45 +327,6 @@ def hsl(
     >>> linspec.targets.hsl(Y, weights=[4, 4]).toarray().round(3).tolist()
     [[0.354, 0.707], [0.5, 0.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0]]
     """
-    check_order({"Y": Y, "sample_weight": sample_weight})
-    _check_laplacian(laplacian, self_loops)
-    labels = _labels(Y, unlabelled)
-    w = _weights(weights, labels.shape[1])
-    low, high = labels.extremes()
-    if low.min() < 0:
-        raise InvalidProblem(
-            f"hsl takes labels that are zero or more; got {low.min():g} in column {int(low.argmin())}. Code a missing "
-            "label as 0; for labels of either sign use linspec.targets.opls or cca."
-        )
-    often, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
-    if not self_loops and often is not None and ((often > 0) & (often < 1)).any():
-        raise InvalidProblem(
-            "self_loops=False takes sample_weight of 0 or at least 1, because a row that counts less than once has no "
-            f"tie to itself to leave out; got {often[(often > 0) & (often < 1)][0]:g}. Multiply them by a constant."
-        )
-    keep = (high > 0) & (w > 0) & (labels.sums(often) > 0)
-    if not self_loops:
-        keep &= labels.members(often) > 1
-    if not keep.any():
-        raise InvalidProblem(
-            "hsl needs a label with rows and a positive weight"
-            f"{'' if self_loops else ', and without self-loops with two rows'}; got none. Check Y and the weights."
-        )
-    _check_range("labels", high[keep])
-    labels, w = labels.take(keep), w[keep]
-    size = labels.sums(often)
-    if not self_loops:
-        degrees, columns = labels.ties(size, w), np.sqrt(w)
-    elif laplacian == "clique":
-        degrees, columns = labels.times(w * size), np.sqrt(w)
-    elif laplacian == "star":
-        degrees, columns = labels.times(w / size), np.sqrt(w) / size
-    else:
-        degrees, columns = labels.times(w), np.sqrt(w / size)
-    return _in_order_of(Y, labels.scaled(reciprocal(degrees**0.5), columns).finished())
-
-
-def _check_laplacian(laplacian: Any, self_loops: Any) -> None:
     if laplacian not in LAPLACIANS:
         raise InvalidOption(
             f"laplacian must be one of {', '.join(map(repr, LAPLACIANS))}; got {laplacian!r}."
@@ -400,6 +337,53 @@ def _check_laplacian(laplacian: Any, self_loops: Any) -> None:
         raise InvalidOption(
             f"self_loops=False needs laplacian='clique'; got {laplacian!r}. Leave self_loops out."
         )
+    labels, often = _read(Y, unlabelled, sample_weight)
+    w = _weights(weights, labels.matrix.shape[1])
+    low, high = labels.extremes()
+    if low.min() < 0:
+        raise InvalidProblem(
+            f"hsl takes labels that are zero or more; got {low.min():g} in column {int(low.argmin())}. Code a missing "
+            "label as 0; for labels of either sign use linspec.targets.opls or cca."
+        )
+    keep = (high > 0) & (w > 0) & (labels.sums(often) > 0)
+    if not self_loops:
+        between = np.zeros(0) if often is None else often[(often > 0) & (often < 1)]
+        if len(between):
+            raise InvalidProblem(
+                "self_loops=False takes sample_weight of 0 or at least 1, because a row that counts less than once has "
+                f"no tie to itself to leave out; got {between[0]:g}. Multiply them by a constant."
+            )
+        keep &= labels.members(often) > 1
+    if not keep.any():
+        raise InvalidProblem(
+            "hsl needs a label with rows and a positive weight"
+            f"{'' if self_loops else ', and without self-loops with two rows'}; got none. Check Y and the weights."
+        )
+    _check_range("labels", high[keep])
+    labels, w = labels.take(keep), w[keep]
+    size = labels.sums(often)
+    of_columns, of_degrees = {
+        "zhou": (np.sqrt(w / size), w),
+        "clique": (np.sqrt(w), w * size),
+        "star": (np.sqrt(w) / size, w / size),
+    }[laplacian]
+    degrees = labels.times(of_degrees) if self_loops else labels.ties(size, w)
+    return _in_order_of(Y, labels.scaled(reciprocal(degrees**0.5), of_columns).result())
+
+
+def _read(
+    given: Any, unlabelled: Any, sample_weight: Any = None, name: str = "Y"
+) -> tuple[Labels, HostArray | None]:
+    """Labels in any form as a matrix, and the weights of their rows."""
+    check_order({name: given, "sample_weight": sample_weight})
+    if adapter_of_labels(given) is not None:
+        raise UnsupportedData(
+            "labels in blocks are taken by linspec.targets.lda alone; got them for other targets. Bring them here, or "
+            "pass the label matrix itself: as H of a centred Discriminant it is what opls makes of it, and as Y of CCA "
+            "what cca makes of it."
+        )
+    labels = label_matrix(vector_or_matrix(given), named_entries(unlabelled))
+    return labels, weights_and_confounds(sample_weight, None, labels.matrix.shape[0])[0]
 
 
 def _weights(weights: Any, count: int) -> HostArray:
@@ -407,15 +391,13 @@ def _weights(weights: Any, count: int) -> HostArray:
     if weights is None:
         return np.ones(count)
     check_bare(weights, "weights")
-    if not is_array(weights):
-        try:
-            weights = to_host(weights)
-        except ValueError as error:
-            raise InvalidProblem(
-                f"weights must be {count} numbers, one for each label; got {weights!r}."
-            ) from error
-    working_dtype(host_dtype(weights), "weights")
-    host: HostArray = np.array(to_host(weights), dtype=np.float64)
+    try:
+        working_dtype(host_dtype(weights if is_array(weights) else to_host(weights)), "weights")
+        host: HostArray = np.array(to_host(weights), dtype=np.float64)
+    except ValueError as error:
+        raise InvalidProblem(
+            f"weights must be {count} numbers, one for each label; got {weights!r}."
+        ) from error
     if host.shape != (count,):
         raise InvalidProblem(f"weights must have shape ({count},), one for each label; got {host.shape}.")
     if not np.isfinite(host).all():
@@ -439,7 +421,7 @@ def _check_range(what: str, sizes: HostArray) -> None:
         )
 
 
-def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
+def _varying(labels: Labels) -> Labels:
     """Return the labels without the constant ones: columns with the same entry in all rows are dropped.
 
     Raises InvalidProblem if all columns are constant.
@@ -448,7 +430,7 @@ def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
     if not (low < high).any():
         raise InvalidProblem(
             "at least one label must differ between rows; got "
-            f"{labels.shape[1]} of {labels.shape[1]} labels that are the same in all {labels.shape[0]} rows. "
+            f"{len(low)} of {len(low)} labels that are the same in all {labels.matrix.shape[0]} rows. "
             "Check Y and `unlabelled`, or pass more rows."
         )
     return labels.take(low < high)
@@ -472,18 +454,18 @@ class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has n
         The weight of each row: how often the row counts. None also if no weights were passed.
     """
 
-    names: HostArray | None = None
-    sizes: HostArray | None = None
-    often: HostArray | None = None
+    names: Any = None
+    sizes: Any = None
+    often: Any = None
 
-    @classmethod
-    def of_classes(
-        cls, H: Any, names: HostArray, sizes: HostArray, weights: HostArray | None
-    ) -> ClassTargets:
-        """Make targets of a sparse array and its classes."""
-        known = cls(H)
-        known.names, known.sizes, known.often = names, sizes, weights
-        return known
+
+def _of_classes(
+    block: Codes, names: HostArray, sizes: HostArray, weights: HostArray | None, dtype: Any = np.float64
+) -> ClassTargets:
+    """The sparse H of rows with these classes."""
+    H = ClassTargets(rows_of(names, sizes, 0, block).astype(dtype, copy=False))
+    H.names, H.sizes, H.often = names, sizes, weights
+    return H
 
 
 def _in_order_of(labels: Any, H: Any) -> Any:
@@ -498,13 +480,7 @@ def _in_order_of(labels: Any, H: Any) -> Any:
     return H
 
 
-def _equal(one: HostArray | None, other: HostArray | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one, other)
-
-
-def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, HostArray] | None:
+def classes_of(H: Any, weights: Any = None) -> tuple[HostArray, HostArray] | None:
     """The classes of targets H, and their sizes; None for other matrices, or if H was changed since it was made.
 
     Parameters
@@ -514,11 +490,9 @@ def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, Hos
         The weights of the rows of the problem; if the targets were made with other weights, the result is None.
     """
     if isinstance(H, BlockClassTargets):
-        return H.classes if _equal(H.often, weights) else None
+        return H.classes if np.array_equal(H.often, weights) else None
     H = getattr(H, "matrix", H)
-    if not isinstance(H, ClassTargets) or H.names is None or H.sizes is None:
-        return None
-    if not _equal(H.often, weights):
+    if not isinstance(H, ClassTargets) or H.names is None or not np.array_equal(H.often, weights):
         return None
     made = (1.0 / np.sqrt(H.sizes)).astype(H.dtype)
     rows = None if weights is None else np.repeat(weights, np.diff(H.indptr))
@@ -526,7 +500,7 @@ def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, Hos
     return (H.names, H.sizes) if same and np.array_equal(H.data, made[H.indices]) else None
 
 
-def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = None) -> ClassTargets:
+def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = None) -> Any:
     """The targets of `lda` for rows whose classes are known, such as some of the rows of other targets.
 
     Parameters
@@ -548,326 +522,5 @@ def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = Non
     InvalidProblem
         When no row has a class.
     """
-    of_rows = scipy.sparse.csr_array((np.ones(H.nnz), H.indices, H.indptr), shape=H.shape)
-    sizes = of_rows.T @ (np.ones(H.shape[0]) if weights is None else weights)
-    there = np.flatnonzero(sizes > 0)
-    if not len(there):
-        raise InvalidProblem(
-            f"targets of classes need a row with a class; got {H.shape[0]} rows without. Take other rows, or more."
-        )
-    made = scipy.sparse.csr_array(of_rows[:, there] * (1.0 / np.sqrt(sizes[there])))
-    return ClassTargets.of_classes(made, names[there], sizes[there], weights)
-
-
-# ---- labels as a matrix ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Dense:
-    """Labels as a float64 array.
-
-    Attributes
-    ----------
-    matrix : array of shape (n, t)
-        The labels at `home.blocks`. They may be the user's own array, so they are never modified.
-    home : Home
-        The library and device of H.
-    dtype : numpy.dtype
-        The dtype of H.
-    """
-
-    matrix: Array
-    home: Home
-    dtype: np.dtype[Any]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n, t = self.matrix.shape
-        return int(n), int(t)
-
-    def extremes(self) -> tuple[HostArray, HostArray]:
-        """The smallest and the largest entry of each column."""
-        xp = self.home.blocks.xp
-        return to_host(xp.min(self.matrix, axis=0)), to_host(xp.max(self.matrix, axis=0))
-
-    def sums(self, weights: HostArray | None = None) -> HostArray:
-        """The (weighted) sum of each column."""
-        if weights is not None:
-            return to_host(self.home.blocks.place(weights) @ self.matrix)
-        return to_host(self.home.blocks.column_sums(self.matrix))
-
-    def members(self, weights: HostArray | None = None) -> HostArray:
-        """The number of rows with each label, or the sum of the weights of these rows."""
-        blocks = self.home.blocks
-        there = _Dense(blocks.xp.astype(self.matrix != 0, self.matrix.dtype), self.home, self.dtype)
-        return there.sums(weights)
-
-    def neither_zero_nor_one(self) -> HostArray:
-        """The values of the entries other than 0 and 1, as a vector; empty if there are none."""
-        strange = (self.matrix != 0) & (self.matrix != 1)
-        if not to_host(self.home.blocks.xp.any(strange)):
-            return np.zeros(0)
-        entries: HostArray = to_host(self.matrix)[to_host(strange)]
-        return entries
-
-    def times(self, v: HostArray) -> Array:
-        """The matrix times a vector."""
-        return (self.matrix @ self.home.blocks.place(v)[:, None])[:, 0]
-
-    def ties(self, size: HostArray, w: HostArray) -> Array:
-        """The degree of each row v without self-loops, as `hsl` defines it: Σ_e w(e) h(v, e) (δ(e) − h(v, e)).
-
-        `w` holds w(e), and `size` holds δ(e), the sum of column e.
-        """
-        blocks = self.home.blocks
-        return ((self.matrix * (blocks.place(size)[None, :] - self.matrix)) @ blocks.place(w)[:, None])[:, 0]
-
-    def take(self, keep: HostArray) -> _Dense:
-        """Select the columns for which the mask `keep` is True."""
-        if keep.all():
-            return self
-        xp, blocks = self.home.blocks.xp, self.home.blocks
-        chosen = blocks.place(np.flatnonzero(keep), np.int64)
-        return _Dense(xp.take(self.matrix, chosen, axis=1), self.home, self.dtype)
-
-    def scaled(self, rows: Array | None, columns: HostArray) -> _Dense:
-        """The matrix with each row and each column multiplied by a number."""
-        scaled = self.matrix * self.home.blocks.place(columns)[None, :]
-        scaled = scaled if rows is None else rows[:, None] * scaled
-        return _Dense(scaled, self.home, self.dtype)
-
-    def finished(self) -> Array:
-        """The matrix in the dtype and library in which H is returned."""
-        return self.home.place(self.matrix, self.dtype)
-
-    def centered(self) -> Array:
-        """The labels minus their column means, in the dtype of H."""
-        return self.home.place(self._about_means(None), self.dtype)
-
-    def _about_means(self, weights: Array | None) -> Array:
-        # Subtract the first row before the mean: a mean much larger than the deviations would cost digits.
-        blocks, rows = self.home.blocks, self.matrix - self.matrix[:1, :]
-        total = blocks.column_sums(rows) if weights is None else weights @ rows
-        count = rows.shape[0] if weights is None else blocks.xp.sum(weights)
-        return rows - (total / count)[None, :]
-
-    def whitened(self, weights: HostArray | None) -> Array:
-        """Yc T, for the centred labels Yc and a matrix T with TᵀYcᵀW Yc T = I.
-
-        W is the diagonal matrix of `weights`, or the identity if `weights` is None.
-        """
-        blocks = self.home.blocks
-        w = None if weights is None else blocks.place(weights)
-
-        def gram(rows: Array) -> HostArray:
-            return to_host(rows.T @ (rows if w is None else rows * w[:, None]))
-
-        rows = self._about_means(w)
-        H = rows @ blocks.place(_factor(gram(rows), self.shape[0], self.dtype))
-        # A second step, because the error of the first grows with the condition number of the Gram matrix.
-        return self.home.place(H @ blocks.place(whitening(gram(H))), self.dtype)
-
-
-@dataclass(frozen=True)
-class _Sparse:
-    """Labels as a SciPy sparse array on the host, with the methods of `_Dense`.
-
-    Attributes
-    ----------
-    matrix : scipy.sparse.csr_array of shape (n, t)
-        The labels in float64. No entry is stored twice, and no stored entry is zero. The arrays may be the user's own.
-    dtype : numpy.dtype
-        The dtype of H.
-    names : numpy.ndarray of shape (t,), optional
-        The classes of the columns, if the labels are a class vector.
-    """
-
-    matrix: Any
-    dtype: np.dtype[Any]
-    names: HostArray | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        n, t = self.matrix.shape
-        return int(n), int(t)
-
-    def extremes(self) -> tuple[HostArray, HostArray]:
-        low, high = self.matrix.min(axis=0).toarray(), self.matrix.max(axis=0).toarray()
-        return low.ravel(), high.ravel()
-
-    def sums(self, weights: HostArray | None = None) -> HostArray:
-        entries = self.matrix.data
-        if weights is not None:
-            entries = entries * np.repeat(weights, np.diff(self.matrix.indptr))
-        return np.bincount(self.matrix.indices, entries, minlength=self.shape[1])
-
-    def members(self, weights: HostArray | None = None) -> HostArray:
-        return self._with(np.ones(self.matrix.nnz)).sums(weights)
-
-    def neither_zero_nor_one(self) -> HostArray:
-        strange: HostArray = self.matrix.data[self.matrix.data != 1]
-        return strange
-
-    def times(self, v: HostArray) -> Array:
-        return self.matrix @ v
-
-    def ties(self, size: HostArray, w: HostArray) -> Array:
-        entries = self.matrix.data
-        return self._with(entries * (size[self.matrix.indices] - entries)).matrix @ w
-
-    def take(self, keep: HostArray) -> _Sparse:
-        if keep.all():
-            return self
-        names = None if self.names is None else self.names[keep]
-        return _Sparse(self.matrix[:, np.flatnonzero(keep)], self.dtype, names)
-
-    def scaled(self, rows: Array | None, columns: HostArray) -> _Sparse:
-        entries = self.matrix.data * columns[self.matrix.indices]
-        if rows is not None:
-            entries = np.repeat(rows, np.diff(self.matrix.indptr)) * entries
-        return self._with(entries)
-
-    def finished(self) -> Any:
-        return self.matrix.astype(self.dtype)  # a copy, of the indices as well
-
-    def centered(self, weights: HostArray | None = None) -> CenteredOperator:
-        matrix = self.matrix.astype(self.dtype, copy=False)
-        total = self.shape[0] if weights is None else weights.sum()
-        return CenteredOperator(SparseOperator(matrix, checked=True), self.sums(weights) / total)
-
-    def whitened(self, weights: HostArray | None) -> ProductOperator:
-        T = _factor(self._gram(weights), self.shape[0], self.dtype)
-        return ProductOperator(self.centered(weights), DenseOperator(T))
-
-    def _gram(self, weights: HostArray | None) -> HostArray:
-        """The (weighted) Gram matrix of the centred columns."""
-        sums = self.sums(weights)
-        n: Any = self.shape[0] if weights is None else weights.sum()
-        often = self.matrix if weights is None else self.scaled(weights, np.ones(self.shape[1])).matrix
-        plain = (self.matrix.T @ often).toarray()
-        # In this order whole numbers are exact: n YᵀY and s sᵀ are whole as well.
-        gram: HostArray = (n * plain - np.outer(sums, sums)) / n
-        lost = np.diag(plain) > WORST_CANCELLATION * np.diag(gram)
-        whole = n * plain.max() < 2**53 and np.array_equal(often.data, np.rint(often.data))
-        return self._gram_by_rows(weights, sums / n) if lost.any() and not whole else gram
-
-    def _gram_by_rows(self, weights: HostArray | None, mean: HostArray) -> HostArray:
-        """The (weighted) Gram matrix of the labels minus `mean`, which is subtracted in dense blocks of rows.
-
-        If a label varies little about a large mean, its Gram matrix minus the product of the means loses most digits.
-        """
-        n, t = self.shape
-        gram = np.zeros((t, t))
-        for rows in row_blocks(n, 8 * t, HOST, sum_bytes=8 * t * t):
-            block = self.matrix[rows].toarray() - mean
-            gram += block.T @ (block if weights is None else block * weights[rows, None])
-        return gram
-
-    def _with(self, entries: HostArray) -> _Sparse:
-        parts = (entries, self.matrix.indices, self.matrix.indptr)
-        return _Sparse(scipy.sparse.csr_array(parts, shape=self.shape), self.dtype)
-
-
-def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
-    """T with Tᵀ G T = I, for the Gram matrix G of n rows of labels.
-
-    The diagonal of G is scaled to ones. The columns of T belong to the eigenvectors of the scaled G whose eigenvalues
-    are above the rounding errors of G, and above the rounding errors of labels in `dtype`.
-    """
-    t = len(gram)
-    T = whitening(gram, max(16 * EPS, rank_cut((n, t), dtype) ** 2 / t))
-    return T @ whitening(T.T @ gram @ T)
-
-
-# ---- conversion of labels to a matrix --------------------------------------------------------------
-
-
-def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
-    """Check labels in any form, and convert them to a matrix."""
-    if adapter_of_labels(given) is not None:
-        raise UnsupportedData(
-            "labels in blocks are taken by linspec.targets.lda alone; got them for other targets. Bring them here, or "
-            "pass the label matrix itself: as H of a centred Discriminant it is what opls makes of it, and as Y of CCA "
-            "what cca makes of it."
-        )
-    named, given = named_entries(unlabelled), as_array(given)
-    if is_scipy_sparse(given) or is_array(given):
-        _check_shape(given)
-    else:
-        remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "an array or a sparse matrix"
-        raise UnsupportedData(
-            "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
-            f"scipy.sparse matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
-        )
-    if given.ndim == 1:
-        return _indicators(given, named)
-    if named:
-        raise InvalidOption(
-            "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
-            "without labels."
-        )
-    return _sparse_labels(given) if is_scipy_sparse(given) else _dense_labels(given)
-
-
-def _check_shape(given: Any) -> None:
-    shape = tuple(given.shape)
-    if len(shape) not in (1, 2) or (len(shape) == 1 and is_scipy_sparse(given)):
-        raise InvalidProblem(
-            f"labels must be a vector of classes or a matrix with a column for each label; got {len(shape)} "
-            f"{'dimension' if len(shape) == 1 else 'dimensions'} with shape {shape}. Reshape them."
-        )
-    if 0 in shape:
-        raise InvalidProblem(f"labels must have rows and columns; got shape {shape}.")
-
-
-def _result_dtype(dtype: np.dtype[Any], home: Home) -> np.dtype[Any]:
-    """float32 for floats of at most 32 bits and on devices without float64, otherwise float64."""
-    narrow = dtype.kind == "f" and dtype.itemsize <= 4
-    return np.dtype(np.float32 if narrow or home.blocks != home else np.float64)
-
-
-def _sparse_labels(given: Any) -> _Sparse:
-    with called("a label matrix"):
-        rows = checked_rows(given)
-    working_dtype(rows.dtype, "a label matrix")
-    matrix = scipy.sparse.csr_array(rows).astype(np.float64, copy=False)
-    if not matrix.has_canonical_format or not matrix.data.all():
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-        matrix.eliminate_zeros()
-    strange = sparse_columns.first_non_finite(matrix)
-    if strange is not None:
-        raise _not_finite(*strange)
-    return _Sparse(matrix, _result_dtype(rows.dtype, HOST))
-
-
-def _dense_labels(given: Any) -> _Dense:
-    dtype = host_dtype(given)
-    working_dtype(dtype, "a label matrix")
-    if not all_finite(given):
-        row, column = np.argwhere(~np.isfinite(to_host(given)))[0].tolist()
-        raise _not_finite(row, column, float(to_host(given)[row, column]))
-    home = Home.of(given)
-    return _Dense(home.blocks.place(given), home, _result_dtype(dtype, home))
-
-
-def _not_finite(row: int, column: int, value: float) -> NonFiniteData:
-    return NonFiniteData(
-        f"a label matrix must be finite; got {value} at row {row}, column {column}. A row without labels is a row of "
-        "zeros; drop rows with unknown labels."
-    )
-
-
-def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
-    """The indicator matrix of a class vector: sparse for NumPy arrays, dense for other libraries."""
-    home, dtype = Home.of(given), _result_dtype(host_dtype(given), Home.of(given))
-    codes, names = numbered(to_host(given), named)
-    if not isinstance(given, np.ndarray):
-        blocks = home.blocks
-        columns = blocks.place(np.arange(len(names)), np.int64)[None, :]
-        there = blocks.place(codes, np.int64)[:, None] == columns
-        return _Dense(blocks.xp.astype(there, blocks.xp.float64), home, dtype)
-    labelled = codes >= 0
-    starts = np.concatenate([[0], np.cumsum(labelled)])
-    parts = (np.ones(int(labelled.sum())), codes[labelled], starts)
-    return _Sparse(scipy.sparse.csr_array(parts, shape=(len(codes), len(names))), dtype, names)
+    block = codes_of_rows(H), names
+    return _of_classes(block, *with_rows(*counted(0, block, weights), 1), weights)

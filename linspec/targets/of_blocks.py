@@ -9,23 +9,19 @@ their sizes are merged by a tree and fetched; no vector with n entries is fetche
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from linspec.arrays import HostArray, is_array, to_host
-from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, called
+from linspec.arrays import Home, HostArray, is_array
+from linspec.errors import InvalidProblem, UnsupportedData, called
 from linspec.operators.row_model import weights_and_confounds
-from linspec.operators.sparse import checked_rows, is_scipy_sparse
+from linspec.operators.sparse import is_scipy_sparse
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
 from linspec.sweeps.blocks.operator import BlockOperator
-from linspec.targets.class_vectors import as_array, named_entries, numbered_if_any
-
-Numbered = tuple[HostArray, HostArray]
-"""For one block: the index of the class of each row (-1 without a class), and the classes of the block."""
+from linspec.targets.labels import Codes, as_array, coded, named_entries, one_hot
 
 Sizes = tuple[HostArray, HostArray]
 """Classes, and for each class the number of its rows or the sum of their weights."""
@@ -44,7 +40,7 @@ class BlockClassTargets(BlockOperator):
     """
 
     classes: Sizes
-    often: HostArray | None
+    often: Any
 
 
 def class_targets(
@@ -65,97 +61,63 @@ def class_targets(
     sample_weight : array of shape (n,), or None
         How often each row counts.
     """
-    number = Number(named_entries(unlabelled))
-    blocks = engine.map(number, [Call(i, (handle,)) for i, handle in enumerate(handles)])
-    heights = engine.fetch_once(engine.map(_height, [Call(i, (block,)) for i, block in enumerate(blocks)]))
+
+    def map_blocks(work: Any, *handles_of: Sequence[Handle]) -> Sequence[Handle]:
+        return engine.map(work, [Call(i, each) for i, each in enumerate(zip(*handles_of, strict=True))])
+
+    blocks = map_blocks(partial(_coded, named_entries(unlabelled)), handles)
+    heights = engine.fetch_once(map_blocks(_height, blocks))
     weights, _ = weights_and_confounds(sample_weight, None, sum(heights))
-    given: list[tuple[Handle, ...]] = [(block,) for block in blocks]
+    counts: list[tuple[Handle, ...]] = [(block,) for block in blocks]
     if weights is not None:
         cut = [weights[a:b] for a, b in pairwise([0, *accumulate(heights)])]
-        given = [
-            (block, beside)
-            for block, beside in zip(blocks, engine.together(blocks, engine.hold(cut)), strict=True)
-        ]
-    names, sizes = engine.reduce(_counted, [Call(i, values) for i, values in enumerate(given)], _united)
-    names, sizes = names[sizes > 0], sizes[sizes > 0]
-    if len(names) < 2:
-        raise InvalidProblem(
-            f"lda needs rows of at least two classes; got {len(names)}. Check `unlabelled`, or pass more rows."
-        )
-    rows = engine.map(RowsOfTargets(names, sizes), [Call(i, (block,)) for i, block in enumerate(blocks)])
-    H = BlockClassTargets(rows, engine, name="H")
+        counts = list(zip(blocks, engine.together(blocks, engine.hold(cut)), strict=True))
+    calls = [Call(i, each) for i, each in enumerate(counts)]
+    names, sizes = engine.reduce(counted, calls, _united)
+    names, sizes = with_rows(names, sizes, 2)
+    H = BlockClassTargets(map_blocks(partial(rows_of, names, sizes), blocks), engine, name="H")
     H.classes, H.often = (names, sizes), weights
     return H
 
 
-@dataclass(frozen=True)
-class Number:
-    """Work that converts a block of labels to class indices and the classes of the block.
-
-    Parameters
-    ----------
-    named : frozenset
-        Entries that mean "no class".
-    """
-
-    named: frozenset[Any]
-
-    def __call__(self, number: int, given: Any) -> Numbered:
-        """Convert one block; messages name the block by `number`."""
-        with called(f"block {number} of the labels"):
-            labels = as_array(given)
-            if is_scipy_sparse(labels) or (is_array(labels) and labels.ndim == 2):
-                return self._of_indicators(labels)
-            if not is_array(labels) or labels.ndim != 1:
-                raise UnsupportedData(
-                    "data must be a vector of classes or a matrix with a column for each label; got "
-                    f"{type(given).__name__}. Convert the blocks."
-                )
-            return numbered_if_any(to_host(labels), self.named)
-
-    def _of_indicators(self, labels: Any) -> Numbered:
-        if self.named:
-            raise InvalidOption(
-                "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
-                "without labels."
+def _coded(named: frozenset[Any], number: int, given: Any) -> Codes:
+    """Convert one block of labels; messages name the block by `number`."""
+    with called(f"block {number} of the labels"):
+        labels = as_array(given)
+        if not (is_array(labels) or is_scipy_sparse(labels)) or labels.ndim not in (1, 2):
+            raise UnsupportedData(
+                "data must be a vector of classes or a matrix with a column for each label; got "
+                f"{type(given).__name__}. Convert the blocks."
             )
-        rows = scipy.sparse.csr_array(checked_rows(labels) if is_scipy_sparse(labels) else labels, copy=True)
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        strange = rows.data[rows.data != 1]
-        if len(strange):
-            raise InvalidProblem(
-                f"lda takes class vectors, or matrices of zeros and ones; got {strange[0]:g} in a matrix. A column of "
-                "class numbers is a class vector: pass one dimension."
-            )
-        held = np.diff(rows.indptr)
-        if held.max(initial=0) > 1:
-            raise InvalidProblem(
-                f"lda takes at most one label for each row; got {held.max()} in row {held.argmax()} of the block. For "
-                "rows with several labels pass the label matrix itself as H, which is what opls makes of it."
-            )
-        numbers = np.full(rows.shape[0], -1, dtype=np.int64)
-        numbers[held == 1] = rows.indices
-        return numbers, np.arange(rows.shape[1])
+        return coded(labels, named, some=False)
 
 
-def _height(_number: int, block: Numbered) -> int:
+def _height(_number: int, block: Codes) -> int:
     return len(block[0])
 
 
-def _counted(_number: int, block: Numbered, weights: HostArray | None = None) -> Sizes:
+def counted(_number: int, block: Codes, weights: HostArray | None = None) -> Sizes:
     """Return the classes of a block, and their sizes within the block."""
-    numbers, names = block
-    there = numbers >= 0
-    rows = None if weights is None else weights[there]
-    return names, np.bincount(numbers[there], rows, minlength=len(names)).astype(np.float64)
+    codes, names = block
+    return names, np.bincount(codes + 1, weights, minlength=len(names) + 1)[1:].astype(np.float64)
 
 
-def _united(_number: int, *found: Sizes) -> Sizes:
+def with_rows(names: HostArray, sizes: HostArray, least: int) -> Sizes:
+    """The classes that some row has, and their sizes; raise if there are fewer than `least`, which is 1 or 2."""
+    there = sizes > 0
+    if there.sum() < least:
+        raise InvalidProblem(
+            f"lda needs rows of at least {'two classes' if least > 1 else 'one class'}; got {there.sum()}. Check "
+            "`unlabelled`, or pass more rows."
+        )
+    return names[there], sizes[there]
+
+
+def _united(_number: int, *parts: Sizes) -> Sizes:
     """Merge the classes of several blocks, sorted, and add up their sizes."""
-    known = [(names, sizes) for names, sizes in found if len(names)]
+    known = [(names, sizes) for names, sizes in parts if len(names)]
     if not known:
-        return found[0]
+        return parts[0]
     kinds = {"numbers" if names.dtype.kind in "biuf" else names.dtype.kind for names, _ in known}
     if len(kinds) > 1:
         raise UnsupportedData(
@@ -166,28 +128,9 @@ def _united(_number: int, *found: Sizes) -> Sizes:
     return names, np.bincount(where, np.concatenate([sizes for _, sizes in known]), minlength=len(names))
 
 
-@dataclass(frozen=True)
-class RowsOfTargets:
-    """Work that converts a block of labels to rows of H: each has 1/√(size of its class) in the column of the class.
-
-    Parameters
-    ----------
-    names, sizes : numpy.ndarray of shape (c,)
-        All classes, sorted, and the sizes of the classes.
-    """
-
-    names: HostArray
-    sizes: HostArray
-
-    def __call__(self, _number: int, block: Numbered) -> Any:
-        """The rows of H for one block."""
-        numbers, own = block
-        columns = np.minimum(np.searchsorted(self.names, own), len(self.names) - 1)
-        columns = np.where(self.names[columns] == own, columns, -1)  # a class whose rows all have weight 0
-        columns = np.append(columns, -1)[numbers]  # rows without a class take the last one
-        there = columns >= 0
-        starts = np.concatenate([[0], np.cumsum(there)])
-        entries = 1.0 / np.sqrt(self.sizes[columns[there]])
-        return scipy.sparse.csr_array(
-            (entries, columns[there], starts), shape=(len(numbers), len(self.names))
-        )
+def rows_of(names: HostArray, sizes: HostArray, _number: int, block: Codes, home: Home | None = None) -> Any:
+    """The rows of H for one block: each has 1/√(size of its class) in the column of the class; dense at a `home`."""
+    codes, classes = block
+    columns = np.minimum(np.searchsorted(names, classes), len(names) - 1)
+    columns = np.where(names[columns] == classes, columns, -1)  # a class whose rows all have weight 0
+    return one_hot(np.append(columns, -1)[codes], 1.0 / np.sqrt(sizes), home)  # the last one is for no class

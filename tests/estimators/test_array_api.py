@@ -149,33 +149,3 @@ def test_in_a_process_that_keeps_arrays_where_they_are():
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert " passed" in run.stdout
-
-
-@only_there
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
-def test_cupy_rows_of_another_device_than_the_current_one(estimator):
-    """scikit-learn makes arrays on the current device; the fit, and rows of its device, stay where they are."""
-    cupy = pytest.importorskip("cupy")
-    if cupy.cuda.runtime.getDeviceCount() < 2:
-        pytest.skip("one device only")
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((30, 5)), rng.integers(0, 2, 30)
-    with cupy.cuda.Device(1):
-        rows, targets = cupy.asarray(X), cupy.asarray(y)
-    method = "predict" if estimator._weights == "coef_" else "transform"
-    with sklearn.config_context(array_api_dispatch=True):
-        found = sklearn.clone(estimator).fit(rows, targets)
-        assert getattr(found, estimator._weights).device == rows.device
-        answers = [getattr(found, method)(rows)]
-        reference = sklearn.clone(estimator).fit(X, y)
-        expected = [getattr(reference, method)(X)]
-        if isinstance(found, CCA):
-            answers += [found.transform(rows, targets)[1], found.inverse_transform(answers[0])]
-            expected += [reference.transform(X, y)[1], reference.inverse_transform(expected[0])]
-        if isinstance(found, PCA):
-            answers.append(found.inverse_transform(answers[0]))
-            expected.append(reference.inverse_transform(expected[0]))
-    for ours, theirs in zip(answers, expected, strict=True):
-        assert ours.device == rows.device
-        np.testing.assert_allclose(np.abs(to_host(ours)), np.abs(theirs), atol=1e-6)
-    assert cupy.cuda.runtime.getDevice() == 0

@@ -26,7 +26,7 @@ from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
 from linspec.sweeps.blocks import brought_here
-from linspec.targets.class_vectors import are_classes, class_codes
+from linspec.targets.labels import are_classes, class_codes
 
 DEPENDENT = 1e-12
 """Limit below which an eigenvalue of the k x k Gram matrix of targets, scaled to unit diagonal, counts as zero.
