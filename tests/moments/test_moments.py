@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 import threadpoolctl
+from backends import BACKENDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +31,6 @@ from linspec.process import blas_threads, machine
 from linspec.sweeps import in_memory, views
 from linspec.sweeps.blocks import BlockOperator, InProcess
 from linspec.sweeps.finite import first_non_finite
-from linspec.testing import BACKENDS
 
 N, P, Q = 57, 7, 5
 RNG = np.random.default_rng(0)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from backends import BACKENDS
 
 import linspec as ls
 from linspec import Moments
@@ -16,7 +17,6 @@ from linspec.arrays import to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.operators import CountedOperator, Ledger
 from linspec.sweeps import BlockOperator, InProcess
-from linspec.testing import BACKENDS
 
 N, P, Q = 400, 6, 3
 RNG = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import check_operator
 
 import linspec as ls
 from linspec import Moments, as_operator
@@ -23,7 +24,6 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.operators import CountedOperator, Ledger, StreamedOperator, row_blocks, streamed
-from linspec.testing import check_operator
 
 RNG = np.random.default_rng(0)
 N, P = 331, 9

@@ -16,7 +16,6 @@ from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import ConvergenceWarning
 from linspec.solving.solver import Solver
-from linspec.testing.declarations import declaration_issues
 
 PROBLEMS = {
     "svd": lambda A: ls.SVD(A, 2),
