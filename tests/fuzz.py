@@ -3,11 +3,11 @@
 ``python tests/fuzz.py --trials 1000 --seed 0`` tries a thousand; ``--first 17 --trials 1`` repeats trial 17.
 
 Problem: a solver must never be wrong and say CONVERGED.
-Method: a case is drawn in steps from ``default_rng([seed, trial])``, each of which may leave the data as they are: shape,
-spectrum, targets, copies and dependent columns, units, means, weights, confounds, kinds of data, ridge. A random solver
-answers it, or `linspec.cross_validate` scores its folds.
+Method: a case is drawn in steps from ``default_rng([seed, trial])``, each of which may leave the data as they are:
+shape, spectrum, targets, copies and dependent columns, units, means, weights, confounds, kinds of data, ridge. Random
+solvers answer it, or `linspec.cross_validate` scores its folds.
 
-right    CONVERGED, and residual, value, lengths, means are within ten times what the answer claims, or what rounding does
+right    CONVERGED, and residual, value, lengths, means are within ten times what the answer claims
 flagged  another status; APPROXIMATE within ten times its residual
 refused  an error of linspec
 silent   CONVERGED or APPROXIMATE, and wrong
@@ -349,11 +349,8 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
         bound = (getattr(solution, "law_bounds", None) or (None, None))[1] or 0.0
         limits = {"law": SILENT * max(residual, tol, bound)}
     below, above = getattr(solution, "law_bounds", None) or (None, None)
-    if (
-        (below is not None
-        and below > 2 * found["law"] + least)
-        or (above is not None
-        and 2 * above + least < found["law"])
+    if (below is not None and below > 2 * found["law"] + least) or (
+        above is not None and 2 * above + least < found["law"]
     ):
         found["law_bounds"], limits["law_bounds"] = found["law"], 0.0
     wrong = over(found, limits, {}) if grain < 1 else {}
@@ -417,7 +414,9 @@ def judge_folds(case: Case, found: Any, warned: bool) -> tuple[str, str]:
             continue
         readings = list(whole.readings())
         exact = [score(truth, test, truth.best()) for truth in readings]
-        noisy = truth_of(part, whole.noisy(0), labels != label).cut([len(view.s) for view in readings[-1].views])
+        noisy = truth_of(part, whole.noisy(0), labels != label).cut(
+            [len(view.s) for view in readings[-1].views]
+        )
         blur = abs(score(noisy, test, noisy.best()) - exact[-1])
         if np.sum(test) > 1 and np.isfinite([*exact, blur, given[i, j]]).all():
             off = min(abs(given[i, j] - value) for value in exact)
@@ -479,7 +478,7 @@ def attempt(case: Case, solver: Any, max_seconds: float = 5.0) -> tuple[str, str
 
 
 def fuzz(trials: Any, seed: int = 0, solvers: int = 2, **given: Any) -> Iterator[tuple[str, Case, Any, str]]:
-    """Yield class, case, solver and reason of every attempt: of some solvers for each trial, or of both forms of folds."""
+    """Yield class, case, solver and reason of attempts: of some solvers for each trial, or of both forms of folds."""
     for trial in trials:
         case = draw(seed, trial, given.get("problems", ()))
         names = ("auto", *ls.solvers(case.problem))

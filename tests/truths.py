@@ -353,7 +353,9 @@ class Spectral(Truth):
         noise = np.random.default_rng(2).standard_normal(K.shape) * self.perturbed
         H = np.eye(len(K)) - self.center / extended(len(K))
         K = H @ (K + K.T + 10 * self.unit * (noise + noise.T) * np.max(np.abs(K))) @ H / 2
-        w, U = (extended(part) for part in np.linalg.eigh(np.asarray(K, float)))  # the ridge is far above its error
+        w, U = (
+            extended(part) for part in np.linalg.eigh(np.asarray(K, float))
+        )  # the ridge is far above its error
         w, live = w[:, 0], w[:, 0] > 1e-14 * np.max(w)
         view = View(U[:, live] * np.sqrt(w[live]), ridge)
         view.into, view.back = (U[:, live] * np.sqrt(w[live])).T, U[:, live] / np.sqrt(w[live])
@@ -598,7 +600,9 @@ class ManyTargets(Truth):
             each = {
                 "law": ratio(length(gap), length(d * (A.entries.T @ y))),
             }
-            if np.isfinite(self.scores[:, :, t]).all():  # else it varies in no fold, or a fold has a single row
+            if np.isfinite(
+                self.scores[:, :, t]
+            ).all():  # else it varies in no fold, or a fold has a single row
                 each["loss"] = ratio(best - own, max(1, abs(best)))
                 each["scores are off"] = ratio(abs(score - own), max(1, abs(own)))
             errors = {name: max(errors[name], error) for name, error in each.items()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from planted import planted_case, related
 
 import linspec as ls
-from planted import planted_case, related
 from linspec_kernel import KernelCCA
 
 RBF = ls.kernels.rbf()

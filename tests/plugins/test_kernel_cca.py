@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from planted import related
+from truths import kernel_matrix
 
 import linspec as ls
-from fuzz import kernel_matrix
-from planted import related
 from linspec.cli.offered import kind_named
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec_kernel import KernelCCA

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from planted import curved
 
 import linspec as ls
-from planted import curved
 from linspec import Status
 from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
 from linspec_kernel import KernelRidge

@@ -6,10 +6,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from planted import related
+from truths import kernel_matrix
 
 import linspec as ls
-from fuzz import kernel_matrix
-from planted import related
 from linspec.errors import InvalidOption, MissingCapability
 from linspec_kernel import KernelCCA
 from linspec_kernel.knoi import SeededFourierMap

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from planted import planted_case
 
 import linspec as ls
-from planted import planted_case
 from linspec.arrays import to_host
 from linspec.errors import CannotSave, InvalidFile, InvalidOption, LinspecError, MissingPackage
 from linspec.kernels.functions import Kernel
