@@ -275,7 +275,9 @@ class Truth:
             twin = type(self)(self.case, self.noisy(seed)).cut([len(view.s) for view in self.views])
             answer = {name: np.asarray(X, float).astype(np.longdouble) for name, X in twin.best().items()}
             found = self.errors(answer)
-            either = max(found.get(name, 0.0) for name in ("loss", "excess")) + found.get("not orthonormal", 0.0)
+            either = max(found.get(name, 0.0) for name in ("loss", "excess")) + found.get(
+                "not orthonormal", 0.0
+            )
             found |= {"loss": either, "excess": either}
             worst |= {name: max(worst.get(name, 0.0), error) for name, error in found.items()}
         return worst
@@ -452,9 +454,12 @@ class Stationary(Spectral):
         return {}
 
     def errors(self, answer: dict[str, Any]) -> dict[str, float]:
-        if self.paired:
-            errors = super().errors(answer)
-            return {name: errors[name] for name in ("law", "grain", "not orthonormal")}
+        if self.paired:  # one pair of points u: the gradient of the correlation of X u, at points of length 1
+            W, X = (answer["W0"], answer["W1"]), [part.entries for part in self.parts.values()]
+            c = [A @ V for A, V in zip(X, W, strict=True)]
+            slopes = [X[i].T @ (c[1 - i] - answer["values"] * c[i]) * length(W[i]) for i in (0, 1)]
+            own = super().errors(answer)
+            return {"law": max(map(length, slopes)), "not orthonormal": own["not orthonormal"]}
         C, sums = self.coordinates(answer), answer["values"]
         F, squares, exact = [view.F for view in self.views], 0 * sums, 0 * sums
         scores = sum(f @ c for f, c in zip(F, C, strict=True))

@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse
 from planted import planted_cca
-from truths import kernel_matrix
+from truths import extended, kernel_matrix
 
 import linspec as ls
 from linspec.arrays import HOST
@@ -425,7 +425,10 @@ def test_the_residual_of_float32_rows_far_from_zero_is_that_of_float64():
     own = found.x_preimages[:, 0], found.y_preimages[:, 0]
 
     def correlation(u, v):
-        c, d = (kernel_matrix(given["kernel_x"], np.vstack([A, w]))[:-1, -1] for A, w in ((X, u), (Y, v)))
+        c, d = (
+            kernel_matrix(given["kernel_x"], extended(np.vstack([A, w])))[:-1, -1]
+            for A, w in ((X, u), (Y, v))
+        )
         return np.corrcoef(c, d)[0, 1]
 
     law = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -105,7 +104,6 @@ def test_every_cca_solver_that_iterates_is_followed_to_its_shares(benchmark):
 
 
 def test_every_shipped_family_has_data_of_its_own():
-    """Others, those of plugins, are timed on the planted problems of their records, which are small."""
     assert {*MODULES, "deep-cca", "multiset-cca", "ridge-many-targets", "sumcor-cca"} == set(
         Registry(disabled="*").names("problem")
     )
@@ -120,7 +118,7 @@ def install(folder: Path, distribution: str, table: str) -> None:
 
 
 TABLE = """
-from linspec import ProblemSpec, SolverSpec, hookimpl
+from linspec import SolverSpec, hookimpl
 
 def record(**facts):
     return SolverSpec(name="acme", summary="One more.", reference="Nobody 2024", **facts)
@@ -130,12 +128,7 @@ def linspec_solvers():
     return [
         record(problem="svd", target="linspec_svd.gram:GramSVD", traits=("direct", "one-pass")),
         record(problem="cca", target="linspec_cca.als:ALS", traits=("iterative",)),
-        record(problem="no-cases", target="linspec_cca.als:ALS"),
     ]
-
-@hookimpl
-def linspec_problems():
-    return [ProblemSpec(name="no-cases", target="linspec:CCA", summary="Cannot be judged.")]
 """
 
 DISCOVERED = """
@@ -146,48 +139,22 @@ list_benchmarks(sys.argv[1], written)
 print(json.dumps({b["name"]: b["params"] for b in json.loads(written.getvalue())}))
 """
 
-TIMED = """
-import json, sys
-import numpy as np
-sys.path.insert(0, sys.argv[1])
-from benchmarks.families import McaSolvers
-found = []
-for solver in McaSolvers.params[0]:
-    for case in McaSolvers.params[2]:
-        bench = McaSolvers()
-        bench.setup(solver, "numpy", case)
-        bench.time_solve(solver, "numpy", case)
-        right, solution = bench.track_error(solver, "numpy", case), bench.run()
-        solution.x_weights[:] = np.linalg.qr(np.random.default_rng(0).standard_normal(solution.x_weights.shape))[0]
-        found.append((right, bench.error(solution, case), bench.track_passes(solver, "numpy", case)))
-print(json.dumps(found))
-"""
-
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder with two plugins: the template's family, and one more solver of families that linspec ships."""
-    shutil.copytree(
-        FOLDER.parent / "linspec" / "templates" / "problem" / "linspec_mca", tmp_path / "linspec_mca"
-    )
+    """A folder with a plugin: one more solver of families that linspec ships."""
     (tmp_path / "acme.py").write_text(TABLE)
-    install(tmp_path, "linspec_mca", "linspec_mca.plugin")
     install(tmp_path, "acme", "acme")
     return tmp_path
 
 
 @pytest.mark.slow
-def test_a_plugin_s_solver_and_family_are_timed_once_they_are_installed(site):
+def test_a_plugin_s_solver_is_timed_once_it_is_installed(site):
     pytest.importorskip("asv_runner")
     alone, beside = (
         json.loads(python(DISCOVERED, str(FOLDER / "benchmarks"), *path)) for path in ([], [str(site)])
     )
-    measurements = {"time_solve", "peakmem_solve", "track_passes", "track_error"}
-    assert set(beside) - set(alone) == {f"families.McaSolvers.{name}" for name in measurements}
-    solvers, _, cases = beside["families.McaSolvers.time_solve"]
-    assert solvers == ["'gram'", "'power'"]
-    assert len(cases) == 3
-    assert "'flat-beyond-the-block'" in cases  # the largest that is gentle
+    assert set(beside) == set(alone)
     more = {
         name for name in alone if alone[name] and set(beside[name][0]) == {*alone[name][0], "'acme'"}
     }  # as one more solver
@@ -196,15 +163,6 @@ def test_a_plugin_s_solver_and_family_are_timed_once_they_are_installed(site):
         *("cca.PassesToShares", "cca.SecondsTo99", "cca.SecondsTo999"),
     }
     assert all(beside[name] == alone[name] for name in set(alone) - more)
-
-
-def test_a_plugin_s_family_is_measured_and_its_errors_are_not_zero_by_construction(site):
-    found = json.loads(python(TIMED, str(FOLDER), str(site)))
-    assert len(found) == 6
-    for right, wrong, passes in found:
-        assert right < 1e-6
-        assert wrong > 0.1
-        assert passes >= 1
 
 
 def test_parameters_do_not_follow_the_commit_that_is_timed(tmp_path):
