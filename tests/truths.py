@@ -612,7 +612,7 @@ class ManyTargets(Truth):
             ).all():  # else it varies in no fold, or a fold has a single row
                 each["loss"] = ratio(best - own, max(1, abs(best)))
                 each["scores are off"] = ratio(abs(score - own), max(1, abs(own)))
-            errors = {name: max(errors[name], error) for name, error in each.items()}
+            errors |= {name: max(errors[name], error) for name, error in each.items()}
         return errors
 
 

@@ -1,0 +1,177 @@
+"""The fuzzer finds nothing in a slice of its trials, and would find a lie; its arithmetic is held to exact answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz import FAILING, KINDS, Case, attempt, draw, fuzz
+from planted import MADE, planted_case
+from truths import EPS, adjusted, extended, norms, svd, truth_of
+
+import linspec as ls
+
+pytestmark = pytest.mark.skipif(EPS > 1e-18, reason="longdouble is float64 here: nothing can be decided")
+
+
+@pytest.mark.parametrize("problem", ls.problems())
+def test_no_answer_of_a_slice_is_wrong_and_claims_to_be_right(problem: str) -> None:
+    found = list(fuzz(range(3), seed=4, problems=(problem,)))
+    assert not [why for kind, _, _, why in found if kind in FAILING]
+    assert any(kind == "right" for kind, *_ in found) or problem == "deep-cca"
+
+
+def test_a_trial_is_repeated_by_its_two_numbers() -> None:
+    one, other, next_one = (draw(*numbers) for numbers in ((3, 5), (3, 5), (3, 6)))
+    assert str(one) == str(other) != str(next_one)
+    assert all(np.array_equal(one.arrays[name], other.arrays[name]) for name in one.arrays)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_hold_the_entries(kind: str) -> None:
+    X, V = np.random.default_rng(0).standard_normal((23, 4)), np.eye(4)
+    np.testing.assert_array_equal(ls.as_operator(KINDS[kind](X)).matmat(V), X)
+
+
+@pytest.mark.parametrize("grading", [0, 12, 300])
+def test_singular_values_of_graded_columns_are_right_to_their_last_digits(grading: float) -> None:
+    H = np.array([[1.0]])
+    for _ in range(4):
+        H = np.block([[H, H], [H, -H]])  # 16 orthogonal columns of length 4, exactly
+    D = np.logspace(0, -grading, 8).astype(np.longdouble)
+    U, s, V = svd(H[:, :8] * D)
+    np.testing.assert_allclose((s / (4 * D)).astype(float), 1, rtol=1e-17)
+    shear = np.eye(8, dtype=np.longdouble) + np.triu(np.ones((8, 8)), 1) / 8
+    U, s, V = svd((H[:, :8] @ shear).T)  # wide, and not orthogonal
+    assert np.max(np.abs(U * s @ V.T - (H[:, :8] @ shear).T)) < 1e-17
+    assert max(np.max(np.abs(W.T @ W - np.eye(8))) for W in (U, V)) < 1e-17
+
+
+def test_weights_are_repeated_rows_and_confounds_are_residuals() -> None:
+    rng = np.random.default_rng(0)
+    X, Z, w = rng.standard_normal((20, 3)), rng.standard_normal((20, 2)) + 1e6, rng.integers(0, 4, 20)
+    own = adjusted(extended(X), extended(w)[:, 0], extended(Z), center=True, scale=True)
+    again = adjusted(*(extended(np.repeat(M, w, axis=0)) for M in (X,)), np.ones(w.sum(), np.longdouble),
+                     extended(np.repeat(Z, w, axis=0)), center=True, scale=True)  # fmt: skip
+    np.testing.assert_allclose(norms(own.entries).astype(float), np.sqrt(w.sum()), rtol=1e-15)
+    np.testing.assert_allclose(
+        np.repeat(own.rows, w, axis=0).astype(float), again.rows.astype(float), atol=1e-12
+    )
+    assert np.max(np.abs(own.roots.T * extended(Z - Z.mean(axis=0)).T @ own.entries)) < 1e-10
+
+
+# ---- lies -------------------------------------------------------------------------------------
+
+
+def case_of(problem: str, **more: Any) -> Case:
+    given = planted_case(problem)
+    if problem == "ridge-many-targets":
+        more |= {
+            "ridges": [0.1, 1.0, 10.0],
+            "bands": [0] * 6,
+            "band_weights": [[1.0]],
+            "splitter": np.arange(60) % 3,
+        }
+    if problem == "kernel-cca":
+        more["kernel_x"], given = ls.kernels.rbf(2.0), planted_case("preimage-cca")
+        more |= {"ridge": 0.5, "k": 2}
+        given = replace(given, problem=problem, parameters={})
+    return Case(problem, given.arrays, {**given.parameters, **more})
+
+
+VALUES = {
+    "cca": "correlations", "kernel-cca": "correlations", "deep-cca": "correlations", "preimage-cca": "correlations",
+    "svd": "S", "discriminant": "eigenvalues", "multiset-cca": "eigenvalues", "pls": "singular_values",
+    "reduced-rank-regression": "singular_values", "sumcor-cca": "sums", "least-squares": "x", "kernel-ridge": "dual",
+    "pls-regression": "x_weights", "ridge-many-targets": "scores",
+}  # fmt: skip
+
+
+def told(monkeypatch: pytest.MonkeyPatch, case: Case, lie: Any) -> str:
+    """The class of an answer after a lie."""
+    options: dict[str, Any] = (
+        {"solver": "dcca", "width": 8, "epochs": 3} if case.problem == "deep-cca" else {}
+    )
+    found = ls.solve(case.state(), rng=0, **options)
+    monkeypatch.setattr(ls, "solve", lambda *_, **__: lie(found))
+    return attempt(case, "auto")[0]
+
+
+@pytest.mark.parametrize("problem", MADE)
+def test_right_answers_pass_and_wrong_values_are_caught(
+    problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if problem == "deep-cca":
+        pytest.importorskip("torch", reason="no torch")
+    name = VALUES[problem]
+    with monkeypatch.context() as once:
+        assert told(once, case_of(problem), lambda found: found) == (
+            "flagged" if problem == "deep-cca" else "right"
+        )
+    lie = lambda found: replace(found, **{name: np.asarray(getattr(found, name)) * 1.01})  # noqa: E731
+    assert told(monkeypatch, case_of(problem), lie) == ("flagged" if problem == "deep-cca" else "silent")
+
+
+def cut(found: Any) -> Any:
+    """Leave out the last component."""
+    names = [name for name in ("correlations", "singular_values", "eigenvalues", "S") if hasattr(found, name)]
+    weights = [name for name in ("x_weights", "y_weights", "weights", "y_loadings") if hasattr(found, name)]
+    less = {name: getattr(found, name)[:-1] for name in (*names, *(["Vh"] if hasattr(found, "Vh") else []))}
+    return replace(found, **less, **{name: getattr(found, name)[:, :-1] for name in weights})
+
+
+@pytest.mark.parametrize("problem", ["cca", "svd", "discriminant", "pls", "reduced-rank-regression"])
+def test_a_missing_component_is_caught(problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(monkeypatch, case_of(problem), cut) == "silent"
+
+
+@pytest.mark.parametrize("term", ["sample_weight", "confounds", "scale", "center"])
+@pytest.mark.parametrize(
+    "problem", ["least-squares", "svd", "cca", "multiset-cca", "pls-regression", "sumcor-cca"]
+)
+def test_a_term_that_is_forgotten_is_caught(problem: str, term: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    ridge = (
+        {} if problem in ("svd", "pls-regression") else {"ridge": 1.0}
+    )  # without one, scales change nothing
+    plain = case_of(problem, center=True, **ridge)
+    arrays = {name: X + rng.standard_normal(X.shape[1:]) for name, X in plain.arrays.items()}
+    asked = {
+        "sample_weight": rng.uniform(0.2, 3, 60),
+        "confounds": rng.standard_normal(60),
+        "scale": True,
+        "center": True,
+    }
+    case = replace(plain, arrays=arrays, parameters={**plain.parameters, term: asked[term]})
+    less = {"sample_weight": None, "confounds": None, "scale": False, "center": False}
+    found = ls.solve(replace(case, parameters={**case.parameters, term: less[term]}).state(), rng=0)
+    assert told(monkeypatch, case, lambda _: found) == "silent"
+
+
+def test_other_lies_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = case_of("least-squares")
+    assert (
+        told(monkeypatch, plain, lambda found: replace(found, x=-found.x)) == "silent"
+    )  # the sign of the gradient
+    monkeypatch.undo()
+    assert told(monkeypatch, plain, lambda found: {}["x"]) == "foreign"
+    monkeypatch.undo()
+    short = replace(plain, arrays={name: X[:-1] for name, X in plain.arrays.items()})
+    found = ls.solve(short.state())
+    assert told(monkeypatch, plain, lambda _: found) == "silent"  # a row that is not read
+    monkeypatch.undo()
+    scores = replace(plain, study={"splitter": np.arange(60) % 3, "score": "r2"})
+    own = ls.cross_validate(scores.state(), **scores.study)
+    assert attempt(scores, "auto")[0] == "right"
+    monkeypatch.setattr(ls, "cross_validate", lambda *_, **__: replace(own, scores=own.scores + 1e-3))
+    assert attempt(scores, "auto")[0] == "silent"
+
+
+def test_the_truth_about_an_example_of_a_paper() -> None:
+    """Two columns at an angle: ρ = cos, and a ridge r shrinks it by 1 / (1 + r)."""
+    x, y = np.array([[1.0, -1, 1, -1]]).T, np.array([[1.0, -1, 0, 0]]).T
+    for ridge in (0.0, 4.0):
+        truth = truth_of(Case("cca", {"X": x, "Y": y * np.sqrt(2)}, {"k": 1, "ridge": ridge}))
+        np.testing.assert_allclose(float(truth.s[0]), np.sqrt(0.5) * 4 / (4 + ridge), rtol=1e-15)
