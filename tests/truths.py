@@ -461,7 +461,8 @@ class Stationary(Spectral):
             own = super().errors(answer)
             return {"law": max(map(length, slopes)), "not orthonormal": own["not orthonormal"]}
         C, sums = self.coordinates(answer), answer["values"]
-        F, squares, exact = [view.F for view in self.views], 0 * sums, 0 * sums
+        C = [c for c in C if len(c)]  # a view of zeros has no scores
+        F, squares, exact = [view.F for view in self.views if len(view.s)], 0 * sums, 0 * sums
         scores = sum(f @ c for f, c in zip(F, C, strict=True))
         for f, c in zip(F, C, strict=True):
             g = f.T @ (scores - f @ c)
