@@ -63,23 +63,24 @@ def planted_least_squares(
 
 
 def planted_cca(
-    n: int, p: int, q: int, correlations: Sequence[float], k: int, *,
-    values_x: Any = None, values_y: Any = None, ridge: float = 0.0, seed: int = 0,
+    n: int, p: int, q: int, correlations: Sequence[float], k: int, *, values_x: Any = None, values_y: Any = None,
+    ridge: Any = 0.0, center: bool = True, seed: int = 0,
 ) -> Case:  # fmt: skip
-    """Centred views with these singular values, by default ones, and these correlations before a ridge."""
+    """Views with these singular values, by default ones, and these correlations before the ridges."""
     rng = np.random.default_rng([seed, n, p, q])
     s = np.ones(p) if values_x is None else np.asarray(values_x, float)
     t = np.ones(q) if values_y is None else np.asarray(values_y, float)
     rho = np.zeros(min(len(s), len(t)))
     rho[: len(correlations)] = correlations
-    Q = orthonormal(rng, n, len(s) + len(t), centered=True)
+    Q = orthonormal(rng, n, len(s) + len(t), centered=center)
     U, W = Q[:, : len(s)], Q[:, len(s) :].copy()
     W[:, : len(rho)] = U[:, : len(rho)] * rho + W[:, : len(rho)] * np.sqrt(1 - rho**2)
     X, Y = (U * s) @ orthonormal(rng, p, len(s)).T, (W * t) @ orthonormal(rng, q, len(t)).T
-    for values in (s, t):
-        rho = rho * (values / np.sqrt(values**2 + ridge))[: len(rho)]
-    views = {"X": X + rng.standard_normal(p), "Y": Y + rng.standard_normal(q)}
-    return Case("cca", views, {"k": k, "ridge": ridge}, {"correlations": np.sort(rho)[::-1][:k]})
+    for values, r in zip((s, t), ridge if isinstance(ridge, tuple) else (ridge, ridge), strict=True):
+        rho = rho * (values / np.sqrt(values**2 + r))[: len(rho)]
+    views = {"X": X + center * rng.standard_normal(p), "Y": Y + center * rng.standard_normal(q)}
+    given = {"k": k, "ridge": ridge, "center": center}
+    return Case("cca", views, given, {"correlations": np.sort(rho)[::-1][:k]})
 
 
 def planted_discriminant(n: int, p: int, eigenvalues: Sequence[float], k: int, *, seed: int = 0) -> Case:

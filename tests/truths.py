@@ -461,8 +461,10 @@ class Stationary(Spectral):
             own = super().errors(answer)
             return {"law": max(map(length, slopes)), "not orthonormal": own["not orthonormal"]}
         C, sums = self.coordinates(answer), answer["values"]
-        C = [c for c in C if len(c)]  # a view of zeros has no scores
-        F, squares, exact = [view.F for view in self.views if len(view.s)], 0 * sums, 0 * sums
+        live = [bool(np.any(view.F)) for view in self.views]  # a view of zeros has no scores
+        C = [c for c, there in zip(C, live, strict=True) if there]
+        F = [view.F for view, there in zip(self.views, live, strict=True) if there]
+        squares, exact = 0 * sums, 0 * sums
         scores = sum(f @ c for f, c in zip(F, C, strict=True))
         for f, c in zip(F, C, strict=True):
             g = f.T @ (scores - f @ c)

@@ -117,7 +117,7 @@ def test_the_criterion_of_independence_is_that_of_the_kernel_matrices():
 
 @pytest.mark.parametrize("center", [True, False])
 def test_with_the_linear_kernel_and_no_bound_it_is_cca(center):
-    X, Y = planted_cca(60, 5, 4, (0.95, 0.8, 0.5, 0.2), 3).arrays.values()
+    X, Y = planted_cca(60, 5, 4, (0.95, 0.8, 0.5, 0.2), 3, center=center).arrays.values()
     found = ls.solve(PreimageCCA(X, Y, 3, center=center), rng=0, tol=1e-7)
     exact = ls.solve(ls.CCA(X, Y, 3, center=center), "direct")
     assert found.converged
