@@ -12,7 +12,7 @@ flagged  another status; APPROXIMATE within ten times its residual
 refused  an error of linspec
 silent   CONVERGED or APPROXIMATE, and wrong
 foreign  another exception, a RuntimeWarning, or an error that calls finite data not finite or a solver broken
-hang     no answer within ten times the limit of seconds
+hang     no answer a minute after ten times the limit of seconds
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -126,9 +126,6 @@ class Draw:
     def power(self, low: float, high: float) -> float:
         return float(10 ** self.rng.uniform(low, high))
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
     def size(self, low: int, high: int) -> int:
         return int(self.rng.integers(low, max(high, low) + 1))
 
@@ -145,7 +142,7 @@ class Draw:
             "flat": np.ones(m),
         }
         kind = self.pick(*kinds)
-        self.note(f"{kind} spectrum, kappa {kappa:.1e}")
+        self.notes.append(f"{kind} spectrum, kappa {kappa:.1e}")
         return np.sort(kinds[kind])[::-1]
 
     def matrices(self, problem: str) -> dict[str, Any]:
@@ -153,9 +150,9 @@ class Draw:
         shapes = {"tall": (self.size(12, 60), self.size(1, 9)), "wide": (self.size(4, 12), self.size(8, 20)),
                   "square": (9, 9), "tiny": (self.size(2, 6), self.size(1, 3))}  # fmt: skip
         n, p = shapes[self.pick("tall", "tall", "tall", *shapes)]
-        n, p, q = (
-            (self.size(16, 40), min(p, 6), self.size(1, 5)) if problem in KERNELS else (n, p, self.size(1, 7))
-        )
+        q = self.size(1, 7)
+        if problem in KERNELS:
+            n, p = self.size(16, 40), min(p, 6)
         m = min(n, p)
         U, s = orthonormal(self.rng, n, m), self.spectrum(m, 2 if problem in KERNELS else 12)
         X = (U * s) @ orthonormal(self.rng, p, m).T * np.sqrt(n)
@@ -164,9 +161,8 @@ class Draw:
         rho[: len(order)] = self.pick(np.linspace(0.95, 0.1, len(order)), self.power(-6, 0), 0.8, 0.999)
         related = np.zeros((n, q))
         related[:, : len(order)] = U[:, order]
-        Y = related * rho + orthonormal(self.rng, n, m + q)[:, -q:][:, :q] * np.sqrt(1 - rho**2) if n >= m + q else (
-            related * rho + self.rng.standard_normal((n, q)) * np.sqrt((1 - rho**2) / n)
-        )  # fmt: skip
+        noise = np.linalg.svd(U)[0][:, m : m + q] if n >= m + q else orthonormal(self.rng, n, q)
+        Y = related * rho + noise[:, :q] * np.sqrt(1 - rho**2) if n >= q else self.rng.standard_normal((n, q))
         if problem in KERNELS:
             Y += self.pick(np.sin, np.square, np.tanh)(3 * X[:, :1] / np.abs(X).max())
         if problem == "svd":
@@ -178,11 +174,8 @@ class Draw:
             return {"X": X, "H": np.eye(q + 1)[labels][:, np.unique(labels)] if self.chance(0.5) else Y}
         if problem in VIEWS:
             Z = X @ self.rng.standard_normal((p, 3))
-            return {
-                "X1": X,
-                "X2": Y,
-                "X3": Z + self.power(-3, 1) * Z.std() * self.rng.standard_normal(Z.shape),
-            }
+            Z = Z + self.power(-3, 1) * Z.std() * self.rng.standard_normal(Z.shape)
+            return {"X1": X, "X2": Y, "X3": Z}
         return {"X": X, "Y": Y * self.pick(1.0, self.spectrum(q, 3))}
 
     def spoiled(self, X: Any, center: bool) -> Any:
@@ -200,22 +193,22 @@ class Draw:
             X[:, last] = 1.0 if center else 0.0
         elif kind == "sparse":
             X[np.abs(X) < np.quantile(np.abs(X), 0.6)] = 0.0
-        self.note(kind)
+        self.notes.append(kind)
         return X
 
     def moved(self, X: Any, center: bool, mild: bool) -> Any:
         """Other units of columns and of all, and means."""
         if self.chance(0.15) and not mild:
             X = X * 10 ** self.rng.uniform(-4, 4, X.shape[1:])
-            self.note("columns in units from 1e-4 to 1e4")
+            self.notes.append("columns in units from 1e-4 to 1e4")
         if self.chance(0.25):
             unit = 10.0 ** self.pick(-10, -5, 3, 10)
             X = X * unit
-            self.note(f"units {unit:.0e}")
+            self.notes.append(f"units {unit:.0e}")
         if self.chance(0.3 if center else 0.05):
             shift = self.power(0, 2 if mild else 8)
             X = X + shift * (X.std(axis=0) + 1e-300) * self.rng.uniform(0.5, 1, X.shape[1:])
-            self.note(f"means of {shift:.1e} times the spread")
+            self.notes.append(f"means of {shift:.1e} times the spread")
         return X
 
     def terms(self, data: dict[str, Any], n: int) -> Iterator[tuple[str, Any]]:
@@ -247,7 +240,13 @@ class Draw:
         n = len(plain[0])
         k = {"k": 1 if self.chance(0.3) else self.size(1, min(4, *(min(X.shape) for X in plain)))}
         scale = float(np.sqrt(2 * np.sum(np.var(plain[0], axis=0)))) or 1.0
-        kernels = rbf(scale), laplacian(scale), polynomial(2, 1.0, 1 / scale**2), linear()
+        absolute = (
+            rbf(scale),
+            laplacian(scale),
+            polynomial(2, 1.0, 1 / scale**2),
+            polynomial(1, 0.0, 1 / scale**2),
+        )
+        relative = rbf(factor=self.pick(0.5, 1.0)), polynomial(self.pick(1, 2, 3), 0.5), laplacian(factor=1.0)
         if problem == "least-squares":
             ridge = self.ridge(plain[0])
             return {"ridge": (ridge, 10 * ridge) if ridge and self.chance(0.2) else ridge}
@@ -261,32 +260,15 @@ class Draw:
             ridges = [unit * 1e-3, unit, 100 * unit]
             return {"bands": of, "splitter": labels, "band_weights": settings, "ridges": ridges}
         if problem == "kernel-ridge":
-            kernel = self.pick(*kernels)
-            size = (
-                float(np.mean(np.sum(np.asarray(data["X"], float) ** 2, axis=1)))
-                if kernel == linear()
-                else 1.0
-            )
-            return {"kernel": kernel, "ridge": (size or 1.0) * n * self.power(-4, 0)}
+            return {"kernel": self.pick(*absolute), "ridge": n * self.power(-4, 0)}
         if problem == "kernel-cca":
-            relative = (
-                rbf(factor=self.pick(0.5, 1.0)),
-                polynomial(self.pick(1, 2, 3), 0.5),
-                laplacian(factor=1.0),
-            )
             return {**k, "kernel_x": self.pick(*relative), "ridge": n * self.power(-5, 0)}
         if problem == "preimage-cca":
-            bound = ("ratio", 1.5) if min(X.shape[1] for X in plain) > 2 else None
-            return {
-                "k": 1,
-                "kernel_x": self.pick(linear(), linear(), polynomial(2, 0.0)),
-                "bound_x": self.pick(None, bound),
-            }
-        ridges = (
-            tuple(self.ridge(X) for X in plain) if problem in (*VIEWS, "cca") else (self.ridge(plain[0]),)
-        )
-        ridges = ridges if all(ridges) else (0.0,)
-        return {**k, "ridge": ridges if len(ridges) > 1 else ridges[0]}
+            bound = self.pick(None, ("ratio", 1.5) if min(X.shape[1] for X in plain) > 2 else None)
+            return {"k": 1, "kernel_x": self.pick(linear(), linear(), polynomial(2, 0.0)), "bound_x": bound}
+        several = plain if problem in (*VIEWS, "cca") else plain[:1]
+        ridges = tuple(self.ridge(X) for X in several)
+        return {**k, "ridge": 0.0 if not all(ridges) else ridges if len(ridges) > 1 else ridges[0]}
 
 
 def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
@@ -294,12 +276,10 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
     problems = problems or tuple(ls.problems())
     problem, d = problems[trial % len(problems)], Draw(seed, trial)
     data, mild = d.matrices(problem), problem in KERNELS
-    center = problem == "deep-cca" or d.chance(
-        0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75
-    )
+    center = d.chance(0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75)
     n, main = len(next(iter(data.values()))), d.pick(*[name for name in data if name not in TARGETS])
     study = problem in SCORED and n >= 12 and d.chance(0.3)
-    data[main] = data[main] if mild else d.spoiled(data[main], center)
+    data[main] = d.spoiled(data[main], center) if not mild else data[main]
     data = {name: X if name == "H" else d.moved(X, center, mild or study) for name, X in data.items()}
     given = {} if problem == "deep-cca" else {"center": center}
     given |= dict(d.terms(data, n)) if problem in TERMS else {}
@@ -327,47 +307,41 @@ class Hang(BaseException):
     """No answer in time; not an Exception, which a solver might catch."""
 
 
-@contextmanager
-def alarm(seconds: float) -> Iterator[None]:
-    def ring(*_: Any) -> None:
-        raise Hang
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+def ring(*_: Any) -> None:
+    raise Hang
 
 
 def attempt(case: Case, solver: Any, max_seconds: float = 5.0) -> tuple[str, str]:
     """Solve a case, and judge what comes back."""
     takes = not case.study and (solver == "auto" or hasattr(ls.get_solver(solver, case.problem), "tol"))
     options = {"tol": case.tol} if case.tol and takes else {}
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 60 + 10 * max_seconds)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with alarm(10 * max_seconds + 5):
-                if case.study:
-                    found = ls.cross_validate(case.state(), form=solver, rng=0, **case.study)
-                else:
-                    found = ls.solve(case.state(), solver, rng=0, max_seconds=max_seconds, **options)
+            if case.study:
+                found = ls.cross_validate(case.state(), form=solver, rng=0, **case.study)
+            else:
+                found = ls.solve(case.state(), solver, rng=0, max_seconds=max_seconds, **options)
         except Hang:
-            return "hang", f"no answer in {10 * max_seconds + 5} s"
+            return "hang", f"no answer in {60 + 10 * max_seconds} s"
         except errors.LinspecError as error:
             unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
             return "foreign" if unfair else "refused", f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001 (the fuzzer looks for such exceptions)
             return "foreign", f"{type(error).__name__}: {error}"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
     for warning in caught:
         if issubclass(warning.category, RuntimeWarning):
             return "foreign", f"{warning.message} ({warning.filename}:{warning.lineno})"
     if not case.study:
         return judge(case, found)
-    warned = any(issubclass(w.category, errors.AccuracyWarning | errors.ConvergenceWarning) for w in caught)
+    doubts = (errors.AccuracyWarning, errors.ConvergenceWarning)
     with np.errstate(all="ignore"):
-        return judge_folds(case, found, warned)
+        return judge_folds(case, found, any(issubclass(warning.category, doubts) for warning in caught))
 
 
 def fuzz(trials: Any, seed: int = 0, solvers: int = 2, **given: Any) -> Iterator[tuple[str, Case, Any, str]]:
@@ -375,7 +349,7 @@ def fuzz(trials: Any, seed: int = 0, solvers: int = 2, **given: Any) -> Iterator
     for trial in trials:
         case = draw(seed, trial, given.get("problems", ()))
         names = ("auto", *ls.solvers(case.problem))
-        if case.problem == "deep-cca" and not __import__("importlib.util").util.find_spec("torch"):
+        if case.problem == "deep-cca" and not find_spec("torch"):
             continue
         some = np.random.default_rng([seed, trial, 1]).permutation(len(names))[:solvers]
         for solver in ("auto", "solve") if case.study else [names[i] for i in some]:
@@ -388,7 +362,7 @@ def main() -> int:
     for name, default in (("trials", 100), ("seed", 0), ("first", 0), ("solvers", 2), ("max-seconds", 5.0)):
         parser.add_argument(f"--{name}", type=type(default), default=default)
     parser.add_argument(
-        "--problem", action="append", default=[], help="one of linspec.problems(), as often as wanted"
+        "--problem", action="append", default=[], help="one of linspec.problems(), or several"
     )
     given, counts = parser.parse_args(), Counter[str]()
     trials = range(given.first, given.first + given.trials)

@@ -50,7 +50,7 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     ):
         found["law_bounds"], limits["law_bounds"] = found["law"], 0.0
     wrong = over(found, limits, {}) if grain < 1 else {}
-    return over(found, limits, truth.effects()) if wrong else {}
+    return over(found, limits, truth.effects(truth.answer(solution))) if wrong else {}
 
 
 def judge(case: Any, solution: Any) -> tuple[str, str]:

@@ -268,8 +268,8 @@ class Truth:
             for name, X in self.data.items()
         }  # fmt: skip
 
-    def effects(self) -> dict[str, float]:
-        """The errors of the best answers to noisy data."""
+    def effects(self, answer: dict[str, Any]) -> dict[str, float]:
+        """What rounding of the data does to errors: those of the best answers to noisy data."""
         worst: dict[str, float] = {}
         for seed in (0, 1) if self.best() else ():
             twin = type(self)(self.case, self.noisy(seed)).cut([len(view.s) for view in self.views])
@@ -453,6 +453,12 @@ class Stationary(Spectral):
     def best(self) -> dict[str, Any]:
         return {}
 
+    def effects(self, answer: dict[str, Any]) -> dict[str, float]:
+        """How much the errors of the answer itself change with the data."""
+        twin = Stationary(self.case, self.noisy(0)).cut([len(view.s) for view in self.views])
+        other = twin.errors(answer)
+        return {name: abs(error - other[name]) for name, error in self.errors(answer).items()}
+
     def errors(self, answer: dict[str, Any]) -> dict[str, float]:
         if self.paired:  # one pair of points u: the gradient of the correlation of X u, at points of length 1
             W, X = (answer["W0"], answer["W1"]), [part.entries for part in self.parts.values()]
@@ -583,7 +589,7 @@ class ManyTargets(Truth):
                     self.scores[i, j] += 1 - v @ (B.rows[test] - A.rows[test] @ x) ** 2 / about
         self.scores /= len(np.unique(labels))
 
-    def effects(self) -> dict[str, float]:
+    def effects(self, answer: dict[str, Any]) -> dict[str, float]:
         twin = ManyTargets(self.case, self.noisy(0))
         return {"scores are off": ratio(np.abs(twin.scores - self.scores), 1)}
 
