@@ -613,8 +613,9 @@ class ManyTargets(Truth):
             z = np.divide(x, d, out=np.where(x == 0, extended(0), np.inf), where=d > 0)
             gap = d * (A.entries.T @ (y - A.entries @ x)) - self.ridges[j] * z
             own, best = self.scores[i, j, t], np.max(self.scores[:, :, t])
+            noise = 10 * self.unit * length(A.entries) * length(y)  # all that is left of a target beside X
             each = {
-                "law": ratio(length(gap), length(d * (A.entries.T @ y))),
+                "law": ratio(max(length(gap) - noise, 0), length(d * (A.entries.T @ y))),
             }
             if np.isfinite(
                 self.scores[:, :, t]
