@@ -288,7 +288,7 @@ class LeastSquares(Truth):
         self.ridges = np.ravel(self.given.get("ridge", 0.0))
         self.views = tuple(self.view("A", float(ridge)) for ridge in self.ridges)
         A = self.parts["A"].entries
-        s = np.linalg.svd(np.asarray(A / max(length(A), 1e-4000), float), compute_uv=False)
+        s = np.linalg.svd(np.asarray(A / (length(A) or 1), float), compute_uv=False)
         self.squares = s[s > 1e-17] ** 2
 
     def best(self) -> dict[str, Any]:
@@ -305,7 +305,7 @@ class LeastSquares(Truth):
         for found, view, ridge in zip(answer["x"], self.views, self.ridges, strict=True):
             x, best = A.scale[:, None] * found, view.F.T @ B
             law = ratio(norms(A.entries.T @ (B - A.entries @ x) - ridge * x), norms(A.entries.T @ B))
-            r = float(ridge / max(length(A.entries) ** 2, 1e-4000))
+            r = float(ridge / (length(A.entries) ** 2 or 1))
             each = {
                 "law": law,
                 "loss": ratio(np.sum((view.coordinates(found) - best) ** 2, axis=0), np.sum(best**2, axis=0)),
