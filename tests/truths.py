@@ -305,13 +305,11 @@ class LeastSquares(Truth):
         for found, view, ridge in zip(answer["x"], self.views, self.ridges, strict=True):
             x, best = A.scale[:, None] * found, view.F.T @ B
             law = ratio(norms(A.entries.T @ (B - A.entries @ x) - ridge * x), norms(A.entries.T @ B))
-            r = float(ridge / (length(A.entries) ** 2 or 1))
+            squares = self.squares + float(ridge / (length(A.entries) ** 2 or 1))
             each = {
                 "law": law,
                 "loss": ratio(np.sum((view.coordinates(found) - best) ** 2, axis=0), np.sum(best**2, axis=0)),
-                "explained": law**2 * float(self.squares[0] + r) / float(self.squares[-1] + r)
-                if law
-                else 0.0,
+                "explained": law**2 * squares[0] / squares[-1] if law and len(squares) else 0.0,
             }
             if not ridge and len(view.s) < len(x) and np.ptp(view.d) == 0:
                 each["not of least norm"] = ratio(norms(x - view.V @ (view.V.T @ x)), norms(x))
