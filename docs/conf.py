@@ -11,7 +11,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-# For the extensions in `site`. One BLAS thread, as in the tests: many small examples run.
+# For the extensions in `site`, and the small data of the tests. One BLAS thread, as there: many small examples run.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parent / "site"))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -206,7 +206,7 @@ def skips_by_reason(reports: Iterable[Any]) -> Counter[str]:
 
 def backends_that_are_missing() -> str:
     """The closing line of the suite: the backends of the kit that are not here, each with the reason."""
-    from linspec.testing.backends import missing
+    from backends import missing
 
     absent = [f"{name} ({reason})" for name, reason in missing().items()]
     return f"backends without a test: {', '.join(absent) or 'none'}"

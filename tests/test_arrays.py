@@ -9,6 +9,7 @@ import array_api_strict as strict
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import BACKENDS as KIT
 
 from linspec import arrays
 from linspec.arrays import (
@@ -24,7 +25,6 @@ from linspec.arrays import (
     triangular_factor,
 )
 from linspec.errors import LinspecError, UnsupportedData
-from linspec.testing import BACKENDS as KIT
 
 
 def readonly(x):

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from fuzz import KINDS
 
 import linspec as ls
 from linspec.arrays import HostArray, to_host
 from linspec.errors import DataOutOfRange
-from linspec_fuzz import KINDS
 
 FAMILIES = ("least-squares", "svd", "cca", "discriminant")
-GIVEN = ("ndarray", "csr", "npy", "slices", "blocks", "products", "scaled")
-"""Kinds of data, of `linspec_fuzz`."""
+GIVEN = ("numpy", "scipy-sparse-array", "npy-file", "slices", "blocks", "products-only", "scaled")
+"""Kinds of data, of the fuzzer."""
 
 WITHIN = (-59, -31, -16, 13, 40, 59)
 BEYOND = (-300, -160, -61, 61, 160, 300)
@@ -186,7 +186,7 @@ def test_other_units(given: Given, solver: str, take: Any, power: int, beyond: i
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("power", [-57, -29, 29, 57])
 def test_weights_and_confounds_have_units_of_their_own(family: str, power: int) -> None:
-    given = Given(family, ("weights", "confounds", "center", "ridge"), "ndarray")
+    given = Given(family, ("weights", "confounds", "center", "ridge"), "numpy")
     solver = SOLVERS[family][0]
     # The largest √w·|entry| decides: entries of some ones, and confounds.
     check(given, solver, {}, weight=10.0 ** (2 * power), confound=10.0**-power)
@@ -208,7 +208,7 @@ def test_subnormal_entries_are_refused_if_there_are_no_others(family: str, kind:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_small_entries_beside_ordinary_ones_are_no_reason_to_refuse(family: str) -> None:
-    given = Given(family, ("center",), "ndarray")
+    given = Given(family, ("center",), "numpy")
     name = OWN[family][0]
     entries = given.entries()
     entries[name][:, 2] = 1e-310

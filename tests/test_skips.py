@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 from types import SimpleNamespace
 
-from linspec.testing.backends import Backend
+from backends import Backend
+
 from tests.conftest import backends_that_are_missing, skips_by_reason
 
 TESTS = Path(__file__).parent
@@ -23,11 +24,11 @@ def test_skips_are_counted_by_their_reasons():
 
 
 def test_the_closing_line_names_the_backends_that_nothing_ran_on(monkeypatch):
-    absent = Backend(name="absent", wrap=abs, snapshot=bytes, missing=lambda: "no absent")
-    present = Backend(name="present", wrap=abs, snapshot=bytes)
-    monkeypatch.setattr("linspec.testing.backends.BACKENDS", (present, absent))
+    absent = Backend(name="absent", wrap=abs, missing=lambda: "no absent")
+    present = Backend(name="present", wrap=abs)
+    monkeypatch.setattr("backends.BACKENDS", (present, absent))
     assert backends_that_are_missing() == "backends without a test: absent (no absent)"
-    monkeypatch.setattr("linspec.testing.backends.BACKENDS", (present,))
+    monkeypatch.setattr("backends.BACKENDS", (present,))
     assert backends_that_are_missing() == "backends without a test: none"
 
 

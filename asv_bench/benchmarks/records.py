@@ -12,7 +12,6 @@ import os
 import subprocess
 import sys
 import tomllib
-import warnings
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +19,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-
-CASES = 3
-"""How many planted problems of a family are timed that has no data of its own here."""
 
 
 def solvers(problem: str, having: str | None = None, lacking: str | None = None) -> list[str]:
@@ -34,12 +30,6 @@ def solvers(problem: str, having: str | None = None, lacking: str | None = None)
     ]
 
 
-def other_families() -> dict[str, list[str]]:
-    """Families without a module of their own among the benchmarks, with the planted problems they are timed on."""
-    found: dict[str, list[str]] = _listed()["cases"]
-    return found
-
-
 @cache
 def _listed() -> dict[str, Any]:
     spec = find_spec("linspec")
@@ -49,7 +39,7 @@ def _listed() -> dict[str, Any]:
 
 
 def read() -> dict[str, Any]:
-    """Return the registered solvers by problem, with their traits; for other families the names of planted problems."""
+    """Return the registered solvers by problem, with their traits."""
     from linspec import registry
 
     found: dict[str, dict[str, list[str]]] = {problem: {} for problem in registry.problems()}
@@ -57,26 +47,7 @@ def read() -> dict[str, Any]:
         problem, _, solver = name.partition("/")
         if problem in found:  # a record may name a problem that nobody registers
             found[problem][solver] = list(registry.get_spec("solver", solver, problem).traits)
-    others = [problem for problem in found if found[problem] and not _has_module(problem)]
-    return {"solvers": found, "cases": {problem: _largest_cases(problem) for problem in others}}
-
-
-def _has_module(problem: str) -> bool:
-    """Whether a module here, named as the family is, times it on data of its own."""
-    return Path(__file__).with_name(f"{problem.replace('-', '_')}.py").exists()
-
-
-def _largest_cases(problem: str) -> list[str]:
-    """The gentle ones with the most entries: the others are made to break solvers, not to time them."""
-    from linspec.testing import cases
-
-    try:
-        gentle = [case for case in cases(problem) if case.gentle]
-        gentle.sort(key=lambda case: -sum(A.size for A in case.arrays.values()))
-    except Exception as error:  # noqa: BLE001 - one broken family must not take the others with it
-        warnings.warn(f"{problem} is not timed: {type(error).__name__}: {error}", stacklevel=1)
-        return []
-    return [case.name for case in gentle[:CASES]]
+    return {"solvers": found}
 
 
 def _read_in_checkout() -> dict[str, Any]:

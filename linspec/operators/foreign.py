@@ -36,8 +36,8 @@ class ForeignOperator(LinearOperator):
     >>> import numpy as np
     >>> import linspec as ls
     >>> from linspec.operators import ForeignOperator
-    >>> from linspec.testing import ProductsOnly
-    >>> A = ForeignOperator(ProductsOnly(np.arange(6.0).reshape(3, 2)))
+    >>> from scipy.sparse.linalg import aslinearoperator
+    >>> A = ForeignOperator(aslinearoperator(np.arange(6.0).reshape(3, 2)))
     >>> A.matmat(np.ones((2, 1))).ravel()
     array([1., 5., 9.])
     >>> A.readable

@@ -16,7 +16,6 @@ Read `suite` first, which lists the checks, then `solving` and `answers`.
 
 from __future__ import annotations
 
-from linspec.process.lazy_names import lazy_names
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
@@ -32,14 +31,6 @@ from linspec.testing.suite import (
     interface_issues,
     run_checks,
 )
-
-_PLANTED = {
-    "planted_cca": "linspec.families.cca.testing",
-    "planted_discriminant": "linspec.families.discriminant.testing",
-    "planted_least_squares": "linspec.families.least_squares.testing",
-    "planted_svd": "linspec.families.svd.testing",
-}
-"""Functions that make planted problems; they belong to their families and are imported on first use."""
 
 __all__ = [
     "BACKENDS",
@@ -63,10 +54,6 @@ __all__ = [
     "conformance",
     "interface_issues",
     "orthonormal",
-    "planted_cca",
-    "planted_discriminant",
-    "planted_least_squares",
-    "planted_svd",
     "precision",
     "run_checks",
     "shift_of",
@@ -98,6 +85,3 @@ def cases(problem: str) -> tuple[Case, ...]:
     ('cca', ['X', 'Y'])
     """
     return tuple(testing_of(problem).cases())
-
-
-__getattr__, __dir__ = lazy_names(__name__, _PLANTED)

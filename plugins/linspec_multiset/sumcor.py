@@ -103,7 +103,8 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
     >>> rng = np.random.default_rng(0)
     >>> common = rng.standard_normal((500, 1))
     >>> views = [common @ np.ones((1, p)) + rng.standard_normal((500, p)) for p in (3, 4, 5)]
-    >>> solution = ls.solve(ls.SumcorCCA(views, k=1), rng=0)
+    >>> problem = ls.SumcorCCA(views, k=1)
+    >>> solution = ls.solve(problem, rng=0)
     >>> solution.sums.round(1), bool(solution.bounds[0] - solution.sums[0] < 1e-6)
     (array([2.4]), True)
     """

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-
-from linspec.testing import BACKENDS, check_operator
+from backends import BACKENDS, check_operator
 
 if reason := next(backend.missing() for backend in BACKENDS if backend.name == "cupy"):
     pytest.skip(f"{reason}; for the double LINSPEC_CUPY_DOUBLE=14.2.0", allow_module_level=True)

@@ -7,8 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-
-from linspec.testing import BACKENDS
+from backends import BACKENDS
 
 if reason := next(backend.missing() for backend in BACKENDS if backend.name == "cupy"):
     pytest.skip(f"{reason}; for the double LINSPEC_CUPY_DOUBLE=14.2.0", allow_module_level=True)

@@ -9,6 +9,7 @@ import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import backends
 from scipy.special import logsumexp
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -16,7 +17,6 @@ import linspec as ls
 from linspec import targets
 from linspec.arrays import device_of, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.testing.backends import backends
 
 N, FITTED, NEW = 400, slice(0, 300), slice(300, 400)
 NAMES = np.array(["elm", "ash", "oak", "fir"])

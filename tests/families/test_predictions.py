@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from backends import backends
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 import linspec as ls
 from linspec.arrays import device_of, namespace, to_host
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.testing.backends import backends
 
 N, FITTED, NEW = 400, slice(0, 300), slice(300, 400)
 BACKENDS = [backend for backend in backends() if backend.name != "products-only"]

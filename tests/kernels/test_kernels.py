@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import BACKENDS
 from scipy.spatial.distance import cdist
 
 import linspec as ls
 from linspec.arrays import on_device, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 from linspec.kernels.functions import as_kernel
-from linspec.testing import BACKENDS
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((130, 7)) + 3.0

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from backends import BACKENDS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,6 @@ from linspec.operators import (
 from linspec.process import machine
 from linspec.sweeps import in_memory, views
 from linspec.sweeps.blocks import BlockOperator, InProcess
-from linspec.testing import BACKENDS
 
 N, P, Q = 57, 7, 5
 RNG = np.random.default_rng(0)

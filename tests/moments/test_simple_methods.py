@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from backends import BACKENDS
 
 from linspec import Moments
 from linspec.arrays import to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.sweeps import BlockOperator, InProcess
-from linspec.testing import BACKENDS
 
 N, P, Q = 400, 6, 3
 RNG = np.random.default_rng(0)

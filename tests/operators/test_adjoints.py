@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse.linalg
+from backends import ProductsOnly
 
 import linspec as ls
 from linspec.solving.adjusting import adjusted
-from linspec.testing import ProductsOnly
 
 RNG = np.random.default_rng(3)
 LIES = ("zero", "sign", "another", "twice", "affine", "absolute")

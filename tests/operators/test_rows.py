@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from backends import backends
 
 import linspec as ls
 from linspec import errors
@@ -20,7 +21,6 @@ from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, as_operator, uncounted
 from linspec.operators.row_model import row_model, weights_and_confounds
 from linspec.sweeps.minibatches import random_order
-from linspec.testing.backends import backends
 
 N, P, Q, C = 700, 9, 5, 3
 EPS = np.finfo(np.float64).eps

@@ -59,10 +59,7 @@ def imports(code: str) -> list[tuple[str, str]]:
     """Module and name of every import from linspec."""
     found = []
     for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in {
-            "linspec",
-            "linspec_fuzz",
-        }:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "linspec":
             found += [(node.module or "", alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
             found += [(alias.name, "") for alias in node.names if alias.name.startswith("linspec.")]

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse.linalg
+from backends import CountingOperator
 
 import linspec as ls
 from linspec import cost
-from linspec.testing import CountingOperator
 from linspec_lstsq.random_columns import MOST, SAVED, columns_beside
 
 

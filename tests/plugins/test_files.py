@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import check_operator
 
 import linspec as ls
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingPackage, NonFiniteData, UnsupportedData
 from linspec.operators import RowFiles
-from linspec.testing import check_operator
 
 linspec_files = pytest.importorskip("linspec_files")
 slabs = pytest.importorskip("linspec_files.slabs")

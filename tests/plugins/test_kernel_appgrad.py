@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from planted import planted_case, related
 
 import linspec as ls
-from linspec.testing import cases
 from linspec_kernel import KernelCCA
-from linspec_kernel.testing import related
 
 RBF = ls.kernels.rbf()
 RIDGE = 0.5
 
 
 def views(n=120, seed=0):
-    return tuple(related(n, 4, 3, seed).values())
+    return related(n, 4, 3, seed)
 
 
 def root(G):
@@ -103,7 +102,7 @@ def test_it_finds_the_answer_of_the_eigenvectors(storage):
 
 @pytest.mark.parametrize("gradient", ["function", "coefficients"])
 def test_it_finds_planted_correlations(gradient):
-    case = next(case for case in cases("kernel-cca") if case.name == "precomputed")
+    case = planted_case("kernel-cca")
     found = ls.solve(case.state(case.arrays), "kernel-appgrad", rng=0, tol=1e-10, gradient=gradient, extra=0)
     np.testing.assert_allclose(found.correlations, case.truth["correlations"], atol=1e-8)
 

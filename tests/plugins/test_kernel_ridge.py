@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from planted import curved
 
 import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
 from linspec_kernel import KernelRidge
-from linspec_kernel.ridge.testing import curved
 
 RBF = ls.kernels.rbf(2.0)
 SOLVERS = ("direct", "nystrom-pcg")
@@ -23,7 +23,7 @@ TIGHT: dict[str, dict[str, Any]] = {"direct": {}, "nystrom-pcg": {"tol": 1e-13}}
 
 
 def data(n: int = 300, p: int = 4, m: int = 2, seed: int = 0) -> tuple[Any, Any]:
-    return tuple(curved(n, p, m, seed).values())
+    return curved(n, p, m, seed)
 
 
 def solved(problem: Any, solver: str, **options: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
+from linspec.registry.parts import with_parts
 
 SOLVERS = ("direct", "cg", "gd")
 
@@ -141,18 +142,28 @@ def test_float32_reaches_its_tolerance_and_keeps_its_dtype(solver):
     assert "float32" in found.message
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_prepared_states_agree_with_solve(solver):
-    """The part that outer methods call: one matrix made ready, many right-hand sides."""
+PREPARED = [
+    name for name in ls.solvers("least-squares") if hasattr(ls.get_solver(name, "least-squares"), "prepare")
+]
+
+
+@pytest.mark.parametrize("form", ["operator", "dense", "implicit"])
+@pytest.mark.parametrize("solver", PREPARED)
+def test_prepared_states_agree_with_solve(solver, form):
+    """The part that outer methods call: one matrix made ready, many right-hand sides, from a start or none."""
     rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((60, 9)), rng.standard_normal((60, 4))
+    A, B = rng.standard_normal((240, 40)), rng.standard_normal((240, 4))
     problem = ls.LeastSquares(A, B, ridge=0.7)
-    instance = ls.get_solver(solver, problem)()
-    run = ls.Run(problem, instance, solver)
-    state = instance.prepare(run.problem.A, 0.7, run)
+    instance = with_parts(ls.get_solver(solver, problem)())
+    run = ls.Run(problem, instance, solver, rng=0)
+    matrix = run.problem.A if form == "operator" else ls.Moments(run.problem.A, form=form)
+    state = instance.prepare(matrix, 0.7, run)
     exact = ridge_answer(A, B, 0.7)
-    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-11), exact, atol=1e-9)
+    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-11), exact, atol=1e-8)
     start = exact + 1e-3
-    for known in ({"AtB": A.T @ B}, {"AtB": A.T @ B, "AtAx0": A.T @ (A @ start)}):
+    for known in ({}, {"AtB": A.T @ B}, {"AtB": A.T @ B, "AtAx0": A.T @ (A @ start)}):
         found = state.solve(run.problem.B, x0=start, tol=1e-11, **known)
-        np.testing.assert_allclose(found, exact, atol=1e-9)
+        np.testing.assert_allclose(found, exact, atol=1e-8)
+    other = rng.standard_normal((240, 2))
+    found = state.solve(ls.as_operator(other), tol=1e-11)
+    np.testing.assert_allclose(found, ridge_answer(A, other, 0.7), atol=1e-8)

@@ -7,13 +7,14 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import CountingOperator
+from planted import planted_cca
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 import linspec as ls
 from linspec.algebra.preconditioner import preconditioner_from_sketch, raised_diagonal
 from linspec.arrays import HOST
 from linspec.metrics import subspace_distance
-from linspec.testing import CountingOperator, planted_cca
 from linspec_cca.search_space import SearchSpace, SubspaceView
 
 RHO = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from backends import CountingOperator
 
 import linspec as ls
-from linspec.testing import CountingOperator
 
 
 def with_singular_values(n, p, s, rng):

@@ -15,12 +15,8 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.errors import AccuracyWarning, ConvergenceWarning, InvalidOption, InvalidProblem, NonFiniteData
-from linspec.testing import conformance
 
 RidgeManyTargets = ls.get_problem("ridge-many-targets")
-
-test_problem = conformance("problem/ridge-many-targets")
-"""The solvers are in tests/test_conformance.py."""
 
 RIDGES = (0.3, 3.0, 30.0, 300.0)
 GAMMAS = np.array([[1 / 3, 1 / 3, 1 / 3], [0.8, 0.2, 0.0], [0.1, 0.1, 0.8]])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import backends
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, SweptOnce
-from linspec.testing.backends import backends
 
 BACKENDS = [backend for backend in backends() if backend.name not in {"products-only", "scipy-operator"}]
 N, WIDTHS = 60, (4, 5, 3)

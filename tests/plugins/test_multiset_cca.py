@@ -9,12 +9,12 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 from click.testing import CliRunner
+from planted import common_views
 
 import linspec as ls
 from linspec import Status
 from linspec.cli import main
 from linspec.errors import InvalidProblem
-from linspec.testing import common_views
 
 
 def related(n=300, widths=(6, 5, 7), factors=3, seed=0, noise=1.0):

@@ -12,13 +12,8 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.testing import conformance
 
 PLS, PLSRegression = ls.get_problem("pls"), ls.get_problem("pls-regression")
-
-test_pls = conformance("problem/pls")
-test_regression = conformance("problem/pls-regression")
-"""The solvers are in tests/test_conformance.py."""
 
 
 def views(n: int, p: int, q: int, seed: int = 0) -> tuple[Any, Any]:

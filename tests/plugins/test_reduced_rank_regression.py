@@ -14,14 +14,10 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData
-from linspec.testing import conformance
 
 ReducedRankRegression = ls.get_problem("reduced-rank-regression")
 
 SOLVERS = ("direct", "two-stage")
-
-test_problem = conformance("problem/reduced-rank-regression")
-"""The solvers are in tests/test_conformance.py."""
 
 
 def data(n: int = 200, p: int = 12, m: int = 8, rank: int = 3, seed: int = 0) -> tuple[Any, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import CountingOperator
 
 import linspec as ls
-from linspec.testing.operators import CountingOperator
 
 RHO = np.array([0.9, 0.7, 0.4, 0.1])
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import CountingOperator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,6 @@ from linspec.operators import AdjustedOperator
 from linspec.operators.row_model import row_model
 from linspec.sweeps import RowSketch, SparseSigns, in_memory
 from linspec.sweeps.task import Tree
-from linspec.testing import CountingOperator
 from linspec_lstsq.golub_kahan import Stacked
 
 NAME = "sketch-precondition"

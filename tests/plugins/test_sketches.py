@@ -9,6 +9,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 import scipy.stats
+from backends import BACKENDS
 
 import linspec as ls
 from linspec.arrays import to_host
@@ -16,7 +17,6 @@ from linspec.errors import InvalidOption
 from linspec.operators import Sketch, sketched
 from linspec.registry import get_part
 from linspec.registry.options import build
-from linspec.testing import BACKENDS
 from linspec_sketches.count_sketch import CountSketch
 from linspec_sketches.sparse_sign import SparseSign
 from linspec_sketches.srht import SRHT, hadamard, transformed

@@ -8,12 +8,12 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import CountingOperator
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
 from linspec.errors import InvalidOption, NonFiniteData
 from linspec.operators import DenseOperator, RowOperator
-from linspec.testing import CountingOperator
 from linspec_svd.triplets import left_vectors, right_vectors
 
 

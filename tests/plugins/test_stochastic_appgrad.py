@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+from planted import planted_cca
 
 import linspec as ls
 from linspec.errors import BudgetTooSmall, NonFiniteData
 from linspec.operators import as_operator
 from linspec.sweeps.minibatches import RandomRows, equal_slices
-from linspec.testing import planted_cca
 from linspec_cca.minibatch_steps import typical_squares
 
 NAME = "stochastic-appgrad"

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.optimize
+from backends import backends
 
 import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidProblem
-from linspec.testing.backends import backends
 
 BACKENDS = [backend for backend in backends() if backend.name not in {"products-only", "scipy-operator"}]
 

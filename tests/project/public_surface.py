@@ -44,7 +44,6 @@ MODULES = (
     *(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS)),
     "linspec.families.cca",
     "linspec.testing",
-    "linspec_fuzz",
 )
 
 

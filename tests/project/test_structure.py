@@ -22,7 +22,7 @@ ROOT = CORE.parent
 FAMILIES = CORE / "families"
 TEMPLATES = CORE / "templates"
 BENCHMARKS = Path(__file__).parents[2] / "asv_bench" / "benchmarks"
-FOR_ALL = {"base.py", "families.py", "records.py"}
+FOR_ALL = {"base.py", "records.py"}
 """The modules of the benchmarks that serve every family."""
 
 CLASSES = frozenset(

@@ -16,7 +16,6 @@ from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import ConvergenceWarning
 from linspec.solving.solver import Solver
-from linspec.testing.declarations import declaration_issues
 
 PROBLEMS = {
     "svd": lambda A: ls.SVD(A, 2),
@@ -55,21 +54,9 @@ class Eager(Solver):
         return Estimate(0.0, 0.0)
 
 
-class Silent(Solver):
-    """States nothing (Golub 1965)."""
-
-    def solve(self, problem, run):
-        raise AssertionError("not called here")
-
-
 @dataclass(frozen=True, kw_only=True)
 class Heir(Eager):
     """Has the estimate of another (Golub 1965)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mute(Silent):
-    """Has the silence of another (Golub 1965)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,18 +175,3 @@ def test_a_choice_loads_the_modules_of_the_candidates_alone():
 def test_records_of_solvers_that_state_an_estimate_have_the_trait(name):
     spec = registry.get_spec("solver", name)
     assert ls.get_solver(name).has_estimate() == ("automatic" in spec.traits)
-
-
-@pytest.mark.parametrize(
-    "target, traits, words",
-    [
-        ("Heir", ("direct", "automatic"), ""),
-        ("Mute", ("direct",), ""),
-        ("Heir", ("direct",), "add the trait to the record"),
-        ("Mute", ("direct", "automatic"), "must define estimate"),
-    ],
-)
-def test_the_kit_holds_record_and_class_to_each_other(target, traits, words):
-    found = dict(declaration_issues(record(f"{__name__}:{target}", *traits), "local:register"))
-    assert words in found["automatic"]
-    assert bool(found["automatic"]) == bool(words)

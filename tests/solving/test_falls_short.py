@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import CountingOperator
 
 import linspec as ls
 from linspec import Solver, Status, option
 from linspec.arrays import to_host
 from linspec.errors import ConvergenceWarning
-from linspec.testing import CountingOperator
 
 TOL = 1e-8
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from backends import backends
 from sklearn.base import clone
 from sklearn.decomposition import IncrementalPCA
 
@@ -31,7 +32,6 @@ from linspec.errors import (
 )
 from linspec.estimators import CCA, PCA, Ridge
 from linspec.solving import archive
-from linspec.testing.backends import backends
 
 
 def correlated(rng, n, p):

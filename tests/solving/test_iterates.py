@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from backends import CountingOperator
 
 import linspec as ls
 from linspec import Iterate, IterativeSolver, SolverSpec, Status, option, registry
@@ -19,7 +20,6 @@ from linspec.arrays import HOST, Home, is_array, to_host
 from linspec.errors import ConvergenceWarning, InvalidFile, InvalidProblem
 from linspec.solving import archive, checkpoints
 from linspec.solving.iterates import restored, stored
-from linspec.testing import CountingOperator
 
 RNG = np.random.default_rng(0)
 U, V = np.linalg.qr(RNG.standard_normal((60, 6)))[0], np.linalg.qr(RNG.standard_normal((6, 6)))[0]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from backends import backends
 
 import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.solving import score_of_predictions
-from linspec.testing.backends import backends
 
 N, TRAIN = 150, 90
 RNG = np.random.default_rng(11)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import BACKENDS
 
 import linspec as ls
 from linspec import TestMatrix, option
 from linspec.arrays import device_of, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, UnknownName, UnknownOption
 from linspec.operators import HeldSketch, SeededSketch, sketched
-from linspec.testing import BACKENDS
 
 PRESENT = [backend for backend in BACKENDS if not backend.missing()]
 ROWS, COLUMNS = 60, 12

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import backends
 
 import linspec as ls
 from linspec.arrays import to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData
-from linspec.testing.backends import backends
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((30, 4)) * [1, 2, 3, 10] + [0, 5, 1, 100]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.linalg
+from backends import check_operator
 from scipy import sparse
 
 import linspec as ls
@@ -23,7 +24,6 @@ from linspec.errors import (
 )
 from linspec.operators.chosen_rows import ChosenRows, chosen_rows
 from linspec.studies.comparison import Rows, split
-from linspec.testing import check_operator
 
 N = 240
 

@@ -12,6 +12,7 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.stats
+from backends import backends
 
 import linspec as ls
 from linspec.errors import (
@@ -22,7 +23,6 @@ from linspec.errors import (
     NoSuitableSolver,
 )
 from linspec.families.least_squares import generalized
-from linspec.testing.backends import backends
 
 RIDGES, KS = [0.0, 1e-3, 5.0, 300.0], [1, 2, 4]
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.stats
+from backends import backends
 
 import linspec as ls
 from linspec.errors import (
@@ -21,7 +22,6 @@ from linspec.errors import (
     NoSuitableSolver,
 )
 from linspec.studies.inference.columns import with_columns_permuted
-from linspec.testing.backends import backends
 from tests.plugins.test_files import write_h5ad
 
 RNG = np.random.default_rng

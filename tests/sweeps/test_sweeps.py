@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import check_operator
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +29,6 @@ from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
 from linspec.sweeps.triangles import Triangle
 from linspec.sweeps.views import View
-from linspec.testing import check_operator
 
 RNG = np.random.default_rng(0)
 N, P, Q, K = 60, 7, 5, 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from backends import Backend, backends
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from linspec import as_operator, targets
 from linspec.arrays import Home, to_host
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import CenteredOperator, ProductOperator
-from linspec.testing.backends import Backend, backends
 
 ARRAYS = [backend for backend in backends() if backend.is_array]
 SPARSE = [

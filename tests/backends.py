@@ -1,0 +1,333 @@
+"""The kinds of data that tests are run on, operators that count their use, and the laws of an operator.
+
+A `Backend` turns a host array into data of its kind and says what an answer may be asked. array-api-strict stands for
+libraries that are not installed: its devices cannot be mixed, and one of them has no float64.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from linspec.arrays import to_host, working_dtype
+from linspec.operators import LinearOperator, as_operator
+from linspec.process.turns import in_turn
+
+
+class ProductsOnly:
+    """A foreign matrix that gives two products and nothing else."""
+
+    def __init__(self, array: Any) -> None:
+        self.__array = array.copy()
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def matmat(self, V: Any) -> Any:
+        return self.__array @ V
+
+    def rmatmat(self, U: Any) -> Any:
+        return self.__array.T @ U
+
+    def snapshot(self) -> bytes:
+        return self.__array.tobytes()
+
+
+class CountingOperator(LinearOperator):
+    """An operator that can do what is asked for, and counts products, columns and passes by itself.
+
+    A product with, or the taking of, some of the rows counts as their share of all rows.
+    """
+
+    def __init__(self, data: Any, *, sliceable: bool = False, readable: bool = False) -> None:
+        self.inner = as_operator(data)
+        self.shape, self.dtype, self.home = self.inner.shape, self.inner.dtype, self.inner.home
+        self.access, self.readable = "rows" if sliceable else "products", readable
+        self.forward = self.adjoint = self.columns = self.passes = 0.0
+
+    @property
+    def nnz(self) -> int:
+        return self.inner.nnz
+
+    def _matmat(self, V: Any) -> Any:
+        self.count(forward=1.0, columns=V.shape[1], passes=1.0)
+        return self.inner.matmat(V)
+
+    def _rmatmat(self, U: Any) -> Any:
+        self.count(adjoint=1.0, columns=U.shape[1], passes=1.0)
+        return self.inner.rmatmat(U)
+
+    def _rows(self, selection: Any) -> LinearOperator:
+        if self.access != "rows":
+            return super()._rows(selection)
+        rows = self.inner.rows(selection)
+        share = rows.shape[0] / self.shape[0]
+        self.count(passes=share)
+        return _CountingRows(rows, self, share, readable=self.readable)
+
+    def _dense(self) -> Any:
+        if not self.readable:
+            return super()._dense()
+        self.count(passes=1.0)
+        return self.inner.dense()
+
+    def count(self, **amounts: float) -> None:
+        with in_turn(self):  # threads multiply their rows at once
+            for name, amount in amounts.items():
+                setattr(self, name, getattr(self, name) + amount)
+
+
+class _CountingRows(LinearOperator):
+    """Rows that were counted when they were taken; only their products are counted."""
+
+    access = "rows"
+
+    def __init__(self, inner: Any, parent: CountingOperator, share: float, *, readable: bool) -> None:
+        self.inner, self.parent, self.share = inner, parent, share
+        self.shape, self.dtype, self.home = inner.shape, inner.dtype, inner.home
+        self.readable = readable
+
+    @property
+    def nnz(self) -> int:
+        return self.inner.nnz
+
+    def _matmat(self, V: Any) -> Any:
+        self.parent.count(forward=self.share, columns=self.share * V.shape[1])
+        return self.inner.matmat(V)
+
+    def _rmatmat(self, U: Any) -> Any:
+        self.parent.count(adjoint=self.share, columns=self.share * U.shape[1])
+        return self.inner.rmatmat(U)
+
+    def _rows(self, selection: Any) -> LinearOperator:
+        rows = self.inner.rows(selection)
+        share = self.share * rows.shape[0] / max(self.shape[0], 1)
+        return _CountingRows(rows, self.parent, share, readable=self.readable)
+
+    def _dense(self) -> Any:
+        return self.inner.dense() if self.readable else super()._dense()
+
+
+def check_operator(data: Any, *, entries: Any) -> list[str]:
+    """Compare products, rows and entries of an operator with those of a dense matrix; return what differs."""
+    A, M = as_operator(data), np.asarray(entries, np.float64)
+    n, p = M.shape
+    rng = np.random.default_rng(0)
+    issues = []
+
+    def compare(what: str, product: Any, size: tuple[int, ...], block: Any, exact: Any) -> None:
+        before = to_host(block).copy()
+        found = to_host(product(block))
+        limit = 8 * np.finfo(A.dtype).eps * (np.sqrt(max(n, p)) + 4) * (np.abs(exact) @ np.abs(before))
+        if found.shape != (len(exact), size[1]) or not np.all(
+            np.abs(found - exact @ before.astype(float)) <= limit + 1e-300
+        ):
+            issues.append(f"{what} is wrong")
+        if not np.array_equal(to_host(block), before):
+            issues.append(f"{what} writes into its block")
+
+    def products(B: Any, exact: Any, what: str) -> None:
+        for k in (3, 1, 0):
+            V, U = (rng.standard_normal((size, k)).astype(A.dtype) for size in exact.shape[::-1])
+            compare(f"{what} @ V", B.matmat, V.shape, A.home.blocks.place(V), exact)
+            compare(f"{what}ᵀ @ U", B.rmatmat, U.shape, A.home.place(U, A.dtype), exact.T)
+
+    products(A, M, "A")
+    if tuple(A.shape) != M.shape:
+        issues.append(f"shape must be {M.shape}; got {tuple(A.shape)}")
+    if A.gathers:
+        chosen: list[Any] = [slice(0, n), slice(n // 3, 2 * n // 3 + 1), np.array([n - 1, 0, n // 2, 0])]
+        for rows in chosen:
+            products(A.rows(rows), M[rows], f"A[{rows}]")
+    if A.readable and not np.array_equal(to_host(A.dense()), M.astype(A.dtype)):
+        issues.append("dense is wrong")
+    return issues
+
+
+# ---- the table --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """One library, or one kind of data.
+
+    `missing` says why it cannot be used here, or "". Of data that `is_array`, answers are arrays of the same library;
+    of others they are NumPy arrays, or of the library that `beside` makes right-hand sides in.
+    """
+
+    name: str
+    wrap: Callable[[Any], Any]
+    snapshot: Callable[[Any], bytes] = lambda x: np.ascontiguousarray(to_host(x)).tobytes()
+    missing: Callable[[], str] = lambda: ""
+    is_array: bool = True
+    float64: bool = True
+    readable: bool = True
+    sparse: bool = False
+    beside: Callable[[Any], Any] | None = None
+
+    def companion(self, array: Any) -> Any:
+        """Turn a host array into a right-hand side that goes with the data."""
+        if self.is_array:
+            return self.wrap(array)
+        return array.copy() if self.beside is None else self.beside(array)
+
+
+def _sparse_bytes(x: Any) -> bytes:
+    return b"".join(np.ascontiguousarray(to_host(part)).tobytes() for part in (x.data, x.indices, x.indptr))
+
+
+def _torch_bytes(x: Any) -> bytes:
+    return b"".join(to_host(part).tobytes() for part in (x.values(), x.col_indices(), x.crow_indices()))
+
+
+def _readonly(x: Any) -> Any:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def _strict(device: str) -> Callable[[Any], Any]:
+    def wrap(x: Any) -> Any:
+        import array_api_strict
+
+        return array_api_strict.asarray(x.copy(), device=array_api_strict.Device(device))
+
+    return wrap
+
+
+def _torch(x: Any) -> Any:
+    import torch
+
+    return torch.from_numpy(x.copy())
+
+
+def _torch_csr(x: Any) -> Any:
+    import torch
+
+    csr = scipy.sparse.csr_array(x)
+    parts = map(torch.from_numpy, (csr.indptr, csr.indices, csr.data))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support", UserWarning)
+        return torch.sparse_csr_tensor(*parts, size=csr.shape, check_invariants=True)
+
+
+def _jax(x: Any) -> Any:
+    import jax
+
+    return jax.device_put(x.copy(), jax.local_devices(backend="cpu")[0])
+
+
+def _cupy(x: Any) -> Any:
+    import cupy
+
+    return cupy.asarray(x)
+
+
+def _cupyx(kind: str) -> Callable[[Any], Any]:
+    def wrap(x: Any) -> Any:
+        from cupyx.scipy import sparse
+
+        return getattr(sparse, kind)(scipy.sparse.csr_matrix(x.astype(working_dtype(x.dtype))))
+
+    return wrap
+
+
+def _on_device1(wrap: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make data on the second CUDA device, which is then not the current one of the solver."""
+
+    def wrapped(x: Any) -> Any:
+        import cupy
+
+        with cupy.cuda.Device(1):
+            return wrap(x)
+
+    return wrapped
+
+
+def _file(x: Any) -> Any:
+    folder = tempfile.mkdtemp(prefix="linspec-")
+    path = Path(folder) / "rows.npy"
+    np.save(path, x)
+    mapped = np.load(path, mmap_mode="r")
+    weakref.finalize(mapped, shutil.rmtree, folder, ignore_errors=True)
+    return mapped
+
+
+def _without(module: str) -> Callable[[], str]:
+    return lambda: "" if importlib.util.find_spec(module) else f"no {module}"
+
+
+def _without_cupy(devices: int) -> Callable[[], str]:
+    def reason() -> str:
+        if importlib.util.find_spec("cupy") is None:
+            return "no cupy"
+        import cupy
+
+        try:
+            count = cupy.cuda.runtime.getDeviceCount()
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            return f"cupy finds no device ({error})"
+        return "" if count >= devices else f"cupy finds {('no device', 'one device only')[count]}"
+
+    return reason
+
+
+def _kinds() -> Iterator[Backend]:
+    one, two, strict, torch = (
+        _without_cupy(1),
+        _without_cupy(2),
+        _without("array_api_strict"),
+        _without("torch"),
+    )
+    x64 = os.environ.get("JAX_ENABLE_X64", "").lower() in ("1", "true", "yes", "on")
+    yield Backend(name="numpy", wrap=lambda x: x.copy())
+    yield Backend(name="numpy-readonly", wrap=_readonly)
+    yield Backend(name="array-api-strict", wrap=_strict("device1"), missing=strict)
+    yield Backend(
+        name="array-api-strict-no-float64", wrap=_strict("no_float64"), missing=strict, float64=False
+    )
+    yield Backend(name="torch", wrap=_torch, missing=torch)
+    yield Backend(name="cupy", wrap=_cupy, missing=one)
+    yield Backend(name="cupy-device1", wrap=_on_device1(_cupy), missing=two)
+    sparse: dict[str, Any] = {"is_array": False, "sparse": True, "snapshot": _sparse_bytes}
+    yield Backend(name="cupyx-csr", wrap=_cupyx("csr_matrix"), missing=one, beside=_cupy, **sparse)
+    wrap = _on_device1(_cupyx("csc_matrix"))
+    yield Backend(name="cupyx-csc-device1", wrap=wrap, missing=two, beside=_on_device1(_cupy), **sparse)
+    yield Backend(name="jax", wrap=_jax, missing=_without("jax"), is_array=False, float64=x64, beside=_jax)
+    of_torch = {**sparse, "snapshot": _torch_bytes}
+    yield Backend(name="torch-sparse-csr", wrap=_torch_csr, missing=torch, beside=_torch, **of_torch)
+    yield Backend(name="npy-file", wrap=_file, is_array=False)
+    yield Backend(name="scipy-csr", wrap=lambda x: scipy.sparse.csr_matrix(x.copy()), **sparse)
+    yield Backend(name="scipy-csc", wrap=lambda x: scipy.sparse.csc_matrix(x.copy()), **sparse)
+    yield Backend(name="scipy-sparse-array", wrap=lambda x: scipy.sparse.csr_array(x.copy()), **sparse)
+    products: dict[str, Any] = {"is_array": False, "readable": False}
+    yield Backend(
+        name="scipy-operator",
+        wrap=lambda x: scipy.sparse.linalg.aslinearoperator(x.copy()),
+        snapshot=lambda A: A.A.tobytes(),
+        **products,
+    )
+    yield Backend(name="products-only", wrap=ProductsOnly, snapshot=ProductsOnly.snapshot, **products)
+
+
+BACKENDS: tuple[Backend, ...] = tuple(_kinds())
+
+
+def backends(names: Sequence[str] | None = None) -> tuple[Backend, ...]:
+    """The backends of some names, or all, available or not."""
+    return tuple(backend for backend in BACKENDS if names is None or backend.name in names)
+
+
+def missing() -> dict[str, str]:
+    """The backends that are missing on this machine, each with the reason."""
+    return {backend.name: reason for backend in BACKENDS if (reason := backend.missing())}

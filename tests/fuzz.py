@@ -1,0 +1,379 @@
+"""Random problems of every kind, each answer held to the equations of `truths`.
+
+``python tests/fuzz.py --trials 1000 --seed 0`` tries a thousand; ``--first 17 --trials 1`` repeats trial 17.
+
+Problem: a solver must never be wrong and say CONVERGED.
+Method: a case is drawn in steps from ``default_rng([seed, trial])``, each of which may leave the data as they are:
+shape, spectrum, targets, copies and dependent columns, units, means, weights, confounds, kinds of data, ridge. Random
+solvers answer it, or `linspec.cross_validate` scores its folds.
+
+right    CONVERGED, and residual, value, lengths, means are within ten times what the answer claims
+flagged  another status; APPROXIMATE within ten times its residual
+refused  an error of linspec
+silent   CONVERGED or APPROXIMATE, and wrong
+foreign  another exception, a RuntimeWarning, or an error that calls finite data not finite or a solver broken
+hang     no answer a minute after ten times the limit of seconds
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import signal
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from backends import BACKENDS
+from judging import judge, judge_folds
+from planted import Case as Planted
+from planted import orthonormal
+from truths import TARGETS, Truth
+
+import linspec as ls
+from linspec import errors
+from linspec.kernels import laplacian, linear, polynomial, rbf
+from linspec.operators import ProductOperator, ScaledOperator, as_operator
+from linspec.sweeps import BlockOperator
+
+FAILING = ("silent", "foreign", "hang")
+VIEWS, KERNELS = ("multiset-cca", "sumcor-cca"), ("kernel-cca", "preimage-cca", "kernel-ridge", "deep-cca")
+TERMS = tuple(problem for problem in ls.problems() if problem not in KERNELS)
+SCORED = (
+    "least-squares", "svd", "cca", "pls", "pls-regression", "reduced-rank-regression", "kernel-ridge",
+)  # fmt: skip
+UNFAIR = (errors.NonFiniteData, errors.DataOutOfRange, errors.BrokenPlugin, errors.InvalidDeclaration)
+"""Errors that must not be raised here, where data are finite and in range, and solvers are registered."""
+
+
+# ---- kinds of data ----------------------------------------------------------------------------
+
+
+def strided(X: Any) -> Any:
+    outer = np.zeros([2 * size for size in X.shape], X.dtype)
+    outer[::2, ::2] = X
+    return outer[::2, ::2]
+
+
+def cut(X: Any) -> list[Any]:
+    return [X[a:b].copy() for a, b in itertools.pairwise([0, *range(3, len(X), 7), len(X)]) if b > a]
+
+
+def scaled(X: Any) -> Any:
+    """A power of two times an array of ordinary numbers."""
+    exponent = int(np.frexp(np.abs(X).max(initial=0.0))[1]) if X.dtype == np.float64 else 0
+    return ScaledOperator(as_operator(np.ldexp(X, -exponent) if exponent else X.copy()), 2.0**exponent)
+
+
+KINDS: dict[str, Callable[[Any], Any]] = {
+    **{one.name: one.wrap for one in BACKENDS if one.name.startswith(("numpy", "scipy", "npy", "products"))},
+    "fortran": np.asfortranarray,
+    "strided": strided,
+    "slices": lambda X: lambda: iter(cut(X)),
+    "blocks": lambda X: BlockOperator(cut(X)),
+    "scaled": scaled,
+    "factored": lambda X: ProductOperator(
+        as_operator(X[:, ::-1].copy()), as_operator(np.fliplr(np.eye(X.shape[1])))
+    ),
+}
+"""Functions that wrap the entries of a matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case(Planted):
+    """A problem on kinds of data, the tolerance of its solve, and the arguments of a cross-validation."""
+
+    kinds: Any = ()
+    tol: float | None = None
+    study: Any = None
+    notes: tuple[str, ...] = ()
+
+    def state(self, data: Any = None) -> Any:
+        kinds = dict(self.kinds)
+        return super().state(
+            {name: KINDS[kinds.get(name, "numpy")](X) for name, X in (data or self.arrays).items()}
+        )
+
+    def __str__(self) -> str:
+        shapes = [
+            f"{name} {X.shape} {X.dtype} {dict(self.kinds).get(name, '')}" for name, X in self.arrays.items()
+        ]
+        plain = {name: np.shape(X) if np.size(X) > 9 else X for name, X in self.parameters.items()}
+        folds = " in folds" if self.study else ""
+        return f"{self.problem}{folds}: {'; '.join(shapes)}; {plain}, tol={self.tol}; {'; '.join(self.notes)}"
+
+
+# ---- drawing ----------------------------------------------------------------------------------
+
+
+class Draw:
+    """The random choices of one case."""
+
+    def __init__(self, seed: int, trial: int) -> None:
+        self.rng, self.notes = np.random.default_rng([seed, trial]), list[str]()
+
+    def chance(self, share: float) -> bool:
+        return bool(self.rng.random() < share)
+
+    def pick(self, *options: Any) -> Any:
+        return options[int(self.rng.integers(len(options)))]
+
+    def power(self, low: float, high: float) -> float:
+        return float(10 ** self.rng.uniform(low, high))
+
+    def size(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, max(high, low) + 1))
+
+    def spectrum(self, m: int, worst: float) -> Any:
+        """Singular values from 1 downwards."""
+        kappa = self.power(0, worst if self.chance(0.5) else min(worst, 3))
+        kinds = {
+            "graded": np.geomspace(1, 1 / kappa, m),
+            "one short": np.append(np.linspace(1, 0.3, m - 1), 1 / kappa),
+            "gap": np.where(np.arange(m) < self.size(1, m), 1, 1 / kappa) * np.linspace(1, 0.5, m),
+            "clusters": np.geomspace(1, 1 / kappa, -(-m // 3)).repeat(3)[:m]
+            * (1 + 1e-9 * self.rng.standard_normal(m)),
+            "repeated": np.geomspace(1, 1 / kappa, -(-m // 2)).repeat(2)[:m],
+            "flat": np.ones(m),
+        }
+        kind = self.pick(*kinds)
+        self.notes.append(f"{kind} spectrum, kappa {kappa:.1e}")
+        return np.sort(kinds[kind])[::-1]
+
+    def matrices(self, problem: str) -> dict[str, Any]:
+        """The main matrix, and what goes with it: views, right-hand sides, labels."""
+        shapes = {"tall": (self.size(12, 60), self.size(1, 9)), "wide": (self.size(4, 12), self.size(8, 20)),
+                  "square": (9, 9), "tiny": (self.size(2, 6), self.size(1, 3))}  # fmt: skip
+        n, p = shapes[self.pick("tall", "tall", "tall", *shapes)]
+        q = self.size(1, 7)
+        if problem in KERNELS:
+            n, p = self.size(16, 40), min(p, 6)
+        m = min(n, p)
+        U, s = orthonormal(self.rng, n, m), self.spectrum(m, 2 if problem in KERNELS else 12)
+        X = (U * s) @ orthonormal(self.rng, p, m).T * np.sqrt(n)
+        order = self.pick(np.arange(m), np.arange(m)[::-1], self.rng.permutation(m))[: min(m, q)]
+        rho = np.zeros(q)
+        rho[: len(order)] = self.pick(np.linspace(0.95, 0.1, len(order)), self.power(-6, 0), 0.8, 0.999)
+        related = np.zeros((n, q))
+        related[:, : len(order)] = U[:, order]
+        noise = np.linalg.svd(U)[0][:, m : m + q] if n >= m + q else orthonormal(self.rng, n, q)
+        Y = related * rho + noise[:, :q] * np.sqrt(1 - rho**2) if n >= q else self.rng.standard_normal((n, q))
+        if problem in KERNELS:
+            Y += self.pick(np.sin, np.square, np.tanh)(3 * X[:, :1] / np.abs(X).max())
+        if problem == "svd":
+            return {"A": X}
+        if problem == "least-squares":
+            return {"A": X, "B": Y[:, 0] if self.chance(0.3) else Y}
+        if problem == "discriminant":
+            labels = self.rng.integers(0, q + 1, n)
+            return {"X": X, "H": np.eye(q + 1)[labels][:, np.unique(labels)] if self.chance(0.5) else Y}
+        if problem in VIEWS:
+            Z = X @ self.rng.standard_normal((p, 3))
+            Z = Z + self.power(-3, 1) * Z.std() * self.rng.standard_normal(Z.shape)
+            return {"X1": X, "X2": Y, "X3": Z}
+        return {"X": X, "Y": Y * self.pick(1.0, self.spectrum(q, 3))}
+
+    def spoiled(self, X: Any, center: bool) -> Any:
+        """Columns that are copies or nearly so, dependent, constant, in other units, or far from zero."""
+        (n, p), X = X.shape, X.copy()
+        kind, last = self.pick("", "", "", "near copy", "copy", "dependent", "constant", "sparse"), p - 1
+        if kind == "near copy" and p > 1:
+            X[:, last] = X[:, 0] * (1 + self.power(-12, -5) * self.rng.standard_normal(n))
+        elif kind == "copy" and p > 1:
+            X[:, last] = X[:, 0]
+        elif kind == "dependent" and p > 2:  # exactly, also after rounding
+            X = np.round(X / np.abs(X).max() * 2**12) / 2**12
+            X[:, last] = X[:, 0] - 2 * X[:, 1]
+        elif kind == "constant":
+            X[:, last] = 1.0 if center else 0.0
+        elif kind == "sparse":
+            X[np.abs(X) < np.quantile(np.abs(X), 0.6)] = 0.0
+        self.notes.append(kind)
+        return X
+
+    def moved(self, X: Any, center: bool, mild: bool) -> Any:
+        """Other units of columns and of all, and means."""
+        if self.chance(0.15) and not mild:
+            X = X * 10 ** self.rng.uniform(-4, 4, X.shape[1:])
+            self.notes.append("columns in units from 1e-4 to 1e4")
+        if self.chance(0.25):
+            unit = 10.0 ** self.pick(-10, -5, 3, 10)
+            X = X * unit
+            self.notes.append(f"units {unit:.0e}")
+        if self.chance(0.3 if center else 0.05):
+            shift = self.power(0, 2 if mild else 8)
+            X = X + shift * (X.std(axis=0) + 1e-300) * self.rng.uniform(0.5, 1, X.shape[1:])
+            self.notes.append(f"means of {shift:.1e} times the spread")
+        return X
+
+    def terms(self, data: dict[str, Any], n: int) -> Iterator[tuple[str, Any]]:
+        """Weights, confounds with what the columns owe them, and scale."""
+        w = self.pick(
+            self.rng.uniform(0.5, 2, n), self.rng.poisson(1.0, n), self.power(-3, 3) ** self.rng.random(n)
+        )
+        if self.chance(0.35) and np.count_nonzero(w) > n / 3:
+            yield "sample_weight", np.asarray(w, float)
+        if self.chance(0.3) and n > 6:
+            Z = self.rng.standard_normal((n, self.size(1, 2))) + self.pick(0.0, self.power(0, 6))
+            Z[:, -1] *= self.power(-6, 6)
+            for name, X in data.items():
+                if name != "H" and self.chance(0.6):
+                    slopes = self.rng.standard_normal((1, *X.shape[1:])) * self.power(-1, 2) * X.std(axis=0)
+                    data[name] = X + ((Z[:, :1] - Z[:, :1].mean()) / Z[:, :1].std() @ slopes).reshape(X.shape)
+            yield "confounds", Z
+        if self.chance(0.2):
+            yield "scale", True
+
+    def ridge(self, X: Any) -> float:
+        """0, or a share of the mean square of the columns."""
+        unit = float(np.mean(np.sum(X**2, axis=0))) or 1.0
+        return self.pick(0.0, self.power(-10, -4) * unit, self.power(-3, 0) * unit, self.power(1, 4) * unit)
+
+    def parameters(self, problem: str, truth: Truth, data: dict[str, Any], labels: Any) -> dict[str, Any]:
+        """What a problem asks besides its matrices; ridges are in units of the adjusted columns."""
+        plain = [np.asarray(truth.parts[name].entries, float) for name in data]
+        n = len(plain[0])
+        k = {"k": 1 if self.chance(0.3) else self.size(1, min(4, *(min(X.shape) for X in plain)))}
+        scale = float(np.sqrt(2 * np.sum(np.var(plain[0], axis=0)))) or 1.0
+        absolute = (
+            rbf(scale),
+            laplacian(scale),
+            polynomial(2, 1.0, 1 / scale**2),
+            polynomial(1, 0.0, 1 / scale**2),
+        )
+        relative = rbf(factor=self.pick(0.5, 1.0)), polynomial(self.pick(1, 2, 3), 0.5), laplacian(factor=1.0)
+        if problem == "least-squares":
+            ridge = self.ridge(plain[0])
+            return {"ridge": (ridge, 10 * ridge) if ridge and self.chance(0.2) else ridge}
+        if problem in ("svd", "pls", "pls-regression", "deep-cca"):
+            return k
+        if problem == "ridge-many-targets":
+            unit = float(np.mean(np.sum(plain[0] ** 2, axis=0))) or 1.0
+            bands = [0] if len(plain[0].T) < 2 else [0, 1]
+            settings = self.pick([[1.0] * len(bands)], [[1.0, 0.3][: len(bands)], [0.1, 1.0][-len(bands) :]])
+            of = sorted(bands + [self.pick(*bands) for _ in plain[0].T[len(bands) :]])
+            ridges = [unit * 1e-3, unit, 100 * unit]
+            return {"bands": of, "splitter": labels, "band_weights": settings, "ridges": ridges}
+        if problem == "kernel-ridge":
+            return {"kernel": self.pick(*absolute), "ridge": n * self.power(-4, 0)}
+        if problem == "kernel-cca":
+            return {**k, "kernel_x": self.pick(*relative), "ridge": n * self.power(-5, 0)}
+        if problem == "preimage-cca":
+            bound = self.pick(None, ("ratio", 1.5) if min(X.shape[1] for X in plain) > 2 else None)
+            return {"k": 1, "kernel_x": self.pick(linear(), linear(), polynomial(2, 0.0)), "bound_x": bound}
+        several = plain if problem in (*VIEWS, "cca") else plain[:1]
+        ridges = tuple(self.ridge(X) for X in several)
+        return {**k, "ridge": 0.0 if not all(ridges) else ridges if len(ridges) > 1 else ridges[0]}
+
+
+def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
+    """Draw the case of a trial; the two numbers repeat it."""
+    problems = problems or tuple(ls.problems())
+    problem, d = problems[trial % len(problems)], Draw(seed, trial)
+    data, mild = d.matrices(problem), problem in KERNELS
+    center = d.chance(0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75)
+    n, main = len(next(iter(data.values()))), d.pick(*[name for name in data if name not in TARGETS])
+    study = problem in SCORED and n >= 12 and d.chance(0.3)
+    data[main] = d.spoiled(data[main], center) if not mild else data[main]
+    data = {name: X if name == "H" else d.moved(X, center, mild or study) for name, X in data.items()}
+    given = {} if problem == "deep-cca" else {"center": center}
+    given |= dict(d.terms(data, n)) if problem in TERMS else {}
+    if problem == "multiset-cca" and d.chance(0.4):
+        given["present"] = [d.rng.random(n) < 0.8 for _ in data]
+        given["present"][0][:2] = given["present"][1][:2] = given["present"][2][:2] = True
+    dtype = d.pick(*["float64"] * 5, "float32") if not study else "float64"
+    data = {name: X.astype(dtype) for name, X in data.items()}
+    labels = d.rng.permutation(n) % d.pick(2, 3, 5)
+    given |= d.parameters(problem, Truth(Case(problem, data, given)), data, labels)
+    kinds = {name: d.pick(*["numpy"] * 8, *KINDS) for name, X in data.items() if X.ndim > 1}
+    if study:
+        study = {"splitter": labels} | ({"ks": tuple(range(1, given["k"] + 1))} if "k" in given else {})
+        study |= {"score": "r2"} if problem in ("least-squares", *SCORED[4:6]) else {}
+    tol = d.power(-10, -4) if dtype == "float64" and not study and d.chance(0.1) else None
+    return Case(
+        problem, data, given, {}, tuple(kinds.items()), tol, study or None, tuple(filter(None, d.notes))
+    )
+
+
+# ---- trials -----------------------------------------------------------------------------------
+
+
+class Hang(BaseException):
+    """No answer in time; not an Exception, which a solver might catch."""
+
+
+def ring(*_: Any) -> None:
+    raise Hang
+
+
+def attempt(case: Case, solver: Any, max_seconds: float = 5.0) -> tuple[str, str]:
+    """Solve a case, and judge what comes back."""
+    takes = not case.study and (solver == "auto" or hasattr(ls.get_solver(solver, case.problem), "tol"))
+    options = {"tol": case.tol} if case.tol and takes else {}
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 60 + 10 * max_seconds)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            if case.study:
+                found = ls.cross_validate(case.state(), form=solver, rng=0, **case.study)
+            else:
+                found = ls.solve(case.state(), solver, rng=0, max_seconds=max_seconds, **options)
+        except Hang:
+            return "hang", f"no answer in {60 + 10 * max_seconds} s"
+        except errors.LinspecError as error:
+            unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
+            return "foreign" if unfair else "refused", f"{type(error).__name__}: {error}"
+        except Exception as error:  # noqa: BLE001 (the fuzzer looks for such exceptions)
+            return "foreign", f"{type(error).__name__}: {error}"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+    for warning in caught:
+        if issubclass(warning.category, RuntimeWarning):
+            return "foreign", f"{warning.message} ({warning.filename}:{warning.lineno})"
+    if not case.study:
+        return judge(case, found)
+    doubts = (errors.AccuracyWarning, errors.ConvergenceWarning)
+    with np.errstate(all="ignore"):
+        return judge_folds(case, found, any(issubclass(warning.category, doubts) for warning in caught))
+
+
+def fuzz(trials: Any, seed: int = 0, solvers: int = 2, **given: Any) -> Iterator[tuple[str, Case, Any, str]]:
+    """Yield class, case, solver and reason of attempts: of some solvers for each trial, or of both forms of folds."""
+    for trial in trials:
+        case = draw(seed, trial, given.get("problems", ()))
+        names = ("auto", *ls.solvers(case.problem))
+        if case.problem == "deep-cca" and not find_spec("torch"):
+            continue
+        some = np.random.default_rng([seed, trial, 1]).permutation(len(names))[:solvers]
+        for solver in ("auto", "solve") if case.study else [names[i] for i in some]:
+            kind, why = attempt(case, solver, given.get("max_seconds", 5.0))
+            yield kind, case, solver, f"trial {trial}, {solver}: {why}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name, default in (("trials", 100), ("seed", 0), ("first", 0), ("solvers", 2), ("max-seconds", 5.0)):
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    parser.add_argument(
+        "--problem", action="append", default=[], help="one of linspec.problems(), or several"
+    )
+    given, counts = parser.parse_args(), Counter[str]()
+    trials = range(given.first, given.first + given.trials)
+    options = {"problems": tuple(given.problem), "max_seconds": given.max_seconds}
+    for kind, case, _, why in fuzz(trials, given.seed, given.solvers, **options):
+        counts[kind] += 1
+        if kind in FAILING:
+            print(f"{kind}: seed {given.seed}, {why}\n    {case}", flush=True)
+    print(dict(counts))
+    return int(any(counts[kind] for kind in FAILING))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
