@@ -38,6 +38,7 @@ from linspec.errors import (
     InvalidOption,
     InvalidProblem,
     LinspecError,
+    one_line,
     printable,
     shown,
     warn,
@@ -45,7 +46,6 @@ from linspec.errors import (
 from linspec.operators import LinearOperator
 from linspec.process import machine
 from linspec.process.blas_threads import usual_blas_threads
-from linspec.process.faults import one_line
 from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number, stated_options
 from linspec.solving import archive

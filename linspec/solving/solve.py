@@ -36,6 +36,7 @@ from linspec.errors import (
     NoSuitableSolver,
     OutOfMemory,
     SweptOnce,
+    one_line,
     shown,
     warn,
 )
@@ -43,14 +44,14 @@ from linspec.operators import SparseOperator
 from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
-from linspec.process.faults import is_out_of_memory, one_line
+from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import had_nothing, remember
 from linspec.process.log import LOG, tells
 from linspec.process.paths import is_there
 from linspec.process.progress import Goal, report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
-from linspec.registry.parts import with_parts
+from linspec.registry.options import with_parts
 from linspec.solving.adjusting import adjusted, adjustments_of, changes_columns, underflowing_columns
 from linspec.solving.checkpoints import (
     Checkpoint,

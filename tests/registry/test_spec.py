@@ -9,7 +9,7 @@ import pytest
 
 from linspec.errors import InvalidDeclaration
 from linspec.registry import hookspecs
-from linspec.registry.kinds import KINDS, resolve
+from linspec.registry.spec import KINDS, resolve
 from linspec.registry.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
 FACTS: dict[str, Any] = {

@@ -21,7 +21,7 @@ from linspec.arrays import Array, Home, HostArray, is_array, on_device
 from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.pauses import OutOfPasses
-from linspec.registry.parts import with_parts
+from linspec.registry.options import with_parts
 from linspec.solving.run import Run, watching
 from linspec.solving.solver import LeastSquaresState
 from linspec.testing.backends import BACKENDS
