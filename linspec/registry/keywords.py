@@ -146,7 +146,9 @@ def unknown_parameter(
         The parameters of another function or class, by its name, to which the argument may belong.
     """
     none, listed = f"{owner} has no parameter {name!r}", f"Its parameters: {', '.join(known)}."
-    belongs = any(name in names for names in elsewhere.values()) and not get_close_matches(name, known, 1, NEAR)
+    belongs = any(name in names for names in elsewhere.values()) and not get_close_matches(
+        name, known, 1, NEAR
+    )
     if meant := "" if belongs else meaning(name, known):
         note = _RIDGE if meant == "ridge" else _LEVEL if (name, meant) == ("alpha", "level") else ""
         return UnknownOption(f"{none}. Did you mean {meant!r}?{note} {listed}", name=name, meant=meant)

@@ -220,10 +220,10 @@ class Registry:
         if type(spec) not in HOOKS.values():
             names = " or ".join(record.__name__ for record in HOOKS.values())
             raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
-        before = [entry.spec for entry in self.entries() if entry.plugin.distribution == LOCAL]
-        specs = [*(each for each in before if each.qualified != spec.qualified), spec]
+        specs = {e.spec.qualified: e.spec for e in self.entries() if e.plugin.distribution == LOCAL}
+        specs[spec.qualified] = spec
         tables = [table for table in self._tables or () if table[0].distribution != LOCAL]
-        self._tables = [*tables, _loaded("register", LOCAL, "", specs)]
+        self._tables = [*tables, _loaded("register", LOCAL, "", [*specs.values()])]
         self._entries = _entries(self._tables)
         self._warn_about(entry for entry in self._entries if entry.spec is spec)
 
@@ -358,7 +358,7 @@ def _table(table: object, identity: str) -> list[Spec]:
         caller = getattr(manager.hook, hook)
         # pluggy drops the answer None, so a function without a return statement would silently provide nothing.
         for returned in caller() or [None] * len(caller.get_hookimpls()):
-            records = list(returned) if isinstance(returned, Iterable) else [returned]
+            records = list(returned) if isinstance(returned, Iterable) else [None]
             if isinstance(returned, str) or any(type(spec) is not expected for spec in records):
                 raise InvalidDeclaration(
                     f"{hook} must return a list of {expected.__name__}; got {returned!r}"
