@@ -358,7 +358,7 @@ def _table(table: object, identity: str) -> list[Spec]:
         caller = getattr(manager.hook, hook)
         # pluggy drops the answer None, so a function without a return statement would silently provide nothing.
         for returned in caller() or [None] * len(caller.get_hookimpls()):
-            records = list(returned) if isinstance(returned, Iterable) else [None]
+            records: list[Any] = list(returned) if isinstance(returned, Iterable) else [None]
             if isinstance(returned, str) or any(type(spec) is not expected for spec in records):
                 raise InvalidDeclaration(
                     f"{hook} must return a list of {expected.__name__}; got {returned!r}"

@@ -45,7 +45,7 @@ from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.process.faults import is_out_of_memory
-from linspec.process.interrupts import had_nothing, remember
+from linspec.process.interrupts import had_nothing
 from linspec.process.log import LOG, tells
 from linspec.process.paths import is_there
 from linspec.process.progress import Goal, report_progress
@@ -282,8 +282,6 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         solution.status in WARNED
     ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
         warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
-    if solution.status is Status.INTERRUPTED:
-        remember(solution)
     return solution
 
 

@@ -38,7 +38,6 @@ from linspec.errors import (
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.process.interrupts import HowItEnded, remember
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.registry.keywords import hinted
@@ -149,7 +148,7 @@ class Comparison:
 
     entries: tuple[Entry, ...]
     held_out: int = 0
-    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    interrupted: bool = False
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -353,10 +352,7 @@ def compare(
             interrupted = True
             break
     sizes = [len(rows) for _, rows in parted.values() if rows is not None]
-    found = Comparison(entries=tuple(entries), held_out=max(sizes, default=0), interrupted=interrupted)
-    if interrupted:
-        remember(found)
-    return found
+    return Comparison(entries=tuple(entries), held_out=max(sizes, default=0), interrupted=interrupted)
 
 
 def measured(
