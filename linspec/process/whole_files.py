@@ -87,6 +87,8 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     """
     check_replaceable(path)
     path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
     draft = path.with_name(f".linspec-{secrets.token_hex(4)}.part")
     try:
         with draft.open("x+b") as stream:

@@ -148,8 +148,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
         `progress.current()` returns are copies.
     progress : bool, default False
-        Show how far the run is: a bar below the cell of a notebook, a bar on a terminal if rich is installed, or else
-        one line on standard error.
+        Show how far the run is: a bar on a terminal if rich is installed, or else one line on standard error.
     start : Solution, mapping or array, optional
         An answer to a similar problem (with another ridge, other rows, fewer pairs) to begin at, for solvers with the
         trait "warm-start": a solution, a mapping with the arrays of a solution, the path of a saved solution, or the
@@ -194,10 +193,8 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
     residual and `Status.INTERRUPTED`, even if the answer happens to be complete.
 
-    A second Ctrl-C in the same solve raises KeyboardInterrupt. In a later solve of the same script or notebook cell,
-    Ctrl-C raises KeyboardInterrupt in two cases: no code has read the status of the interrupted answer yet; or the
-    answer still exists, and the function that received the answer calls again. So the second Ctrl-C ends a loop of
-    solves. In all other cases Ctrl-C in a later solve counts as the first.
+    A second Ctrl-C in the same solve raises KeyboardInterrupt. Ctrl-C in a later solve counts as the first again; so
+    two of them, close together, end a loop of solves.
 
     A handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
 

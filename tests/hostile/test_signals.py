@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hostile.outcomes import SECONDS, Leak, Silent, apart, holds
+from hostile.outcomes import SECONDS, Leak, apart, holds
 from hostile.tapped import SOLVERS, At, Tapped, arrays, moments, options, problem
 
 import linspec as ls
@@ -122,96 +120,17 @@ def interrupted(**options: Any) -> Any:
     )
 
 
-def blind() -> None:
-    for _ in range(9):
-        interrupted()
+def test_each_solve_has_its_first_interrupt_and_the_second_raises():
+    answers = [interrupted() for _ in range(3)]
+    assert [answer.status for answer in answers] == [ls.Status.INTERRUPTED] * 3
 
+    def twice(progress: Any) -> None:
+        ctrl_c()
+        ctrl_c()
 
-def keeping() -> None:
-    answers = [interrupted() for _ in range(9)]
-    assert answers
-
-
-def reading() -> None:
-    for _ in range(9):
-        s = interrupted()
-        str(s.status)
-
-
-def through_a_function() -> None:
-    def fit() -> Any:
-        s = interrupted()
-        return s, s.status
-
-    for _ in range(9):
-        s = fit()
-        repr(s)
-
-
-def two_kinds() -> None:
-    for _ in range(9):
-        interrupted()
-        ls.solve(problem("svd"), "lanczos", callback=lambda _: ctrl_c())
-
-
-def with_quick_ones_between() -> None:
-    for _ in range(9):
-        interrupted()
-        for _ in range(5):
-            ls.solve(problem("svd"), "gram")
-
-
-LOOPS = (blind, keeping, reading, through_a_function, two_kinds, with_quick_ones_between)
-
-
-@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
-def test_a_loop_of_solves_ends_at_the_second(loop: Any):
-    try:
-        loop()
-    except KeyboardInterrupt:
-        return
-    raise Silent("nine times Ctrl-C, and the loop goes on")
-
-
-def test_a_read_answer_that_was_let_go_of_starts_afresh():
-    """As in one test after another: the second function has nothing to do with the first."""
-    for _ in range(3):
-        assert interrupted().status is ls.Status.INTERRUPTED
-        with pytest.raises(KeyboardInterrupt):
-            ls.solve(problem("svd", At(1, ctrl_c)), "direct")
-
-
-AT_A_PROMPT = """
-import os, signal, warnings
-import numpy as np
-import linspec as ls
-warnings.simplefilter("ignore")
-before = signal.signal(signal.SIGINT, signal.default_int_handler)
-problem = ls.LeastSquares(np.random.default_rng(0).standard_normal((90, 9)), np.ones((90, 1)))
-stop = lambda progress: os.kill(os.getpid(), signal.SIGINT) if progress.iteration == 2 else None
-fit = lambda: ls.solve(problem, "gd", tol=1e-300, callback=stop, max_iterations=20)
-s = fit()
-t = fit()
-s = ls.solve(problem, "gd", tol=1e-300, callback=stop, max_iterations=20)
-s = ls.solve(problem, "gd", tol=1e-300, callback=stop, max_iterations=20)
-print(s.status.name, t.status.name)
-for i in range(9): s = fit()
-
-print("ended in", i)
-print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-"""
-
-
-def test_each_statement_at_a_prompt_starts_afresh():
-    """Cells of a notebook start afresh as well: each is code of its own, although names keep earlier answers."""
-    line = [sys.executable, "-q", "-i"]
-    done = subprocess.run(
-        line, input=AT_A_PROMPT, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
-    holds("INTERRUPTED INTERRUPTED" in done.stdout, f"{done.stdout} {done.stderr}")
-    holds("ended in 1" in done.stdout, f"a loop at a prompt goes on: {done.stdout}")
-    if "True" not in done.stdout:
-        raise Leak("the handler of SIGINT was lost")
+    with pytest.raises(KeyboardInterrupt):
+        ls.solve(problem("least-squares"), "gd", callback=twice, tol=1e-300, max_iterations=50)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 # ---- series -----------------------------------------------------------------------------------
@@ -285,19 +204,6 @@ def test_null_correlations_end_with_those_found():
 def test_null_correlations_of_which_there_are_none():
     with pytest.raises(KeyboardInterrupt):
         ls.null_correlations(problem("cca"), "gram", permutations=9, rng=Permuting(1))
-
-
-def test_a_loop_of_permutation_tests_ends_at_the_second():
-    made = []
-
-    def loop() -> None:
-        for _ in range(9):
-            ls.permutation_test(problem("cca"), permutations=40, rng=Permuting(2))
-            made.append(0)
-
-    with pytest.raises(KeyboardInterrupt):
-        loop()
-    assert len(made) == 1
 
 
 # ---- handlers ---------------------------------------------------------------------------------
