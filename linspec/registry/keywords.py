@@ -93,8 +93,11 @@ _FOREIGN: dict[tuple[str, ...], str] = {
 """For each tuple of parameters of linspec, the names that other libraries use, in lower case. An error suggests the
 first parameter of the tuple that the called function has."""
 
-_RIDGE = " It is added to the Gram matrix, which is not divided by the number of rows."
-_LEVEL = " It is the coverage of the intervals, such as 0.95."
+#: Sentences added to a message about parameters that other libraries define differently.
+NOTES = {
+    "ridge": " It is added to the Gram matrix, which is not divided by the number of rows.",
+    "alpha level": " It is the coverage of the intervals, such as 0.95.",
+}
 
 #: Names of other libraries, and the counterparts of linspec.
 COUNTERPARTS = {
@@ -150,7 +153,7 @@ def unknown_parameter(
         name, known, 1, NEAR
     )
     if meant := "" if belongs else meaning(name, known):
-        note = _RIDGE if meant == "ridge" else _LEVEL if (name, meant) == ("alpha", "level") else ""
+        note = NOTES.get(meant, NOTES.get(f"{name} {meant}", ""))
         return UnknownOption(f"{none}. Did you mean {meant!r}?{note} {listed}", name=name, meant=meant)
     for place, names in elsewhere.items():
         if meant := meaning(name, names):

@@ -56,13 +56,9 @@ __all__ = [
 #: How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps.
 FORMS = ("auto", "dense", "sparse", "implicit")
 
-#: The precision in which an iteration multiplies float64 rows; "auto" depends on their device.
-SWEEPS = ("auto", "float32", "float64")
-
 #: The kinds of parts, and the method that an instance of each must have.
 PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
 
-_KEY = "linspec"
 _WORDS = {float: "a number", int: "an integer", bool: "True or False", str: "a string"}
 _BOOLS = {
     word: value
@@ -381,7 +377,7 @@ def sweeps_option() -> Any:
         "auto",
         "precision of the iteration's sweeps over float64 data: float32 copies the rows, half of their memory; auto "
         "does so on devices with little float64",
-        choices=SWEEPS,
+        choices=("auto", "float32", "float64"),
     )
 
 
@@ -518,19 +514,24 @@ def _field(default: Any, **declared: Any) -> Any:
     trial = Option(name="default", default=default, optional=default is None, **declared)
     if not trial.accepts(default):
         raise InvalidDeclaration(f"the default must itself be {trial.expects}; got {default!r}")
-    return dataclasses.field(default=default, metadata={_KEY: declared})
+    return dataclasses.field(default=default, metadata={"linspec": declared})
 
 
 @lru_cache(maxsize=512)
 def _read(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> tuple[Option, ...]:
     for field in fields:
-        if _KEY not in field.metadata:
+        if "linspec" not in field.metadata:
             raise InvalidDeclaration(
                 f"field {field.name!r} of {cls.__name__} is not declared as an option; "
                 f"write {field.name} = option(default, 'what it does') or part(default)"
             )
     return tuple(
-        Option(name=field.name, default=field.default, optional=field.default is None, **field.metadata[_KEY])
+        Option(
+            name=field.name,
+            default=field.default,
+            optional=field.default is None,
+            **field.metadata["linspec"],
+        )
         for field in fields
     )
 

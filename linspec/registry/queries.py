@@ -25,7 +25,9 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib import metadata
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import pluggy
@@ -54,9 +56,6 @@ from linspec.registry.spec import (
     Spec,
     resolve,
 )
-
-#: The distribution whose records come first.
-BUILT_IN = "linspec"
 
 #: The distribution of records that were passed to :func:`register`.
 LOCAL = "local"
@@ -163,12 +162,8 @@ class Entry(NamedTuple):
 
     spec: Any
     plugin: PluginInfo
+    scope: str  # the problem of a solver; the kind of any other record
     listed: str
-
-    @property
-    def scope(self) -> str:
-        """The problem of a solver; the kind of any other record."""
-        return str(self.spec.qualified.partition("/")[0])
 
     @property
     def full(self) -> str:
@@ -223,14 +218,15 @@ class Registry:
         specs = {e.spec.qualified: e.spec for e in self.entries() if e.plugin.distribution == LOCAL}
         specs[spec.qualified] = spec
         tables = [table for table in self._tables or () if table[0].distribution != LOCAL]
-        self._tables = [*tables, _loaded("register", LOCAL, "", [*specs.values()])]
+        local = PluginInfo("register", LOCAL, "", "loaded", None, tuple(sorted(specs)))
+        self._tables = [*tables, (local, [*specs.values()])]
         self._entries = _entries(self._tables)
         self._warn_about(entry for entry in self._entries if entry.spec is spec)
 
     def _warn_about(self, entries: Iterable[Entry]) -> None:
         """Warn of records whose bare name belongs to another record, and of solvers whose problem seems misspelt."""
         problems = self.names("problem")
-        for spec, info, listed in entries:
+        for spec, info, _, listed in entries:
             text = f"{spec.qualified}, registered by {info.identity},"
             if listed != spec.name:
                 warn(
@@ -284,18 +280,28 @@ class Registry:
             self._disabled if self._disabled is not None else os.environ.get("LINSPEC_DISABLE_PLUGINS", "")
         )
         disabled = {_normalized(text) for text in unwanted.split(",")}
-        facts = [((entry.dist and entry.dist.name) or "unknown", entry.name, entry) for entry in entry_points]
-        facts.sort(key=lambda fact: (_normalized(fact[0]) != BUILT_IN, *map(_normalized, fact[:2])))
-        for distribution, name, entry in facts:
-            everyones = "*" if _normalized(distribution) != BUILT_IN else distribution
+        facts = [(*_described(entry.dist), entry.name, entry) for entry in entry_points]
+        facts.sort(key=lambda fact: (_normalized(fact[0]) != PROJECT, _normalized(fact[0]), fact[2]))
+        for distribution, version, name, entry in facts:
+            everyones = "*" if _normalized(distribution) != PROJECT else distribution
             if disabled & {everyones, *map(_normalized, (distribution, f"{distribution}:{name}"))}:
-                yield PluginInfo(name, distribution, "", "disabled", None, ()), []
+                yield PluginInfo(name, distribution, version, "disabled", None, ()), []
                 continue
             try:
                 specs = _table(entry.load(), f"{distribution}:{name}")
-                yield _loaded(name, distribution, entry.dist.version if entry.dist else "", specs)
+                yield (
+                    PluginInfo(
+                        name,
+                        distribution,
+                        version,
+                        "loaded",
+                        None,
+                        tuple(sorted(spec.qualified for spec in specs)),
+                    ),
+                    specs,
+                )
             except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the table raises
-                yield PluginInfo(name, distribution, "", "broken", one_line(error), ()), []
+                yield PluginInfo(name, distribution, version, "broken", one_line(error), ()), []
 
     def _not_found(self, name: str, kinds: Collection[str], scope: str | None) -> str:
         """Return the message for a name that is not registered, with suggestions."""
@@ -310,7 +316,7 @@ class Registry:
             for info in self.plugins()
             if info.status != "loaded"
         ]
-        if all(_normalized(info.distribution) != BUILT_IN for info in self.plugins()):
+        if all(_normalized(info.distribution) != PROJECT for info in self.plugins()):
             missing.append(
                 "linspec's own methods are not registered: install it (in its source: pip install -e .)."
             )
@@ -324,9 +330,10 @@ class Registry:
         return " ".join(filter(None, parts))
 
 
-def _loaded(name: str, distribution: str, version: str, specs: list[Spec]) -> tuple[PluginInfo, list[Spec]]:
-    provides = tuple(sorted(spec.qualified for spec in specs))
-    return PluginInfo(name, distribution, version, "loaded", None, provides), specs
+@lru_cache(maxsize=256)
+def _described(dist: metadata.Distribution | None) -> tuple[str, str]:
+    """Name and version of a distribution, whose metadata take a millisecond to read."""
+    return (dist.metadata["Name"] or "unknown", dist.metadata["Version"] or "") if dist else ("unknown", "")
 
 
 def _installed() -> Iterator[metadata.EntryPoint]:
@@ -335,15 +342,16 @@ def _installed() -> Iterator[metadata.EntryPoint]:
     for dist in metadata.distributions():
         with suppress(Exception):  # a partly removed package
             entries = dist.entry_points.select(group=PROJECT)
-            if entries and _normalized(dist.name) not in seen:
-                seen.add(_normalized(dist.name))
+            if entries and _normalized(_described(dist)[0]) not in seen:
+                seen.add(_normalized(_described(dist)[0]))
                 yield from entries
 
 
 def _table(table: object, identity: str) -> list[Spec]:
     """Call the hooks of one plugin and check every record they return."""
     manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(declarations)
+    hooks: Any = SimpleNamespace(**{hook: getattr(declarations, hook) for hook in HOOKS})
+    manager.add_hookspecs(hooks)
     manager.register(table, name=identity)
     try:
         manager.check_pending()
@@ -374,8 +382,8 @@ def _entries(tables: Iterable[tuple[PluginInfo, list[Spec]]]) -> list[Entry]:
     for info, specs in tables:
         for spec in specs:
             listed = f"{info.distribution}:{spec.name}" if spec.qualified in taken else spec.name
-            entries.append(Entry(spec, info, listed))
-        taken.update(spec.qualified for spec in specs)
+            taken.add(spec.qualified)
+            entries.append(Entry(spec, info, spec.qualified.partition("/")[0], listed))
     return entries
 
 
@@ -399,6 +407,7 @@ def _implementation(entry: Entry) -> type[Any]:
     return cls  # type: ignore[no-any-return]
 
 
+@lru_cache(maxsize=256)
 def _fault(cls: Any, base: type, *, has_options: bool) -> str:
     """Return the reason why a class is not a valid solver (normalizer, test matrix), or "" if it is valid."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
@@ -681,9 +690,8 @@ def describe(name: str) -> Description:
 
 def _statement(cls: Any) -> str:
     """Return the constructor of a problem as text: its class with the arguments; those with a default show it."""
-    needed = cls.stated.needed if hasattr(cls, "stated") else ()
     arguments = [
-        p.name if p.default is p.empty or p.name in needed else f"{p.name}={p.default!r}"
+        p.name if p.default is p.empty or p.name in cls.stated.needed else f"{p.name}={p.default!r}"
         for p in inspect.signature(cls).parameters.values()
     ]
     return f"{cls.__name__}({', '.join(arguments)})"

@@ -152,7 +152,8 @@ class _Spec(_Record):
             value, rule = getattr(self, field.name), (self.kind, field.name)
             holds, words = _RULES["problem" if rule == ("problem", "name") else field.name]
             if value is not field.default and not holds(value):
-                near = _near_traits(value) if field.name == "traits" else ""
+                listed = value if field.name == "traits" and isinstance(value, tuple) else ()
+                near = "".join(suggestion(str(word), TRAITS) for word in listed if word not in [*TRAITS])
                 raise InvalidDeclaration(
                     f"{type(self).__name__}(name={self.name!r}): {field.name} must be {words}; got {value!r}{near}"
                 )
@@ -412,12 +413,6 @@ def resolve(target: str) -> Any:
 
 def _text_of(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and bool(pattern.fullmatch(value))
-
-
-def _near_traits(value: Any) -> str:
-    """Suggest the right word for a misspelt trait."""
-    words = [word for word in value if isinstance(word, str)] if isinstance(value, tuple) else []
-    return "".join(suggestion(word, TRAITS) for word in words if word not in TRAITS)
 
 
 _is_name, _is_target = _text_of(_NAME), _text_of(_TARGET)

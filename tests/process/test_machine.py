@@ -107,18 +107,7 @@ def test_the_quota_of_a_version_1_group(tmp_path, mount, allowed, cores):
     assert quota(root) == cores
 
 
-def test_without_groups_there_is_no_quota(tmp_path):
-    assert quota(tmp_path) is None
-    outside = {"proc/self/cgroup": "0::/../../elsewhere", "sys/elsewhere/cpu.max": "100000 100000"}
-    assert quota(write(tmp_path, outside)) is None
-
-
 # ----------------------------------------------------------------------------------------------------- memory
-
-
-def test_memory_without_control_groups_is_what_the_system_has(tmp_path):
-    root = write(tmp_path, {"proc/meminfo": "MemTotal: 99 kB\nMemFree: 1 kB\nMemAvailable:   2048 kB"})
-    assert machine._available_memory(root) == 2048 * 1024
 
 
 def test_memory_within_a_version_2_group(tmp_path):
@@ -154,24 +143,6 @@ def test_memory_within_a_version_1_group_seen_from_inside_a_container(tmp_path):
         },
     )
     assert machine._available_memory(root) == 2 * GIB
-
-
-@pytest.mark.parametrize(
-    ("most", "high", "left"),
-    [("max", GIB, 0.5), (2 * GIB, GIB, 0.5), (GIB, "max", 0.5), (GIB, 2 * GIB, 0.5), ("9" * 40, GIB, 0.5)],
-)
-def test_a_group_is_not_to_grow_beyond_what_slows_it_down(tmp_path, most, high, left):
-    root = write(
-        tmp_path,
-        {
-            "proc/meminfo": f"MemAvailable: {64 * GIB // 1024} kB",
-            "proc/self/cgroup": "0::/one",
-            "sys/fs/cgroup/one/memory.max": most,
-            "sys/fs/cgroup/one/memory.high": high,
-            "sys/fs/cgroup/one/memory.current": GIB // 2,
-        },
-    )
-    assert machine._available_memory(root) == left * GIB
 
 
 def test_figures_that_make_no_sense_do_not_count(tmp_path):
@@ -279,19 +250,6 @@ def test_where_no_thread_starts_the_caller_does_each_item_once(monkeypatch, star
         assert sorted(done) == list(range(9))
     monkeypatch.undo()
     machine._pool.cache_clear()
-
-
-def test_one_pool_a_process_of_the_size_that_is_set(monkeypatch):
-    monkeypatch.setenv(machine.THREADS_VARIABLE, "2")
-    pool = machine.worker_pool()
-    assert machine.worker_pool() is pool
-    assert pool._max_workers == 2
-    monkeypatch.setenv(machine.THREADS_VARIABLE, "3")
-    assert machine.worker_pool()._max_workers == 3
-
-
-def test_importing_starts_no_thread():
-    assert run("import threading, linspec.process.machine; print(threading.active_count())") == "1"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")

@@ -73,16 +73,6 @@ def test_an_answer_takes_the_place_of_files_alone(no_place: Path) -> None:
         ls.Checkpoint(no_place)
 
 
-@POSIX
-def test_a_checkpoint_that_cannot_be_written_any_more_costs_a_warning(tmp_path: Path) -> None:
-    path, A = tmp_path / "run.ckpt", np.random.default_rng(0).standard_normal((200, 30))
-    where = ls.Checkpoint(path, seconds=0)
-    os.mkfifo(path)
-    with pytest.warns(UserWarning, match="cannot be written: it is no regular file"):
-        assert ls.solve(ls.SVD(A, k=3), "block-krylov", checkpoint=where, rng=0).converged
-    assert stat.S_ISFIFO(path.stat().st_mode)
-
-
 @pytest.mark.parametrize("path", [3, None, "", b"a", "a\0b", "x" * 11_000, "\ud800"])
 def test_what_is_no_name_of_a_file_is_refused(path: Any) -> None:
     for call in (ANSWER.save, ls.load_solution, ls.Checkpoint):
