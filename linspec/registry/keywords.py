@@ -128,8 +128,7 @@ def meaning(name: str, known: Collection[str]) -> str:
     meant |= {each.lower(): each for each in known}
     if word not in meant and any(word in foreign.split() for foreign in _FOREIGN.values()):
         return ""
-    near = get_close_matches(word, meant, 1, NEAR)
-    return meant[near[0]] if near else ""
+    return next((meant[near] for near in get_close_matches(word, meant, 1, NEAR)), "")
 
 
 def unknown_parameter(
@@ -168,8 +167,7 @@ def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
     kinds = {
         name: each.kind for name, each in inspect.signature(function).parameters.items() if name != "self"
     }
-    stars = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    names = tuple(name for name, kind in kinds.items() if kind not in stars)
+    names = tuple(name for name, kind in kinds.items() if not kind.name.startswith("VAR_"))
     return names, inspect.Parameter.VAR_KEYWORD in kinds.values()
 
 

@@ -108,7 +108,7 @@ class Description:
     Parameters
     ----------
     kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
-        The kind of the record.
+        The kind of the record; "" if several records share the name.
     name, summary, reference, traits
         The fields of the record.
     problem : str or None
@@ -150,7 +150,8 @@ class Description:
             "traits": ", ".join(self.traits),
             "provider": f"{self.provider} {self.version}".strip(),
         }
-        lines = [f"{self.name} ({self.kind.replace('-', ' ')})", "", self.summary, ""]
+        kind = f" ({self.kind.replace('-', ' ')})" if self.kind else ""
+        lines = [f"{self.name}{kind}", "", self.summary, ""]
         lines += [f"{label:<11}{fact}" for label, fact in facts.items() if fact]
         lines += [] if self.options is None else ["", "options" if self.options else "no options"]
         lines += [f"  {o.name} = {o.default!r}\n      {o.help} [{o.expects}]" for o in self.options or ()]
@@ -197,8 +198,7 @@ class Registry:
             with self._lock:
                 if self._tables is None:
                     tables = list(self._read())
-                    self._entries = _entries(tables)
-                    self._tables = tables
+                    self._entries, self._tables = _entries(tables), tables
                     for info, _ in tables:  # last, so that the tables are read even if warnings are errors
                         if info.error:
                             warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
@@ -239,11 +239,24 @@ class Registry:
 
     def names(self, kind: str, problem: str | None = None) -> tuple[str, ...]:
         """Return the sorted names of one kind; if `problem` is None, names of solvers begin with their problem."""
-        chosen = [e for e in self.entries() if e.spec.kind == kind and problem in (None, e.scope)]
-        return tuple(sorted(e.full if kind == "solver" and problem is None else e.listed for e in chosen))
+        return tuple(
+            sorted(
+                entry.full if kind == "solver" and problem is None else entry.listed
+                for entry in self.entries()
+                if entry.spec.kind == kind and problem in (None, entry.scope)
+            )
+        )
 
     def find(self, name: Any, kinds: Collection[str], problem: Any = None) -> Entry:
-        """Return the record that a name means; raise if no record or several records have the name.
+        """Return the record that a name means; raise if no record or several records have the name."""
+        found = self.find_all(name, kinds, problem)
+        if len({entry.scope for entry in found}) > 1:
+            names = " or ".join(repr(entry.full) for entry in found)
+            raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
+        return found[0]
+
+    def find_all(self, name: Any, kinds: Collection[str], problem: Any = None) -> list[Entry]:
+        """Return the records that a name may mean; raise if no record has the name.
 
         The name may be bare (``gram``), or begin with the problem or kind (``cca/gram``), with the distribution
         (``acme:gram``), or with both (``cca/acme:gram``). `problem` restricts solvers to those of one problem.
@@ -268,10 +281,7 @@ class Registry:
         ]
         if not found:
             raise UnknownName(self._not_found(name, kinds, scope))
-        if len({entry.scope for entry in found}) > 1:
-            names = " or ".join(repr(entry.full) for entry in found)
-            raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
-        return found[0]
+        return found
 
     def _read(self) -> Iterator[tuple[PluginInfo, list[Spec]]]:
         """Read the table of every plugin, those of linspec first; a plugin that fails keeps its fault."""
@@ -283,8 +293,8 @@ class Registry:
         facts = [(*_described(entry.dist), entry.name, entry) for entry in entry_points]
         facts.sort(key=lambda fact: (_normalized(fact[0]) != PROJECT, _normalized(fact[0]), fact[2]))
         for distribution, version, name, entry in facts:
-            everyones = "*" if _normalized(distribution) != PROJECT else distribution
-            if disabled & {everyones, *map(_normalized, (distribution, f"{distribution}:{name}"))}:
+            all_but_ours = "*" if _normalized(distribution) != PROJECT else distribution
+            if disabled & {*map(_normalized, (all_but_ours, distribution, f"{distribution}:{name}"))}:
                 yield PluginInfo(name, distribution, version, "disabled", None, ()), []
                 continue
             try:
@@ -316,15 +326,15 @@ class Registry:
             for info in self.plugins()
             if info.status != "loaded"
         ]
-        if all(_normalized(info.distribution) != PROJECT for info in self.plugins()):
-            missing.append(
-                "linspec's own methods are not registered: install it (in its source: pip install -e .)."
-            )
+        there = any(_normalized(info.distribution) == PROJECT for info in self.plugins())
         parts = [
             f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}.",
             f"Did you mean {' or '.join(near)}?" if near else "",
             f"There is {', '.join(elsewhere)}." if elsewhere else "",
             *missing,  # before the long list: the name may belong to a plugin that could not be loaded
+            ""
+            if there
+            else "linspec's own methods are not registered: install it (pip install -e . in its source).",
             f"Available: {', '.join(listed) or 'none'}.",
         ]
         return " ".join(filter(None, parts))
@@ -350,8 +360,7 @@ def _installed() -> Iterator[metadata.EntryPoint]:
 def _table(table: object, identity: str) -> list[Spec]:
     """Call the hooks of one plugin and check every record they return."""
     manager = pluggy.PluginManager(PROJECT)
-    hooks: Any = SimpleNamespace(**{hook: getattr(declarations, hook) for hook in HOOKS})
-    manager.add_hookspecs(hooks)
+    manager.add_hookspecs(SimpleNamespace(**{hook: getattr(declarations, hook) for hook in HOOKS}))  # type: ignore[arg-type]
     manager.register(table, name=identity)
     try:
         manager.check_pending()
@@ -439,8 +448,7 @@ def _fault(cls: Any, base: type, *, has_options: bool) -> str:
 def _split(name: str) -> tuple[str, str, str]:
     """Split ``cca/acme:gram`` into ("cca", "acme", "gram"); a missing part is ""."""
     prefix, _, rest = name.rpartition("/")
-    distribution, _, bare = rest.rpartition(":")
-    return prefix, distribution, bare
+    return (prefix, *rest.rpartition(":")[::2])
 
 
 def _normalized(distribution: str) -> str:
@@ -661,11 +669,12 @@ def describe(name: str) -> Description:
     Returns
     -------
     Description
-        The fields of the record and the options; ``print`` shows them as help.
+        The fields of the record and the options; ``print`` shows them as help. For a bare name that several records
+        have, such as "gram", the kind is "" and the summary lists these records.
 
     Raises
     ------
-    UnknownName, AmbiguousName, BrokenPlugin
+    UnknownName, BrokenPlugin
         As for :func:`get_solver`.
 
     Examples
@@ -674,8 +683,14 @@ def describe(name: str) -> Description:
     >>> print(ls.describe("cca/gram").reference)
     Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2
     """
-    entry = default_registry().find(name, KINDS)
+    entry, *others = sorted(default_registry().find_all(name, KINDS), key=lambda entry: entry.full)
     spec: Any = entry.spec
+    if others:
+        listed = "\n".join(f"  {each.full:<24}  {each.spec.summary}" for each in (entry, *others))
+        summary = (
+            f"{1 + len(others)} records have this name. Describe one of them by its full name.\n\n{listed}"
+        )
+        return Description(kind="", name=spec.name, summary=summary)
     cls: Any = _implementation(entry) if spec.base else None
     facts = ("kind", "name", "summary", "problem", "reference", "needs", "traits")
     return Description(
