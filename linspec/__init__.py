@@ -49,7 +49,7 @@ _OF_USERS = {
     "LinearClassifier": "linspec.families.discriminant.classifier",
     "LinearOperator": "linspec.operators",
     "Moments": "linspec.moments.moments",
-    "PluginInfo": "linspec.registry.loading",
+    "PluginInfo": "linspec.registry.queries",
     "SVD": "linspec.families.svd.problem",
     "SVDSolution": "linspec.families.svd.solution",
     "Selection": "linspec.solving.select",
@@ -107,7 +107,7 @@ _OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves
     "field": "linspec.solving.fields",
     "flag": "linspec.solving.fields",
     "form_option": "linspec.registry.options",
-    "hookimpl": "linspec.registry.hookspecs",
+    "hookimpl": "linspec.registry.spec",
     "limit_option": "linspec.registry.options",
     "matrix": "linspec.solving.fields",
     "option": "linspec.registry.options",
@@ -131,7 +131,7 @@ def __getattr__(name: str) -> object:
     if name not in _PUBLIC:
         if name.startswith("_"):
             raise AttributeError(f"module 'linspec' has no attribute {name!r}")
-        from linspec.registry.attributes import class_of_problem
+        from linspec.registry.queries import class_of_problem
 
         return class_of_problem(name, __all__)
     module = import_module(_PUBLIC[name])
@@ -141,6 +141,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    from linspec.registry.attributes import names_of_classes
+    from linspec.registry.queries import problem_classes
 
-    return sorted({"__version__", *_OF_USERS, *names_of_classes()})
+    return sorted({"__version__", *_OF_USERS, *problem_classes()})

@@ -29,14 +29,13 @@ from linspec.operators import as_operator as as_operator
 from linspec.operators import open_rows as open_rows
 from linspec.operators import paired as paired
 from linspec.operators.labelled import labelled as labelled
-from linspec.registry.hookspecs import hookimpl as hookimpl
-from linspec.registry.loading import PluginInfo as PluginInfo
 from linspec.registry.options import form_option as form_option
 from linspec.registry.options import limit_option as limit_option
 from linspec.registry.options import option as option
 from linspec.registry.options import part as part
 from linspec.registry.options import sweeps_option as sweeps_option
 from linspec.registry.options import tol_option as tol_option
+from linspec.registry.queries import PluginInfo as PluginInfo
 from linspec.registry.queries import describe as describe
 from linspec.registry.queries import normalizers as normalizers
 from linspec.registry.queries import plugins as plugins
@@ -50,6 +49,7 @@ from linspec.registry.spec import OperatorSpec as OperatorSpec
 from linspec.registry.spec import ProblemSpec as ProblemSpec
 from linspec.registry.spec import SolverSpec as SolverSpec
 from linspec.registry.spec import TestMatrixSpec as TestMatrixSpec
+from linspec.registry.spec import hookimpl as hookimpl
 from linspec.solving.checkpoints import Checkpoint as Checkpoint
 from linspec.solving.conclusion import Conclusion as Conclusion
 from linspec.solving.fields import count as count

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from linspec.errors import UnsupportedData
-from linspec.process.faults import one_line
+from linspec.errors import UnsupportedData, one_line
 
 if TYPE_CHECKING:
     from linspec.arrays import Array, HostArray

@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 __all__ = [
     "AccuracyWarning",
@@ -46,13 +45,8 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "UnsupportedData",
-    "deprecated",
     "warn",
 ]
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 class LinspecError(Exception):
@@ -156,6 +150,10 @@ class UnknownOption(LinspecError, TypeError):
     ...
     linspec.errors.UnknownOption: SPCA has no option 'powers'. Its options: oversampling, ...
     """
+
+    def __init__(self, *args: Any, name: str = "", meant: str = "") -> None:
+        super().__init__(*args)
+        self.name, self.meant = name, meant
 
 
 class InvalidProblem(LinspecError, ValueError):
@@ -427,6 +425,14 @@ def shown(value: Any) -> str:
     return _cut(text, MOST_SHOWN)
 
 
+def one_line(error: BaseException) -> str:
+    """Type and text of an exception in one line; only the type if its text raises."""
+    try:
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    except Exception:  # noqa: BLE001  # whatever its text raises
+        return type(error).__name__
+
+
 def fit_to_read(message: str) -> str:
     """Escape control characters in a message, and shorten it where it is too long to be read.
 
@@ -570,45 +576,3 @@ def warn(message: str, category: type[Warning]) -> None:
         module=outside.f_globals.get("__name__"),
         registry=outside.f_globals.setdefault("__warningregistry__", {}),
     )
-
-
-def deprecated(name: str, instead: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function whose name will be removed, so that every call warns its caller.
-
-    Parameters
-    ----------
-    name : str
-        The deprecated call.
-    instead : str
-        The call that replaces it.
-
-    Returns
-    -------
-    callable
-        A decorator. The decorated function gives a ``DeprecationWarning`` at the line that calls it.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from linspec.errors import deprecated
-    >>> @deprecated("double(x)", "2 * x")
-    ... def double(x):
-    ...     return 2 * x
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     double(3)
-    6
-    >>> print(caught[0].message)
-    double(x) is deprecated and will be removed: call 2 * x.
-    """
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @wraps(function)
-        def warned(*args: P.args, **kwargs: P.kwargs) -> R:
-            message = f"{name} is deprecated and will be removed: call {instead}."
-            warn(message, DeprecationWarning)
-            return function(*args, **kwargs)
-
-        return warned
-
-    return decorate

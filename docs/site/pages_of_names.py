@@ -42,11 +42,10 @@ GROUPS = {
         "linspec.solving.projection",
     ),
     "Data": ("linspec.operators", "linspec.kernels.kernel_matrices", "linspec.moments.moments"),
-    "Names of what is installed": ("linspec.registry.queries", "linspec.registry.loading"),
+    "Names of what is installed": ("linspec.registry.queries",),
     "For plugins": (
         "linspec.registry.spec",
         "linspec.registry.options",
-        "linspec.registry.hookspecs",
         "linspec.solving.normalizer",
         "linspec.solving.random_test_matrix",
     ),

@@ -18,8 +18,7 @@ from linspec import registry
 from linspec.cli.failures import in_one_line
 from linspec.cli.interrupts import raising
 from linspec.cli.kinds import Score
-from linspec.registry.options import build
-from linspec.registry.parts import with_parts
+from linspec.registry.options import build, with_parts
 from linspec.studies.comparison import Entry, Rows, measured
 
 __all__ = ["Limits", "Outcome", "compared", "loaded", "solved"]

@@ -21,7 +21,7 @@ from linspec import registry
 from linspec.cli.failures import Command, Failure
 from linspec.process.paths import is_there
 from linspec.process.plurals import count_of
-from linspec.registry.kinds import KINDS
+from linspec.registry.spec import KINDS
 
 __all__ = ["new"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linspec import registry
 from linspec.cli.failures import Failure, check_no_method
 from linspec.cli.kinds import Kind
-from linspec.registry.kinds import resolve
+from linspec.registry.spec import resolve
 
 __all__ = ["kind_named", "offered"]
 

@@ -14,7 +14,7 @@ from linspec.cli.permute import permute
 from linspec.cli.solve import solve
 from linspec.cli.transform import transform
 from linspec.cli.versions import show_versions
-from linspec.registry.kinds import resolve
+from linspec.registry.spec import resolve
 
 __all__ = ["main"]
 

@@ -164,7 +164,8 @@ def permutation_test(
     if options:
         raise UnknownOption(
             f"permutation_test has no option {next(iter(options))!r} for a CCA without a solver, because nothing is "
-            'solved. Leave it out, or pass solver="auto".'
+            'solved. Leave it out, or pass solver="auto".',
+            name=next(iter(options)),
         )
     return stepwise_test(
         problem,

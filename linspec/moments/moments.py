@@ -34,7 +34,7 @@ import numpy as np
 from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
 from linspec.arrays import Array, HostArray, host_dtype, on_device, random_generator
 from linspec.cost import EXPECTED_PRODUCTS, Sizes, human_bytes, moments_form, sizes_of
-from linspec.errors import InvalidProblem, MissingCapability, deprecated, shown
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.frames import check_order
 from linspec.moments import transposed
 from linspec.moments.aspect import one_at_a_time
@@ -594,16 +594,6 @@ class Moments:
         found = self.over_rows(GradientOfSquares(self._block(x, 0, "x")), x.shape[1])
         self._views[0].record(x.shape[1], x.shape[1], sweeps=0.0)
         return found
-
-    @deprecated("Moments.gram_matmat(V)", "Moments.gram(V)")
-    def gram_matmat(self, V: Array) -> Array:
-        """The deprecated name of `gram`."""
-        return self.gram(V)
-
-    @deprecated("Moments.cross_matmat(V)", "Moments.cross(V)")
-    def cross_matmat(self, V: Array) -> Array:
-        """The deprecated name of `cross`."""
-        return self.cross(V)
 
     @one_at_a_time
     def outer(self, U: Array, *, adjoint: bool = False) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from linspec.arrays import Array, Home, HostArray, at_home, check_bare, is_array
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.row_blocks import longest_stretch
-from linspec.process.forks import cached_property
 
 LOOKED_AT = 64
 """Number of leading rows that are compared to detect an operator that changes its argument or repeats one column."""

@@ -17,7 +17,17 @@ import numpy as np
 
 from linspec.arrays import check_bare, is_array, on_device
 from linspec.borrowed import borrowed_together
-from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
+from linspec.errors import (
+    BrokenPlugin,
+    InvalidProblem,
+    LinspecError,
+    PluginWarning,
+    UnsupportedData,
+    called,
+    one_line,
+    shown,
+    warn,
+)
 from linspec.frames import is_frame, is_series
 from linspec.operators.base import (
     LinearOperator,
@@ -35,7 +45,6 @@ from linspec.operators.row_files import (
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
-from linspec.process.faults import Contained, one_line
 from linspec.process.files import looked_at
 from linspec.process.paths import is_there
 from linspec.registry.keywords import hinted
@@ -330,11 +339,11 @@ def _known(data: Any) -> LinearOperator | None:
 
 def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
     """Make the operator by the adapter of a plugin; or return None with a text about adapters that failed."""
-    from linspec.registry import operator_adapters, report
+    from linspec.registry import operator_adapters
 
     adapter, faults = _first_match(operator_adapters(), data)
     for broken, fault in faults:
-        report(broken, "matches", fault)
+        warn(f"{broken.qualified}: matches {fault}.", PluginWarning)
     if adapter is not None:
         return _made_by(adapter, data, [each for each in operator_adapters() if each is not adapter]), ""
     return None, "".join(
@@ -344,29 +353,27 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
 
 def _first_match(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
     """Return the first adapter that takes the data (or None), and a list of (failed adapter, fault) pairs."""
-    faults = []
+    faults: list[tuple[Any, str]] = []
     for adapter in adapters:
-        matched = False
-        with Contained() as containment:
-            matched = bool(adapter.matches(data))
-        if containment.error is not None:
-            fault = f"raised {one_line(containment.error)}, asked about a {type(data).__name__}"
-            faults.append((adapter, fault))
-        if matched:
-            return adapter, faults
+        try:
+            if adapter.matches(data):
+                return adapter, faults
+        except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+            faults.append((adapter, f"raised {one_line(error)}, asked about a {type(data).__name__}"))
     return None, faults
 
 
 def _made_by(adapter: Any, data: Any, others: Iterable[Any]) -> LinearOperator:
     """Make the operator by one adapter; errors of linspec are raised unchanged, other errors as a `BrokenPlugin`."""
-    operator: Any = None
-    with Contained() as containment:
-        operator = adapter.adapt(data)
-    error = containment.error
-    if isinstance(error, LinspecError):
-        raise error
-    if error is not None or not isinstance(operator, LinearOperator):
-        got = f"it raised {one_line(error)}" if error is not None else f"got {type(operator).__name__}"
+    error = None
+    try:
+        operator: Any = adapter.adapt(data)
+        got = f"got {type(operator).__name__}"
+    except (LinspecError, MemoryError):
+        raise
+    except Exception as raised:  # noqa: BLE001  # whatever a plugin raises
+        operator, error, got = None, raised, f"it raised {one_line(raised)}"
+    if not isinstance(operator, LinearOperator):
         also = _first_match(others, data)[0]
         either = "" if also is None else f" {also.qualified} takes such data, too."
         raise BrokenPlugin(

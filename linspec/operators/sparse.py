@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from linspec.arrays import Array, HostArray, working_dtype
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, one_line
 from linspec.operators import sparse_columns, sparse_grams, sparse_products, sparse_slabs
 from linspec.operators.base import LinearOperator, Selection
-from linspec.process.faults import one_line
-from linspec.process.forks import cached_property
 
 COMPRESSED = ("csr", "csc", "bsr")
 """Formats of SciPy whose arrays are `data`, `indices` and `indptr`."""

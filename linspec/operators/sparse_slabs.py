@@ -34,7 +34,6 @@ from scipy import sparse
 
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.process import machine
-from linspec.process.faults import is_at_limit
 from linspec.process.pauses import pause
 
 if TYPE_CHECKING:
@@ -368,9 +367,9 @@ def _as_expected(kernels: _Kernels) -> bool:
         kernels.scatter(3, 2, 2, *csr, U.ravel(), AtU.ravel())
         kernels.gather_one(2, 3, *csr, np.ascontiguousarray(V[:, 0]), Av)
         kernels.scatter_one(3, 2, *csr, np.ascontiguousarray(U[:, 0]), Atu)
-    except Exception as error:  # a private function may change in any way; the public ones stand in
-        if is_at_limit(error):  # a limit of memory or recursion proves nothing about the functions
-            raise
+    except (MemoryError, RecursionError):  # which proves nothing about the functions
+        raise
+    except Exception:  # noqa: BLE001  # a private function may change in any way; the public ones stand in
         return False
     expected = [7, 9, 29, 37, 10, 13, 3, 5, 16, 21, 7, 29, 10, 3, 16]
     return bool(np.array_equal(np.concatenate([AV.ravel(), AtU.ravel(), Av, Atu]), expected))

@@ -5,19 +5,18 @@ restored the limit that it found. The second solve would find the limit of one t
 ended last, it would restore that limit, and the process would keep one thread.
 
 Method: one record for the whole process, under one lock, lists the active `with` blocks. The first block to enter
-stores the limits and sets them to one; the last block to leave restores them, in whatever order blocks leave. Each
-entry has its own key, so that leaving twice, or without having entered, does nothing: an interrupt may come at any
-point. Some libraries have a limit for each thread instead (those on OpenMP, MKL through threadpoolctl 3.8): there the
-first entry of a thread sets the limit, and its last exit restores it.
+stores the limits and sets them to one; the last block to leave restores them, in whatever order blocks leave. Some
+libraries have a limit for each thread instead (those on OpenMP, MKL through threadpoolctl 3.8): there the first entry
+of a thread sets the limit, and its last exit restores it.
 
 Where we differ from `threadpoolctl.threadpool_limits`, whose handles we use: a limit that is no longer 1 was changed by
 other code and is kept; libraries that were loaded later are found; any thread may restore a limit that another has set,
-which threadpoolctl from 3.8 on ignores silently unless control is cleared; a forked child keeps the entries of its own
-thread only.
+which threadpoolctl from 3.8 on ignores silently unless control is cleared.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -43,15 +42,11 @@ def one_blas_thread(*, needed: bool) -> Iterator[None]:
     if not needed:
         yield
         return
-    key = object()
+    _HOLD.enter()
     try:
-        try:
-            _HOLD.enter(key)
-            yield
-        finally:
-            _HOLD.leave(key)
+        yield
     finally:
-        _HOLD.leave(key)  # does nothing the second time; an interrupt may have cut the first short
+        _HOLD.leave()
 
 
 def usual_blas_threads() -> int:
@@ -72,68 +67,50 @@ class _Hold:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._inside: dict[object, int] = {}  # key, and the thread that entered
+        self._inside: list[int] = []  # the thread of each block
         # Path of a library and the thread whose limit it is (None: that of the process), and its threads.
         self._before: dict[tuple[str, int | None], int] = {}
         self._libraries: dict[str, Any] = {}
         self._modules = -1
 
-    def enter(self, key: object) -> None:
+    def enter(self) -> None:
         """Register a `with` block, and limit every library that is not limited yet to one thread."""
         with self.lock:
             thread = threading.get_ident()
-            self._inside[key] = thread
+            self._inside.append(thread)
             for path, library in self._loaded().items():
                 place = path, None if _of_process(library) else thread
-                found = library.num_threads
-                if place not in self._before and found not in (None, 1):
-                    self._before[place] = found
+                threads = library.num_threads
+                if place not in self._before and threads not in (None, 1):
+                    self._before[place] = threads
                     _set_threads(library, 1)
 
-    def leave(self, key: object) -> None:
-        """Remove a `with` block, and restore the earlier limits of libraries that no other block needs to limit."""
+    def leave(self) -> None:
+        """Remove a `with` block, and restore the limits that no other block needs, unless other code changed them."""
         with self.lock:
-            self._inside.pop(key, None)
-            self._restore()
+            thread = threading.get_ident()
+            self._inside.remove(thread)
+            for path, owner in list(self._before):
+                needed = self._inside if owner is None else owner != thread or thread in self._inside
+                if not needed:
+                    threads = self._before.pop((path, owner))
+                    if self._libraries[path].num_threads == 1:
+                        _set_threads(self._libraries[path], threads)
 
     def usual(self) -> int:
-        """Number of BLAS threads for the calling thread, without the limits that blocks of other threads have set.
-
-        The number is 1 within a block of the calling thread, and else the largest number over the loaded libraries.
-        """
+        """Number of BLAS threads for the calling thread, without the limits that blocks of other threads have set."""
         with self.lock:
-            if threading.get_ident() in self._inside.values():
+            if threading.get_ident() in self._inside:
                 return 1
             most = 1
             for path, library in self._loaded().items():
-                found = library.num_threads or 1
-                most = max(most, self._before.get((path, None), 1) if found == 1 else found)
+                threads = library.num_threads or 1
+                most = max(most, self._before.get((path, None), 1) if threads == 1 else threads)
             return most
 
-    def forked(self) -> None:
-        """Drop the entries of other threads in a forked child, where these threads do not exist."""
-        try:
-            own = threading.get_ident()
-            self._inside = {key: thread for key, thread in self._inside.items() if thread == own}
-            self._before = {place: n for place, n in self._before.items() if place[1] in (None, own)}
-            self._restore()
-        finally:
-            self.lock.release()
-
-    def _restore(self) -> None:
-        """Replace each limit of one thread that no active block needs any more by the limit before it.
-
-        A limit of the process is needed while any block is active, and the limit of a thread while a block of this
-        thread is active. A limit that is no longer one thread was changed by other code, and is kept.
-        """
-        thread = threading.get_ident()
-        needed: set[int | None] = {*self._inside.values(), *((None,) if self._inside else ())}
-        for path, owner in list(self._before):
-            if owner in needed or owner not in (None, thread):
-                continue
-            if self._libraries[path].num_threads == 1:
-                _set_threads(self._libraries[path], self._before[path, owner])
-            del self._before[path, owner]
+    def forget_others(self) -> None:
+        """Drop the blocks of other threads in a forked child, where these threads do not exist."""
+        self._inside = [thread for thread in self._inside if thread == threading.get_ident()]
 
     def _loaded(self) -> dict[str, Any]:
         """The BLAS libraries of this process by path; the search (some milliseconds) is repeated only after imports."""
@@ -161,4 +138,6 @@ def _set_threads(library: Any, threads: int) -> None:
 
 _HOLD = _Hold()
 
-wait_before_forks(_HOLD.lock, in_child=_HOLD.forked)
+wait_before_forks(_HOLD.lock)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_HOLD.forget_others)

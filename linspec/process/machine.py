@@ -22,7 +22,7 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from decimal import Decimal
 from functools import lru_cache
@@ -291,18 +291,16 @@ def _most_memory() -> int | None:
 
 
 def _available_memory(root: Path) -> int:
-    limits = [_system_memory(root), *_control_group_memory(root), *_resource_limits(root)]
-    return max(0, min(limits))
+    return max(0, min([_system_memory(root), *_control_group_memory(root), *_resource_limits(root)]))
 
 
 def _system_memory(root: Path) -> int:
-    available = _kilobytes(root / "proc/meminfo", "MemAvailable")
+    available = _entry(root / "proc/meminfo", "MemAvailable")
     if available is not None:
-        return available
-    names = getattr(os, "sysconf_names", {})
+        return available * 1024
     for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
-        if pages in names and "SC_PAGE_SIZE" in names:
-            count = int(os.sysconf(pages)) * int(os.sysconf("SC_PAGE_SIZE"))
+        with suppress(AttributeError, ValueError, OSError):  # the system has no such setting
+            count = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
             if count > 0:  # -1 if the system does not know
                 return count
     return DEFAULT_MEMORY
@@ -314,12 +312,10 @@ def _resource_limits(root: Path) -> Iterator[int]:
         import resource
     except ImportError:  # not a POSIX system
         return
-    kinds: tuple[tuple[str, str], ...] = (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData"))
-    for name, used in kinds:
-        kind = getattr(resource, name, None)
-        limit = resource.RLIM_INFINITY if kind is None else resource.getrlimit(kind)[0]
-        if limit != resource.RLIM_INFINITY:
-            yield int(limit) - (_kilobytes(root / "proc/self/status", used) or 0)
+    for name, used in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        limit = resource.getrlimit(getattr(resource, name))[0] if hasattr(resource, name) else -1
+        if limit not in (-1, resource.RLIM_INFINITY):
+            yield int(limit) - (_entry(root / "proc/self/status", used) or 0) * 1024
 
 
 def _control_group_memory(root: Path) -> Iterator[int]:
@@ -334,7 +330,7 @@ def _control_group_memory(root: Path) -> Iterator[int]:
         allowed = [limit for limit in (_number(group / name) for name in limits) if limit is not None]
         used = _number(group / usage)
         if allowed and used is not None:
-            yield min(allowed) - used + min(_statistic(group / "memory.stat", cache), used)
+            yield min(allowed) - used + min(_entry(group / "memory.stat", cache) or 0, used)
 
 
 def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
@@ -357,22 +353,13 @@ def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
                 yield version, root / "sys/fs/cgroup" / mount / directory
 
 
-def _kilobytes(path: Path, name: str) -> int | None:
-    """Value of the line that begins with `name`, such as "MemTotal: 123 kB", in bytes; None without such a line."""
+def _entry(path: Path, name: str) -> int | None:
+    """The number in the line that begins with `name`, such as "MemTotal: 123 kB" or "inactive_file 123"."""
     for line in _lines(path):
-        key, _, rest = line.partition(":")
-        if key == name:
-            count = _whole(next(iter(rest.split()), ""))
-            return None if count is None else count * 1024
+        key, *values = line.replace(":", " ").split() or [""]
+        if key == name and values:
+            return _whole(values[0])
     return None
-
-
-def _statistic(path: Path, name: str) -> int:
-    for line in _lines(path):
-        key, _, value = line.partition(" ")
-        if key == name:
-            return _whole(value) or 0
-    return 0
 
 
 def _number(path: Path) -> int | None:
@@ -398,11 +385,9 @@ def _cache_size(root: Path, cores: tuple[int, ...]) -> int:
 
 
 def _size(path: Path) -> int:
-    lines = _lines(path)
-    text = lines[0].strip() if lines else ""
-    units = {"K": 2**10, "M": 2**20, "G": 2**30}
-    number, unit = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 1)
-    return int(number) * unit if number.isdigit() else 0
+    """Parse a size such as "32768K"; 0 if there is none."""
+    number, unit = re.fullmatch(r"([0-9]*)([KMG]?).*", "".join(_lines(path)[:1])).groups()  # type: ignore[union-attr]
+    return int(number or 0) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[unit]
 
 
 def _lines(path: Path) -> list[str]:

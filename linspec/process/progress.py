@@ -1,14 +1,10 @@
-"""Progress of a run: a bar in a notebook and on a terminal, one line of text elsewhere.
+"""Progress of a run: a bar on a terminal, one line of text elsewhere.
 
-Problem: `linspec.solve(..., progress=True)` is called in scripts, at prompts and in notebooks, and each needs another
-form of output.
-Method: a notebook gets one element of HTML that is updated in place, through IPython, which every notebook has. A
-terminal gets a bar drawn by the package rich, or one line of text if rich is not installed. A direct solver reports
-nothing while it runs, so its bar only shows that time passes. For an iterative solver the bar shows the finished share
-of the criterion that will end the run first: the budget of passes or seconds, or the decrease of the residual to the
-tolerance, measured in digits.
-Where we differ: rich draws in notebooks by ipywidgets, which may not be installed. The element of HTML needs no
-further package.
+Problem: `linspec.solve(..., progress=True)` is called in scripts, at prompts and in notebooks.
+Method: a terminal gets a bar drawn by the package rich, or one line of text if rich is not installed, as a notebook and
+a file do. A direct solver reports nothing while it runs, so its bar only shows that time passes. For an iterative
+solver the bar shows the finished share of the criterion that will end the run first: the budget of passes or seconds,
+or the decrease of the residual to the tolerance, measured in digits.
 """
 
 from __future__ import annotations
@@ -19,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from linspec.process.plurals import count_of
@@ -76,11 +71,6 @@ def report_progress(name: str, wanted: bool | None, goal: Goal) -> Iterator[tupl
     on_terminal = sys.stderr.isatty()
     if not (on_terminal if wanted is None else wanted):
         yield ()
-        return
-    display = _notebook_display()
-    if display is not None:
-        with _in_notebook(display, name, goal) as show:
-            yield (show,)
         return
     bar = _rich_bar() if on_terminal else None
     with _on_line(name) if bar is None else _on_terminal(bar, name, goal) as show:
@@ -152,54 +142,3 @@ def _rich_bar() -> Any:
         TimeElapsedColumn(),
     )
     return Progress(*columns, console=Console(stderr=True), transient=True)
-
-
-# ---- a notebook -------------------------------------------------------------------------------
-
-
-def _notebook_display() -> Any:
-    """Return IPython's function that shows an object below the cell; None outside of notebooks."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    if getattr(shell, "kernel", None) is None:
-        return None
-    from IPython.display import display
-
-    return display
-
-
-class _Markup:
-    """An object that a notebook shows as HTML, and front ends without HTML as text."""
-
-    def __init__(self, html: str, text: str) -> None:
-        self._html, self._text = html, text
-
-    def _repr_html_(self) -> str:
-        return self._html
-
-    def __repr__(self) -> str:
-        return self._text
-
-
-@contextmanager
-def _in_notebook(display: Any, name: str, goal: Goal) -> Iterator[Callback]:
-    """Yield a callback that updates an element below the notebook cell; at the end the element shows the last state."""
-
-    def drawn(share: str, state: str) -> _Markup:
-        text = f"{name}: {state}"
-        return _Markup(f"<div><progress {share} max='1'></progress> {escape(text)}</div>", text)
-
-    handle = display(drawn("", "running"), display_id=True)
-    last, reached = time.monotonic(), ("value='1'", "ended")
-
-    def show(progress: Any) -> None:
-        nonlocal last, reached
-        reached = f"value='{goal.share(progress):.3f}'", f"{_state(progress)}, {progress.seconds:.1f} s"
-        if time.monotonic() - last >= INTERVAL:
-            last = time.monotonic()
-            handle.update(drawn(*reached))
-
-    try:
-        yield show
-    finally:
-        handle.update(drawn(*reached))

@@ -13,7 +13,6 @@ that a forked child lacks.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from types import MethodType
 from typing import Any
 
@@ -22,73 +21,33 @@ from linspec.process.forks import wait_before_forks
 SECONDS = 0.5
 """Interval at which waiting threads check that the owner of the source is still alive."""
 
+_CHANGED = threading.Condition()
+_TURNS: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
+"""The source and the thread of each running sweep."""
+
 
 class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
-    """A context in which no other thread uses a source.
-
-    The context is a class, because small solves enter it dozens of times, and a generator would take several times as
-    long.
-    """
-
-    __slots__ = ("_key", "_source")
+    """A context in which no other thread uses a source."""
 
     def __init__(self, source: Any) -> None:
-        self._key, self._source = object(), _identity(source)
+        # A key of a source, valid while it exists: its id, or for a bound method the ids of its object and function.
+        bound = isinstance(source, MethodType)
+        self._source = (id(source.__self__), id(source.__func__)) if bound else (id(source),)
 
     def __enter__(self) -> None:
-        _TURNS.take(self._source, self._key)
+        thread = threading.current_thread()
+        with _CHANGED:
+            while any(
+                source == self._source and other is not thread and other.is_alive()
+                for source, other in _TURNS.values()
+            ):
+                _CHANGED.wait(SECONDS)
+            _TURNS[self] = self._source, thread
 
     def __exit__(self, *_: object) -> None:
-        try:
-            _TURNS.give_back(self._key)
-        finally:
-            _TURNS.give_back(
-                self._key
-            )  # does nothing the second time; an interrupt may have cut the first short
-
-    def __del__(self) -> None:
-        _TURNS.give_back(self._key)  # if an interrupt came between the turn and the block
+        with _CHANGED:
+            _TURNS.pop(self, None)
+            _CHANGED.notify_all()
 
 
-def _identity(source: Any) -> tuple[int, ...]:
-    """A key of a source, valid while it exists: its id, or for a bound method the ids of its object and function."""
-    bound = isinstance(source, MethodType)
-    return (id(source.__self__), id(source.__func__)) if bound else (id(source),)
-
-
-class _Turns:
-    """Record of the running sweeps: the source and the thread of each sweep."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self._waiting = 0
-        self._made: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
-
-    def take(self, source: tuple[int, ...], key: object) -> None:
-        """Wait until no other thread uses the source, then record that this thread does."""
-        thread = threading.current_thread()
-        with self.changed:
-            while self._made and any(self._others(source, thread)):
-                self._waiting += 1
-                try:
-                    self.changed.wait(SECONDS)
-                finally:
-                    self._waiting -= 1
-            self._made[key] = source, thread
-
-    def give_back(self, key: object) -> None:
-        """Remove a sweep from the record, if it is there, and wake waiting threads."""
-        if key not in self._made:
-            return
-        with self.changed:
-            if self._made.pop(key, None) is not None and self._waiting:
-                self.changed.notify_all()
-
-    def _others(self, source: tuple[int, ...], thread: threading.Thread) -> Iterator[bool]:
-        for taken, other in self._made.values():
-            yield taken == source and other is not thread and other.is_alive()
-
-
-_TURNS = _Turns()
-
-wait_before_forks(_TURNS.changed)
+wait_before_forks(_CHANGED)

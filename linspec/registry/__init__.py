@@ -1,8 +1,8 @@
 """The registry: records of solvers and other components, the options of classes, and the search for a name.
 
-Read `spec` first, which defines the records, then `options`; `kinds` lists the kinds of records, and `hookspecs` the
-hooks by which a package declares its records. `queries` has the functions to call, which this package exports, too.
-These functions are loaded on first use: code that reads data needs options, but not the list of installed plugins.
+Read `spec` first, which defines the records and the hooks by which a package declares them, then `options`. `keywords`
+suggests the right name for a wrong one. `queries` has the functions to call, which this package exports, too. These
+functions are loaded on first use: code that reads data needs options, but not the list of installed plugins.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
-    "Description": "linspec.registry.description",
-    "PluginInfo": "linspec.registry.loading",
-    "Registry": "linspec.registry.lookup",
-    "SolverRecords": "linspec.registry.names",
+    "KINDS": "linspec.registry.spec",
+    "Description": "linspec.registry.queries",
+    "PluginInfo": "linspec.registry.queries",
+    "Registry": "linspec.registry.queries",
     "default_registry": "linspec.registry.queries",
     "describe": "linspec.registry.queries",
     "get_part": "linspec.registry.queries",
@@ -27,7 +27,7 @@ _HOLDERS = {
     "provider_of": "linspec.registry.queries",
     "records_of_solvers": "linspec.registry.queries",
     "register": "linspec.registry.queries",
-    "report": "linspec.registry.queries",
+    "resolve": "linspec.registry.spec",
     "solvers": "linspec.registry.queries",
     "spec_of": "linspec.registry.queries",
     "test_matrices": "linspec.registry.queries",

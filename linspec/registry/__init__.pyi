@@ -1,7 +1,6 @@
-from linspec.registry.description import Description as Description
-from linspec.registry.loading import PluginInfo as PluginInfo
-from linspec.registry.lookup import Registry as Registry
-from linspec.registry.names import SolverRecords as SolverRecords
+from linspec.registry.queries import Description as Description
+from linspec.registry.queries import PluginInfo as PluginInfo
+from linspec.registry.queries import Registry as Registry
 from linspec.registry.queries import default_registry as default_registry
 from linspec.registry.queries import describe as describe
 from linspec.registry.queries import get_part as get_part
@@ -15,7 +14,8 @@ from linspec.registry.queries import problems as problems
 from linspec.registry.queries import provider_of as provider_of
 from linspec.registry.queries import records_of_solvers as records_of_solvers
 from linspec.registry.queries import register as register
-from linspec.registry.queries import report as report
 from linspec.registry.queries import solvers as solvers
 from linspec.registry.queries import spec_of as spec_of
 from linspec.registry.queries import test_matrices as test_matrices
+from linspec.registry.spec import KINDS as KINDS
+from linspec.registry.spec import resolve as resolve

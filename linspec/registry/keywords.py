@@ -1,30 +1,49 @@
-"""Errors for unknown keywords of a call, which suggest the right keyword.
+"""Names that users of other libraries write, and misspelt names: which name of linspec is meant.
 
 Problem: other libraries use other names for parameters. And a function that passes options to a solver would report a
 misspelt parameter of its own as an unknown option of the solver: `bootstrap(problem, samples=200)`.
-Method: a keyword that is neither a parameter of the function nor an option of the solver is looked up in a table of
-names that other libraries use, and compared with the spelling of the parameters. If it is a parameter of the problem,
-or of `linspec.solve`, the error says so.
+Method: an unknown keyword is compared with the names of the parameters, and with the names that other libraries use for
+them. The function that passes options on adds its own suggestion to the error that refuses the option.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, wraps
-from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 from linspec.errors import UnknownOption
-from linspec.registry.options import RUN_ARGUMENTS, options_of
 
-__all__ = ["hinted", "parameters_of", "unknown_parameter"]
+__all__ = ["COUNTERPARTS", "RUN_ARGUMENTS", "hinted", "meaning", "parameters_of", "unknown_parameter"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_BY_NAME_HERE: Mapping[tuple[str, ...], str] = {
+#: Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it.
+RUN_ARGUMENTS = frozenset(
+    {
+        "problem",
+        "solver",
+        "rng",
+        "max_passes",
+        "max_seconds",
+        "callback",
+        "progress",
+        "start",
+        "checkpoint",
+        "complete",
+    }
+)
+
+#: Arguments of ``linspec.solve`` that are not parameters of a problem.
+OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
+
+NEAR = 0.66
+"""Least similarity of two names, as difflib measures it, for a suggestion."""
+
+_FOREIGN: dict[tuple[str, ...], str] = {
     ("k", "ks", "columns"): "n_components components latent_dimensions latent_dims rank n_factors nu",
     ("ks", "k"): "ranks n_components_list",
     ("ridge", "ridges", "level"): "alpha",
@@ -74,45 +93,48 @@ _BY_NAME_HERE: Mapping[tuple[str, ...], str] = {
 """For each tuple of parameters of linspec, the names that other libraries use, in lower case. An error suggests the
 first parameter of the tuple that the called function has."""
 
+#: Sentences added to a message about parameters that other libraries define differently.
+NOTES = {
+    "ridge": " It is added to the Gram matrix, which is not divided by the number of rows.",
+    "alpha level": " It is the coverage of the intervals, such as 0.95.",
+}
 
-def _by_name_elsewhere() -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for here, names in _BY_NAME_HERE.items():
-        for name in names.split():
-            found[name] = (*found.get(name, ()), *here)
-    return MappingProxyType(found)
+#: Names of other libraries, and the counterparts of linspec.
+COUNTERPARTS = {
+    "GridSearchCV cross_val_score": "linspec.cross_validate(problem)",
+    "KCCA": "linspec.KernelCCA(X, Y, k)",
+    "LDA LinearDiscriminantAnalysis": "linspec.Discriminant(A, linspec.targets.lda(labels)), or "
+    "linspec.estimators.Discriminant",
+    "LinearRegression Ridge": "linspec.LeastSquares(A, B, ridge=...), or linspec.estimators.Ridge",
+    "OPLS": "linspec.Discriminant(A, linspec.targets.opls(Y))",
+    "PCA pca prcomp": "linspec.SVD(A, k, center=True), or linspec.estimators.PCA",
+    "RidgeCV": "linspec.cross_validate(linspec.LeastSquares(A, B), ridges), or linspec.estimators.RidgeCV",
+    "TruncatedSVD svds": "linspec.SVD(A, k)",
+    "cancor": "linspec.CCA(X, Y, k)",
+    "fit": "linspec.solve(problem)",
+    "load": "linspec.load_solution(path)",
+    "lsqr": 'linspec.solve(linspec.LeastSquares(A, B), "lsqr")',
+    "lstsq": "linspec.LeastSquares(A, B)",
+}
 
 
-ELSEWHERE = _by_name_elsewhere()
-
-OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
-"""Arguments of `linspec.solve` that are not parameters of a problem."""
-
-NEAR = 0.66
-"""Least similarity of two names, as difflib measures it, for a suggestion. The first name, such as `k`, was passed to
-a function that has no such parameter, but is a parameter of the problem. If a parameter of the function, such as
-`ks`, is at least that similar, the error suggests this parameter; else the error advises to pass the name to the
-problem."""
-
-NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "ridge": " It is added to the Gram matrix, which is not divided by the number of rows.",
-        "level": " It is the coverage of the intervals, such as 0.95.",
-    }
-)
-"""Sentences added to a message about parameters that other libraries define differently."""
+def meaning(name: str, known: Collection[str]) -> str:
+    """The one of the known names that a name may stand for, by its spelling or in another library; "" if none."""
+    word = name.lower().strip("_")
+    meant: dict[str, str] = {}
+    for here, foreign in _FOREIGN.items():
+        target = next((each for each in here if each in known), None)
+        meant |= {each: target for each in foreign.split() if target and each not in meant}
+    meant |= {each.lower(): each for each in known}
+    if word not in meant and any(word in foreign.split() for foreign in _FOREIGN.values()):
+        return ""
+    return next((meant[near] for near in get_close_matches(word, meant, 1, NEAR)), "")
 
 
 def unknown_parameter(
-    owner: str,
-    name: str,
-    known: Sequence[str],
-    *,
-    options: Collection[str] = (),
-    of_solve: bool = False,
-    problem: type | None = None,
-) -> tuple[str, bool]:
-    """Return the error message for an unknown parameter.
+    owner: str, name: str, known: Sequence[str], elsewhere: Mapping[str, Collection[str]]
+) -> UnknownOption:
+    """Make the error for an unknown parameter.
 
     Parameters
     ----------
@@ -122,143 +144,61 @@ def unknown_parameter(
         The unknown parameter.
     known : sequence of str
         The parameters of the owner.
-    options : collection of str
-        Keywords that the owner passes on to a solver or to `linspec.solve`.
-    of_solve : bool, default False
-        Whether the message may advise to pass the argument to `linspec.solve` instead.
-    problem : type, optional
-        The class of the problem that the owner takes.
-
-    Returns
-    -------
-    str, bool
-        The message, and whether it has a suggestion or an explanation beyond "there is no such parameter".
+    elsewhere : mapping of str to collection of str
+        The parameters of another function or class, by its name, to which the argument may belong.
     """
-    none = f"{owner} has no parameter {name!r}"
-    listed = f" Its parameters: {', '.join(known)}."
-    stated = () if problem is None else parameters_of(problem)[0]
-    meant = _meant(name, known, options, stated)
-    here = [each for each in meant if each in known or each in options]
-    if here:
-        owned = "an argument of linspec.solve" if here[0] in RUN_ARGUMENTS else "an option of what it runs"
-        option = "" if here[0] in known else f", {owned}"
-        note = NOTES.get(here[0], "") if here[0] == "ridge" or name == "alpha" else ""
-        return f"{none}. Did you mean {here[0]!r}{option}?{note}{listed}", True
-    solving = [each for each in meant if of_solve and each in OF_SOLVE]
-    if solving:
-        return f"{none}; it is an argument of linspec.solve. Pass {solving[0]}= there.", True
-    stating = [each for each in meant if each in stated]
-    if stating and problem is not None:
-        message = f"{none}; it is one of the problem. Pass {stating[0]}= to {problem.__name__}."
-        return f"{message}{listed}", True
-    return f"{none}.{listed}", False
-
-
-def _meant(name: str, known: Sequence[str], options: Collection[str], stated: Collection[str]) -> list[str]:
-    """Return the parameters of linspec that a name may stand for, the likeliest first."""
-    word = name.lower().strip("_")
-    own = {each.lower(): each for each in (*options, *known)}
-    if word in own:
-        return [own[word]]
-    if name in stated:
-        return get_close_matches(name, known, 1, NEAR) or [name]
-    found = [word] if word in ELSEWHERE else get_close_matches(word, [*own, *ELSEWHERE], 1)
-    return [each for one in found for each in (*ELSEWHERE.get(one, ()), *filter(None, [own.get(one)]))]
+    none, listed = f"{owner} has no parameter {name!r}", f"Its parameters: {', '.join(known)}."
+    belongs = any(name in names for names in elsewhere.values()) and not get_close_matches(
+        name, known, 1, NEAR
+    )
+    if meant := "" if belongs else meaning(name, known):
+        note = NOTES.get(meant, NOTES.get(f"{name} {meant}", ""))
+        return UnknownOption(f"{none}. Did you mean {meant!r}?{note} {listed}", name=name, meant=meant)
+    for place, names in elsewhere.items():
+        if meant := meaning(name, names):
+            message = f"{none}; it is an argument of {place}. Pass {meant}= there. {listed}"
+            return UnknownOption(message, name=name, meant=f"{place}({meant}=)")
+    return UnknownOption(f"{none}. {listed}", name=name)
 
 
 @lru_cache(maxsize=256)
 def parameters_of(function: Any) -> tuple[tuple[str, ...], bool]:
     """Return the names of the parameters of a function or method, and whether it takes other keywords as well."""
-    known = inspect.signature(function).parameters
-    kinds = inspect.Parameter
-    names = tuple(
-        name for name, each in known.items() if each.kind not in (kinds.VAR_KEYWORD, kinds.VAR_POSITIONAL)
-    )
-    return names[1:] if names[:1] == ("self",) else names, any(
-        each.kind is kinds.VAR_KEYWORD for each in known.values()
-    )
+    kinds = {
+        name: each.kind for name, each in inspect.signature(function).parameters.items() if name != "self"
+    }
+    names = tuple(name for name, kind in kinds.items() if not kind.name.startswith("VAR_"))
+    return names, inspect.Parameter.VAR_KEYWORD in kinds.values()
 
 
 def hinted(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that its error for an unknown keyword suggests the right keyword.
 
-    Parameters
-    ----------
-    function : callable
-        The function. If it takes ``**options``, it passes them to its solver or test matrix.
-
-    Returns
-    -------
-    callable
-        The function, which now raises `UnknownOption`, a TypeError, for unknown keywords.
+    The decorated function raises `UnknownOption`, a TypeError. If it takes ``**options`` and passes them on, only an
+    error of the code that refuses the option is replaced, and only by a better suggestion.
     """
 
     @wraps(function)
     def answering(*args: P.args, **kwargs: P.kwargs) -> R:
-        known, _ = parameters_of(function)
-        strangers = [name for name in kwargs if name not in known]
-        if strangers:
-            _check_strangers(function, strangers, args, kwargs)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            known, takes_any = parameters_of(function)
+            strangers = [name for name in kwargs if name not in known]
+            if isinstance(error, UnknownOption):
+                name, refused = error.name, error.meant
+            elif (
+                error.__traceback__ and error.__traceback__.tb_next is None
+            ):  # Python refused the call itself
+                name, refused = next(iter(strangers), ""), ""
+            else:
+                raise
+            problem: Any = type(args[0] if args else kwargs.get("problem"))
+            elsewhere = {problem.__name__: parameters_of(problem)[0]} if hasattr(problem, "stated") else {}
+            better = unknown_parameter(function.__name__, name, known, elsewhere)
+            is_option = refused.isidentifier() and meaning(name, [*known, refused]) == refused not in known
+            if name not in strangers or is_option or (takes_any and not better.meant):
+                raise
+        raise better
 
     return answering
-
-
-def _check_strangers(
-    function: Callable[..., Any], strangers: Sequence[str], args: Sequence[Any], given: Mapping[str, Any]
-) -> None:
-    """Raise an error for unknown keywords that are no options of the solver, or for which there is a suggestion."""
-    known, takes_any = parameters_of(function)
-    try:
-        bound: Mapping[str, Any] = (
-            inspect.signature(function)
-            .bind_partial(*args, **{name: value for name, value in given.items() if name in known})
-            .arguments
-        )
-    except TypeError:  # too many, or one twice: Python says so
-        return
-    problems = _listed(bound.get("problem", bound.get("problems")))
-    options = _options_taken(bound, known, problems) if takes_any else set()
-    if options is None:
-        return
-    problem = type(problems[0]) if problems else None
-    for name in strangers:
-        if name in options:
-            continue
-        message, is_hint = unknown_parameter(
-            function.__name__, name, known, options=sorted(options), problem=problem
-        )
-        if is_hint or not takes_any:
-            raise UnknownOption(message)
-
-
-def _listed(given: Any) -> list[Any]:
-    """Return an argument as a list; it may be None, one value or several values."""
-    if given is None:
-        return []
-    if isinstance(given, Mapping):
-        return list(given.values())
-    return list(given) if isinstance(given, list | tuple) else [given]
-
-
-def _options_taken(
-    bound: Mapping[str, Any], known: Collection[str], problems: Iterable[Any]
-) -> set[str] | None:
-    """Return the keywords that a call passes on to its solvers; None if one of these solvers is unknown."""
-    from linspec import registry  # here: it loads pluggy, which data do not need
-
-    if "test_matrix" in known:
-        chosen = bound.get("test_matrix", "sparse-sign")
-        found = [registry.get_part("test-matrix", chosen)] if isinstance(chosen, str) else []
-        return {option.name for cls in found for option in options_of(cls)}
-    names = {"tol"} if "solvers" in known else {*RUN_ARGUMENTS, "tol"} - {"problem", "solver"}
-    solvers = _listed(bound.get("solver", bound.get("solvers", None if "solvers" in known else "auto")))
-    for problem in problems:
-        for solver in solvers or registry.solvers(problem):
-            if isinstance(solver, str) and solver != "auto":
-                try:
-                    cls = registry.get_solver(solver, problem)
-                except LookupError:
-                    return None
-                names |= {option.name for option in options_of(cls)}
-    return names

@@ -27,11 +27,12 @@ import numbers
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
-from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown, suggestion
-from linspec.registry.kinds import KINDS
+from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown
+from linspec.registry.keywords import RUN_ARGUMENTS, meaning
+from linspec.registry.spec import KINDS, resolve
 
 __all__ = [
     "FORMS",
@@ -49,34 +50,15 @@ __all__ = [
     "sweeps_option",
     "tol_option",
     "validate",
+    "with_parts",
 ]
-
-#: Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it.
-RUN_ARGUMENTS = frozenset(
-    {
-        "problem",
-        "solver",
-        "rng",
-        "max_passes",
-        "max_seconds",
-        "callback",
-        "progress",
-        "start",
-        "checkpoint",
-        "complete",
-    }
-)
 
 #: How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps.
 FORMS = ("auto", "dense", "sparse", "implicit")
 
-#: The precision in which an iteration multiplies float64 rows; "auto" depends on their device.
-SWEEPS = ("auto", "float32", "float64")
-
 #: The kinds of parts, and the method that an instance of each must have.
 PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
 
-_KEY = "linspec"
 _WORDS = {float: "a number", int: "an integer", bool: "True or False", str: "a string"}
 _BOOLS = {
     word: value
@@ -127,33 +109,23 @@ class Option:
     part_method: str | None = None
 
     @property
-    def constraint(self) -> str:
-        """The range as text, such as ``"> 0, <= 1"`` or ``"in {a, b}"``; empty if any value is permitted."""
-        if self.choices is not None:
-            return "in {" + ", ".join(map(str, self.choices)) + "}"
-        below = "finite" if self.below == math.inf else f"< {self.below}"
-        stated = [
-            (self.above, f"> {self.above}"),
-            (self.at_least, f">= {self.at_least}"),
-            (self.below, below),
-            (self.at_most, f"<= {self.at_most}"),
-        ]
-        return ", ".join(words for bound, words in stated if bound is not None)
-
-    @property
     def expects(self) -> str:
         """Type and range in words, such as ``"a number > 0, or None"``."""
+        bounds = [(">", self.above), (">=", self.at_least), ("<", self.below), ("<=", self.at_most)]
+        words = [
+            "finite" if bound == math.inf else f"{sign} {bound}"
+            for sign, bound in bounds
+            if bound is not None
+        ]
+        having = f" that has the method {self.part_method}," if self.part_method else ""
         if self.part_kind is not None:
-            having = f" that has the method {self.part_method}," if self.part_method else ""
-            what = f"the name of a {self._part_words}{having} or an instance of one"
+            kind = f"{self.part_problem or ''} {self.part_kind.replace('-', ' ')}".strip()
+            what = f"the name of a {kind}{having} or an instance of one"
+        elif self.choices is not None:
+            what = f"{_WORDS[self.kind]} in {{{', '.join(map(str, self.choices))}}}"
         else:
-            what = f"{_WORDS[self.kind]} {self.constraint}".strip()
+            what = f"{_WORDS[self.kind]} {', '.join(words)}".strip()
         return f"{what}, or None" if self.optional else what
-
-    @property
-    def _part_words(self) -> str:
-        kind = str(self.part_kind).replace("-", " ")
-        return f"{self.part_problem} {kind}" if self.part_problem else kind
 
     def check(self, value: Any, owner: str = "") -> None:
         """Raise an error if a value is not permitted.
@@ -170,24 +142,20 @@ class Option:
         InvalidOption
             The value has the wrong type or is out of range.
         """
-        if value is None and self.optional:
-            return
-        if not (self._has_type(value) and self._in_range(value)):
+        if not self.accepts(value):
             raise InvalidOption(self.refusal(value, owner))
 
-    def _has_type(self, value: Any) -> bool:
+    def accepts(self, value: Any) -> bool:
+        """Whether a value is permitted."""
+        if value is None:
+            return self.optional
         if self.part_kind is not None:
-            methods = (PART_KINDS[self.part_kind], self.part_method)
-            return all(_is_name_or_instance(value, method) for method in methods if method)
-        if self.kind is bool or self.kind is str:
-            return isinstance(value, self.kind)
-        return is_number(value, self.kind, large=True)
-
-    def _in_range(self, value: Any) -> bool:
-        if self.choices is not None:
-            return value in self.choices
-        if self.part_kind is not None or self.kind in (bool, str):
-            return True
+            return _is_part(value, PART_KINDS[self.part_kind], self.part_method)
+        is_text = self.kind in (bool, str)
+        if not (isinstance(value, self.kind) if is_text else is_number(value, self.kind)):
+            return False
+        if self.choices is not None or is_text:
+            return self.choices is None or value in self.choices
         return (
             -math.inf <= value <= math.inf  # false for NaN, and no overflow on a huge integer
             and (self.above is None or value > self.above)
@@ -205,29 +173,17 @@ class Option:
         )
 
 
-def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
-    """Whether a value is a real number, or with ``kind=int`` an integer; NaN and infinity are real numbers here.
+def is_number(value: Any, kind: type = float) -> bool:
+    """Whether a value is a real number that a float holds, or with ``kind=int`` an integer of any size.
 
-    NumPy's scalars are numbers, and are recognised without importing NumPy. Bools and timedeltas are not numbers
-    here: a bool is probably a mistake, and a timedelta has a unit.
-
-    Parameters
-    ----------
-    value : object
-    kind : type, default float
-        ``float``: integers and other real numbers count if a float can represent them, except for rounding.
-        ``int``: only integers count, of any size.
-    large : bool, default False
-        With ``kind=float``: whether an integer that is too large for a float counts, too. By default it does not.
+    NaN and infinity are real numbers here. NumPy's scalars are numbers, and are recognised without importing NumPy.
+    Bools and timedeltas are not numbers here: a bool is probably a mistake, and a timedelta has a unit.
     """
-    number = numbers.Integral if kind is int else numbers.Real
-    if isinstance(value, bool) or not isinstance(value, number):
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral if kind is int else numbers.Real):
         return False
     try:
         kind(value)
-    except OverflowError:
-        return large
-    except (TypeError, ValueError):  # a timedelta
+    except (OverflowError, TypeError, ValueError):  # too large for a float; a timedelta
         return False
     return True
 
@@ -288,11 +244,11 @@ def option(
     refused
     """
     bounds = {"above": above, "below": below, "at_least": at_least, "at_most": at_most}
-    kind = kind or _implied_kind(default, bounds, choices)
+    if kind is None and default is None:
+        kind = type(choices[0]) if choices else float if set(bounds.values()) != {None} else None
+    kind = kind or type(default)
     if kind not in _WORDS:
-        raise InvalidDeclaration(f"an option is a float, int, bool or str; got kind {kind!r}")
-    if choices is not None and not choices:
-        raise InvalidDeclaration("choices must name at least one value; got none")
+        raise InvalidDeclaration(f"an option has kind=float, int, bool or str; got {kind.__name__}")
     if kind in (bool, str) and any(bound is not None for bound in bounds.values()):
         raise InvalidDeclaration(f"bounds need a number; this option is a {kind.__name__}")
     return _field(
@@ -348,9 +304,9 @@ def part(
     if kind not in PART_KINDS:
         raise InvalidDeclaration(f"a part is one of {', '.join(PART_KINDS)}; got {kind!r}")
     if (kind == "solver") != (problem is not None):
-        remedy = "say which: part(..., problem='least-squares')" if kind == "solver" else "leave problem= out"
         raise InvalidDeclaration(
-            f"a solver solves a problem, a {kind} part has problem={problem!r}: {remedy}"
+            f"a solver part has a problem, such as problem='least-squares', and a part of another kind has none; got a "
+            f"{kind} with problem={problem!r}"
         )
     return _field(default, help=help, kind=str, part_kind=kind, part_problem=problem, part_method=method)
 
@@ -374,8 +330,8 @@ def tol_option(usual: float = 1e-6) -> Any:
     >>> Mine().tol is None
     True
     """
-    number = f"{usual:.0e}".replace("e-0", "e-")
-    return option(None, f"residual to stop at; none: {number}, more for float32", kind=float, above=0)
+    words = f"residual to stop at; none: {usual:.0e}, more for float32".replace("e-0", "e-")
+    return option(None, words, kind=float, above=0)
 
 
 def form_option(default: str = "auto") -> Any:
@@ -421,7 +377,7 @@ def sweeps_option() -> Any:
         "auto",
         "precision of the iteration's sweeps over float64 data: float32 copies the rows, half of their memory; auto "
         "does so on devices with little float64",
-        choices=SWEEPS,
+        choices=("auto", "float32", "float64"),
     )
 
 
@@ -456,16 +412,7 @@ def options_of(owner: Any) -> tuple[Option, ...]:
         raise InvalidDeclaration(
             f"{cls.__name__} has no options to read; decorate it with @dataclass(frozen=True, kw_only=True)"
         )
-    fields = cls.__dataclass_fields__  # its own or a parent's; a decorator makes new ones
-    known = _READ.get(cls)
-    if known is None or known[0] is not fields:
-        known = fields, tuple(_read(cls, field) for field in dataclasses.fields(cls) if field.init)
-        _READ[cls] = known
-    return known[1]
-
-
-_READ: WeakKeyDictionary[type, tuple[Any, tuple[Option, ...]]] = WeakKeyDictionary()
-"""Cache: for each class, its fields and the options that were made from them."""
+    return _read(cls, tuple(field for field in dataclasses.fields(cls) if field.init))
 
 
 def stated_options(instance: Any) -> dict[str, Any]:
@@ -482,11 +429,11 @@ def _stated(value: Any) -> Any:
         return value
     if isinstance(value, tuple | list):
         return tuple(_stated(each) for each in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        given = [each for each in options_of(value) if getattr(value, each.name) != each.default]
-        arguments = ", ".join(f"{each.name}={_stated(getattr(value, each.name))!r}" for each in given)
-        return f"{type(value).__name__}({arguments})"
-    return shown(value)
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return shown(value)
+    values = {each: getattr(value, each.name) for each in options_of(value)}
+    changed = [f"{each.name}={_stated(v)!r}" for each, v in values.items() if v != each.default]
+    return f"{type(value).__name__}({', '.join(changed)})"
 
 
 def validate(instance: Any) -> None:
@@ -516,93 +463,81 @@ def parse(option: Option, text: str) -> Any:
 
 
 def invalid_values(option: Option) -> list[Any]:
-    """Return values that an option must refuse, at least one: just outside its bounds, and of the wrong type."""
-    values: list[Any] = [] if option.optional else [None]
-    if option.part_kind is not None:
-        return [*values, "", 0, object(), object]
-    values += [object(), []]
-    if option.choices is not None:
-        values.append(_stranger(option.choices))
-    if option.kind is str:
-        return [*values, 0]
-    if option.kind is bool:
-        return [*values, "true", 1]
-    values += ["text", True, 1j, math.nan]
-    if option.kind is int:
-        values.append(1.5)
-    return values + _beyond_bounds(option)
+    """Return values that an option must refuse: of the wrong type, and at or just outside its bounds."""
+    bounds = [b for b in (option.above, option.below, option.at_least, option.at_most) if b is not None]
+    wrong: list[Any] = [None, object(), object, [], "", "no such text", 0, True, 1j, math.nan, 1.5]
+    wrong += [bound + step for bound in bounds for step in (-1, 0, 1)]
+    return [value for value in wrong if not option.accepts(value)]
 
 
 def build(cls: type[T], options: Mapping[str, Any]) -> T:
     """Make an instance from a mapping of options; the error for an unknown name suggests the right name."""
     known = [declared.name for declared in options_of(cls)]
-    for name in options:
-        if name in known:
+    name = next((name for name in options if name not in known), None)
+    if name is None:
+        return cls(**options)
+    meant = meaning(name, known)
+    near = f" Did you mean {meant!r}?" if meant else ""
+    hint = " It is an argument of linspec.solve; pass it there." if name in RUN_ARGUMENTS else near
+    listed = f"Its options: {', '.join(known)}." if known else "It has no options."
+    raise UnknownOption(f"{cls.__name__} has no option {name!r}.{hint} {listed}", name=name, meant=meant)
+
+
+def with_parts(instance: T) -> T:
+    """Return a copy of a solver in which each part given by name is an instance with default options.
+
+    Raises
+    ------
+    UnknownName, AmbiguousName, BrokenPlugin
+        As for :func:`linspec.get_solver`.
+    InvalidOption
+        A part is not of the kind that its option declares.
+    """
+    from linspec import registry  # here: it reads the tables of plugins, which data do not need
+
+    parts, owner = {}, type(instance).__name__
+    for option in options_of(instance):
+        given = value = getattr(instance, option.name)
+        if value is None or option.part_kind is None:
             continue
-        none = f"{cls.__name__} has no option {name!r}"
-        if name in RUN_ARGUMENTS:
-            raise UnknownOption(f"{none}: it is an argument of linspec.solve; pass it there")
-        listed = f"Its options: {', '.join(known)}." if known else "It has no options."
-        raise UnknownOption(f"{none}.{suggestion(name, known)} {listed}")
-    return cls(**options)
+        if isinstance(value, str):
+            value = registry.get_part(option.part_kind, value, option.part_problem)()
+        base = resolve(KINDS[option.part_kind].base)
+        if not (isinstance(value, base) and option.accepts(value)):
+            raise InvalidOption(option.refusal(given, owner))
+        parts[option.name] = with_parts(value)
+    return dataclasses.replace(instance, **parts) if parts else instance  # type: ignore[type-var]
 
 
 def _field(default: Any, **declared: Any) -> Any:
     """Make a dataclass field with the declaration as metadata, after a check of the default."""
     trial = Option(name="default", default=default, optional=default is None, **declared)
-    try:
-        trial.check(default)
-    except InvalidOption:
-        raise InvalidDeclaration(f"the default must itself be {trial.expects}; got {default!r}") from None
-    return dataclasses.field(default=default, metadata={_KEY: declared})
+    if not trial.accepts(default):
+        raise InvalidDeclaration(f"the default must itself be {trial.expects}; got {default!r}")
+    return dataclasses.field(default=default, metadata={"linspec": declared})
 
 
-def _read(cls: type, field: dataclasses.Field[Any]) -> Option:
-    if _KEY not in field.metadata:
-        raise InvalidDeclaration(
-            f"field {field.name!r} of {cls.__name__} is not declared as an option; "
-            f"write {field.name} = option(default, 'what it does') or part(default)"
+@lru_cache(maxsize=512)
+def _read(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> tuple[Option, ...]:
+    for field in fields:
+        if "linspec" not in field.metadata:
+            raise InvalidDeclaration(
+                f"field {field.name!r} of {cls.__name__} is not declared as an option; "
+                f"write {field.name} = option(default, 'what it does') or part(default)"
+            )
+    return tuple(
+        Option(
+            name=field.name,
+            default=field.default,
+            optional=field.default is None,
+            **field.metadata["linspec"],
         )
-    declared = field.metadata[_KEY]
-    return Option(name=field.name, default=field.default, optional=field.default is None, **declared)
+        for field in fields
+    )
 
 
-def _implied_kind(default: Any, bounds: Mapping[str, Any], choices: tuple[Any, ...] | None) -> type:
-    if default is not None:
-        return type(default)
-    if choices:
-        return type(choices[0])
-    if any(bound is not None for bound in bounds.values()):
-        return float
-    raise InvalidDeclaration("with the default None the type is unknown; give kind=float, int, bool or str")
-
-
-def _is_name_or_instance(value: Any, method: str) -> bool:
-    if isinstance(value, str):
-        return bool(value.strip())
-    # A class has the method as well, but no values of its options: only an instance is accepted.
-    return not isinstance(value, type) and callable(getattr(value, method, None))
-
-
-def _beyond_bounds(option: Option) -> list[float]:
-    """Return two values on the wrong side of each bound: one as close as the type allows, and one farther away."""
-    low = option.above if option.above is not None else option.at_least
-    high = option.below if option.below is not None else option.at_most
-    values: list[float] = []
-    if low is not None:
-        edge = low if option.above is not None else _next(option.kind, low, -1)
-        values += [edge, low - 1]
-    if high is not None:
-        edge = high if option.below is not None else _next(option.kind, high, 1)
-        values += [edge, high + 1]
-    return values
-
-
-def _next(kind: type, bound: float, direction: int) -> float:
-    return bound + direction if kind is int else math.nextafter(bound, direction * math.inf)
-
-
-def _stranger(choices: tuple[Any, ...]) -> Any:
-    """Return a value of the type of the choices that is not one of them."""
-    first = choices[0]
-    return "not " + " ".join(choices) if isinstance(first, str) else sum(map(abs, choices)) + 1
+def _is_part(value: Any, method: str, further: str | None) -> bool:
+    """Whether a value is a name, or an instance with the method of its kind and a further one."""
+    if isinstance(value, str | type):  # a class has the methods as well, but no values of its options
+        return isinstance(value, str) and bool(value.strip())
+    return all(callable(getattr(value, each, None)) for each in (method, further) if each)

@@ -1,37 +1,472 @@
-"""The registry of solvers, normalizers, test matrices, operator adapters and problems, with their providers.
+"""The registry: the records of all plugins by their names, and the functions that users and authors call.
 
 Problem: methods come from linspec and from any installed package. Names must be listed quickly, without importing the
 implementations. Two packages may choose the same name. A package may be broken, and must not harm other packages.
-Method: one entry-point group, ``linspec``, whose entries name tables of records (:mod:`linspec.registry.hookspecs`).
-The first listing imports the tables, and the first use of a name imports its class. Every plugin is read by its own
-pluggy manager, and its exceptions are contained and recorded with its name. :func:`plugins` reports these faults, and
-so do the errors about names that were not found. linspec's own methods are registered in the same way.
+Method: one entry-point group, ``linspec``, whose entries name tables of records (:mod:`linspec.registry.spec`). The
+first listing imports the tables, and the first use of a name imports its class. A plugin that fails gives one warning;
+:func:`plugins` reports the fault, and so do the errors about names that are not registered. linspec's own methods are
+registered in the same way.
 
-Names: ``gram`` | ``cca/gram`` | ``acme:gram`` | ``cca/acme:gram``, with the distribution before the colon. If linspec
-itself uses a bare name, the name means linspec's record, and one warning says so. If two other distributions use a
-bare name, it must be qualified. Every name can be requested in the form in which it is listed.
+Names: ``gram`` | ``cca/gram`` | ``acme:gram`` | ``cca/acme:gram``, with the distribution before the colon. If several
+distributions register a name, the first keeps the bare name, and a warning says so: linspec itself, then the others in
+the order of their names. Every name can be requested in the form in which it is listed.
+Source: pluggy for the hooks.
+Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of the same name,
+and one ImportError stops it. So each entry point has a manager of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+import inspect
+import os
+import re
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib import metadata
+from types import SimpleNamespace
+from typing import Any, Literal, NamedTuple
 
-from linspec.errors import UnknownName
-from linspec.process.forks import wait_before_forks
-from linspec.registry import description
-from linspec.registry.description import Description
-from linspec.registry.kinds import KINDS
-from linspec.registry.loading import PluginInfo
-from linspec.registry.lookup import Registry, imported
-from linspec.registry.names import SolverRecords, problem_name
-from linspec.registry.options import options_of
-from linspec.registry.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
+import pluggy
 
-#: The kinds whose records name a class.
-_WITH_CLASS = [name for name, kind in KINDS.items() if kind.base]
+from linspec.errors import (
+    AmbiguousName,
+    BrokenPlugin,
+    InvalidDeclaration,
+    InvalidProblem,
+    PluginWarning,
+    UnknownName,
+    one_line,
+    suggestion,
+    warn,
+)
+from linspec.registry import spec as declarations
+from linspec.registry.keywords import COUNTERPARTS, RUN_ARGUMENTS
+from linspec.registry.options import Option, options_of
+from linspec.registry.spec import (
+    HOOKS,
+    KINDS,
+    PROJECT,
+    Needs,
+    OperatorSpec,
+    SolverSpec,
+    Spec,
+    resolve,
+)
+
+#: The distribution of records that were passed to :func:`register`.
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class PluginInfo:
+    """The result of loading one entry point.
+
+    Parameters
+    ----------
+    name : str
+        Name of the entry point.
+    distribution : str
+        Distribution that has the entry point; ``"local"`` for records passed to ``linspec.register``.
+    version : str
+        Version of the distribution, or "" if it has none.
+    status : {"loaded", "broken", "disabled"}
+        "broken" if the table could not be read.
+    error : str or None
+        A text about the fault of a broken plugin, else None.
+    provides : tuple of str
+        The names that the plugin registers, such as ``"cca/gram"``, ``"normalizer/cholesky-qr"``,
+        ``"test-matrix/gaussian"``, ``"operator/dask"``.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> [info.name for info in ls.plugins() if "cca/gram" in info.provides]
+    ['cca']
+    """
+
+    name: str
+    distribution: str
+    version: str
+    status: Literal["loaded", "broken", "disabled"]
+    error: str | None
+    provides: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        """``distribution:name``, which is unique, and which the variable LINSPEC_DISABLE_PLUGINS accepts."""
+        return f"{self.distribution}:{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """The declaration of a solver, normalizer, test matrix, adapter or problem; ``str()`` is its help text.
+
+    Parameters
+    ----------
+    kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
+        The kind of the record; "" if several records share the name.
+    name, summary, reference, traits
+        The fields of the record.
+    problem : str or None
+        For a solver: the problem it solves.
+    needs : Needs or None
+        For a solver: the access to the data that it needs.
+    provider : str
+        ``distribution:entry`` of the plugin that registers it.
+    version : str
+        Version of the provider, or "".
+    options : tuple of Option or None
+        The options in order of declaration; None for an adapter or a problem.
+    statement : str, default ""
+        For a problem: its constructor, ``"SVD(A, k, center=False, left=False)"``.
+    solvers : tuple of str, default ()
+        For a problem: the names of its solvers.
+    """
+
+    kind: str
+    name: str
+    summary: str
+    problem: str | None = None
+    reference: str = ""
+    needs: Needs | None = None
+    traits: tuple[str, ...] = ()
+    provider: str = ""
+    version: str = ""
+    options: tuple[Option, ...] | None = None
+    statement: str = ""
+    solvers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        facts = {
+            "stated as": self.statement,
+            "solvers": ", ".join(self.solvers),
+            "problem": self.problem,
+            "reference": self.reference,
+            "needs": self.needs,
+            "traits": ", ".join(self.traits),
+            "provider": f"{self.provider} {self.version}".strip(),
+        }
+        kind = f" ({self.kind.replace('-', ' ')})" if self.kind else ""
+        lines = [f"{self.name}{kind}", "", self.summary, ""]
+        lines += [f"{label:<11}{fact}" for label, fact in facts.items() if fact]
+        lines += [] if self.options is None else ["", "options" if self.options else "no options"]
+        lines += [f"  {o.name} = {o.default!r}\n      {o.help} [{o.expects}]" for o in self.options or ()]
+        return "\n".join(lines)
+
+
+class Entry(NamedTuple):
+    """A record, and the name under which it is listed: ``acme:gram`` if another record has the bare name."""
+
+    spec: Any
+    plugin: PluginInfo
+    scope: str  # the problem of a solver; the kind of any other record
+    listed: str
+
+    @property
+    def full(self) -> str:
+        """The shortest name that means only this record, whatever the problem."""
+        return f"{self.scope}/{self.listed}"
+
+
+class Registry:
+    """All registered records, which are read from entry points on first use.
+
+    Parameters
+    ----------
+    entry_points : iterable of importlib.metadata.EntryPoint, optional
+        The entry points to read; by default the group ``linspec`` of every installed distribution.
+    disabled : str, optional
+        The plugins not to load, ``dist[:entry],...``, or ``*`` for all except linspec's own; by default the value of
+        the environment variable LINSPEC_DISABLE_PLUGINS.
+    """
+
+    def __init__(
+        self, entry_points: Iterable[metadata.EntryPoint] | None = None, disabled: str | None = None
+    ) -> None:
+        self._entry_points, self._disabled = entry_points, disabled
+        self._lock = threading.RLock()
+        self._tables: list[tuple[PluginInfo, list[Spec]]] | None = None
+        self._entries: list[Entry] = []
+
+    def entries(self) -> list[Entry]:
+        """Return all records, those of one plugin after those of another; the first call reads the tables."""
+        if self._tables is None:
+            with self._lock:
+                if self._tables is None:
+                    tables = list(self._read())
+                    self._entries, self._tables = _entries(tables), tables
+                    for info, _ in tables:  # last, so that the tables are read even if warnings are errors
+                        if info.error:
+                            warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
+                    self._warn_about(self._entries)
+        return self._entries
+
+    def plugins(self) -> list[PluginInfo]:
+        """Return the plugins that were read, and the plugin "local" if a record was registered in this process."""
+        self.entries()
+        return [info for info, _ in self._tables or ()]
+
+    def register(self, spec: Spec) -> None:
+        """Add a record to the plugin "local", or replace the record of the same name there."""
+        if type(spec) not in HOOKS.values():
+            names = " or ".join(record.__name__ for record in HOOKS.values())
+            raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
+        specs = {e.spec.qualified: e.spec for e in self.entries() if e.plugin.distribution == LOCAL}
+        specs[spec.qualified] = spec
+        tables = [table for table in self._tables or () if table[0].distribution != LOCAL]
+        local = PluginInfo("register", LOCAL, "", "loaded", None, tuple(sorted(specs)))
+        self._tables = [*tables, (local, [*specs.values()])]
+        self._entries = _entries(self._tables)
+        self._warn_about(entry for entry in self._entries if entry.spec is spec)
+
+    def _warn_about(self, entries: Iterable[Entry]) -> None:
+        """Warn of records whose bare name belongs to another record, and of solvers whose problem seems misspelt."""
+        problems = self.names("problem")
+        for spec, info, _, listed in entries:
+            text = f"{spec.qualified}, registered by {info.identity},"
+            if listed != spec.name:
+                warn(
+                    f"{text} is listed as {listed!r}: another record has the name {spec.name!r}.",
+                    PluginWarning,
+                )
+            known = spec.kind != "solver" or spec.problem in problems
+            if meant := "" if known else suggestion(spec.problem, problems, cutoff=0.8):
+                warn(f"{text} solves no problem that is registered.{meant}", PluginWarning)
+
+    def names(self, kind: str, problem: str | None = None) -> tuple[str, ...]:
+        """Return the sorted names of one kind; if `problem` is None, names of solvers begin with their problem."""
+        return tuple(
+            sorted(
+                entry.full if kind == "solver" and problem is None else entry.listed
+                for entry in self.entries()
+                if entry.spec.kind == kind and problem in (None, entry.scope)
+            )
+        )
+
+    def find(self, name: Any, kinds: Collection[str], problem: Any = None) -> Entry:
+        """Return the record that a name means; raise if no record or several records have the name."""
+        found = self.find_all(name, kinds, problem)
+        if len({entry.scope for entry in found}) > 1:
+            names = " or ".join(repr(entry.full) for entry in found)
+            raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
+        return found[0]
+
+    def find_all(self, name: Any, kinds: Collection[str], problem: Any = None) -> list[Entry]:
+        """Return the records that a name may mean; raise if no record has the name.
+
+        The name may be bare (``gram``), or begin with the problem or kind (``cca/gram``), with the distribution
+        (``acme:gram``), or with both (``cca/acme:gram``). `problem` restricts solvers to those of one problem.
+        """
+        if not isinstance(name, str):
+            what = next(iter(kinds)).replace("-", " ")
+            raise UnknownName(f"the name of a {what} must be a string; got {name!r}")
+        scope = None if problem is None else problem_name(problem)
+        prefix, distribution, bare = _split(name)
+        found = [
+            entry
+            for entry in self.entries()
+            if entry.spec.name == bare
+            and entry.spec.kind in kinds
+            and (prefix or entry.scope) == entry.scope
+            and (scope in (None, entry.scope) or entry.spec.kind != "solver")
+            and (
+                _normalized(distribution) == _normalized(entry.plugin.distribution)
+                if distribution
+                else entry.listed == bare
+            )
+        ]
+        if not found:
+            raise UnknownName(self._not_found(name, kinds, scope))
+        return found
+
+    def _read(self) -> Iterator[tuple[PluginInfo, list[Spec]]]:
+        """Read the table of every plugin, those of linspec first; a plugin that fails keeps its fault."""
+        entry_points = _installed() if self._entry_points is None else self._entry_points
+        unwanted = (
+            self._disabled if self._disabled is not None else os.environ.get("LINSPEC_DISABLE_PLUGINS", "")
+        )
+        disabled = {_normalized(text) for text in unwanted.split(",")}
+        facts = [(*_described(entry.dist), entry.name, entry) for entry in entry_points]
+        facts.sort(key=lambda fact: (_normalized(fact[0]) != PROJECT, _normalized(fact[0]), fact[2]))
+        for distribution, version, name, entry in facts:
+            all_but_ours = "*" if _normalized(distribution) != PROJECT else distribution
+            if disabled & {*map(_normalized, (all_but_ours, distribution, f"{distribution}:{name}"))}:
+                yield PluginInfo(name, distribution, version, "disabled", None, ()), []
+                continue
+            try:
+                specs = _table(entry.load(), f"{distribution}:{name}")
+                yield (
+                    PluginInfo(
+                        name,
+                        distribution,
+                        version,
+                        "loaded",
+                        None,
+                        tuple(sorted(spec.qualified for spec in specs)),
+                    ),
+                    specs,
+                )
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the table raises
+                yield PluginInfo(name, distribution, version, "broken", one_line(error), ()), []
+
+    def _not_found(self, name: str, kinds: Collection[str], scope: str | None) -> str:
+        """Return the message for a name that is not registered, with suggestions."""
+        listed = [known for kind in kinds for known in self.names(kind, scope if kind == "solver" else None)]
+        bare = _split(name)[2]
+        close = get_close_matches(bare.lower().replace("_", "-"), [_split(known)[2] for known in listed], 3)
+        near = [repr(known) for known in listed if _split(known)[2] in close]
+        elsewhere = [e.full for e in self.entries() if e.spec.name == bare and e.full not in listed]
+        what = " or ".join(kind.replace("-", " ") for kind in kinds)
+        missing = [
+            f"Plugin {info.identity} is {info.status}{f' ({info.error})' if info.error else ''}."
+            for info in self.plugins()
+            if info.status != "loaded"
+        ]
+        there = any(_normalized(info.distribution) == PROJECT for info in self.plugins())
+        parts = [
+            f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}.",
+            f"Did you mean {' or '.join(near)}?" if near else "",
+            f"There is {', '.join(elsewhere)}." if elsewhere else "",
+            *missing,  # before the long list: the name may belong to a plugin that could not be loaded
+            ""
+            if there
+            else "linspec's own methods are not registered: install it (pip install -e . in its source).",
+            f"Available: {', '.join(listed) or 'none'}.",
+        ]
+        return " ".join(filter(None, parts))
+
+
+@lru_cache(maxsize=256)
+def _described(dist: metadata.Distribution | None) -> tuple[str, str]:
+    """Name and version of a distribution, whose metadata take a millisecond to read."""
+    return (dist.metadata["Name"] or "unknown", dist.metadata["Version"] or "") if dist else ("unknown", "")
+
+
+def _installed() -> Iterator[metadata.EntryPoint]:
+    """Yield the entry points of every distribution with readable metadata; the first of a name on the path counts."""
+    seen = set()
+    for dist in metadata.distributions():
+        with suppress(Exception):  # a partly removed package
+            entries = dist.entry_points.select(group=PROJECT)
+            if entries and _normalized(_described(dist)[0]) not in seen:
+                seen.add(_normalized(_described(dist)[0]))
+                yield from entries
+
+
+def _table(table: object, identity: str) -> list[Spec]:
+    """Call the hooks of one plugin and check every record they return."""
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(SimpleNamespace(**{hook: getattr(declarations, hook) for hook in HOOKS}))  # type: ignore[arg-type]
+    manager.register(table, name=identity)
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise InvalidDeclaration(f"{error}; the hooks are {', '.join(HOOKS)}") from None
+    if not manager.get_hookcallers(table):
+        raise InvalidDeclaration(
+            f"it implements no hook; mark one of {', '.join(HOOKS)} with @linspec.hookimpl"
+        )
+    specs: list[Spec] = []
+    for hook, expected in HOOKS.items():
+        caller = getattr(manager.hook, hook)
+        # pluggy drops the answer None, so a function without a return statement would silently provide nothing.
+        for returned in caller() or [None] * len(caller.get_hookimpls()):
+            records: list[Any] = list(returned) if isinstance(returned, Iterable) else [None]
+            if isinstance(returned, str) or any(type(spec) is not expected for spec in records):
+                raise InvalidDeclaration(
+                    f"{hook} must return a list of {expected.__name__}; got {returned!r}"
+                )
+            specs += records
+    return specs
+
+
+def _entries(tables: Iterable[tuple[PluginInfo, list[Spec]]]) -> list[Entry]:
+    """Return the records with the names under which they are listed: the first of several has the bare name."""
+    entries: list[Entry] = []
+    taken: set[str] = set()
+    for info, specs in tables:
+        for spec in specs:
+            listed = f"{info.distribution}:{spec.name}" if spec.qualified in taken else spec.name
+            taken.add(spec.qualified)
+            entries.append(Entry(spec, info, spec.qualified.partition("/")[0], listed))
+    return entries
+
+
+def _implementation(entry: Entry) -> type[Any]:
+    """Import and check the class of a record; if there is a fault, raise `BrokenPlugin`."""
+    spec, info = entry.spec, entry.plugin
+    cause: BaseException | None = None
+    try:
+        cls = resolve(spec.target)
+        fault = _fault(cls, resolve(spec.base), has_options=bool(spec.method))
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the import raises
+        cause, fault = error, f"it cannot be imported ({one_line(error)})"
+    if fault:
+        remedy = (
+            "Correct it" if info.distribution == LOCAL else f"Update {info.distribution}, or tell its authors"
+        )
+        raise BrokenPlugin(
+            f"{spec.qualified}, registered by {info.identity}, cannot be used. "
+            f"Its target is {spec.target!r} and {fault}. {remedy}."
+        ) from cause
+    return cls  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=256)
+def _fault(cls: Any, base: type, *, has_options: bool) -> str:
+    """Return the reason why a class is not a valid solver (normalizer, test matrix), or "" if it is valid."""
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        return f"it is not a class derived from linspec.{base.__name__}"
+    if inspect.isabstract(cls):
+        return f"it lacks the method {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
+    if not has_options:
+        return ""
+    params: Any = vars(cls).get(
+        "__dataclass_params__"
+    )  # its own: a subclass inherits, and drops its own fields
+    if not (
+        params
+        and params.frozen
+        and all(field.kw_only for field in vars(cls)["__dataclass_fields__"].values())
+    ):
+        return "it is not decorated with @dataclass(frozen=True, kw_only=True)"
+    try:
+        clash = sorted(RUN_ARGUMENTS.intersection(option.name for option in options_of(cls)))
+    except InvalidDeclaration as error:
+        return str(error)
+    return (
+        f"its option {', '.join(clash)} has the name of an argument of linspec.solve; rename it"
+        if clash
+        else ""
+    )
+
+
+def _split(name: str) -> tuple[str, str, str]:
+    """Split ``cca/acme:gram`` into ("cca", "acme", "gram"); a missing part is ""."""
+    prefix, _, rest = name.rpartition("/")
+    return (prefix, *rest.rpartition(":")[::2])
+
+
+def _normalized(distribution: str) -> str:
+    """Return a distribution's name as packaging tools compare names: ``acme-solvers`` for ``Acme_Solvers``."""
+    return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
+
+
+def problem_name(problem: Any) -> str:
+    """Return the name of a problem given by name, class or instance."""
+    name = problem if isinstance(problem, str) else getattr(problem, "name", None)
+    if not isinstance(name, str):
+        raise InvalidProblem(
+            f"a problem is a name such as 'cca', a problem class or an instance of one; got {problem!r}"
+        )
+    return name
+
 
 _DEFAULT = Registry()
-wait_before_forks(_DEFAULT.lock)
 
 
 def default_registry() -> Registry:
@@ -64,31 +499,18 @@ def solvers(problem: Any = None) -> tuple[str, ...]:
     >>> "lobpcg" in ls.solvers("cca")
     True
     """
-    if problem is None:
-        return default_registry().names("solver")
-    scope = problem_name(problem)
+    scope = None if problem is None else problem_name(problem)
     names = default_registry().names("solver", scope)
-    # A class or an instance is a problem even if it has no solver; a text may be misspelt.
-    if not names and isinstance(problem, str):
-        raise UnknownName(default_registry().no_such_problem(scope))
+    if not names and isinstance(problem, str):  # a class or an instance is a problem even if it has no solver
+        default_registry().find(problem, ["problem"])  # raises
     return names
 
 
-def records_of_solvers(problem: Any) -> SolverRecords:
-    """Return the records of a problem's solvers, for the choice of "auto"; cached until a record is registered."""
-    scope, known = problem_name(problem), default_registry().index().solving
-    if scope not in known:
-        specs = {name: get_spec("solver", name, scope) for name in solvers(problem)}
-        known[scope] = SolverRecords(
-            tuple((name, spec) for name, spec in specs.items() if "automatic" in spec.traits),
-            frozenset(name for name, spec in specs.items() if "approximate" in spec.traits),
-            tuple(
-                name
-                for name, spec in specs.items()
-                if "iterative" in spec.traits and "demonstration" not in spec.traits
-            ),
-        )
-    return known[scope]
+def records_of_solvers(problem: Any) -> dict[str, SolverSpec]:
+    """Return the records of a problem's solvers by the names under which they are listed."""
+    scope = problem_name(problem)
+    specs = {e.listed: e.spec for e in default_registry().entries() if e.scope == scope}
+    return {name: specs[name] for name in sorted(specs) if isinstance(specs[name], SolverSpec)}
 
 
 def normalizers() -> tuple[str, ...]:
@@ -130,9 +552,7 @@ test_matrices.__test__ = False  # type: ignore[attr-defined]  # pytest would col
 
 def operator_adapters() -> tuple[OperatorSpec, ...]:
     """Return the adapters for foreign data in the order in which they are tried; the first that matches is used."""
-    return tuple(
-        entry.spec for entry in default_registry().index().entries if isinstance(entry.spec, OperatorSpec)
-    )
+    return tuple(entry.spec for entry in default_registry().entries() if isinstance(entry.spec, OperatorSpec))
 
 
 def get_solver(name: str, problem: Any = None) -> type[Any]:
@@ -215,20 +635,9 @@ def get_problem(name: str) -> type[Any]:
 
 def get_part(kind: str, name: str, problem: Any = None) -> type[Any]:
     """Import the class of a solver, normalizer, test matrix or problem; errors as for `get_solver`."""
-    if kind not in _WITH_CLASS:
-        raise UnknownName(f"there is no kind {kind!r} of parts; the kinds are {', '.join(_WITH_CLASS)}")
-    registry = default_registry()
-    return registry.implementation(registry.find(name, [kind], problem))
+    return _implementation(default_registry().find(name, [kind], problem))
 
 
-@overload
-def get_spec(kind: Literal["solver"], name: str, problem: Any = None) -> SolverSpec: ...
-@overload
-def get_spec(kind: Literal["normalizer"], name: str, problem: Any = None) -> NormalizerSpec: ...
-@overload
-def get_spec(kind: Literal["test-matrix"], name: str, problem: Any = None) -> TestMatrixSpec: ...
-@overload
-def get_spec(kind: str | None, name: str, problem: Any = None) -> Any: ...
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
     """Find a record of a kind (None: of any kind), without importing its class; errors as for `get_solver`."""
     return default_registry().find(name, KINDS if kind is None else [kind], problem).spec
@@ -236,18 +645,16 @@ def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
 
 def provider_of(spec: Spec) -> str:
     """Return the plugin that registers a record, as ``distribution:entry``; "" if no plugin registers it."""
-    entry = default_registry().index().entry_of(spec)
-    return "" if entry is None else entry.plugin.identity
+    return next((e.plugin.identity for e in default_registry().entries() if e.spec is spec), "")
 
 
 def spec_of(cls: type, problem: Any = None) -> Any:
     """Return the record of a class if it is registered, for `problem` if that is passed; else None."""
-    scope = None if problem is None else problem_name(problem)
-    for entry in default_registry().index().entries:
-        spec = entry.spec
-        if scope in (None, getattr(spec, "problem", scope)) and imported(getattr(spec, "target", "")) is cls:
-            return spec
-    return None
+    target, scope = f"{cls.__module__}:{cls.__qualname__}", problem and problem_name(problem)
+    specs = [
+        entry.spec for entry in default_registry().entries() if getattr(entry.spec, "target", "") == target
+    ]
+    return next((spec for spec in specs if scope in (None, getattr(spec, "problem", scope))), None)
 
 
 def describe(name: str) -> Description:
@@ -263,7 +670,7 @@ def describe(name: str) -> Description:
     -------
     Description
         The fields of the record and the options; ``print`` shows them as help. For a bare name that several records
-        have, such as "gram", `Description.namesakes` lists these records.
+        have, such as "gram", the kind is "" and the summary lists these records.
 
     Raises
     ------
@@ -276,23 +683,33 @@ def describe(name: str) -> Description:
     >>> print(ls.describe("cca/gram").reference)
     Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2
     """
-    registry = default_registry()
-    found = registry.find_all(name, KINDS)
-    if len(found) > 1:
-        return description.of_namesakes(name, found)
-    (entry,) = found
-    kind, of = entry.spec.kind, entry.spec.name
-    if kind == "problem":
-        stated = description.statement(registry.implementation(entry))
-        return description.of_one(entry, statement=stated, solvers=registry.names("solver", of))
-    return description.of_one(
-        entry, options=options_of(registry.implementation(entry)) if KINDS[kind].method else ()
+    entry, *others = sorted(default_registry().find_all(name, KINDS), key=lambda entry: entry.full)
+    spec: Any = entry.spec
+    if others:
+        listed = "\n".join(f"  {each.full:<24}  {each.spec.summary}" for each in (entry, *others))
+        summary = (
+            f"{1 + len(others)} records have this name. Describe one of them by its full name.\n\n{listed}"
+        )
+        return Description(kind="", name=spec.name, summary=summary)
+    cls: Any = _implementation(entry) if spec.base else None
+    facts = ("kind", "name", "summary", "problem", "reference", "needs", "traits")
+    return Description(
+        **{fact: getattr(spec, fact) for fact in facts if hasattr(spec, fact)},
+        provider=entry.plugin.identity,
+        version=entry.plugin.version,
+        options=options_of(cls) if spec.method else None,
+        statement=_statement(cls) if spec.kind == "problem" else "",
+        solvers=default_registry().names("solver", spec.name) if spec.kind == "problem" else (),
     )
 
 
-def report(spec: Spec, what: str, fault: str) -> None:
-    """Record a fault that `plugins` then reports: the record concerned, what failed in it, and the fault as text."""
-    default_registry().report(spec, what, fault)
+def _statement(cls: Any) -> str:
+    """Return the constructor of a problem as text: its class with the arguments; those with a default show it."""
+    arguments = [
+        p.name if p.default is p.empty or p.name in cls.stated.needed else f"{p.name}={p.default!r}"
+        for p in inspect.signature(cls).parameters.values()
+    ]
+    return f"{cls.__name__}({', '.join(arguments)})"
 
 
 def register(spec: Spec) -> None:
@@ -342,3 +759,34 @@ def plugins() -> list[PluginInfo]:
     True
     """
     return default_registry().plugins()
+
+
+def problem_classes() -> dict[str, str]:
+    """The targets of all registered problems by the names of their classes, such as ``"KernelCCA"``."""
+    targets = [entry.spec.target for entry in default_registry().entries() if entry.spec.kind == "problem"]
+    return {target.rpartition(":")[2]: target for target in reversed(targets)}
+
+
+def class_of_problem(name: str, public: Collection[str]) -> type[Any]:
+    """Return the class of this name of a registered problem, for ``linspec.KernelCCA``.
+
+    Parameters
+    ----------
+    name : str
+        The name of an attribute that `linspec` itself does not have.
+    public : collection of str
+        The public names of `linspec`, for suggestions.
+
+    Raises
+    ------
+    AttributeError
+        There is no such problem.
+    """
+    # pluggy asks every object in a table for attributes, while the tables are read: none of them is a class.
+    classes = problem_classes() if name[0].isupper() else {}
+    if name in classes:
+        return resolve(classes[name])  # type: ignore[no-any-return]
+    known = {each.casefold(): each for each in (*classes, *public)}
+    hints = [f". Use {here}." for foreign, here in COUNTERPARTS.items() if name in foreign.split()]
+    hints += [f". Did you mean {known[each]!r}?" for each in get_close_matches(name.casefold(), known, 1)]
+    raise AttributeError(f"module 'linspec' has no attribute {name!r}{hints[0] if hints else ''}")

@@ -2,25 +2,60 @@
 
 Problem: listing, help, documentation, conformance tests and benchmarks need the names of methods. But
 importing a method imports its array library, and one slow plugin would slow every listing.
-Method: a plugin's table is a few frozen records. A record names its implementation as a string
-(``"package.module:Class"``), and the class is imported when it is first used. Facts that hold before the
-implementation runs (needs, traits, literature) are in the record. Options are declared once, in the class.
-Source: the declaration tables of conda and of pluggy-based tools, and LinearSolve.jl's rule that traits live
-next to the declaration and never in the part that is loaded lazily.
+Method: a plugin's table is a module, by convention ``plugin.py``, that an entry point in the group ``linspec`` names.
+Its hooks return a few frozen records::
+
+    from linspec import SolverSpec, hookimpl
+
+    @hookimpl
+    def linspec_solvers():
+        return [
+            SolverSpec(
+                name="gram", problem="cca", target="my_package.gram:Gram", summary="...", reference="..."
+            )
+        ]
+
+A record names its implementation as a string, and the class is imported when it is first used. Facts that hold before
+the implementation runs (needs, traits, literature) are in the record. Options are declared once, in the class.
+Source: pluggy; the hooks have the form of those of conda: plural nouns that take no arguments and return records.
+LinearSolve.jl has the rule that traits live next to the declaration and never in the part that is loaded lazily.
 Where we differ: traits are a closed vocabulary, checked when the record is made, so a misspelt trait is an error in
-the plugin, and not silently ignored.
+the plugin, and not silently ignored. The table must not import an array library, because every listing imports it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self, get_args
+from importlib import import_module
+from operator import attrgetter
+from typing import Any, ClassVar, Self
+
+import pluggy
 
 from linspec.errors import InvalidDeclaration, suggestion
 
-__all__ = ["TRAITS", "Needs", "NormalizerSpec", "OperatorSpec", "SolverSpec", "Spec", "TestMatrixSpec"]
+__all__ = [
+    "KINDS",
+    "PROJECT",
+    "TRAITS",
+    "Needs",
+    "NormalizerSpec",
+    "OperatorSpec",
+    "ProblemSpec",
+    "SolverSpec",
+    "Spec",
+    "TestMatrixSpec",
+    "hookimpl",
+    "resolve",
+]
+
+#: pluggy's project name and the group of the entry points.
+PROJECT = "linspec"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
 
 #: What each trait promises. The conformance kit checks the traits that a solver's record states.
 TRAITS = {
@@ -85,33 +120,43 @@ class Needs(_Record):
     rows: bool = False
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for name, value in vars(self).items():
             if not isinstance(value, bool):
-                raise InvalidDeclaration(f"Needs: {field.name} must be True or False; got {value!r}")
+                raise InvalidDeclaration(f"Needs: {name} must be True or False; got {value!r}")
 
     def __str__(self) -> str:
-        stated = [field.name for field in fields(self) if getattr(self, field.name)]
-        return ", ".join(stated) or "forward products only"
+        return ", ".join(name for name, value in vars(self).items() if value) or "forward products only"
 
 
 class _Spec(_Record):
-    """Base class of all declarations. It checks each field by the rule for the name of the field."""
+    """Base class of all declarations. It checks each field by the rule for the name of the field.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the kind.
+    base : str
+        The base class of the classes that the records name, ``"package.module:Class"``; "" if they name no class.
+    method : str
+        The method that identifies an instance of such a class when it is an option of another class; "" if an instance
+        cannot be an option.
+    """
 
     kind: ClassVar[str]
+    base: ClassVar[str] = ""
+    method: ClassVar[str] = ""
     name: str
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
-            if getattr(self, field.name) is not field.default:
-                self._check(field.name, *_RULES[field.name])
-
-    def _check(self, role: str, holds: Callable[[Any], bool], words: str) -> None:
-        value = getattr(self, role)
-        if not holds(value):
-            raise InvalidDeclaration(
-                f"{type(self).__name__}(name={self.name!r}): {role} must be {words}; got {value!r}"
-            )
+            value, rule = getattr(self, field.name), (self.kind, field.name)
+            holds, words = _RULES["problem" if rule == ("problem", "name") else field.name]
+            if value is not field.default and not holds(value):
+                listed = value if field.name == "traits" and isinstance(value, tuple) else ()
+                near = "".join(suggestion(str(word), TRAITS) for word in listed if word not in [*TRAITS])
+                raise InvalidDeclaration(
+                    f"{type(self).__name__}(name={self.name!r}): {field.name} must be {words}; got {value!r}{near}"
+                )
 
     @property
     def qualified(self) -> str:
@@ -120,7 +165,18 @@ class _Spec(_Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SolverSpec(_Spec):
+class _MethodSpec(_Spec):
+    """Base class of the declarations of solvers, normalizers and test matrices."""
+
+    name: str
+    target: str
+    summary: str
+    reference: str
+    traits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverSpec(_MethodSpec):
     """Declaration of a solver.
 
     Parameters
@@ -161,14 +217,11 @@ class SolverSpec(_Spec):
     """
 
     kind: ClassVar[str] = "solver"
+    base: ClassVar[str] = "linspec.solving.solver:Solver"
+    method: ClassVar[str] = "solve"
 
-    name: str
     problem: str
-    target: str
-    summary: str
-    reference: str
     needs: Needs = Needs()
-    traits: tuple[str, ...] = ()
 
     @property
     def qualified(self) -> str:
@@ -177,18 +230,7 @@ class SolverSpec(_Spec):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PartSpec(_Spec):
-    """Base class of the declarations of normalizers and test matrices."""
-
-    name: str
-    target: str
-    summary: str
-    reference: str
-    traits: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class NormalizerSpec(_PartSpec):
+class NormalizerSpec(_MethodSpec):
     """Declaration of a normalizer: a way to orthonormalise a block.
 
     Parameters
@@ -211,10 +253,12 @@ class NormalizerSpec(_PartSpec):
     """
 
     kind: ClassVar[str] = "normalizer"
+    base: ClassVar[str] = "linspec.solving.normalizer:Normalizer"
+    method: ClassVar[str] = "orthonormalize"
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestMatrixSpec(_PartSpec):
+class TestMatrixSpec(_MethodSpec):
     """Declaration of a test matrix: a way to draw the random block from which a sketch is computed.
 
     Parameters
@@ -239,6 +283,8 @@ class TestMatrixSpec(_PartSpec):
     __test__: ClassVar[bool] = False  # the name must not make pytest collect it
 
     kind: ClassVar[str] = "test-matrix"
+    base: ClassVar[str] = "linspec.solving.random_test_matrix:TestMatrix"
+    method: ClassVar[str] = "draw"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,6 +386,7 @@ class ProblemSpec(_Spec):
     """
 
     kind: ClassVar[str] = "problem"
+    base: ClassVar[str] = "linspec.solving.problem:Problem"
 
     name: str
     target: str
@@ -347,33 +394,30 @@ class ProblemSpec(_Spec):
     command: str = ""
     testing: str = ""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._check("name", *_RULES["problem"])
-
 
 #: Any declaration a plugin may return.
 Spec = SolverSpec | NormalizerSpec | TestMatrixSpec | OperatorSpec | ProblemSpec
 
 
-#: The names of the kinds. A solver is quoted as "problem/name", and a record of another kind as "kind/name".
-_KINDS = [record.kind for record in get_args(Spec)]
+#: The class of the records of every kind, by the name of the kind.
+KINDS: dict[str, type[Spec]] = {
+    record.kind: record for record in (SolverSpec, NormalizerSpec, TestMatrixSpec, OperatorSpec, ProblemSpec)
+}
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(_NAME.fullmatch(value))
+def resolve(target: str) -> Any:
+    """Import the object that a record names as ``"package.module:Class"``; usually a class, but this is not checked."""
+    module, _, path = target.partition(":")
+    return attrgetter(path)(import_module(module))
 
 
-def _is_target(value: Any) -> bool:
-    return isinstance(value, str) and bool(_TARGET.fullmatch(value))
+def _text_of(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and bool(pattern.fullmatch(value))
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
+_is_name, _is_target = _text_of(_NAME), _text_of(_TARGET)
 _A_NAME = "lower-case words of letters and digits joined by hyphens, such as 'two-stage'"
-_A_TEXT = _is_text, "a text that is not empty"
+_A_TEXT = (lambda value: isinstance(value, str) and bool(value.strip())), "a text that is not empty"
 _A_FUNCTION = callable, "a function"
 _A_PLACE = (lambda value: value == "" or _is_target(value)), "a string 'package.module:NAME', or empty"
 
@@ -381,8 +425,8 @@ _A_PLACE = (lambda value: value == "" or _is_target(value)), "a string 'package.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "name": (_is_name, _A_NAME),
     "problem": (
-        lambda value: _is_name(value) and value not in _KINDS,
-        f"{_A_NAME}, and not the name of a kind ({', '.join(_KINDS)})",
+        lambda value: _is_name(value) and value not in KINDS,
+        f"{_A_NAME}, and not the name of a kind ({', '.join(KINDS)})",
     ),
     "target": (_is_target, "a string 'package.module:Class'"),
     "sample": (_is_target, "a string 'package.module:function'"),
@@ -406,4 +450,39 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "matches": _A_FUNCTION,
     "adapt": _A_FUNCTION,
     "labels": _A_FUNCTION,
+}
+
+
+@hookspec
+def linspec_solvers() -> Iterable[SolverSpec]:  # type: ignore[empty-body]
+    """Declare solvers: return a list of SolverSpec."""
+
+
+@hookspec
+def linspec_normalizers() -> Iterable[NormalizerSpec]:  # type: ignore[empty-body]
+    """Declare normalizers: return a list of NormalizerSpec."""
+
+
+@hookspec
+def linspec_test_matrices() -> Iterable[TestMatrixSpec]:  # type: ignore[empty-body]
+    """Declare test matrices: return a list of TestMatrixSpec."""
+
+
+@hookspec
+def linspec_operators() -> Iterable[OperatorSpec]:  # type: ignore[empty-body]
+    """Declare adapters for data types that linspec does not know: return a list of OperatorSpec."""
+
+
+@hookspec
+def linspec_problems() -> Iterable[ProblemSpec]:  # type: ignore[empty-body]
+    """Declare families of problems: return a list of ProblemSpec."""
+
+
+#: The hooks, and the class of the records that each returns.
+HOOKS = {
+    "linspec_solvers": SolverSpec,
+    "linspec_normalizers": NormalizerSpec,
+    "linspec_test_matrices": TestMatrixSpec,
+    "linspec_operators": OperatorSpec,
+    "linspec_problems": ProblemSpec,
 }

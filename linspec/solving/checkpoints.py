@@ -30,11 +30,11 @@ from linspec.errors import (
     InvalidOption,
     InvalidProblem,
     LinspecError,
+    one_line,
     printable,
     shown,
     warn,
 )
-from linspec.process.faults import one_line
 from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive

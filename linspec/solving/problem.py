@@ -26,12 +26,12 @@ from linspec.arrays import (
     HostArray,
 )
 from linspec.borrowed import Loanable
-from linspec.errors import InvalidProblem, UnknownOption
+from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.registry.keywords import parameters_of, unknown_parameter
+from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
 from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
@@ -132,7 +132,7 @@ class Problem(Loanable, ABC, Generic[S_co]):
             known, takes_any = parameters_of(cls.__init__)
             unknown = [name for name in named if name not in known]
             if unknown and not takes_any:
-                raise UnknownOption(unknown_parameter(cls.__name__, unknown[0], known, of_solve=True)[0])
+                raise unknown_parameter(cls.__name__, unknown[0], known, {"linspec.solve": OF_SOLVE})
         return super().__new__(cls)
 
     @borrowing

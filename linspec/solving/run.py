@@ -22,16 +22,23 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
-from linspec.errors import BrokenPlugin, BudgetTooSmall, InvalidFile, InvalidOption, SweptOnce, shown
+from linspec.errors import (
+    BrokenPlugin,
+    BudgetTooSmall,
+    InvalidFile,
+    InvalidOption,
+    SweptOnce,
+    one_line,
+    shown,
+)
 from linspec.moments.moments import Moments
 from linspec.moments.ways import read_once
 from linspec.operators import CountedOperator, Ledger, uncounted
-from linspec.process.faults import is_out_of_memory, one_line
+from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import first_interrupt
 from linspec.process.log import LOG, tells
 from linspec.process.pauses import Ended, OutOfPasses, admitting, looking
-from linspec.registry.options import stated_options
-from linspec.registry.parts import with_parts
+from linspec.registry.options import stated_options, with_parts
 from linspec.solving.accounts import Allowance, Counts
 from linspec.solving.adjusting import adjusted, adjustments_of, constant_columns
 from linspec.solving.budget import Budget, certificate_passes, too_few, too_often

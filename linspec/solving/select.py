@@ -17,9 +17,17 @@ from typing import Any
 
 from linspec import cost, registry
 from linspec.arrays import at_home
-from linspec.errors import BrokenPlugin, InvalidOption, NoSuitableSolver, fit_to_read, shown
+from linspec.errors import (
+    BrokenPlugin,
+    InvalidOption,
+    NoSuitableSolver,
+    PluginWarning,
+    UnknownOption,
+    one_line,
+    shown,
+    warn,
+)
 from linspec.process import machine
-from linspec.process.faults import Contained, one_line
 from linspec.process.log import LOG, tells
 from linspec.registry import options
 from linspec.solving.problem import Problem
@@ -158,18 +166,20 @@ def candidates(problem: Problem[Any], sizes: cost.Sizes) -> Candidates:
     once, path = read_once(problem), getattr(problem, "path", False)
     estimates: dict[str, cost.Estimate] = {}
     records = registry.records_of_solvers(problem)
-    for name, spec in records.automatic:
-        able = not path or "path" in spec.traits
-        able = able and ("one-pass" in spec.traits if once else name not in records.rough)
+    rough = frozenset(name for name, spec in records.items() if "approximate" in spec.traits)
+    for name, spec in records.items():
+        able = "automatic" in spec.traits and (not path or "path" in spec.traits)
+        able = able and ("one-pass" in spec.traits if once else name not in rough)
         if not able or lacks(problem, spec.needs):
             continue
         try:
             estimate = stated_estimate(registry.get_solver(name, problem), spec, sizes)
-        except BrokenPlugin:  # it must not stop other solvers; `plugins()` reports it
+        except BrokenPlugin as error:  # it must not stop other solvers
+            warn(str(error), PluginWarning)
             continue
         if estimate is not None:
             estimates[name] = estimate
-    return Candidates(estimates, records.rough)
+    return Candidates(estimates, rough)
 
 
 def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
@@ -187,7 +197,11 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     name = cost.least_time(estimates, memory)
     if name:
         return _Choice(problem, name, estimates, rough, within, sizes.sharing)
-    others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
+    others = [
+        name
+        for name, spec in registry.records_of_solvers(problem).items()
+        if name not in estimates and "iterative" in spec.traits and "demonstration" not in spec.traits
+    ]
     how = "it iterates" if len(others) == 1 else "they iterate"
     also = f" By name, {', '.join(others)} can be tried: {how}." if others else ""
     if not estimates:
@@ -253,17 +267,15 @@ def estimated(
 
 
 def stated_estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
-    """Return a solver's estimate of time and memory; None if it states none, or (reported) an invalid one."""
+    """Return a solver's estimate of time and memory; None if it states none, or an invalid one, with a warning."""
     fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
-    with Contained() as containment:
+    try:
         found: Any = cls.estimate(sizes)
-        if found is None:
-            return None
-        if isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0:
+        if found is None or (isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0):
             return found
-    if containment.error is not None:
-        fault = f"raised {one_line(containment.error)}"
-    registry.report(spec, "estimate", fault)
+    except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+        fault = f"raised {one_line(error)}"
+    warn(f"{spec.qualified if spec else cls.__name__}: estimate {fault}.", PluginWarning)
     return None
 
 
@@ -272,7 +284,7 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     extra = sorted(set(given) - {"tol"})
     if extra:
         text = f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
-        raise TypeError(fit_to_read(text))
+        raise UnknownOption(text, name=extra[0])
     tol = given.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")

@@ -17,7 +17,6 @@ from linspec import registry
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array, to_host
 from linspec.borrowed import Loanable, borrowed, given_back, held_dtype, lender_of
 from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, MissingPackage, printable, shown, warn
-from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
@@ -207,7 +206,7 @@ class Solution(Loanable):
 
     layout: ClassVar[Layout] = Layout()
 
-    status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor
+    status: Status
     converged: bool
     message: str
     residual: float

@@ -36,6 +36,7 @@ from linspec.errors import (
     NoSuitableSolver,
     OutOfMemory,
     SweptOnce,
+    one_line,
     shown,
     warn,
 )
@@ -43,14 +44,14 @@ from linspec.operators import SparseOperator
 from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
-from linspec.process.faults import is_out_of_memory, one_line
-from linspec.process.interrupts import had_nothing, remember
+from linspec.process.faults import is_out_of_memory
+from linspec.process.interrupts import had_nothing
 from linspec.process.log import LOG, tells
 from linspec.process.paths import is_there
 from linspec.process.progress import Goal, report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
-from linspec.registry.parts import with_parts
+from linspec.registry.options import with_parts
 from linspec.solving.adjusting import adjusted, adjustments_of, changes_columns, underflowing_columns
 from linspec.solving.checkpoints import (
     Checkpoint,
@@ -147,8 +148,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
         `progress.current()` returns are copies.
     progress : bool, default False
-        Show how far the run is: a bar below the cell of a notebook, a bar on a terminal if rich is installed, or else
-        one line on standard error.
+        Show how far the run is: a bar on a terminal if rich is installed, or else one line on standard error.
     start : Solution, mapping or array, optional
         An answer to a similar problem (with another ridge, other rows, fewer pairs) to begin at, for solvers with the
         trait "warm-start": a solution, a mapping with the arrays of a solution, the path of a saved solution, or the
@@ -193,10 +193,8 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
     residual and `Status.INTERRUPTED`, even if the answer happens to be complete.
 
-    A second Ctrl-C in the same solve raises KeyboardInterrupt. In a later solve of the same script or notebook cell,
-    Ctrl-C raises KeyboardInterrupt in two cases: no code has read the status of the interrupted answer yet; or the
-    answer still exists, and the function that received the answer calls again. So the second Ctrl-C ends a loop of
-    solves. In all other cases Ctrl-C in a later solve counts as the first.
+    A second Ctrl-C in the same solve raises KeyboardInterrupt. Ctrl-C in a later solve counts as the first again; so
+    two of them, close together, end a loop of solves.
 
     A handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
 
@@ -281,8 +279,6 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         solution.status in WARNED
     ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
         warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
-    if solution.status is Status.INTERRUPTED:
-        remember(solution)
     return solution
 
 

@@ -32,17 +32,16 @@ from linspec.errors import (
     NonFiniteData,
     SweptOnce,
     UnknownOption,
+    one_line,
     shown,
 )
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
-from linspec.process.faults import one_line
-from linspec.process.interrupts import HowItEnded, remember
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.registry.keywords import hinted
-from linspec.registry.parts import with_parts
+from linspec.registry.options import with_parts
 from linspec.solving.checks import check_rows
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
@@ -149,7 +148,7 @@ class Comparison:
 
     entries: tuple[Entry, ...]
     held_out: int = 0
-    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    interrupted: bool = False
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -353,10 +352,7 @@ def compare(
             interrupted = True
             break
     sizes = [len(rows) for _, rows in parted.values() if rows is not None]
-    found = Comparison(entries=tuple(entries), held_out=max(sizes, default=0), interrupted=interrupted)
-    if interrupted:
-        remember(found)
-    return found
+    return Comparison(entries=tuple(entries), held_out=max(sizes, default=0), interrupted=interrupted)
 
 
 def measured(
@@ -541,7 +537,7 @@ def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, A
     unused = [name for name in given if name not in taken]
     if unused:
         requested = ", ".join(dict.fromkeys(name for _, name, _, _ in runs))
-        raise UnknownOption(f"none of {requested} has an option {unused[0]!r}. Leave it out.")
+        raise UnknownOption(f"none of {requested} has an option {unused[0]!r}. Leave it out.", name=unused[0])
     return runs
 
 

@@ -19,7 +19,7 @@ from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidProblem
 from linspec.frames import check_order, table
 from linspec.operators import LinearOperator, as_operator
-from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember
+from linspec.process.interrupts import Request, first_interrupt, nothing_yet
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
@@ -64,7 +64,7 @@ class RidgePath(Generic[S]):
     scores: tuple[Any, ...] | None
     passes: float
     solver: str
-    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    interrupted: bool = False
 
     @property
     def totals(self) -> HostArray | None:
@@ -268,8 +268,6 @@ def ridge_path(
         solver=solutions[0].solver,
         interrupted=stop.made,
     )
-    if stop.made:
-        remember(path)
     return path
 
 

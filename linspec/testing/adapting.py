@@ -22,7 +22,7 @@ import numpy as np
 
 from linspec.errors import MissingPackage
 from linspec.operators import LinearOperator, RowFiles
-from linspec.registry.kinds import resolve
+from linspec.registry.spec import resolve
 from linspec.testing.behaviour import Skip
 from linspec.testing.declarations import ARRAY_LIBRARIES
 from linspec.testing.operators import LAWS, check_operator

@@ -24,10 +24,9 @@ from typing import Any
 
 from linspec import registry
 from linspec.errors import InvalidOption, LinspecError, UnknownOption
-from linspec.registry.hookspecs import PROJECT
-from linspec.registry.kinds import resolve
-from linspec.registry.loading import LOCAL
 from linspec.registry.options import Option, build, invalid_values, options_of
+from linspec.registry.queries import LOCAL
+from linspec.registry.spec import PROJECT, resolve
 from linspec.testing.process import SLEEP
 
 __all__ = ["declaration_issues", "table_file"]

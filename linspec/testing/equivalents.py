@@ -32,7 +32,7 @@ import linspec
 from linspec import registry
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import LinspecError, MissingCapability, UnknownName
-from linspec.registry.kinds import resolve
+from linspec.registry.spec import resolve
 from linspec.solving.fields import Layout, each_part
 from linspec.solving.solution import values_by_matrix, weights_by_matrix
 from linspec.solving.solver import Solver

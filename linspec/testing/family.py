@@ -15,7 +15,7 @@ import numpy as np
 
 from linspec import registry
 from linspec.errors import InvalidDeclaration
-from linspec.registry.kinds import resolve
+from linspec.registry.spec import resolve
 from linspec.testing.oracle import Reading
 from linspec.testing.problems import Case, in_units
 

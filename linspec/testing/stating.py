@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-from linspec.registry.kinds import resolve
+from linspec.registry.spec import resolve
 from linspec.solving.solution import Solution
 from linspec.testing.behaviour import Skip
 from linspec.testing.family import ProblemTesting, testing_of

@@ -17,7 +17,7 @@ import numpy as np
 from linspec.arrays import is_array, to_host
 from linspec.errors import LinspecError
 from linspec.operators import as_operator
-from linspec.registry.kinds import resolve
+from linspec.registry.spec import resolve
 from linspec.solving.solution import weights_by_matrix
 from linspec.testing.behaviour import Skip
 from linspec.testing.equivalents import Solved

@@ -120,6 +120,19 @@ def interrupted(**options: Any) -> Any:
     )
 
 
+def test_each_solve_has_its_first_interrupt_and_the_second_raises():
+    answers = [interrupted() for _ in range(3)]
+    assert [answer.status for answer in answers] == [ls.Status.INTERRUPTED] * 3
+
+    def twice(progress: Any) -> None:
+        ctrl_c()
+        ctrl_c()
+
+    with pytest.raises(KeyboardInterrupt):
+        ls.solve(problem("least-squares"), "gd", callback=twice, tol=1e-300, max_iterations=50)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 # ---- series -----------------------------------------------------------------------------------
 
 
@@ -177,6 +190,11 @@ def test_null_correlations_end_with_those_found():
     with pytest.warns(ls.errors.ConvergenceWarning, match="2 of 9"):
         found = ls.null_correlations(problem("cca"), "gram", permutations=9, rng=Permuting(3))
     assert found.shape == (2, 3)
+
+
+def test_null_correlations_of_which_there_are_none():
+    with pytest.raises(KeyboardInterrupt):
+        ls.null_correlations(problem("cca"), "gram", permutations=9, rng=Permuting(1))
 
 
 # ---- handlers ---------------------------------------------------------------------------------

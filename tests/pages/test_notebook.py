@@ -1,4 +1,4 @@
-"""A notebook, by a real kernel: progress below the cell, tables, and an interrupt that leaves an answer."""
+"""A notebook, by a real kernel: progress, tables, and an interrupt that leaves an answer."""
 
 from __future__ import annotations
 
@@ -76,15 +76,9 @@ def notebook():
         opened.close()
 
 
-def test_progress_is_one_element_that_is_updated_in_its_place(notebook):
-    shown = notebook.run("found = ls.solve(ls.SVD(X, k=3), 'block-krylov', progress=True)")
-    elements = [each for each in shown if each["type"] in ("display_data", "update_display_data")]
-    assert elements[0]["type"] == "display_data"
-    assert {each["type"] for each in elements[1:]} == {"update_display_data"}
-    assert len({each["transient"]["display_id"] for each in elements}) == 1
-    assert "<progress" in elements[-1]["data"]["text/html"]
-    assert "residual" in elements[-1]["data"]["text/plain"]
-    assert not [each for each in shown if each["type"] == "stream"]
+def test_progress_is_a_line(notebook):
+    shown = notebook.run("found = ls.solve(ls.CCA(X, Y, k=3), 'naive-gradient', max_passes=9, progress=True)")
+    assert {(each["type"], each.get("name")) for each in shown if "text" in each} <= {("stream", "stderr")}
 
 
 def test_an_answer_is_shown_as_a_table(notebook):
@@ -100,28 +94,6 @@ def test_an_interrupt_leaves_the_best_answer_so_far(notebook, before, more):
     notebook.run("s = None")
     assert "KeyboardInterrupt" not in notebook.says(f"{before}s = long({more})", interrupt_at="at 3")
     assert notebook.says("print(s.status.name, s.x_weights.shape)") == "INTERRUPTED (60, 3)\n"
-
-
-def test_the_second_interrupt_ends_a_loop_of_solves(notebook):
-    """The first one is kept by the answer, whose status nobody has read; the second is Python's own."""
-    said = notebook.says("kept = [long()]", interrupt_at="at 3")
-    assert "KeyboardInterrupt" not in said
-    loop = "found = []\nfor i in range(2):\n    found.append(long())\n    print('next', flush=True)"
-    sent = notebook.client.execute(loop)
-    interrupts, errors = 0, []
-    while True:
-        message = notebook.client.get_iopub_msg(timeout=PATIENCE)
-        if message["parent_header"].get("msg_id") != sent:
-            continue
-        content = message["content"]
-        if "at 3" in content.get("text", "") and interrupts < 2:
-            notebook.manager.interrupt_kernel()
-            interrupts += 1
-        errors += [content["ename"]] if message["msg_type"] == "error" else []
-        if message["msg_type"] == "status" and content["execution_state"] == "idle":
-            break
-    assert (interrupts, errors) == (2, ["KeyboardInterrupt"])
-    assert notebook.says("print(len(found), found[0].status.name)") == "1 INTERRUPTED\n"
 
 
 def test_the_next_cell_starts_afresh(notebook):

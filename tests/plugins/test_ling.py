@@ -9,7 +9,7 @@ import pytest
 
 import linspec as ls
 from linspec import datasets
-from linspec.registry.parts import with_parts
+from linspec.registry.options import with_parts
 from linspec_lstsq.principal_components import principal_components
 
 MODELS = {

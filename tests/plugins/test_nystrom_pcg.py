@@ -9,7 +9,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import datasets
 from linspec.arrays import HOST
-from linspec.registry.parts import with_parts
+from linspec.registry.options import with_parts
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 

@@ -1,4 +1,4 @@
-"""The BLAS is held to one thread while anybody needs it, and has its own limits back afterwards, whatever happens."""
+"""The BLAS is held to one thread while anybody needs it, and has its own limits back afterwards."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import threadpoolctl
 
 from linspec.process import blas_threads
-from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
+from linspec.process.blas_threads import one_blas_thread
 
 
 class Library:
@@ -58,11 +58,6 @@ def test_the_last_to_leave_gives_back_what_the_first_has_found(libraries, leavin
     assert libraries[0].num_threads == 4
 
 
-def test_nothing_is_done_where_it_is_not_needed(libraries):
-    with one_blas_thread(needed=False):
-        assert libraries[0].num_threads == 4
-
-
 def test_a_limit_that_somebody_else_has_set_meanwhile_stays(libraries):
     with one_blas_thread(needed=True):
         libraries[0].set_num_threads(2)
@@ -70,26 +65,6 @@ def test_a_limit_that_somebody_else_has_set_meanwhile_stays(libraries):
     with one_blas_thread(needed=True):
         assert libraries[0].num_threads == 1
     assert libraries[0].num_threads == 2
-
-
-def test_what_others_hold_does_not_count_as_the_usual_threads(libraries):
-    entered, leave, seen = threading.Event(), threading.Event(), []
-
-    def other() -> None:
-        with one_blas_thread(needed=True):
-            seen.append(usual_blas_threads())
-            entered.set()
-            leave.wait(600)
-
-    thread = threading.Thread(target=other)
-    thread.start()
-    assert entered.wait(600)
-    assert libraries[0].num_threads == 1
-    assert usual_blas_threads() == 4
-    leave.set()
-    thread.join()
-    assert seen == [1]
-    assert usual_blas_threads() == 4
 
 
 def test_libraries_that_come_later_are_held_too(libraries, monkeypatch):
@@ -128,40 +103,6 @@ def test_a_limit_of_each_thread_is_given_back_in_each_thread(libraries):
     for thread in threads:
         thread.join()
     assert after == {"within": 1, "first": 6, "still within": 1, "second": 6}
-
-
-def test_an_interrupt_at_any_point_leaves_the_limits_as_they_were(libraries):
-    """KeyboardInterrupt is raised at the first line that is run there, then at the second, and so on."""
-    file, points = blas_threads.__file__, 0
-
-    def interrupted_at(point: int) -> bool:
-        count = 0
-
-        def trace(frame, event, arg):
-            nonlocal count
-            if frame.f_code.co_filename != file:
-                return None
-            if event == "line":
-                count += 1
-                if count == point:
-                    raise KeyboardInterrupt
-            return trace
-
-        sys.settrace(trace)
-        try:
-            with one_blas_thread(needed=True), one_blas_thread(needed=True):
-                pass
-        except KeyboardInterrupt:
-            return True
-        finally:
-            sys.settrace(None)
-        return False
-
-    while interrupted_at(points + 1):
-        points += 1
-        assert libraries[0].num_threads == 4, points
-        assert not blas_threads._HOLD._inside, points
-    assert points > 20
 
 
 def test_a_thread_that_did_not_set_the_limit_gives_it_back():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import linspec
-from linspec.registry.attributes import ELSEWHERE
+from linspec.registry.keywords import COUNTERPARTS
 
 FOLDER = Path(linspec.__file__).parent
 SUBMODULES = sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
@@ -167,7 +167,7 @@ def test_a_table_that_holds_linspec_itself_can_be_read(
 
 
 def test_every_counterpart_of_a_foreign_name_is_there() -> None:
-    for text in ELSEWHERE.values():
+    for text in COUNTERPARTS.values():
         for name in re.findall(r"linspec((?:\.\w+)+)", text):
             assert operator.attrgetter(name[1:])(linspec) is not None
 

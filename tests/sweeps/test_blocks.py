@@ -30,8 +30,6 @@ from linspec.process import machine
 from linspec.sweeps.blocks import BlockOperator, Engine, InProcess, brought_here, map_reduce
 from linspec.sweeps.images import AdjointImages
 
-PLUGINS = Path(__file__).parents[2] / "plugins"
-
 RNG = np.random.default_rng(0)
 N, P, Q = 900, 12, 8
 SHARED = RNG.standard_normal((N, 3))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from linspec.algebra.whitener import Whitener, has_short_directions, squared_cut
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.row_model import DEPENDENT, RowModel, row_model
-from linspec.process.forks import cached_property
 from linspec.solving.adjusting import adjusted
 from linspec.sweeps.cell_sums import RowSums
 

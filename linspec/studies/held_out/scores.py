@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +17,6 @@ from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
 from linspec.operators import LinearOperator
-from linspec.process.forks import cached_property
 from linspec.studies.held_out.grams import ROUNDING, Split
 from linspec.sweeps.blocks import brought_here
 

@@ -38,7 +38,7 @@ from linspec.errors import (
     InvalidProblem,
     warn,
 )
-from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
+from linspec.process.interrupts import Request, first_interrupt, nothing_yet, repeated
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.linear_solution import as_several
@@ -124,7 +124,7 @@ class ComponentBootstrap:
     method: str
     draws: int
     unconverged: int = 0
-    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    interrupted: bool = False
 
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
         """Group the components, counted from 0, into sets of neighbours whose values may be equal.
@@ -323,8 +323,6 @@ def solve_draws(  # the parts of a bootstrap
             f"max_iterations, loosen tol, or {remedy}.",
             ConvergenceWarning,
         )
-    if into.count < draws:
-        remember(result)
     return result
 
 

@@ -43,7 +43,7 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
+from linspec.process.interrupts import Request, first_interrupt, nothing_yet, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_count, check_fraction
@@ -116,7 +116,7 @@ class ComponentTest:
     drawn: HostArray
     solution: Any
     unconverged: int = 0
-    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    interrupted: bool = False
 
     def components(self, alpha: float = 0.05) -> int:
         """The number of leading components with a p-value of at most `alpha`.
@@ -202,8 +202,6 @@ def permuted_solves(
         raise nothing_yet()
     test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
     _warn_of(test, permutations, max_seconds)
-    if stop.made:
-        remember(test)
     return test
 
 

@@ -43,7 +43,6 @@ from linspec.arrays import HostArray, random_generator, reciprocal, to_host
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments.loadings import Structure, structure
-from linspec.process.interrupts import HowItEnded
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_fraction
 from linspec.solving.select import check_fits, chosen_solver, has_trait
@@ -127,7 +126,7 @@ class Bootstrap:
     method: str
     draws: int
     unconverged: int = 0
-    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    interrupted: bool = False
 
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
         """Group the pairs, counted from 0, into sets of neighbours whose correlations may be equal.

@@ -50,7 +50,7 @@ from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, a
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import row_model
-from linspec.process.interrupts import HowItEnded, Request, first_interrupt, nothing_yet, remember, repeated
+from linspec.process.interrupts import Request, first_interrupt, nothing_yet, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.checks import check_count
@@ -110,7 +110,7 @@ class PermutationTest:
     statistics: HostArray
     statistic: str
     permutations: int
-    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+    interrupted: bool = False
     frame_library: str = ""
     layout: ClassVar = CCASolution.layout
 
@@ -234,9 +234,7 @@ def stepwise_test(
         interrupted=stop.made,
         frame_library=problem.frame_library,
     )
-    if stop.made:
-        remember(test)
-    else:
+    if not stop.made:
         warn_of_time(made, permutations, max_seconds)
     return test
 
@@ -331,7 +329,6 @@ def null_correlations(
             f"null_correlations: Ctrl-C ended it after {made} of {count_of(permutations, 'permutation')}.",
             ConvergenceWarning,
         )
-        remember(found, read=True)
     return found
 
 

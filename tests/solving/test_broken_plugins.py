@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import errno
 import math
-import pickle
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -17,15 +14,11 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
-from linspec.errors import BrokenPlugin, InvalidDeclaration, InvalidOption, UnknownName, UnsupportedData
+from linspec.errors import BrokenPlugin, InvalidOption, PluginWarning, UnsupportedData
 from linspec.registry.options import option, part
 from linspec.solving.solver import Solver
 
 A = np.random.default_rng(0).standard_normal((30, 6))
-
-
-class PanicException(BaseException):
-    """The exception that pyo3 raises when Rust panics: derived from BaseException alone."""
 
 
 @pytest.fixture(autouse=True)
@@ -46,12 +39,6 @@ def declare(cls, *traits, problem="svd", name="mine"):
             traits=traits,
         )
     )
-
-
-def complaint(own):
-    (info,) = [info for info in own.plugins() if info.identity == "local:register"]
-    assert (info.status == "broken") == bool(info.error)
-    return info.error or ""
 
 
 # ---- estimate -----------------------------------------------------------------------------------------------
@@ -81,7 +68,6 @@ def raising(error):
 
 BAD_ESTIMATES = {
     "raises": (raising(ZeroDivisionError("no rows")), "ZeroDivisionError: no rows"),
-    "panics": (raising(PanicException("unwrap on None")), "PanicException: unwrap on None"),
     "returns a number": (lambda: 42, "no linspec.cost.Estimate"),
     "returns no number of seconds": (lambda: Estimate(math.nan, 0.0), "no linspec.cost.Estimate"),
     "returns negative bytes": (lambda: Estimate(0.0, -1.0), "no linspec.cost.Estimate"),
@@ -90,59 +76,28 @@ BAD_ESTIMATES = {
 
 
 @pytest.mark.parametrize("fault", BAD_ESTIMATES)
-def test_an_estimate_that_fails_harms_nobody_else(own, monkeypatch, fault):
+def test_an_estimate_that_fails_is_a_warning_and_harms_nobody_else(monkeypatch, fault):
     does, words = BAD_ESTIMATES[fault]
     monkeypatch.setattr(behave, "estimate", does)
     problem = ls.SVD(A, 2)
     without = ls.solve(problem)
     declare(Guesses, "direct", "automatic")
-    found = ls.solve(problem)
-    assert found.solver == without.solver
-    np.testing.assert_array_equal(found.S, without.S)
-    assert complaint(own).startswith("svd/mine: estimate ")
-    assert words in complaint(own)
+    with pytest.warns(PluginWarning, match="svd/mine: estimate ") as caught:
+        chosen = ls.solve(problem)
+    assert words in str(caught[0].message)
+    assert chosen.solver == without.solver
+    np.testing.assert_array_equal(chosen.S, without.S)
+    with pytest.warns(PluginWarning, match="svd/mine: estimate "):
+        named = ls.solve(problem, "mine")
+    np.testing.assert_allclose(named.S, np.linalg.svd(A, compute_uv=False)[:2])
 
 
-@pytest.mark.parametrize("fault", BAD_ESTIMATES)
-def test_a_solver_with_a_bad_estimate_can_be_called_by_name(own, monkeypatch, fault):
-    does, words = BAD_ESTIMATES[fault]
-    monkeypatch.setattr(behave, "estimate", does)
-    declare(Guesses, "direct", "automatic")
-    found = ls.solve(ls.SVD(A, 2), "mine")
-    np.testing.assert_allclose(found.S, np.linalg.svd(A, compute_uv=False)[:2])
-    assert words in complaint(own)
-
-
-#: Nobody's fault: the user's wish, or a limit of the process.
-NOBODYS = [KeyboardInterrupt(), SystemExit(3), MemoryError(), OSError(errno.EMFILE, "Too many open files")]
-
-
-@pytest.mark.parametrize("error", NOBODYS)
-def test_an_interrupt_or_a_limit_during_an_estimate_is_no_fault(own, monkeypatch, error):
-    monkeypatch.setattr(behave, "estimate", raising(error))
-    declare(Guesses, "direct", "automatic")
-    with pytest.raises(type(error)):
-        ls.select(ls.SVD(A, 2))
-    assert complaint(own) == ""
-
-
-def test_a_candidate_that_panics_on_import_harms_nobody_else(own, tmp_path, monkeypatch):
-    (tmp_path / "rusty.py").write_text(
-        "class PanicException(BaseException): pass\nraise PanicException('no GPU')"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    ls.register(
-        ls.SolverSpec(
-            name="mine",
-            problem="svd",
-            target="rusty:Rusty",
-            summary="A solver of this test.",
-            reference="Golub 1965",
-            traits=("automatic",),
-        )
-    )
-    assert ls.solve(ls.SVD(A, 2)).solver in ls.solvers("svd")
-    assert "PanicException: no GPU" in complaint(own)
+def test_a_candidate_that_cannot_be_imported_is_a_warning():
+    without = ls.solve(ls.SVD(A, 2)).solver
+    facts = {"summary": "S.", "reference": "Golub 1965", "traits": ("automatic",)}
+    ls.register(ls.SolverSpec(name="mine", problem="svd", target="no_such_module:Mine", **facts))
+    with pytest.warns(PluginWarning, match="No module named 'no_such_module'"):
+        assert ls.solve(ls.SVD(A, 2)).solver == without
 
 
 # ---- adapters -----------------------------------------------------------------------------------------------
@@ -163,23 +118,23 @@ def adapter(name, matches):
 
 BAD_MATCHES = {
     "raises": (lambda data: data.shape[0], "AttributeError"),
-    "panics": (lambda data: raising(PanicException("borrowed"))(), "PanicException: borrowed"),
     "returns what is neither true nor false": (lambda data: Undecided(), "the truth value is ambiguous"),
 }
 
 
 @pytest.mark.parametrize("fault", BAD_MATCHES)
-def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
+def test_an_adapter_whose_matches_fails_harms_nobody_else(fault):
     matches, words = BAD_MATCHES[fault]
     ls.register(adapter("broken", matches))
-    with pytest.raises(UnsupportedData, match="operator/broken") as caught:
+    with (
+        pytest.warns(PluginWarning, match="operator/broken: matches raised "),
+        pytest.raises(UnsupportedData, match="operator/broken") as caught,
+    ):
         ls.as_operator(Cargo())
     assert words in str(caught.value)
     ls.register(adapter("sound", lambda data: isinstance(data, Cargo)))
-    assert ls.as_operator(Cargo()).shape == A.shape
-    assert complaint(own).startswith("operator/broken: matches raised ")
-    assert words in complaint(own)
-    assert ls.solve(ls.SVD(Cargo(), 2), "direct").converged
+    with pytest.warns(PluginWarning, match="operator/broken: matches raised "):
+        assert ls.solve(ls.SVD(Cargo(), 2), "direct").converged
 
 
 @pytest.mark.parametrize(
@@ -190,7 +145,6 @@ def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
             BrokenPlugin,
             "it raised ZeroDivisionError: cargo. This is a fault",
         ),
-        (lambda data: raising(PanicException("rust"))(), BrokenPlugin, "it raised PanicException: rust"),
         (lambda data: A, BrokenPlugin, "got ndarray"),
         (
             lambda data: raising(UnsupportedData("Cargo must be dry."))(),
@@ -199,14 +153,9 @@ def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
         ),
         (lambda data: raising(KeyboardInterrupt())(), KeyboardInterrupt, None),
         (lambda data: raising(MemoryError())(), MemoryError, None),
-        (
-            lambda data: raising(OSError(errno.EMFILE, "Too many open files"))(),
-            OSError,
-            "Too many open files",
-        ),
     ],
 )
-def test_an_adapter_that_fails_is_named(own, made, kind, words):
+def test_an_adapter_that_fails_is_named(made, kind, words):
     spec = ls.OperatorSpec(
         name="leaky", matches=lambda data: isinstance(data, Cargo), adapt=made, summary="Cargo."
     )
@@ -217,7 +166,7 @@ def test_an_adapter_that_fails_is_named(own, made, kind, words):
         assert "operator/leaky must make a linspec.LinearOperator of Cargo" in str(caught.value)
 
 
-def test_an_adapter_that_takes_the_data_of_another_is_named_with_it(own):
+def test_an_adapter_that_takes_the_data_of_another_is_named_with_it():
     ls.register(adapter("greedy", lambda data: True))
     ls.register(adapter("right", lambda data: isinstance(data, Cargo)))
     assert ls.as_operator(Cargo()).shape == A.shape  # the fault does not show
@@ -231,14 +180,6 @@ def test_an_adapter_that_takes_the_data_of_another_is_named_with_it(own):
         match=r"operator/greedy .* or matches is true of data that are not its own\. operator/right takes such data",
     ):
         ls.as_operator(Cargo())
-
-
-@pytest.mark.parametrize("error", NOBODYS)
-def test_an_interrupt_or_a_limit_during_matches_is_no_fault(own, error):
-    ls.register(adapter("slow", lambda data: raising(error)()))
-    with pytest.raises(type(error)):
-        ls.as_operator(Cargo())
-    assert complaint(own) == ""
 
 
 # ---- solve --------------------------------------------------------------------------------------------------
@@ -363,61 +304,6 @@ def test_the_same_holds_for_what_a_part_hands_over(monkeypatch):
     monkeypatch.setattr(behave, "arrays", {"V": np.eye(6)[:2]}, raising=False)
     with pytest.raises(BrokenPlugin, match=r"Hands.* must give run.finish Vh .*got V"):
         ls.solve(ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0), "rpcca", svd=Hands())
-
-
-# ---- records and plugins that cannot be read -----------------------------------------------------------------
-
-RECORD = {
-    "name": "mine",
-    "problem": "svd",
-    "target": "a:B",
-    "summary": "It is mine.",
-    "reference": "Golub 1965",
-}
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (
-            lambda: ls.SolverSpec(**RECORD, need=ls.Needs()),
-            r"SolverSpec has no field 'need'. Did you mean 'needs'\?",
-        ),
-        (lambda: ls.Needs(entry=True), "Needs has no field 'entry'. Did you mean 'entries'"),
-        (lambda: ls.NormalizerSpec(nme="mine"), "NormalizerSpec has no field 'nme'. Did you mean 'name'"),
-        (lambda: ls.OperatorSpec(match=len), "OperatorSpec has no field 'match'. Did you mean 'matches'"),
-        (
-            lambda: ls.ProblemSpec(name="mine", zzz=1),
-            "ProblemSpec has no field 'zzz'. Its fields: name, target",
-        ),
-    ],
-)
-def test_a_field_that_a_record_does_not_have_is_named(make, words):
-    with pytest.raises(InvalidDeclaration, match=words):
-        make()
-
-
-def test_records_are_copied_and_pickled_as_before():
-    record = ls.SolverSpec(**RECORD)
-    assert (
-        copy.deepcopy(record) == pickle.loads(pickle.dumps(record)) == dataclasses.replace(record) == record
-    )
-
-
-def test_the_reason_why_a_plugin_is_not_there_comes_before_the_names_of_all_others(tmp_path, monkeypatch):
-    (tmp_path / "table_that_fails.py").write_text("import no_such_module", encoding="utf-8")
-    folder = tmp_path / "failing-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n", encoding="utf-8")
-    (folder / "entry_points.txt").write_text("[linspec]\nmine = table_that_fails\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    made = registry.Registry()
-    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: made)
-    with pytest.raises(UnknownName) as caught:
-        registry.describe("mine")
-    said, _, listed = str(caught.value).partition("Available:")
-    assert "Plugin failing:mine is broken (ModuleNotFoundError: No module named 'no_such_module')." in said
-    assert "cca/gram" in listed
 
 
 # ---- parts that lack what they are needed for ---------------------------------------------------------------

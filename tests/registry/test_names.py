@@ -1,0 +1,279 @@
+"""Names of methods, and the plugins that register them: each is found, and a broken one harms nobody else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import warnings
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import linspec as ls
+from linspec.errors import AmbiguousName, BrokenPlugin, InvalidDeclaration, PluginWarning, UnknownName
+from linspec.registry import Registry
+
+HEADER = (
+    "from linspec import NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, TestMatrixSpec, hookimpl\n"
+)
+METHODS = """
+    from dataclasses import dataclass
+    import linspec as ls
+
+    @dataclass(frozen=True, kw_only=True)
+    class Good(ls.Solver):
+        step: float = ls.option(0.5, "step length", above=0)
+        def solve(self, problem, run): ...
+
+    @dataclass(frozen=True, kw_only=True)
+    class Abstract(ls.Solver):
+        pass
+
+    class Bare(ls.Solver):
+        def solve(self, problem, run): ...
+
+    @dataclass(frozen=True, kw_only=True)
+    class Clash(Good):
+        rng: int = ls.option(0, "taken")
+
+    @dataclass(frozen=True, kw_only=True)
+    class Undeclared(Good):
+        size: int = 3
+
+    class Stranger: ...
+"""
+
+
+def solver(name: str, problem: str = "cca", target: str = "methods_of_names:Good", **more: Any) -> str:
+    rest = "".join(f", {key}={value!r}" for key, value in more.items())
+    return f"SolverSpec(name={name!r}, problem={problem!r}, target={target!r}, summary='S.', reference='R'{rest})"
+
+
+def table(*records: str, hook: str = "linspec_solvers") -> str:
+    return f"@hookimpl\ndef {hook}():\n    return [{', '.join(records)}]\n"
+
+
+class Site:
+    """A folder of installed distributions."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.monkeypatch = folder, monkeypatch
+        (folder / "methods_of_names.py").write_text(textwrap.dedent(METHODS))
+        (folder / "exits_at_once.py").write_text("raise SystemExit('leaving')")
+
+    def install(self, distribution: str, **tables: str) -> None:
+        info = self.folder / f"{distribution}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
+        entries = {name: f"table_{distribution}_{name}_{self.folder.name}" for name in tables}
+        for name, source in tables.items():
+            (self.folder / f"{entries[name]}.py").write_text(HEADER + source)
+        lines = [f"{name} = {module}" for name, module in entries.items()]
+        (info / "entry_points.txt").write_text("\n".join(["[linspec]", *lines]))
+
+    def read(self, disabled: str = "") -> list[str]:
+        """Make linspec know these distributions and its own; return the warnings."""
+        here = [*metadata.distributions(path=[str(self.folder)]), metadata.distribution("linspec")]
+        found = [entry for dist in here for entry in dist.entry_points.select(group="linspec")]
+        made = Registry(found, disabled)
+        self.monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: made)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ls.solvers()
+        assert all(issubclass(warning.category, PluginWarning) for warning in caught)
+        return [str(warning.message) for warning in caught]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield Site(tmp_path, monkeypatch)
+    for module in [
+        name for name in sys.modules if name == "methods_of_names" or name.endswith(tmp_path.name)
+    ]:
+        del sys.modules[module]
+
+
+def info(identity: str) -> ls.PluginInfo:
+    return next(each for each in ls.plugins() if each.identity == identity)
+
+
+def test_every_form_of_a_name_and_the_first_of_several_keeps_the_bare_one(site: Site) -> None:
+    site.install("acme", main=table(solver("gram"), solver("mine")))
+    site.install("bolt", main=table(solver("mine")))
+    clashes = site.read()
+    assert len(clashes) == 2
+    assert "cca/gram, registered by acme:main, is listed as 'acme:gram'" in clashes[0]
+    assert "cca/mine, registered by bolt:main, is listed as 'bolt:mine'" in clashes[1]
+    assert {"gram", "acme:gram", "mine", "bolt:mine"} <= {*ls.solvers("cca")}
+    assert {"cca/gram", "cca/acme:gram", "cca/mine", "cca/bolt:mine"} <= {*ls.solvers()}
+    for name in ("acme:gram", "cca/acme:gram", "ACME:gram", "mine", "acme:mine", "bolt:mine"):
+        assert ls.get_solver(name, "cca").__name__ == "Good"
+    for name in ("gram", "cca/gram", "linspec:gram"):
+        assert ls.get_solver(name, ls.CCA).__name__ == "GramCCA"
+    for name in ls.solvers("cca"):
+        assert isinstance(ls.get_solver(name, "cca"), type)
+    assert (info("acme:main").status, info("acme:main").provides) == ("loaded", ("cca/gram", "cca/mine"))
+    described = ls.describe("cca/acme:gram")
+    assert (described.provider, described.version, described.needs) == ("acme:main", "1.0", ls.Needs())
+    assert "step = 0.5\n      step length [a number > 0]" in str(described)
+
+
+def test_every_kind_of_record_is_registered(site: Site) -> None:
+    facts = "summary='S.', reference='R'"
+    parts = f"NormalizerSpec(name='polar', target='linspec_normalizers.qr:QR', {facts})"
+    source = table(parts, hook="linspec_normalizers")
+    source += table(f"TestMatrixSpec(name='signs', target='a:B', {facts})", hook="linspec_test_matrices")
+    source += table(
+        "OperatorSpec(name='ore', matches=len, adapt=len, summary='S.')", hook="linspec_operators"
+    )
+    source += table("ProblemSpec(name='pps', target='a:PPS', summary='S.')", hook="linspec_problems")
+    site.install("acme", main=source + table(solver("first", "pps")))
+    assert site.read() == []
+    assert "polar" in ls.normalizers()
+    assert "signs" in ls.test_matrices()
+    assert "pps" in ls.problems()
+    assert ls.solvers("pps") == ("first",)
+    assert ls.describe("operator/ore").kind == "operator"
+    assert "PPS" in dir(ls)
+
+
+BROKEN_TABLES = {
+    "raises": ("raise ValueError('no such card')", "ValueError: no such card"),
+    "exits": ("import sys; sys.exit('leaving')", "SystemExit: leaving"),
+    "does not parse": ("def", "SyntaxError"),
+    "raises in a hook": ("@hookimpl\ndef linspec_solvers():\n    raise KeyError('lost')", "lost"),
+    "returns no record": (table("'gram'"), "must return a list of SolverSpec; got ['gram']"),
+    "returns another record": (
+        table("NormalizerSpec(name='q', target='a:B', summary='s', reference='r')"),
+        "must return a list of SolverSpec; got [NormalizerSpec(",
+    ),
+    "returns one record": (
+        table(solver("x")).replace("[", "").replace("]", ""),
+        "list of SolverSpec; got SolverSpec(",
+    ),
+    "has a malformed record": (table(solver("Bad Name")), "Bad Name"),
+    "has a misspelt trait": (table(solver("x", traits=("itertive",))), "Did you mean 'iterative'?"),
+    "misspells a hook": (table(solver("x"), hook="linspec_sovlers"), "the hooks are linspec_solvers, "),
+    "wants arguments": ("@hookimpl\ndef linspec_solvers(registry):\n    return []", "registry"),
+    "forgets to return": (
+        f"@hookimpl\ndef linspec_solvers():\n    [{solver('x')}]",
+        "list of SolverSpec; got None",
+    ),
+    "forgets the marker": (f"def linspec_solvers():\n    return [{solver('x')}]", "@linspec.hookimpl"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN_TABLES)
+def test_a_broken_table_is_a_warning_that_names_the_cause(site: Site, fault: str) -> None:
+    source, words = BROKEN_TABLES[fault]
+    site.install("acme", main=source)
+    site.install("bolt", main=table(solver("fine")))
+    (warning,) = site.read()
+    assert warning.startswith("The plugin acme:main cannot be used: ")
+    assert words in warning
+    assert ls.get_solver("fine", "cca").__name__ == "Good"
+    assert (info("acme:main").status, info("bolt:main").status) == ("broken", "loaded")
+    with pytest.raises(UnknownName, match="Plugin acme:main is broken") as caught:
+        ls.get_solver("x", "cca")
+    assert words in str(caught.value).partition("Available:")[0]
+
+
+BROKEN_TARGETS = {
+    "methods_of_names:Nowhere": "has no attribute 'Nowhere'",
+    "nowhere_at_all:Good": "ModuleNotFoundError: No module named 'nowhere_at_all'",
+    "exits_at_once:Good": "SystemExit: leaving",
+    "methods_of_names:Stranger": "it is not a class derived from linspec.Solver",
+    "methods_of_names:Abstract": "it lacks the method solve",
+    "methods_of_names:Bare": "it is not decorated with @dataclass(frozen=True, kw_only=True)",
+    "methods_of_names:Clash": "its option rng has the name of an argument of linspec.solve",
+    "methods_of_names:Undeclared": "field 'size' of Undeclared is not declared as an option",
+}
+
+
+@pytest.mark.parametrize("target", BROKEN_TARGETS)
+def test_a_class_that_cannot_be_used_is_refused_where_it_is_asked_for(site: Site, target: str) -> None:
+    site.install("acme", main=table(solver("bad", target=target), solver("good")))
+    site.read()
+    with pytest.raises(BrokenPlugin, match="cca/bad, registered by acme:main, cannot be used") as caught:
+        ls.get_solver("bad", "cca")
+    assert BROKEN_TARGETS[target] in str(caught.value)
+    assert "Update acme, or tell its authors." in str(caught.value)
+    assert ls.get_solver("good", "cca").__name__ == "Good"
+
+
+def test_a_misspelt_problem_is_a_warning(site: Site) -> None:
+    site.install("acme", main=table(solver("mine", "lest-squares")))
+    (warning,) = site.read()
+    assert "lest-squares/mine, registered by acme:main, solves no problem" in warning
+    assert "Did you mean 'least-squares'?" in warning
+
+
+@pytest.mark.parametrize("disabled", ["acme", "acme:main", "*", "other, ACME"])
+def test_a_disabled_plugin_is_not_imported_and_is_named(site: Site, disabled: str) -> None:
+    site.install("acme", main="raise SystemExit")
+    assert site.read(disabled) == []
+    assert info("acme:main").status == "disabled"
+    assert "gram" in ls.solvers("cca")
+    with pytest.raises(UnknownName, match="Plugin acme:main is disabled"):
+        ls.get_solver("mine", "cca")
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (
+            lambda: ls.get_solver("grm", "cca"),
+            r"no cca solver is named 'grm'. Did you mean 'gram'\?.*Available: als",
+        ),
+        (lambda: ls.get_solver("lanczos", "cca"), "There is svd/lanczos"),
+        (lambda: ls.get_solver("svd/lanzcos"), "Did you mean 'svd/lanczos'"),
+        (lambda: ls.get_solver(3), "the name of a solver must be a string; got 3"),
+        (lambda: ls.get_problem("svdd"), "no problem is named 'svdd'. Did you mean 'svd'"),
+        (lambda: ls.solvers("ccb"), "no problem is named 'ccb'. Did you mean 'cca'"),
+        (lambda: ls.describe("gaussan"), "Did you mean 'gaussian'"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_close_ones_and_with_all(ask: Any, words: str) -> None:
+    with pytest.raises(UnknownName, match=words):
+        ask()
+
+
+def test_a_bare_name_of_several_problems_is_ambiguous() -> None:
+    with pytest.raises(AmbiguousName, match=r"'gram' may be 'cca/gram' or .*; ask for one of these"):
+        ls.get_solver("gram")
+    assert "  cca/gram  " in str(ls.describe("gram"))
+    assert "  svd/gram  " in str(ls.describe("gram"))
+
+
+def test_registering_in_a_session(site: Site) -> None:
+    site.read()
+    facts = {"problem": "cca", "target": "methods_of_names:Good", "summary": "S.", "reference": "R"}
+    ls.register(ls.SolverSpec(name="mine", **facts))
+    assert ls.get_solver("mine", "cca") is ls.get_solver("local:mine", "cca")
+    ls.register(ls.SolverSpec(name="mine", **{**facts, "target": "methods_of_names:Stranger"}))
+    with pytest.raises(BrokenPlugin, match=r"registered by local:register.*Correct it\."):
+        ls.get_solver("mine", "cca")
+    with pytest.warns(
+        PluginWarning, match="cca/gram, registered by local:register, is listed as 'local:gram'"
+    ):
+        ls.register(ls.SolverSpec(name="gram", **facts))
+    assert info("local:register").provides == ("cca/gram", "cca/mine")
+    with pytest.raises(InvalidDeclaration, match="register takes a SolverSpec or"):
+        ls.register("gram")  # type: ignore[arg-type]
+
+
+def test_an_installed_plugin_is_found_and_listing_imports_no_implementation(site: Site) -> None:
+    site.install("acme", main=table(solver("mine")))
+    (site.folder / "zzz-1.0.dist-info").mkdir()
+    (site.folder / "zzz-1.0.dist-info" / "entry_points.txt").write_text("[linspec]\nnonsense\n")
+    code = (
+        f"import sys; sys.path.insert(0, {str(site.folder)!r}); import linspec as ls\n"
+        "assert 'mine' in ls.solvers('cca')\n"
+        "assert not {'numpy', 'methods_of_names'} & {*sys.modules}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
