@@ -495,7 +495,7 @@ def _uniform(rng: np.random.Generator, low: float, high: float, count: int) -> H
 
 def _whole(**sizes: Any) -> tuple[int, ...]:
     for name, size in sizes.items():
-        if not is_number(size, int, large=True):
+        if not is_number(size, int):
             raise InvalidProblem(f"{name} must be a whole number; got {size!r}. Pass an int.")
     return tuple(int(size) for size in sizes.values())
 

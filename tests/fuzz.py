@@ -38,7 +38,7 @@ from truths import TARGETS, Truth
 import linspec as ls
 from linspec import errors
 from linspec.kernels import laplacian, linear, polynomial, rbf
-from linspec.operators import ProductOperator, ScaledOperator, as_operator
+from linspec.operators import ProductOperator, as_operator
 from linspec.sweeps import BlockOperator
 
 FAILING = ("silent", "foreign", "hang")
@@ -64,19 +64,12 @@ def cut(X: Any) -> list[Any]:
     return [X[a:b].copy() for a, b in itertools.pairwise([0, *range(3, len(X), 7), len(X)]) if b > a]
 
 
-def scaled(X: Any) -> Any:
-    """A power of two times an array of ordinary numbers."""
-    exponent = int(np.frexp(np.abs(X).max(initial=0.0))[1]) if X.dtype == np.float64 else 0
-    return ScaledOperator(as_operator(np.ldexp(X, -exponent) if exponent else X.copy()), 2.0**exponent)
-
-
 KINDS: dict[str, Callable[[Any], Any]] = {
     **{one.name: one.wrap for one in BACKENDS if one.name.startswith(("numpy", "scipy", "npy", "products"))},
     "fortran": np.asfortranarray,
     "strided": strided,
     "slices": lambda X: lambda: iter(cut(X)),
     "blocks": lambda X: BlockOperator(cut(X)),
-    "scaled": scaled,
     "factored": lambda X: ProductOperator(
         as_operator(X[:, ::-1].copy()), as_operator(np.fliplr(np.eye(X.shape[1])))
     ),

@@ -8,8 +8,6 @@ from linspec.operators.base import ColumnScaledOperator as ColumnScaledOperator
 from linspec.operators.base import LinearOperator as LinearOperator
 from linspec.operators.base import LowRankUpdate as LowRankUpdate
 from linspec.operators.base import ProductOperator as ProductOperator
-from linspec.operators.base import ScaledOperator as ScaledOperator
-from linspec.operators.base import SumOperator as SumOperator
 from linspec.operators.counted import CountedOperator as CountedOperator
 from linspec.operators.counted import Ledger as Ledger
 from linspec.operators.counted import uncounted as uncounted

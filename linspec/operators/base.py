@@ -14,7 +14,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -361,23 +360,7 @@ class LinearOperator(Loanable, ABC):
         """The adjoint operator Aᵀ."""
         return AdjointOperator(self)
 
-    def __add__(self, other: Any) -> LinearOperator:
-        return SumOperator(self, other) if isinstance(other, LinearOperator) else NotImplemented
-
-    def __sub__(self, other: Any) -> LinearOperator:
-        return SumOperator(self, -other) if isinstance(other, LinearOperator) else NotImplemented
-
-    def __neg__(self) -> LinearOperator:
-        return ScaledOperator(self, -1.0)
-
-    def __mul__(self, factor: Any) -> LinearOperator:
-        return ScaledOperator(self, float(factor)) if isinstance(factor, Real) else NotImplemented
-
-    __rmul__ = __mul__
-
     def __matmul__(self, other: Any) -> Any:
-        if isinstance(other, LinearOperator):
-            return ProductOperator(self, other)
         if not is_array(other):
             return NotImplemented
         return self.matmat(other[:, None])[:, 0] if other.ndim == 1 else self.matmat(other)
@@ -478,76 +461,6 @@ class _Composite(LinearOperator):
         return self.home.place(x, self.dtype)
 
 
-class SumOperator(_Composite):
-    """A + B.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> A, B = ls.as_operator(np.eye(2)), ls.as_operator(np.ones((2, 2)))
-    >>> (A + B).matmat(np.eye(2))
-    array([[2., 1.],
-           [1., 2.]])
-    """
-
-    def __init__(self, *parts: LinearOperator) -> None:
-        if len({part.shape for part in parts}) != 1:
-            shapes = ", ".join(str(part.shape) for part in parts)
-            raise InvalidProblem(f"a sum needs operators of one shape; got {shapes}.")
-        super().__init__(parts, parts[0].shape)
-
-    def _matmat(self, V: Array) -> Array:
-        total = self._cast(self.parts[0].matmat(V))
-        for part in self.parts[1:]:
-            total = total + self._cast(part.matmat(V))
-        return total
-
-    def _rmatmat(self, U: Array) -> Array:
-        total = self.parts[0].rmatmat(U)
-        for part in self.parts[1:]:
-            total = total + part.rmatmat(U)
-        return total
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        return SumOperator(*(part.rows(selection) for part in self.parts))
-
-    def _dense(self) -> Array:
-        total = self._cast(self.parts[0].dense())
-        for part in self.parts[1:]:
-            total = total + self._cast(part.dense())
-        return total
-
-
-class ScaledOperator(_Composite):
-    """c A for a number c.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> A = ls.as_operator(np.eye(2))
-    >>> (3.0 * A).matmat(np.ones((2, 1))).ravel()
-    array([3., 3.])
-    """
-
-    def __init__(self, operator: LinearOperator, factor: float) -> None:
-        super().__init__([operator], operator.shape)
-        self.factor = factor
-
-    def _matmat(self, V: Array) -> Array:
-        return self.parts[0].matmat(V) * self.factor
-
-    def _rmatmat(self, U: Array) -> Array:
-        return self.parts[0].rmatmat(U) * self.factor
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        return ScaledOperator(self.parts[0].rows(selection), self.factor)
-
-    def _dense(self) -> Array:
-        return self.parts[0].dense() * self.factor
-
-
 class AdjointOperator(_Composite):
     """Aᵀ. It has no row slices: they would be columns of A.
 
@@ -591,8 +504,9 @@ class ProductOperator(_Composite):
     --------
     >>> import numpy as np
     >>> import linspec as ls
+    >>> from linspec.operators import ProductOperator
     >>> A, B = ls.as_operator(2 * np.eye(2)), ls.as_operator(np.ones((2, 3)))
-    >>> (A @ B).matmat(np.eye(3))
+    >>> ProductOperator(A, B).matmat(np.eye(3))
     array([[2., 2., 2.],
            [2., 2., 2.]])
     """

@@ -21,7 +21,6 @@ from linspec.operators import (
     CupySparseOperator,
     DenseOperator,
     LinearOperator,
-    ScaledOperator,
     SparseOperator,
 )
 from linspec.operators.row_blocks import RowBuffer, row_blocks
@@ -99,8 +98,6 @@ class ColumnStatistics:
             self._add_changed(bare, 1.0, offset, weights, basis)
         elif isinstance(block, SparseOperator | CupySparseOperator):
             self._add_sparse(block, weights, basis)
-        elif isinstance(block, ScaledOperator):
-            self._add_changed(block.parts[0], block.factor, 0.0, weights, basis)
         elif isinstance(block, ColumnScaledOperator):
             self._add_changed(block.parts[0], block.scale, 0.0, weights, basis)
         else:

@@ -13,7 +13,7 @@ import numpy as np
 
 from linspec.arrays import HOST, Array, HostArray, largest_magnitude, namespace, to_host
 from linspec.errors import UnsupportedData
-from linspec.operators.base import ColumnScaledOperator, LinearOperator, ScaledOperator
+from linspec.operators.base import ColumnScaledOperator, LinearOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.foreign import CupySparseOperator
 from linspec.operators.range_of_entries import ORDINARY, SINGLE, Magnitude
@@ -41,8 +41,6 @@ def magnitude_of(A: LinearOperator, roots: Array | None = None, *, exact: bool =
     if isinstance(A, CupySparseOperator):  # its weights count as the largest of them
         largest = largest_magnitude(A.matrix.data)
         return Magnitude(largest if roots is None else largest * largest_magnitude(roots))
-    if isinstance(A, ScaledOperator):
-        return _times(magnitude_of(A.parts[0], roots, exact=True), abs(A.factor))
     if isinstance(A, ColumnScaledOperator) and A.sparse:  # an upper bound: nothing is filled up
         return _times(magnitude_of(A.parts[0], roots, exact=True), largest_magnitude(A.scale))
     if isinstance(A, DenseOperator):

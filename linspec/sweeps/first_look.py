@@ -27,7 +27,6 @@ from linspec.operators import (
     DenseOperator,
     LinearOperator,
     MappedOperator,
-    ScaledOperator,
     SparseOperator,
     StreamedOperator,
 )
@@ -131,7 +130,7 @@ def look_at(  # noqa: PLR0911  # one return a kind
         return _look_at_foreign_array(A, roots)
     if isinstance(A, CupySparseOperator):
         return FirstLook(magnitude_of(A, None if roots is None else A.home.blocks.place(roots)))
-    return _look_at_parts(name, A, roots)
+    return _look_at_parts(A, roots)
 
 
 def _without_underflowing(look: FirstLook) -> FirstLook:
@@ -148,18 +147,12 @@ def _finite(look: FirstLook | None, name: str, A: LinearOperator) -> FirstLook:
     return look
 
 
-def _look_at_parts(name: str, A: LinearOperator, roots: HostArray | None) -> FirstLook:
-    """The first look at an operator c B, which is a look at B, or at an operator of a kind not treated in `look_at`.
+def _look_at_parts(A: LinearOperator, roots: HostArray | None) -> FirstLook:
+    """The first look at an operator of a kind not treated in `look_at`.
 
-    The latter is to be watched: its first products show the size of its entries. If its rows are float32 and can be
+    It is to be watched: its first products show the size of its entries. If its rows are float32 and can be
     read, the first `SAMPLED_ROWS` rows are also measured, to decide whether products need float64.
     """
-    if isinstance(A, ScaledOperator):
-        look = look_at(name, A.parts[0], roots)
-        size = Magnitude(look.size.largest * abs(A.factor), look.size.column)
-        if look.complete and not 1 / ORDINARY <= size.largest <= ORDINARY:
-            size = magnitude_of(A, roots)
-        return replace(look, size=size, underflowing=())
     if (
         A.dtype == np.float32 and A.access == "rows" and A.readable
     ):  # a file: decide whether float64 is needed

@@ -383,17 +383,6 @@ def test_data_are_never_modified(small_blocks):
 LEFT, RIGHT = RNG.standard_normal((N, 2)), RNG.standard_normal((P, 2))
 
 
-def test_an_adjoint_is_an_operator_of_its_own(small_blocks):
-    for A in (as_operator(M), as_operator(scipy.sparse.csc_array(M)), as_operator(M) + as_operator(OTHER)):
-        X = to_host(A.dense())
-        check(A.H, X.T.copy(), unit=2e-15)
-        assert A.H.shape == (P, N)
-        check(A.H.H, X, unit=2e-15)
-    assert as_operator(M).H.access == "rows"
-    assert as_operator(scipy.sparse.csr_array(M)).H.access == "rows"
-    assert (as_operator(M) * 2).H.access != "rows"
-
-
 @pytest.mark.parametrize("dtype, limit", [("float64", 1e-11), ("float32", 4e-7)])
 @pytest.mark.parametrize("kind", ["c-order", "f-order", "every-other", "strict-device1"])
 def test_centring_dense_rows_loses_nothing_to_large_means(kind, dtype, limit, small_blocks):

@@ -43,7 +43,6 @@ KINDS = {
     "map": lambda entries, path: as_map(path, entries),
     "callable": lambda entries, _: lambda: iter([entries[:23], entries[23:]]),
     "centred": lambda entries, _: ls.as_operator(entries).centered(np.zeros(entries.shape[1])),
-    "sum": lambda entries, _: 0.5 * ls.as_operator(entries) + 0.5 * ls.as_operator(entries),
     "products": lambda entries, _: scipy.sparse.linalg.aslinearoperator(entries),
     "blocks": lambda entries, _: BlockOperator([entries[:23], entries[23:]]),
 }
