@@ -8,8 +8,8 @@ header. Columns in front without a name hold labels of the rows; so does the fir
 more than the header, as R writes them. Python's module csv splits the lines. For a large and plain file pyarrow does
 that, if it is installed; if it fails, the file is read again, to find the faulty field.
 Source: RFC 4180 for the quotes; Python's ``csv`` and pyarrow's ``open_csv`` for the reading.
-Where we differ: a missing field is an error that names it, not a NaN. A quoted field ends on its line: a quote that is
-not closed would swallow the lines after it.
+Where we differ: a missing field is an error that names it, not a NaN, and a line of other length is refused, where
+pandas pads or cuts it. A quoted field ends on its line: a quote that is not closed would swallow the lines after it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import csv
 import math
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,17 +28,11 @@ from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, Unsuppor
 from linspec.operators import RowFiles, labels_in_front, long_fields
 from linspec.process import check_memory
 from linspec_files.first_line import holds_names, is_like_number, is_missing
-from linspec_files.stored import MOST_LABELS
-from linspec_files.tables import without_column, without_gaps
-from linspec_files.text import Survey, opened, surveyed, text_errors
-
-__all__ = ["names_in_text", "number_in", "read_delimited", "read_texts"]
+from linspec_files.slabs import MOST_LABELS
+from linspec_files.text import opened, surveyed, text_errors, without_column, without_gaps
 
 LARGE = 4 << 20
 """Least size of a file, in bytes, for which pyarrow saves more time than its import takes."""
-
-BLOCK = 1 << 20
-"""Number of bytes that pyarrow parses at a time."""
 
 LINES, CHARACTERS = 20, 1 << 20
 """Largest numbers of lines, and of characters in them, with which the first line is compared; at least one line."""
@@ -77,17 +72,21 @@ def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | 
         A field is empty or stands for a missing value, and `files` does not permit missing values.
     """
     with text_errors(path):
-        survey, layout = surveyed(path), _layout(path, files)
-        count = layout.count
-        check_memory(path, 8 * survey.lines * count, f"a matrix of {survey.lines:,} x {count:,} numbers")
-        labels: list[str] | None = [] if layout.labelled and survey.lines <= MOST_LABELS else None
-        numbers = _numbers_by_arrow(layout, survey, labels)
-        if numbers is None:
-            numbers = _numbers(layout, labels)
-        if not numbers.size:
-            raise _without_numbers(layout)
-        chosen = layout.chosen
-        return numbers, chosen if chosen and len(set(chosen)) == len(chosen) else None, _labels(labels)
+        survey = surveyed(path)
+        layout = _layout(path, files)
+        count = len(layout.columns)
+        check_memory(
+            path, 8 * survey["lines"] * count, f"a matrix of {survey['lines']:,} x {count:,} numbers"
+        )
+        labelled = layout.labelled and survey["lines"] <= MOST_LABELS
+        found = _by_arrow(layout, survey, labelled) or _by_lines(layout, labelled)
+    if not found[0].size:
+        first = ", ".join(layout.names or ())[:40]
+        raise InvalidProblem(
+            f"{path} has no line of numbers; its first line, {first!r}, is read as column names."
+        )
+    chosen = tuple(layout.names[j] for j in layout.columns) if layout.names else None
+    return found[0], chosen if chosen and len(set(chosen)) == len(chosen) else None, _labels(found[1])
 
 
 def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
@@ -102,14 +101,28 @@ def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
     """
     with text_errors(path):
         layout = _layout(path, files)
-        if layout.names is None or layout.count > 1:
+        if layout.names is None or len(layout.columns) > 1:
             return None
-        survey = surveyed(path)
-        check_memory(path, 8 * survey.lines, f"a column of {survey.lines:,} texts")
-        if files.as_text:
-            place = layout.columns[0] if layout.columns else 0
-            return [fields[place].strip() for _, fields, _ in _rows(layout)]
-        return _texts(layout) if _begins_with_text(layout) else None
+        count = surveyed(path)["lines"]
+        check_memory(path, 8 * count, f"a column of {count:,} texts")
+        (place,), texts, begun = layout.columns, list[str | None](), files.as_text
+        for number, fields, _ in _rows(layout):
+            text = fields[place].strip()
+            missing = is_missing(text) and not files.as_text
+            if missing and layout.gaps:
+                texts.append(None)
+                continue
+            if not begun and (missing or is_like_number(text)):
+                return None
+            if missing:
+                name = layout.names[place]
+                raise NonFiniteData(
+                    f"{path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
+                    f"got {_got(text)}. {without_gaps(name)}"
+                )
+            begun = True
+            texts.append(text)
+    return texts if begun else None
 
 
 def names_in_text(path: Path, files: RowFiles) -> tuple[str, ...] | range:
@@ -134,8 +147,8 @@ class _Layout:
         The names of all columns; "" for labels of rows.
     width : int
         The number of fields in a line.
-    columns : list of int or None
-        The numbers of the columns to read; None for all.
+    columns : sequence of int
+        The numbers of the columns to read.
     gaps : bool
         Whether values may be missing.
     """
@@ -145,25 +158,13 @@ class _Layout:
     separator: str | None
     names: list[str] | None
     width: int
-    columns: list[int] | None
-    gaps: bool = False
+    columns: Sequence[int]
+    gaps: bool
 
     @property
     def labelled(self) -> bool:
         """Whether the first field of each line is a label of the row."""
         return labels_in_front(self.names or ()) > 0
-
-    @property
-    def count(self) -> int:
-        """The number of columns to read."""
-        return self.width if self.columns is None else len(self.columns)
-
-    @property
-    def chosen(self) -> tuple[str, ...] | None:
-        """The names of the columns to read."""
-        if self.names is None:
-            return None
-        return tuple(self.names if self.columns is None else (self.names[j] for j in self.columns))
 
     def number_in(self, text: str) -> float:
         """Convert a field to a number; NaN for a missing value, if these are permitted."""
@@ -172,7 +173,13 @@ class _Layout:
 
 def _layout(path: Path, files: RowFiles) -> _Layout:
     """Determine the layout of a file from its first lines that are neither blank nor comments."""
-    lines = _beginning(path)
+    lines, characters = list[tuple[int, str]](), 0
+    with opened(path) as stream:
+        for number, line in _spoken(stream):
+            lines.append((number, line))
+            characters += len(line)
+            if len(lines) > 1 and (len(lines) > LINES or characters > CHARACTERS):
+                break
     if not lines:
         raise InvalidProblem(f"{path} has no line of numbers: it is empty.")
     number, first = lines[0]
@@ -199,22 +206,9 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
             f"{path}, line {lines[1][0]}: a label of the row is needed, as on the lines below; got "
             f"{shown(lines[1][1])}. It may be a second line of names: write one name for each column."
         )
-    names = fields if named else None
-    columns = files.places(names, len(fields), str(path))
-    if columns is None and (front := labels_in_front(names or ())):
-        columns = list(range(front, len(fields)))
-    return _Layout(path, number + bool(names), separator, names, len(fields), columns, files.missing == "nan")
-
-
-def _beginning(path: Path) -> list[tuple[int, str]]:
-    """Return the first lines of a file that are neither blank nor comments, with their numbers."""
-    found: list[tuple[int, str]] = []
-    with opened(path) as stream:
-        for number, line in _spoken(stream):
-            found.append((number, line))
-            if len(found) > 1 and (len(found) > LINES or sum(len(one) for _, one in found) > CHARACTERS):
-                break
-    return found
+    names, width = fields if named else None, len(fields)
+    columns = files.places(names, width, str(path)) or range(labels_in_front(names or ()), width)
+    return _Layout(path, number + bool(names), separator, names, width, columns, files.missing == "nan")
 
 
 def _has_label(line: str, row: list[str], names: int) -> bool:
@@ -229,41 +223,33 @@ def _labels(texts: list[str] | None) -> Sequence[Any] | None:
     return texts
 
 
-def _without_numbers(layout: _Layout) -> InvalidProblem:
-    said = ", ".join(layout.names or ())[:40]
-    return InvalidProblem(
-        f"{layout.path} has no line of numbers; its first line, {said!r}, is read as column names."
-    )
-
-
-def _numbers(layout: _Layout, labels: list[str] | None) -> Any:
+def _by_lines(layout: _Layout, labelled: bool) -> tuple[Any, list[str] | None]:
     """Read the numbers, and the labels, line by line; NaN for missing values, if these are permitted."""
     import numpy as np
 
-    numbers = array("d")
+    numbers, labels = array("d"), list[str]()
+    every = list(layout.columns) == list(range(layout.width))
     for number, fields, plain in _rows(layout):
-        chosen = fields if layout.columns is None else [fields[j] for j in layout.columns]
+        chosen = fields if every else [fields[j] for j in layout.columns]
         try:
             numbers.extend(map(float if plain and not layout.gaps else layout.number_in, chosen))
         except ValueError as error:
             raise _culprit(layout, number, fields) from error
-        if labels is not None:
+        if labelled:
             labels.append(fields[0].strip())
-    return np.frombuffer(numbers).reshape(-1, layout.count) if numbers else np.empty((0, layout.count))
+    return np.frombuffer(numbers).reshape(-1, len(layout.columns)), labels if labelled else None
 
 
-def _numbers_by_arrow(layout: _Layout, survey: Survey, labels: list[str] | None) -> Any:
+def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[Any, list[str] | None] | None:
     """Read the numbers and the labels with pyarrow; None if it is not installed, fails, or does not suit the file.
 
     pyarrow is faster than Python's `float`, as strict, and rounds as exactly. Its errors say less, so after an error
     the caller reads the file again, line by line. pyarrow is not used for files that are small (below `LARGE`) or
     compressed, that have comments or quotes, whose fields are separated by blanks, or whose values may be missing.
     """
-    plain = layout.separator is not None and not survey.quotes and not survey.hashes and not layout.gaps
-    plain = plain and not (
-        layout.labelled and 0 in (layout.columns or ())
-    )  # a column that is labels and numbers
-    if not plain or survey.size < LARGE or layout.path.suffix.lower() == ".gz":
+    plain = layout.separator is not None and not (survey['"'] or survey["#"] or layout.gaps)
+    both = layout.labelled and 0 in layout.columns  # a column that is labels and numbers
+    if not plain or both or survey["size"] < LARGE or layout.path.suffix.lower() == ".gz":
         return None
     try:
         import pyarrow as pa
@@ -272,63 +258,27 @@ def _numbers_by_arrow(layout: _Layout, survey: Survey, labels: list[str] | None)
         return None
     import numpy as np
 
-    names = [str(j) for j in range(layout.width)]
-    chosen = names if layout.columns is None else [names[j] for j in layout.columns]
-    numbers = np.empty((survey.lines, len(chosen)), order="F")
-    types, wanted = dict.fromkeys(chosen, pa.float64()), list(chosen)
-    if labels is not None:
-        types, wanted = {**types, "0": pa.string()}, [*chosen, "0"]
-    rows, found = 0, list[str]()
+    names, chosen = [str(j) for j in range(layout.width)], [str(j) for j in layout.columns]
+    numbers, rows, labels = np.empty((survey["lines"], len(chosen)), order="F"), 0, list[str]()
     try:
-        with (
-            layout.path.open("rb") as stream,
-            csv.open_csv(
+        with layout.path.open("rb") as stream:
+            for batch in csv.open_csv(
                 stream,
-                csv.ReadOptions(column_names=names, skip_rows=layout.start - 1, block_size=BLOCK),
+                csv.ReadOptions(column_names=names, skip_rows=layout.start - 1),
                 csv.ParseOptions(delimiter=layout.separator, quote_char=False),
-                csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[]),
-            ) as batches,
-        ):
-            for batch in batches:
+                csv.ConvertOptions(
+                    column_types={"0": pa.string(), **dict.fromkeys(chosen, pa.float64())},
+                    include_columns=[*chosen, *["0"] * labelled],
+                    null_values=[],
+                ),
+            ):
                 for j, column in enumerate(batch.columns[: len(chosen)]):
-                    if column.null_count:
-                        return None
-                    numbers[rows : rows + len(column), j] = column.to_numpy()
+                    numbers[rows : rows + len(column), j] = column.to_numpy()  # raises if there are nulls
                 rows += batch.num_rows
-                if labels is not None:
-                    found += map(str.strip, batch.columns[-1].to_pylist())
+                labels += map(str.strip, batch.columns[-1].to_pylist() if labelled else ())
     except (pa.ArrowException, ValueError):
         return None
-    if labels is not None:
-        labels += found
-    return numbers[:rows]
-
-
-def _begins_with_text(layout: _Layout) -> bool:
-    """Whether the first present value of the chosen column is a text, not a number."""
-    place = layout.columns[0] if layout.columns else 0
-    for _, fields, _ in _rows(layout):
-        field = fields[place].strip()
-        if not (layout.gaps and is_missing(field)):
-            return not is_like_number(field) and not is_missing(field)
-    return False
-
-
-def _texts(layout: _Layout) -> list[str | None]:
-    """Read the texts of a single column; None for missing ones, if these are permitted."""
-    place = layout.columns[0] if layout.columns else 0
-    name = (layout.names or [""])[place]
-    texts: list[str | None] = []
-    for number, fields, _ in _rows(layout):
-        text = fields[place].strip()
-        missing = is_missing(text)
-        if missing and not layout.gaps:
-            raise NonFiniteData(
-                f"{layout.path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
-                f"got {_got(text)}. {without_gaps(name)}"
-            )
-        texts.append(None if missing else text)
-    return texts
+    return numbers[:rows], labels if labelled else None
 
 
 def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
@@ -399,7 +349,7 @@ def _without_comment(line: str) -> str:
 
 def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
     """Return the error that names the first chosen field of a line that is no number."""
-    for place in layout.columns or range(len(fields)):
+    for place in layout.columns:
         try:
             layout.number_in(fields[place])
         except ValueError:

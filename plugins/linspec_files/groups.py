@@ -1,137 +1,376 @@
-"""Groups of zarr and HDF5: the choice of a matrix in them, and the names of rows and columns from AnnData.
+"""Arrays and groups of zarr and HDF5: the choice of a matrix in them, and the names of rows and columns from AnnData.
 
-Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them.
-Method: groups of zarr and of h5py are read in the same way. In AnnData the matrix is ``X``, unless a part is named:
-``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, except for those of obsm; its
-rows are the observations. In other groups it is the only array, or the named part.
+Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them. Both
+formats read a chunk that is not there as a fill value. A file may name other files, and what decodes it.
+Method: groups of zarr and of h5py are read in the same way, by the few questions of a `Library`. In AnnData the matrix
+is ``X``, unless a part is named: ``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names,
+except for those of obsm; its rows are the observations. In other groups it is the only array, or the named part. The
+existing chunks are counted when a matrix is opened. A matrix that is compressed by columns is read whole, and turned.
 Source: https://anndata.readthedocs.io, the on-disk format: an AnnData has the attribute encoding-type anndata (old
 files have none, and the groups obs, var and X), a data frame the attribute _index, which names the array of its labels.
 That is an array of texts, categories, or, as anndata 0.13 writes it, a nullable array: values, and a mask of those that
-are missing.
+are missing. A sparse matrix is a group with the arrays data, indices and indptr and the attributes encoding-type and
+shape (before 2020: h5sparse_format and h5sparse_shape).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, UnsupportedData, printable
-from linspec_files.held import rows_of_columns
-from linspec_files.slabs import RowSource
-from linspec_files.stored import (
+from linspec import cost
+from linspec.arrays import HOST, HostArray, working_dtype
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, printable, shown, warn
+from linspec.operators import SparseOperator
+from linspec_files.slabs import (
     MOST_LABELS,
-    DenseRows,
-    SparseRows,
-    Stored,
-    sparse_kind,
-    text_of,
+    MOST_PIECES,
+    PIECES,
+    SHARE,
+    SLAB_BYTES,
+    Source,
+    dense,
+    held,
+    reading,
 )
 
-__all__ = ["rows_in"]
-
-Make = Callable[[str, Any], Stored]
-
-PARTS = ("data", "indices", "indptr")
-
-MATRIX = "X"
-
-BY_VARIABLE = ("X", "layers", "raw")
-"""Parts of AnnData whose columns are the variables."""
+MOST = 0.5
+"""Largest share of the free memory that a matrix by columns may take while it is turned."""
 
 LISTED = 10
+"""Largest number of names that a message lists."""
 
 
-def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "warn") -> RowSource:
-    """Make the source of an array or of a matrix in a group.
+class Library(ABC):
+    """What zarr and h5py answer in different ways.
 
-    Parameters
+    Attributes
     ----------
-    node : zarr.Array, zarr.Group, h5py.Dataset or h5py.Group
-    make : callable
-        Takes a name and an array, and returns its `Stored`.
+    paths : tuple of str
+        The files that are compared in each pass.
+    """
+
+    paths: tuple[str, ...] = ()
+
+    @abstractmethod
+    def member(self, group: Any, key: str) -> Any:
+        """Return a member of a group, or None; raise if it leads out of the file."""
+
+    @abstractmethod
+    def check(self, name: str, array: Any) -> None:
+        """Refuse an array whose bytes are elsewhere, or are decoded by what runs them."""
+
+    @abstractmethod
+    def reader(self, array: Any) -> Callable[[int, int], HostArray]:
+        """Return a function that reads entries along the first axis."""
+
+    @abstractmethod
+    def present(self, array: Any) -> tuple[tuple[int, ...] | None, int]:
+        """Return the shape of a chunk, None without chunks, and the number of chunks that exist."""
+
+
+@dataclass
+class Stored:
+    """An array in a file; `expected` and `absent` count its chunks."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    read: Callable[[int, int], HostArray]
+    chunks: tuple[int, ...] | None
+    expected: int
+    absent: int
+    fill: Any
+
+    def check_absent(self, missing: str) -> None:
+        """Warn of missing chunks, or refuse them, or do nothing, as `linspec.open_rows` describes."""
+        if missing == "fill" or self.absent <= 0:
+            return
+        said = (
+            f"{self.name} lacks {self.absent} of its {self.expected} chunks, and its format reads them as {self.fill}. "
+            "That is right if they were never written, and wrong if they were lost"
+        )
+        if missing == "refuse":
+            raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
+        warn(f'{said}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
+
+    def whole(self) -> HostArray:
+        """Read all entries of an array that must be held, such as labels."""
+        count = math.prod(self.shape)
+        if self.expected > MOST_PIECES or count * self.dtype.itemsize > max(
+            SHARE * HOST.free_memory(), 2 * SLAB_BYTES
+        ):
+            raise InvalidProblem(
+                f"{self.name} declares {count:,} entries in {self.expected:,} chunks: too many to be held. It is "
+                "damaged, or must be written again in fewer chunks."
+            )
+        with reading(self.name, "it"):
+            return np.asarray(self.read(0, self.shape[0] if self.shape else 0))
+
+
+@dataclass
+class Rows:
+    """Reads matrices and labels of a file.
+
+    Attributes
+    ----------
+    library : Library
     name : str
         The name of the file in messages.
-    part : str
-        The matrix in a group.
     missing : {"warn", "fill", "refuse", "nan"}
-
-    Raises
-    ------
-    InvalidProblem
-        There is no such matrix, or there are several and none was named; or missing chunks are refused.
-    UnsupportedData
-        The part is no matrix of real numbers, or reading its rows takes too many chunks or too much memory.
+        How to treat missing chunks.
     """
-    if _is_array(node):
-        if part:
-            raise InvalidProblem(f"{name} is one array and has no part {part!r}. Leave part out.")
-        return DenseRows(make(name, node), missing)
-    annotated = is_annotated(node)
-    chosen = part or (MATRIX if annotated else _only(node, name))
-    matrix = node if chosen == "" else _found(node, chosen, name)
-    label = f"{name}, {chosen}" if chosen else name
-    source = _source(matrix, make, label, missing)
-    if annotated:
-        _name(source, node, make, chosen, label)
-    return source
+
+    library: Library
+    name: str
+    missing: str = "warn"
+
+    def source(self, node: Any, part: str = "") -> Source:
+        """Make the source of an array, or of a matrix in a group: the part, X of an AnnData, or the only one.
+
+        Raises
+        ------
+        InvalidProblem
+            There is no such matrix, or there are several and none was named; or missing chunks are refused.
+        UnsupportedData
+            The part is no matrix of real numbers, or reading its rows takes too many chunks or too much memory.
+        """
+        if is_array(node):
+            if part:
+                raise InvalidProblem(f"{self.name} is one array and has no part {part!r}. Leave part out.")
+            return self._matrix(node, self.name)
+        kind = text_of(node.attrs.get("encoding-type", ""))
+        annotated = kind == "anndata" or (
+            not kind and all(self.library.member(node, key) is not None for key in ("obs", "var", "X"))
+        )
+        chosen = part or ("X" if annotated else self._only(node))
+        matrix, walked = node, list[str]()
+        for step in chosen.strip("/").split("/") if chosen else ():
+            below = None if is_array(matrix) else self.library.member(matrix, step)
+            if below is None:
+                there = "an array" if is_array(matrix) else _listed(matrix)
+                raise InvalidProblem(
+                    f"{self.name} has no part {chosen!r}: {'/'.join(walked) or 'the file'} holds {there}."
+                )
+            matrix = below
+            walked.append(step)
+        found = self._matrix(matrix, f"{self.name}, {chosen}" if chosen else self.name)
+        if annotated:
+            self._label(found, node, walked[0])
+        return found
+
+    def _only(self, node: Any) -> str:
+        """Return the name of the only matrix in a group; "" if the group itself is a sparse matrix."""
+        if sparse_kind(node, self.name) is not None:
+            return ""
+        members = {str(key): self.library.member(node, str(key)) for key in node}
+        keys = [
+            key for key, one in members.items() if is_array(one) or sparse_kind(one, f"{self.name}, {key}")
+        ]
+        if len(keys) != 1:
+            raise InvalidProblem(
+                f"{self.name} holds {len(keys) or 'no'} matrices ({_listed(node)}). Name one with part=, or on the "
+                "command line FILE:NAME."
+            )
+        return keys[0]
+
+    def _stored(self, node: Any, name: str) -> Stored:
+        if node is None or not is_array(node) or node.shape is None:
+            raise InvalidProblem(
+                f"{name} must be an array with entries. The file is damaged: write it again."
+            )
+        self.library.check(name, node)
+        shape = tuple(map(int, node.shape))
+        chunks, present = self.library.present(node)
+        expected = math.prod(
+            -(-size // length) for size, length in zip(shape, chunks or shape, strict=True) if size
+        )
+        fill = getattr(node, "fillvalue", getattr(node, "fill_value", 0))
+        absent = expected - present if chunks and math.prod(shape) else 0
+        read = self.library.reader(node)
+        return Stored(name, shape, np.dtype(node.dtype), read, chunks, expected, absent, fill)
+
+    def _matrix(self, node: Any, name: str) -> Source:
+        if is_array(node):
+            stored = self._stored(node, name)
+            found = dense(name, stored.shape, stored.dtype, stored.read, self.library.paths, stored.chunks)
+            stored.check_absent(self.missing)
+            return found
+        found = sparse_kind(node, name)
+        nodes = {key: self.library.member(node, key) for key in ("data", "indices", "indptr")}
+        if found is None or None in nodes.values():
+            raise UnsupportedData(
+                f"{name} must be an array, or a group of a compressed sparse matrix; got a group with {_listed(node)}. "
+                "Name a matrix in it with part=."
+            )
+        kind, (n, p) = found
+        parts = {key: self._stored(one, f"{name}/{key}") for key, one in nodes.items()}
+        data, indices, ends = parts.values()
+        for (
+            key,
+            part,
+        ) in parts.items():  # zeros are plausible at the start of indptr only, or where all of it is 0
+            strict = self.missing in ("warn", "nan") and key != "indptr"
+            if math.prod(data.shape):
+                part.check_absent("refuse" if strict else self.missing)
+        starts, lines = ends.whole(), n if kind == "csr" else p
+        if (
+            starts.dtype.kind not in "iu"
+            or starts.shape != (lines + 1,)
+            or (data.shape, indices.shape) != ((int(starts[-1]),),) * 2
+            or starts[0] != 0
+            or (np.diff(starts.astype(np.int64)) < 0).any()
+        ):
+            raise InvalidProblem(
+                f"{name} is no matrix of compressed sparse {'rows' if kind == 'csr' else 'columns'}: indptr has shape "
+                f"{starts.shape} and ends at {starts[-1:].tolist()}, data and indices have {data.shape} and "
+                f"{indices.shape} entries, for shape {(n, p)}. The file is damaged: write it again."
+            )
+        with called(name):
+            working_dtype(data.dtype)
+        half = data.dtype.str[1:] == "f2"  # SciPy has neither half precision nor foreign byte orders
+        dtype = np.dtype(np.float32) if half else data.dtype.newbyteorder("=")
+        starts = starts.astype(np.int64)
+        read = partial(_compressed, kind, data.read, indices.read, starts, p if kind == "csr" else n, dtype)
+        if kind == "csc":
+            return held(name, self._turned(name, read, (n, p), starts[-1] * (dtype.itemsize + 8)))
+        entry = data.dtype.itemsize + indices.dtype.itemsize
+        stripes = [part.chunks[0] if part.chunks else 1 for part in (data, indices)]
+        entries = max(SLAB_BYTES // entry, 4 * max(stripes))
+        if max(stripes) > 1:
+            entries = min(entries, PIECES * max(stripes))
+        marks = np.searchsorted(starts, np.arange(entries, max(int(starts[-1]), 1), entries))
+        edges = np.unique([0, *marks, n]).astype(np.intp)
+        size = int(np.diff(starts[edges]).max(initial=0)) * entry
+        return Source(
+            name, (n, p), dtype, edges, read, self.library.paths,
+            entries=int(starts[-1]), slab_bytes=size, sparse=True,
+        )  # fmt: skip
+
+    def _turned(self, name: str, read: Any, shape: tuple[int, int], needed: int) -> Any:
+        """Read a matrix by columns whole, and return it by rows."""
+        needed, free = 2 * int(needed) + 8 * sum(shape), HOST.free_memory()
+        if needed > max(MOST * free, 2 * SLAB_BYTES):
+            raise UnsupportedData(
+                f"{name} is compressed by columns (csc_matrix), so its rows must be brought into memory together. That "
+                f"takes {cost.human_bytes(needed)}, and {cost.human_bytes(free)} are free. Write it again as a "
+                "csr_matrix: X.tocsr() where there is room."
+            )
+        with reading(name, "it"), called(name):
+            return SparseOperator(read(0, shape[1])).matrix
+
+    # ---- labels of AnnData --------------------------------------------------------------------------------
+
+    def _label(self, source: Source, node: Any, axis: str) -> None:
+        """Give a source the names of columns and rows from an AnnData."""
+        n, p = source.shape
+        variables = self.library.member(node, "raw") if axis == "raw" else node
+        if axis in ("X", "layers", "raw"):
+            names = self._index(variables, "var", source.name)
+            if len(names) != p:
+                raise InvalidProblem(
+                    f"{source.name} has {p} columns, and the file names {len(names)} variables. Write it again."
+                )
+            if len(set(names)) == p:  # otherwise they do not identify columns
+                source.column_names = tuple(names)
+        if axis in ("X", "layers", "raw", "obsm") and n <= MOST_LABELS:
+            names = self._index(node, "obs", source.name)
+            source.row_names = names if len(names) == n else None
+
+    def _index(self, node: Any, frame: str, name: str) -> list[str]:
+        """Return the labels of a data frame; before 2020 it is one array of records."""
+        where, table = f"{name}: {frame}", self.library.member(node, frame)
+        if table is None or is_array(table):
+            return self._texts(table, where)
+        index = text_of(table.attrs.get("_index", "_index"))
+        return self._texts(self.library.member(table, index), f"{where}/{printable(index)}")
+
+    def _texts(self, node: Any, name: str) -> list[str]:
+        """Return the texts of an array, of a nullable array, or of categories."""
+        if node is None or is_array(node):
+            values = self._line(node, name)
+            return list(
+                map(text_of, (values[values.dtype.names[0]] if values.dtype.names else values).tolist())
+            )
+        mask, codes = (self.library.member(node, key) for key in ("mask", "codes"))
+        if mask is not None:
+            texts = self._texts(self.library.member(node, "values"), f"{name}/values")
+            gone = self._line(mask, f"{name}/mask")
+            if gone.dtype != bool or len(gone) != len(texts):
+                said = f"{gone.dtype} of shape {gone.shape}"
+                raise InvalidProblem(
+                    f"{name}/mask must hold {len(texts)} bools; got {said}. Write the file again."
+                )
+            absent = (
+                "nan" if text_of(node.attrs.get("na-value", "")) == "NaN" else "<NA>"
+            )  # as pandas shows it
+            return [absent if missing else text for text, missing in zip(texts, gone.tolist(), strict=True)]
+        places = self._line(codes, f"{name}/codes")
+        texts = self._texts(self.library.member(node, "categories"), f"{name}/categories")
+        if places.dtype.kind not in "iu" or not set(places.tolist()) <= set(range(len(texts))):
+            raise InvalidProblem(
+                f"{name}/codes must hold whole numbers from 0 to {len(texts) - 1}, one of its {len(texts)} categories "
+                "each. Write the file again."
+            )
+        return [texts[code] for code in places.tolist()]
+
+    def _line(self, node: Any, name: str) -> HostArray:
+        stored = self._stored(node, name)
+        if len(stored.shape) != 1:
+            raise InvalidProblem(f"{name} must be an array of one dimension. Write the file again.")
+        return stored.whole()
 
 
-def is_annotated(node: Any) -> bool:
-    """Whether a group is an AnnData."""
-    kind = text_of(node.attrs.get("encoding-type", ""))
-    return kind == "anndata" or (not kind and all(one in node for one in ("obs", "var", MATRIX)))
+def _compressed(
+    kind: str, data: Any, indices: Any, starts: HostArray, width: int, dtype: Any, first: int, last: int
+) -> Any:
+    """Read some rows of a `csr_array`, or columns of a `csc_array`, of `width` columns or rows."""
+    start, stop = int(starts[first]), int(starts[last])
+    index = np.int32 if max(width, stop - start) < 2**31 else np.int64
+    shape = (last - first, width) if kind == "csr" else (width, last - first)
+    matrix = getattr(scipy.sparse, f"{kind}_array")(shape, dtype=dtype)
+    # The constructor of SciPy would check the indices; the operator of the rows does that, with better errors.
+    matrix.data = np.asarray(data(start, stop)).astype(dtype, copy=False)
+    matrix.indices = _whole_numbers(np.asarray(indices(start, stop)), index)
+    matrix.indptr = (starts[first : last + 1] - start).astype(index)
+    return matrix
 
 
-def _is_array(node: Any) -> bool:
+def _whole_numbers(values: HostArray, dtype: Any) -> HostArray:
+    """Return indices in another dtype if that changes none; those that it would change are refused by the operator."""
+    found = values.astype(dtype, copy=False)
+    return found if np.can_cast(values.dtype, dtype) or (found == values).all() else values
+
+
+def is_array(node: Any) -> bool:
+    """Whether a member of a file is an array and no group."""
     return hasattr(node, "dtype") and hasattr(node, "shape")
 
 
-def _source(matrix: Any, make: Make, name: str, missing: str) -> RowSource:
-    if _is_array(matrix):
-        return DenseRows(make(name, matrix), missing)
-    found = sparse_kind(matrix.attrs, name)
-    if found is None or any(part not in matrix for part in PARTS):
-        raise UnsupportedData(
-            f"{name} must be an array, or a group of a compressed sparse matrix; got a group with "
-            f"{_listed(matrix)}. Name a matrix in it with part=."
-        )
-    parts = {part: make(f"{name}/{part}", matrix[part]) for part in PARTS}
-    kind, shape = found
-    return (SparseRows if kind == "csr" else rows_of_columns)(name, parts, shape, missing)
-
-
-def _only(node: Any, name: str) -> str:
-    """Return the name of the only matrix in a group; "" if the group itself is a sparse matrix."""
-    if sparse_kind(node.attrs, name) is not None:
-        return ""
-    arrays = [
-        key
-        for key in node
-        if _is_array(node[key]) or sparse_kind(node[key].attrs, f"{name}, {key}") is not None
-    ]
-    if len(arrays) != 1:
+def sparse_kind(node: Any, name: str) -> tuple[str, tuple[int, int]] | None:
+    """Return the kind of a sparse matrix in a group, "csr" or "csc", and its shape; None for other groups."""
+    attributes = node.attrs
+    kind = text_of(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))[:3]
+    if kind not in ("csr", "csc"):
+        return None
+    shape = np.asarray(attributes.get("shape", attributes.get("h5sparse_shape", ()))).reshape(-1)
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
         raise InvalidProblem(
-            f"{name} holds {len(arrays) or 'no'} matrices ({_listed(node)}). Name one with part=, or on the "
-            f"command line "
-            "FILE:NAME."
+            f"{name} must have an attribute shape of rows and columns; got {shown(shape)}. Write it again."
         )
-    return str(arrays[0])
+    return kind, (int(shape[0]), int(shape[1]))
 
 
-def _found(node: Any, part: str, name: str) -> Any:
-    place = node
-    walked: list[str] = []
-    for step in part.strip("/").split("/"):
-        if _is_array(place) or step not in place:
-            where = "/".join(walked)
-            there = "an array" if _is_array(place) else _listed(place)
-            raise InvalidProblem(f"{name} has no part {part!r}: {where or 'the file'} holds {there}.")
-        place = place[step]
-        walked.append(step)
-    return place
+def text_of(value: Any) -> str:
+    """Convert an attribute to a text; old files keep texts as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _listed(node: Any) -> str:
@@ -140,101 +379,10 @@ def _listed(node: Any) -> str:
     return (", ".join(names[:LISTED]) or "nothing") + more
 
 
-def _name(source: RowSource, node: Any, make: Make, part: str, name: str) -> None:
-    """Give a source the names of columns and rows from an AnnData."""
-    axes = part.strip("/").split("/")
-    n, p = source.shape
-    if axes[0] in BY_VARIABLE:
-        variables = _member(node, "raw", name) if axes[0] == "raw" else node
-        count, read = _labels(_member(variables, "var", name), make, f"{name}: var")
-        if count != p:
-            raise InvalidProblem(
-                f"{name} has {p} columns, and the file names {count} variables. Write it again."
-            )
-        names = read()
-        if len(set(names)) == len(names):  # otherwise they do not identify columns
-            source.column_names = tuple(names)
-    if axes[0] in (*BY_VARIABLE, "obsm") and n <= MOST_LABELS:
-        count, read = _labels(_member(node, "obs", name), make, f"{name}: obs")
-        if count == n:
-            source.row_names = read()
-
-
-def _labels(frame: Any, make: Make, name: str) -> tuple[int, Callable[[], list[str]]]:
-    """Return the number of labels in the index of a data frame, and a function that reads them.
-
-    Raises
-    ------
-    InvalidProblem
-        The frame has no index, or a damaged one.
-    """
-    if _is_array(frame):  # in files from before 2020: one array of records
-        records = _line(frame, make, name)
-        fields = records.dtype.names
-        if not fields:
-            raise _damaged(name, "is no data frame")
-        return records.shape[0], lambda: _texts(records.read_whole()[fields[0]])
-    index = text_of(frame.attrs.get("_index", "_index"))
-    return _label_array(_member(frame, index, name), make, f"{name}/{printable(index)}")
-
-
-def _label_array(stored: Any, make: Make, name: str) -> tuple[int, Callable[[], list[str]]]:
-    """Return the number of labels in an array, a nullable array or categories, and a function that reads them."""
-    if _is_array(stored):
-        labels = _line(stored, make, name)
-        return labels.shape[0], lambda: _texts(labels.read_whole())
-    if "mask" in stored:
-        values, mask = (
-            _line(_member(stored, part, name), make, f"{name}/{part}") for part in ("values", "mask")
-        )
-        absent = "nan" if text_of(stored.attrs.get("na-value", "")) == "NaN" else "<NA>"
-        return values.shape[0], lambda: _unmasked(values, mask, absent)
-    codes = _line(_member(stored, "codes", name), make, f"{name}/codes")
-    _, names = _label_array(_member(stored, "categories", name), make, f"{name}/categories")
-    return codes.shape[0], lambda: _of_categories(codes, names())
-
-
-def _line(node: Any, make: Make, name: str) -> Stored:
-    """Return an array after a check that it has one dimension."""
-    if not _is_array(node) or node.shape is None or len(node.shape) != 1:
-        raise _damaged(name, "must be an array of one dimension")
-    return make(name, node)
-
-
-def _unmasked(values: Stored, mask: Stored, absent: str) -> list[str]:
-    """Return the labels of a nullable array; a masked one is shown as pandas shows it."""
-    missing = mask.read_whole()
-    if missing.dtype != bool or mask.shape != values.shape:
-        said = f"must hold {values.shape[0]} bools; got {missing.dtype} of shape {mask.shape}"
-        raise _damaged(mask.name, said)
-    names = _texts(values.read_whole())
-    return [absent if gone else name for name, gone in zip(names, missing.tolist(), strict=True)]
-
-
-def _of_categories(coded: Stored, names: list[str]) -> list[str]:
-    """Return the label of each code; refuse codes without a category."""
-    codes = coded.read_whole()
-    if codes.dtype.kind not in "iu":
-        raise _damaged(coded.name, f"must hold whole numbers; got {codes.dtype}")
-    wrong = np.flatnonzero((codes < 0) | (codes >= len(names)))
-    if len(wrong):
-        code, place = codes[wrong[0]], wrong[0]
-        raise _damaged(
-            coded.name, f"has {code} at place {place}, which is none of its {len(names)} categories"
-        )
-    return [names[code] for code in codes.tolist()]
-
-
-def _texts(values: HostArray) -> list[str]:
-    return [text_of(value) for value in values.tolist()]
-
-
-def _member(node: Any, key: str, name: str) -> Any:
-    """Return a member of a group, or raise if it is missing."""
-    if _is_array(node) or key not in node:
-        raise _damaged(name, f"has no {printable(key)!r}")
-    return node[key]
-
-
-def _damaged(name: str, what: str) -> InvalidProblem:
-    return InvalidProblem(f"{name} {what}. The file is damaged: write it again with anndata.")
+def named_rows(data: Any, operator: Any) -> Any:
+    """Give the operator of X of an `anndata.AnnData` its names."""
+    names: Sequence[str] = [str(name) for name in data.var_names]
+    operator.column_names = tuple(names) if len(set(names)) == len(names) else None
+    if operator.shape[0] <= MOST_LABELS:
+        operator.row_names = [str(name) for name in data.obs_names]
+    return operator

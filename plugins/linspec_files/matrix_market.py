@@ -18,9 +18,7 @@ from typing import Any, BinaryIO
 
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.process import check_memory, check_memory_for_sparse
-from linspec_files.text import INTEGER, REAL, check_lines, opened_bytes, said, surveyed, text_errors
-
-__all__ = ["read_matrix_market"]
+from linspec_files.text import INTEGER, REAL, check_lines, opened_bytes, surveyed, text_errors
 
 PLACE = rb"[0-9]++[ \t]++[0-9]++"
 
@@ -49,7 +47,7 @@ def read_matrix_market(path: Path) -> Any:
     import scipy.sparse
 
     with text_errors(path):
-        survey = surveyed(path)
+        lines = surveyed(path)["lines"]
         rows, columns, entries, layout, field, symmetry = _by_scipy(scipy.io.mminfo, path)
         if field == "complex" or symmetry == "hermitian":
             raise UnsupportedData(
@@ -62,11 +60,10 @@ def read_matrix_market(path: Path) -> Any:
         if layout == "array":
             check_memory(path, 8 * rows * columns, f"a matrix of {rows:,} x {columns:,} numbers")
         else:
-            held = entries if symmetry == "general" else 2 * entries
-            check_memory_for_sparse(path, (rows, columns), held)
-            if entries > survey.lines:
+            check_memory_for_sparse(path, (rows, columns), entries * (1 + (symmetry != "general")))
+            if entries > lines:
                 raise InvalidProblem(
-                    f"{path} declares {entries:,} entries; it has {survey.lines:,} lines. It may be cut off."
+                    f"{path} declares {entries:,} entries; it has {lines:,} lines. It may be cut off."
                 )
         check_lines(path, *_entry(layout, field), begin=_lines_before(path))
         matrix = _by_scipy(scipy.io.mmread, path, spmatrix=False)
@@ -74,16 +71,10 @@ def read_matrix_market(path: Path) -> Any:
 
 
 class _Unseekable:
-    """A stream without `seek`, whose last line always has an end.
-
-    SciPy's C++ reader does not accept file names that are not UTF-8, so it is given a stream. The reader calls `seek`
-    in two cases: after an error, and if the last line has a blank at its end but no line end. The position
-    may not exist, and then the process ends. So this stream has no `seek`, and adds a line end to the last line.
-    """
+    """A stream without `seek`, whose last line always has an end: SciPy's reader would end the process otherwise."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        self.stream = stream
-        self.last = b"\n"
+        self.stream, self.last = stream, b"\n"
 
     def read(self, size: int = -1) -> bytes:
         """Read the next bytes; add a line end at the end of the stream."""
@@ -100,19 +91,19 @@ def _by_scipy(read: Callable[..., Any], path: Path, **extra: Any) -> Any:
             return read(_Unseekable(stream), **extra)
         except (ValueError, OverflowError) as error:
             remedy = " Write such numbers as real." if isinstance(error, OverflowError) else ""
-            reason = said(error).rstrip(".")
             raise InvalidProblem(
-                f"{path} cannot be read as a Matrix Market file ({reason}).{remedy}"
+                f"{path} cannot be read as a Matrix Market file ({error}).{remedy}"
             ) from error
 
 
 def _lines_before(path: Path) -> int:
     """Count the lines before the entries: the banner, comments, blank lines and the sizes."""
     with opened_bytes(path) as stream:
-        for number, line in enumerate(stream, 1):
-            if number > 1 and line.strip() and not line.startswith(b"%"):
-                return number
-    return 0
+        return next(
+            number
+            for number, line in enumerate(stream, 1)
+            if number > 1 and line.strip() and line[:1] != b"%"
+        )
 
 
 def _entry(layout: str, field: str) -> tuple[bytes, str]:

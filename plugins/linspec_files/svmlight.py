@@ -14,6 +14,7 @@ labels, no labels other than numbers, and no unsorted indices.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,16 +29,14 @@ if TYPE_CHECKING:
     from linspec.arrays import Array
     from linspec.operators import RowFiles
 
-__all__ = ["read_svmlight"]
-
 PER_ENTRY, PER_ROW = 32, 80
 """Largest numbers of bytes of memory that reading takes: for each entry (index:value), and for each row, with its label
 held as a text."""
 
-LINE = (
-    rb"(?:[^\s:#]++(?=[\s#]))?+(?:[ \t]*+qid:[^\s#]*+)?+"  # labels, a query
-    rb"(?:[ \t]*+[0-9]{1,19}+:" + REAL + rb"(?=[\s#]))*+[ \t]*+(?:#[^\r\n]*+)?+"
-)
+FRONT = rb"(?:([^\s:#]++)(?=[\s#]|$))?+(?:[ \t]*+qid:[^\s#]*+)?+"
+"""Labels and a query."""
+
+LINE = FRONT + rb"(?:[ \t]*+[0-9]{1,19}+:" + REAL + rb"(?=[\s#]))*+[ \t]*+(?:#[^\r\n]*+)?+"
 
 
 def read_svmlight(files: RowFiles) -> Array:
@@ -64,9 +63,13 @@ def read_svmlight(files: RowFiles) -> Array:
         raise InvalidProblem(f"{files.name} has the parts 'labels' and 'classes'; got {files.part!r}.")
     for path in paths:
         with text_errors(path):
-            survey = surveyed(path)
-            needed = PER_ENTRY * survey.colons + PER_ROW * survey.lines
-            check_memory(path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
+            counts = surveyed(path)
+            lines, entries = counts["lines"], counts[":"]
+            check_memory(
+                path,
+                PER_ENTRY * entries + PER_ROW * lines,
+                f"reading {lines:,} lines with {entries:,} entries",
+            )
             check_lines(path, LINE, "'index:value'")
     if not files.part:
         return _features(paths, files)
@@ -78,18 +81,13 @@ def read_svmlight(files: RowFiles) -> Array:
 
 def _rows(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield label (or "") and features of each line that is not blank, for a file whose lines have been checked."""
+    front = re.compile(FRONT)
     for piece in whole_lines(path):
         for line in piece.splitlines():
             text = line.partition(b"#")[0].strip()
-            if text:
-                label, features = (b"", text) if b":" in text.split(None, 1)[0] else _cut(text)
-                yield label.decode(), _cut(features)[1] if features.startswith(b"qid:") else features
-
-
-def _cut(text: bytes) -> tuple[bytes, bytes]:
-    """Split a text into its first word and the rest."""
-    first, *rest = text.split(None, 1)
-    return first, rest[0] if rest else b""
+            match = front.match(text)
+            if text and match:
+                yield (match[1] or b"").decode(), text[match.end() :]
 
 
 def _features(paths: Sequence[Path], files: RowFiles) -> Any:
@@ -108,10 +106,17 @@ def _features(paths: Sequence[Path], files: RowFiles) -> Any:
     if not indices and not files.columns:
         raise InvalidProblem(f"{files.name} has no features: its lines hold labels only.")
     places = np.frombuffer(indices)  # whole numbers, exact up to sizes beyond any memory
-    first = _base(files, places)
-    shape = (len(lengths) - 1, _width(files, int(places.max(initial=first - 1)) + 1 - first))
+    least = int(places.min(initial=1))
+    first = least if files.base is None else files.base
+    if least < first:
+        raise InvalidProblem(f"{files.name} must count from base=1; got the index 0. Leave base out.")
+    width = int(places.max(initial=first - 1)) + 1 - first
+    asked = [place for place in files.columns or () if isinstance(place, int)]
+    if asked and min(asked) < max(width, 1):  # places behind the last feature, beside others
+        width = max(width, 1 + max(asked))
+    shape = (len(lengths) - 1, width)
     check_memory_for_sparse(paths[0], shape, len(places))
-    columns = places.astype("int32" if shape[1] < 2**31 else "int64") - first
+    columns = places.astype("int32" if width < 2**31 else "int64") - first
     matrix = scipy.sparse.csr_array((np.frombuffer(values), columns, np.cumsum(lengths)), shape=shape)
     matrix.sort_indices()
     twice = np.flatnonzero(np.diff(matrix.indices) == 0)
@@ -124,20 +129,6 @@ def _features(paths: Sequence[Path], files: RowFiles) -> Any:
             f"{paths[part]}, row {row - starts[part]}: the index {index} occurs twice. Merge its values."
         )
     return matrix
-
-
-def _base(files: RowFiles, places: Any) -> int:
-    """Return the index of the first feature."""
-    least = int(places.min(initial=1))
-    if files.base is not None and least < files.base:
-        raise InvalidProblem(f"{files.name} must count from base=1; got the index 0. Leave base out.")
-    return least if files.base is None else files.base
-
-
-def _width(files: RowFiles, width: int) -> int:
-    """Return the number of columns: also places behind the last feature may be asked for, beside others."""
-    asked = [place for place in files.columns or () if isinstance(place, int)]
-    return max(width, 1 + max(asked)) if asked and min(asked) < max(width, 1) else width
 
 
 def _column(labels: Sequence[tuple[str, Path, int]]) -> Array:
