@@ -19,16 +19,16 @@ import math
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData, shown
-from linspec.operators import RowFiles, labels_in_front, long_fields
+from linspec.operators import DenseOperator, LinearOperator, RowFiles, labels_in_front, long_fields
 from linspec.process import check_memory
 from linspec_files.first_line import holds_names, is_like_number, is_missing
-from linspec_files.slabs import MOST_LABELS
+from linspec_files.slabs import MOST_LABELS, stacked
 from linspec_files.text import opened, surveyed, text_errors, without_column, without_gaps
 
 LARGE = 4 << 20
@@ -45,51 +45,45 @@ def number_in(text: str) -> float:
     return float(text)
 
 
-def read_delimited(path: Path, files: RowFiles) -> tuple[Any, tuple[str, ...] | None, Sequence[Any] | None]:
-    """Read the numbers of a text file.
-
-    Parameters
-    ----------
-    path : Path
-        The file. In a `.tsv` file tabs separate the fields, whatever else a line contains.
-    files : RowFiles
-        The columns to read, and whether values may be missing; these become NaN.
-
-    Returns
-    -------
-    numpy.ndarray of shape (rows, columns), tuple of str or None, sequence of n str or int, or None
-        The numbers, in float64; the names of the columns, or None if there are none or two are equal; and the labels of
-        the rows, or None if there are none or too many.
+def of_text(files: RowFiles) -> LinearOperator:
+    """Make the operator of delimited text, with the names of its columns and the labels of its rows.
 
     Raises
     ------
     InvalidProblem
-        The file is not text, its lines differ in their numbers of fields, the matrix does not fit into memory, or
+        A file is not text, its lines differ in their numbers of fields, the matrix does not fit into memory, or
         nobody can tell whether the first line holds names.
     UnsupportedData
         A field is neither a number nor stands for a missing value.
     NonFiniteData
         A field is empty or stands for a missing value, and `files` does not permit missing values.
     """
+    if files.part:
+        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+    return stacked(files, [_read(Path(path), files) for path in files.paths])
+
+
+def _read(path: Path, files: RowFiles) -> LinearOperator:
     with text_errors(path):
-        survey = surveyed(path)
-        layout = _layout(path, files)
-        count = len(layout.columns)
-        check_memory(
-            path, 8 * survey["lines"] * count, f"a matrix of {survey['lines']:,} x {count:,} numbers"
-        )
-        labelled = layout.labelled and survey["lines"] <= MOST_LABELS
-        found = _by_arrow(layout, survey, labelled) or _by_lines(layout, labelled)
-    if not found[0].size:
-        first = ", ".join(layout.names or ())[:40]
+        survey, layout = surveyed(path), _layout(path, files)
+        lines, count, names = survey["lines"], len(layout.columns), layout.names
+        check_memory(path, 8 * lines * count, f"a matrix of {lines:,} x {count:,} numbers")
+        labelled = layout.labelled and lines <= MOST_LABELS
+        numbers, labels = _by_arrow(layout, survey, labelled) or _by_lines(layout, labelled)
+    if not len(numbers):
+        first = ", ".join(names or ())[:40]
         raise InvalidProblem(
             f"{path} has no line of numbers; its first line, {first!r}, is read as column names."
         )
-    chosen = tuple(layout.names[j] for j in layout.columns) if layout.names else None
-    return found[0], chosen if chosen and len(set(chosen)) == len(chosen) else None, _labels(found[1])
+    operator = DenseOperator(numbers)
+    chosen = tuple(names[j] for j in layout.columns) if names else ()
+    operator.column_names = chosen if chosen and len(set(chosen)) == count else None
+    whole = all(text.isdecimal() and str(int(text)) == text for text in labels)
+    operator.row_names = (list(map(int, labels)) if whole else labels) if labelled else None
+    return operator
 
 
-def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
+def texts(files: RowFiles) -> list[str | None] | None:
     """Return the texts of a single named column, without its name; None for several columns or for one of numbers.
 
     Raises
@@ -99,34 +93,36 @@ def read_texts(path: Path, files: RowFiles) -> list[str | None] | None:
     NonFiniteData
         A text is missing, and `files` does not permit missing values.
     """
-    with text_errors(path):
-        layout = _layout(path, files)
-        if layout.names is None or len(layout.columns) > 1:
-            return None
-        count = surveyed(path)["lines"]
-        check_memory(path, 8 * count, f"a column of {count:,} texts")
-        (place,), texts, begun = layout.columns, list[str | None](), files.as_text
-        for number, fields, _ in _rows(layout):
-            text = fields[place].strip()
-            missing = is_missing(text) and not files.as_text
-            if missing and layout.gaps:
-                texts.append(None)
-                continue
-            if not begun and (missing or is_like_number(text)):
+    found = list[str | None]()
+    for path in map(Path, files.paths):
+        begun = files.as_text
+        with text_errors(path):
+            layout, lines = _layout(path, files), surveyed(path)["lines"]
+            if layout.names is None or len(layout.columns) > 1:
                 return None
-            if missing:
-                name = layout.names[place]
-                raise NonFiniteData(
-                    f"{path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
-                    f"got {_got(text)}. {without_gaps(name)}"
-                )
-            begun = True
-            texts.append(text)
-    return texts if begun else None
+            check_memory(path, 8 * lines, f"a column of {lines:,} texts")
+            (place,), name = layout.columns, layout.names[layout.columns[0]]
+            for number, _, fields in _lines(layout):
+                text = fields[place].strip()
+                missing = is_missing(text) and not files.as_text
+                if not (missing and layout.gaps):
+                    if not begun and (missing or is_like_number(text)):
+                        return None
+                    begun = True
+                    if missing:
+                        raise NonFiniteData(
+                            f"{path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
+                            f"got {text[:40]!r}. {without_gaps(name)}"
+                        )
+                found.append(None if missing else text)
+        if not begun:
+            return None
+    return found
 
 
-def names_in_text(path: Path, files: RowFiles) -> tuple[str, ...] | range:
-    """Return the names of the columns, or their numbers from 1 on if the first line has no names."""
+def names(files: RowFiles) -> tuple[str, ...] | range:
+    """Return the names of the columns of the first file, or their numbers from 1 on if its first line has no names."""
+    path = Path(files.paths[0])
     with text_errors(path):
         layout = _layout(path, replace(files, columns=None))
     return tuple(layout.names) if layout.names else range(1, layout.width + 1)
@@ -141,8 +137,6 @@ class _Layout:
     path : Path
     start : int
         The number, from 1, of the first line with numbers.
-    separator : str or None
-        None for blanks.
     names : list of str or None
         The names of all columns; "" for labels of rows.
     width : int
@@ -155,39 +149,34 @@ class _Layout:
 
     path: Path
     start: int
-    separator: str | None
     names: list[str] | None
     width: int
     columns: Sequence[int]
     gaps: bool
+
+    def number_in(self, text: str) -> float:
+        """Convert a field to a number; NaN for a missing value, if these are permitted."""
+        return math.nan if self.gaps and is_missing(text) else number_in(text)
 
     @property
     def labelled(self) -> bool:
         """Whether the first field of each line is a label of the row."""
         return labels_in_front(self.names or ()) > 0
 
-    def number_in(self, text: str) -> float:
-        """Convert a field to a number; NaN for a missing value, if these are permitted."""
-        return math.nan if self.gaps and is_missing(text) else number_in(text)
-
 
 def _layout(path: Path, files: RowFiles) -> _Layout:
     """Determine the layout of a file from its first lines that are neither blank nor comments."""
-    lines, characters = list[tuple[int, str]](), 0
-    with opened(path) as stream:
-        for number, line in _spoken(stream):
-            lines.append((number, line))
-            characters += len(line)
-            if len(lines) > 1 and (len(lines) > LINES or characters > CHARACTERS):
-                break
+    lines, characters = list[tuple[int, str, list[str]]](), 0
+    for number, line, fields in _spoken(path):
+        lines.append((number, line, [field.strip() for field in fields]))
+        characters += len(line)
+        if len(lines) > 1 and (len(lines) > LINES or characters > CHARACTERS):
+            break
     if not lines:
         raise InvalidProblem(f"{path} has no line of numbers: it is empty.")
-    number, first = lines[0]
-    tabbed = files.suffix.startswith(".tsv")
-    separator = "\t" if tabbed else next((mark for mark in (",", ";", "\t") if mark in first), None)
-    (_, fields), *below = split = [
-        (line, [field.strip() for field in _fields(line, separator, path, at)]) for at, line in lines
-    ]
+    (number, first, fields), *_ = lines
+    split = [(line, row) for _, line, row in lines]
+    below = split[1:]
     named = holds_names(split[0], below) if files.header == "auto" else files.header
     picked = {one for one in files.columns or () if isinstance(one, str)}
     if files.header == "auto" and picked and picked <= set(fields):
@@ -199,7 +188,14 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
             f"{path}, line {number}: it may hold names or numbers; got {shown(first)}. Say which: header=True or "
             "header=False of linspec.open_rows, on the command line --header or --no-header."
         )
-    if named and below and all(_has_label(line, row, len(fields)) for line, row in below):
+    if (
+        named
+        and below
+        and all(
+            len(row) == len(fields) + 1 and row[-1] and (line.startswith('"') or not is_like_number(row[0]))
+            for line, row in below
+        )
+    ):
         fields = ["", *fields]  # as R writes them
     if named and below and fields[0] == below[0][1][0] == "" and any(row[0] for _, row in below):
         raise InvalidProblem(
@@ -208,48 +204,41 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         )
     names, width = fields if named else None, len(fields)
     columns = files.places(names, width, str(path)) or range(labels_in_front(names or ()), width)
-    return _Layout(path, number + bool(names), separator, names, width, columns, files.missing == "nan")
+    return _Layout(path, number + bool(names), names, width, columns, files.missing == "nan")
 
 
-def _has_label(line: str, row: list[str], names: int) -> bool:
-    """Whether a line has one field more than there are names, and begins with a text."""
-    return len(row) == names + 1 and row[-1] != "" and (line.startswith('"') or not is_like_number(row[0]))
-
-
-def _labels(texts: list[str] | None) -> Sequence[Any] | None:
-    """Return labels as whole numbers if all are."""
-    if texts and all(text.isdecimal() and str(int(text)) == text for text in texts):
-        return [int(text) for text in texts]
-    return texts
-
-
-def _by_lines(layout: _Layout, labelled: bool) -> tuple[Any, list[str] | None]:
+def _by_lines(layout: _Layout, labelled: bool) -> tuple[Any, list[str]]:
     """Read the numbers, and the labels, line by line; NaN for missing values, if these are permitted."""
     import numpy as np
 
     numbers, labels = array("d"), list[str]()
     every = list(layout.columns) == list(range(layout.width))
-    for number, fields, plain in _rows(layout):
-        chosen = fields if every else [fields[j] for j in layout.columns]
+    for number, line, fields in _lines(layout):
+        plain = line.isascii() and "_" not in line and not layout.gaps
+        convert = (
+            float if plain else layout.number_in
+        )  # float also accepts forms of Python alone, such as 1_000
         try:
-            numbers.extend(map(float if plain and not layout.gaps else layout.number_in, chosen))
+            numbers.extend(map(convert, fields if every else [fields[j] for j in layout.columns]))
         except ValueError as error:
             raise _culprit(layout, number, fields) from error
         if labelled:
             labels.append(fields[0].strip())
-    return np.frombuffer(numbers).reshape(-1, len(layout.columns)), labels if labelled else None
+    return np.frombuffer(numbers).reshape(-1, len(layout.columns)), labels
 
 
-def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[Any, list[str] | None] | None:
+def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[Any, list[str]] | None:
     """Read the numbers and the labels with pyarrow; None if it is not installed, fails, or does not suit the file.
 
     pyarrow is faster than Python's `float`, as strict, and rounds as exactly. Its errors say less, so after an error
     the caller reads the file again, line by line. pyarrow is not used for files that are small (below `LARGE`) or
     compressed, that have comments or quotes, whose fields are separated by blanks, or whose values may be missing.
     """
-    plain = layout.separator is not None and not (survey['"'] or survey["#"] or layout.gaps)
-    both = layout.labelled and 0 in layout.columns  # a column that is labels and numbers
-    if not plain or both or survey["size"] < LARGE or layout.path.suffix.lower() == ".gz":
+    path, chosen = layout.path, list(map(str, layout.columns))
+    separator = _separator(path, next(_spoken(path))[1])
+    both = layout.labelled and "0" in chosen  # a column that is labels and numbers
+    packed = path.suffix.lower() == ".gz"
+    if survey["marks"] or survey["size"] < LARGE or packed or both or layout.gaps or separator is None:
         return None
     try:
         import pyarrow as pa
@@ -258,93 +247,74 @@ def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[An
         return None
     import numpy as np
 
-    names, chosen = [str(j) for j in range(layout.width)], [str(j) for j in layout.columns]
     numbers, rows, labels = np.empty((survey["lines"], len(chosen)), order="F"), 0, list[str]()
+    settings = (
+        csv.ReadOptions(column_names=list(map(str, range(layout.width))), skip_rows=layout.start - 1),
+        csv.ParseOptions(delimiter=separator, quote_char=False),
+        csv.ConvertOptions(
+            column_types={"0": pa.string(), **dict.fromkeys(chosen, pa.float64())},
+            include_columns=[*chosen, *["0"] * labelled],
+            null_values=[],
+        ),
+    )
     try:
-        with layout.path.open("rb") as stream:
-            for batch in csv.open_csv(
-                stream,
-                csv.ReadOptions(column_names=names, skip_rows=layout.start - 1),
-                csv.ParseOptions(delimiter=layout.separator, quote_char=False),
-                csv.ConvertOptions(
-                    column_types={"0": pa.string(), **dict.fromkeys(chosen, pa.float64())},
-                    include_columns=[*chosen, *["0"] * labelled],
-                    null_values=[],
-                ),
-            ):
-                for j, column in enumerate(batch.columns[: len(chosen)]):
-                    numbers[rows : rows + len(column), j] = column.to_numpy()  # raises if there are nulls
+        with path.open("rb") as stream:
+            for batch in csv.open_csv(stream, *settings):
+                for j in range(len(chosen)):
+                    numbers[rows : rows + batch.num_rows, j] = batch.column(j).to_numpy()  # refuses nulls
                 rows += batch.num_rows
-                labels += map(str.strip, batch.columns[-1].to_pylist() if labelled else ())
+                labels += map(str.strip, batch.column(len(chosen)).to_pylist() if labelled else ())
     except (pa.ArrowException, ValueError):
         return None
-    return numbers[:rows], labels if labelled else None
+    return numbers[:rows], labels
 
 
-def _rows(layout: _Layout) -> Iterator[tuple[int, list[str], bool]]:
-    """Yield three values for each line of data: its number in the file from 1, its fields, and whether it is plain.
+def _lines(layout: _Layout) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the number in the file, from 1, the text and the fields of each line of data."""
+    for number, line, fields in _spoken(layout.path):
+        if number >= layout.start and len(fields) != layout.width:
+            said = (
+                f"line {number}: {layout.width} fields are needed, as on the lines before; got {len(fields)}"
+            )
+            if layout.names and number == layout.start:
+                said = f"line {number - 1} has {layout.width} names, line {number} has {len(fields)} fields"
+            raise InvalidProblem(
+                f"{layout.path}, {said}. Name each column, and put quotes around a field that holds separators."
+            )
+        if number >= layout.start:
+            yield number, line, fields
 
-    A plain line is ASCII and has no underscore. In such a line `float` accepts the usual forms of numbers only; in
-    other lines it would also accept forms of Python alone, such as 1_000.
-    """
-    with opened(layout.path) as stream:
-        for number, line in _spoken(stream):
-            if number < layout.start:
+
+def _separator(path: Path, line: str) -> str | None:
+    """Return what separates the fields of a file with this first line; None for blanks."""
+    tabbed = path.name.lower().removesuffix(".gz").endswith(".tsv")
+    return "\t" if tabbed else next((mark for mark in (",", ";", "\t") if mark in line), None)
+
+
+def _spoken(path: Path) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield the number, from 1, the text and the fields of each line that is neither blank nor a comment."""
+    separator: str | None = ""
+    with opened(path) as stream:
+        for number, text in enumerate(stream, 1):
+            line = text.strip(" \r\n")
+            if not line or line.isspace() or line.startswith("#"):
                 continue
-            fields = _fields(line, layout.separator, layout.path, number)
-            if len(fields) > layout.width and layout.names and number == layout.start:
+            separator = _separator(path, line) if separator == "" else separator
+            if '"' not in line:
+                yield number, line, line.split(separator)
+                continue
+            line = line if separator else re.sub(r"\s", " ", line).strip()
+            try:
+                with long_fields(len(line)):
+                    (fields,) = csv.reader(
+                        [line], delimiter=separator or " ", skipinitialspace=True, strict=True
+                    )
+            except csv.Error as error:
                 raise InvalidProblem(
-                    f"{layout.path}: line {number - 1} has {layout.width} names, line {number} has {len(fields)} "
-                    "fields. Name each column, put quotes around labels of rows, or around a field that holds "
-                    "separators or #."
-                )
-            if len(fields) != layout.width:
-                raise InvalidProblem(
-                    f"{layout.path}, line {number}: {layout.width} fields are needed, as on the lines before; got "
-                    f"{len(fields)}. Put quotes around a field that holds separators or #."
-                )
-            yield number, fields, "_" not in line and line.isascii()
-
-
-def _fields(line: str, separator: str | None, path: Path, number: int) -> list[str]:
-    """Split a line into its fields, without the quotes around them."""
-    if '"' not in line:
-        return line.split(separator)
-    line = line if separator else re.sub(r"\s", " ", line).strip()
-    try:
-        with long_fields(len(line)):
-            (fields,) = csv.reader([line], delimiter=separator or " ", skipinitialspace=True, strict=True)
-    except csv.Error as error:
-        raise InvalidProblem(
-            f"{path}, line {number}: a quote is not closed on its line, or stands inside a field ({error}). Put the "
-            "whole field in quotes, or remove them; a field cannot go on to the next line."
-        ) from error
-    return fields
-
-
-def _got(field: str) -> str:
-    return repr(field[:40]) if field else "an empty field"
-
-
-def _spoken(stream: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the number, from 1, and the text of each line that is neither blank nor only a comment.
-
-    The text has no comment at its end, and no blanks around it.
-    """
-    for number, line in enumerate(stream, 1):
-        text = _without_comment(line).strip(" \r\n") if "#" in line else line.strip(" \r\n")
-        if text and not text.isspace():
-            yield number, text
-
-
-def _without_comment(line: str) -> str:
-    """Return the line up to the first # that is not in quotes."""
-    pieces = line.split('"')
-    for place in range(0, len(pieces), 2):
-        outside, mark, _ = pieces[place].partition("#")
-        if mark:
-            return '"'.join([*pieces[:place], outside])
-    return line
+                    f"{path}, line {number}: a quote is not closed on its line, or stands inside a field ({error}). Put "
+                    "the whole field in quotes, or remove them; a field cannot go on to the next line."
+                ) from error
+            yield number, line, fields
 
 
 def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
@@ -361,7 +331,7 @@ def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
     field = fields[place].strip()
     missing = is_missing(field)
     kind, remedy = (NonFiniteData, without_gaps(name)) if missing else (UnsupportedData, without_column(name))
+    got = repr(field[:40]) if field else "an empty field"
     return kind(
-        f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. "
-        f"{remedy}"
+        f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {got}{column}. {remedy}"
     )

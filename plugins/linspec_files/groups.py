@@ -1,388 +1,410 @@
 """Arrays and groups of zarr and HDF5: the choice of a matrix in them, and the names of rows and columns from AnnData.
 
 Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them. Both
-formats read a chunk that is not there as a fill value. A file may name other files, and what decodes it.
-Method: groups of zarr and of h5py are read in the same way, by the few questions of a `Library`. In AnnData the matrix
-is ``X``, unless a part is named: ``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names,
-except for those of obsm; its rows are the observations. In other groups it is the only array, or the named part. The
-existing chunks are counted when a matrix is opened. A matrix that is compressed by columns is read whole, and turned.
-Source: https://anndata.readthedocs.io, the on-disk format: an AnnData has the attribute encoding-type anndata (old
-files have none, and the groups obs, var and X), a data frame the attribute _index, which names the array of its labels.
-That is an array of texts, categories, or, as anndata 0.13 writes it, a nullable array: values, and a mask of those that
-are missing. A sparse matrix is a group with the arrays data, indices and indptr and the attributes encoding-type and
-shape (before 2020: h5sparse_format and h5sparse_shape).
+formats read a chunk that is not there as a fill value. An HDF5 file may refer to other files, and an array of zarr names
+the codecs that decode it, of which some run what they decode.
+Method: zarr and h5py are asked in the same way. In AnnData the matrix is ``X``, unless a part is named:
+``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, except for those of obsm; its rows
+are the observations. In other groups it is the only array, or the named part. The chunks that exist are counted when a
+matrix is opened. Codecs that linspec does not know are refused, as are HDF5 files with links to others, and all files of
+a folder of zarr are looked at before zarr opens one. An HDF5 file of a path is open only while it is read: a pattern may
+stand for more files than a process may open.
+Source: https://anndata.readthedocs.io, the on-disk format: a data frame has the attribute _index, which names the array
+of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable array of values and a mask of those that are
+missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
+Where we differ for objects of zarr and h5py: the user has opened and so chosen them; their data may be in other files.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec import cost
-from linspec.arrays import HOST, HostArray, working_dtype
-from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, printable, shown, warn
-from linspec.operators import SparseOperator
+from linspec.arrays import HostArray, working_dtype
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, printable, warn
+from linspec.operators import LinearOperator, RowFiles, SparseOperator, as_operator
+from linspec.process import check_memory
 from linspec_files.slabs import (
     MOST_LABELS,
-    MOST_PIECES,
-    PIECES,
-    SHARE,
     SLAB_BYTES,
+    FileRows,
     Source,
     dense,
+    files_below,
     held,
+    of_files,
     reading,
+    stamp,
 )
 
-MOST = 0.5
-"""Largest share of the free memory that a matrix by columns may take while it is turned."""
+BY_VARIABLE = ("X", "layers", "raw")
+"""Parts of AnnData whose columns are the variables."""
 
-LISTED = 10
-"""Largest number of names that a message lists."""
+CODECS = frozenset(
+    {
+        *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
+        *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "shuffle"),
+        *("astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pcodec", "quantize", "zfpy"),
+        *("vlen-utf8", "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed"),
+    }
+)
+"""Codecs that turn bytes into bytes, numbers and texts, and do nothing else. Format 3 puts "numcodecs." before some."""
 
 
-class Library(ABC):
-    """What zarr and h5py answer in different ways.
+def of_zarr(files: RowFiles) -> LinearOperator:
+    """Make the operator of folders of zarr."""
+    import zarr
+
+    def read(path: str) -> LinearOperator:
+        stamp([path])  # refuses pipes and devices
+        with reading(printable(path), "it"):
+            for file in filter(Path.is_file, (Path(path, "zarr.json"), Path(path, ".zarray"))):
+                check_codecs(printable(path), json.loads(file.read_bytes()))
+            return Node(zarr.open(path, mode="r"), printable(path), path, files.missing).matrix(files.part)
+
+    return of_files(files, read)
+
+
+def of_hdf5(files: RowFiles) -> LinearOperator:
+    """Make the operator of HDF5 files, or of AnnData in them."""
+    import h5py
+
+    def read(path: str) -> LinearOperator:
+        with reading(printable(path), "it as HDF5"), h5py.File(path, "r") as file:
+            link = file.visititems_links(lambda _, one: one if isinstance(one, h5py.ExternalLink) else None)
+            if link is not None:
+                raise _elsewhere(printable(path), f"a link to {printable(link.filename)[:200]}")
+            return Node(file, printable(path), path, files.missing, again=True).matrix(files.part)
+
+    return of_files(files, read)
+
+
+def of_object(data: Any) -> LinearOperator:
+    """Make the operator of an array, a group or a file of zarr or h5py."""
+    if hasattr(data, "store_path"):
+        place = data.store_path
+        path = os.path.join(getattr(place.store, "root", ""), place.path)  # noqa: PTH118
+        name = str(place).removeprefix("file://")
+    elif not data:
+        raise InvalidProblem("the HDF5 file is closed. Leave it open while it is in use, or pass its path.")
+    else:
+        path, inner = data.file.filename, data.name.strip("/")
+        name = f"{path}{', ' * bool(inner)}{inner}"
+    return Node(data, printable(name), path if os.path.exists(path) else "", "warn").matrix()  # noqa: PTH110
+
+
+def of_annotated(data: Any) -> LinearOperator:
+    """Make the operator of X of an `anndata.AnnData`, or of a sparse matrix in a file that anndata has opened."""
+    if hasattr(data, "group"):
+        return of_object(data.group)
+    if data.X is None:
+        raise InvalidProblem("the AnnData has no X. Pass a layer, or an embedding of obsm.")
+    operator, names = as_operator(data.X), tuple(map(str, data.var_names))
+    operator.column_names = names if len(set(names)) == len(names) else None
+    if operator.shape[0] <= MOST_LABELS:
+        operator.row_names = list(map(str, data.obs_names))
+    return operator
+
+
+def _elsewhere(name: str, what: str) -> UnsupportedData:
+    return UnsupportedData(
+        f"{name} has {what}. linspec reads one file, and no others that it names. Where you trust it, open it with h5py "
+        "and pass the dataset."
+    )
+
+
+@dataclass(frozen=True)
+class Node:
+    """An array or a group of zarr or h5py.
 
     Attributes
     ----------
-    paths : tuple of str
-        The files that are compared in each pass.
+    node : object
+    name : str
+        Its name in messages.
+    path : str
+        The file or the folder that is compared in each pass.
+    missing : {"warn", "fill", "refuse", "nan"}
+        How to treat missing chunks.
+    again : bool
+        Whether the file of a dataset is opened again for each reading.
     """
 
-    paths: tuple[str, ...] = ()
-
-    @abstractmethod
-    def member(self, group: Any, key: str) -> Any:
-        """Return a member of a group, or None; raise if it leads out of the file."""
-
-    @abstractmethod
-    def check(self, name: str, array: Any) -> None:
-        """Refuse an array whose bytes are elsewhere, or are decoded by what runs them."""
-
-    @abstractmethod
-    def reader(self, array: Any) -> Callable[[int, int], HostArray]:
-        """Return a function that reads entries along the first axis."""
-
-    @abstractmethod
-    def present(self, array: Any) -> tuple[tuple[int, ...] | None, int]:
-        """Return the shape of a chunk, None without chunks, and the number of chunks that exist."""
-
-
-@dataclass
-class Stored:
-    """An array in a file; `expected` and `absent` count its chunks."""
-
+    node: Any
     name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    read: Callable[[int, int], HostArray]
-    chunks: tuple[int, ...] | None
-    expected: int
-    absent: int
-    fill: Any
+    path: str
+    missing: str
+    again: bool = False
 
-    def check_absent(self, missing: str) -> None:
-        """Warn of missing chunks, or refuse them, or do nothing, as `linspec.open_rows` describes."""
-        if missing == "fill" or self.absent <= 0:
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array."""
+        return hasattr(self.node, "dtype")
+
+    @property
+    def kind(self) -> str:
+        """The type of the element, as AnnData states it: "csr", "csc", "ann", or another or none."""
+        return str(self.node.attrs.get("encoding-type", ""))[:3]
+
+    def member(self, key: str) -> Node:
+        """Return the member at a path below a group."""
+        if self.is_array or key not in self.node:
+            listed = "one array" if self.is_array else ", ".join(map(str, self.node))[:200] or "nothing"
+            raise InvalidProblem(f"{self.name} has no part {key!r}: it holds {listed}.")
+        return replace(self, node=self.node[key], name=f"{self.name}, {printable(key)}")
+
+    # ---- arrays -------------------------------------------------------------------------------------------
+
+    def reader(self, missing: str) -> Any:
+        """Return a function that reads entries along the first axis, after a check of codecs and chunks."""
+        node = self.node
+        if not self.is_array or node.shape is None:
+            raise InvalidProblem(f"{self.name} must be an array with entries. Write the file again.")
+        if hasattr(node, "metadata"):
+            check_codecs(self.name, node.metadata.to_dict())
+        elif self.again and (node.external or node.is_virtual):
+            raise _elsewhere(self.name, "its bytes in other files or datasets")
+        if missing != "fill" and self.chunks and 0 not in node.shape:
+            self._check_chunks(missing)
+        return partial(_read_again, self.path, node.name) if self.again else partial(_read, node)
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of the chunks, or of the shards; None for an array without chunks."""
+        found: tuple[int, ...] | None = getattr(self.node, "shards", None) or self.node.chunks
+        return found
+
+    def _check_chunks(self, missing: str) -> None:
+        """Warn of missing chunks, or refuse them, as `linspec.open_rows` describes."""
+        node, chunks = self.node, self.chunks or ()
+        expected = math.prod(-(-size // length) for size, length in zip(node.shape, chunks, strict=True))
+        if not hasattr(node, "metadata"):
+            present = node.id.get_num_chunks()
+        elif type(node.store_path.store).__name__ == "LocalStore":
+            files = files_below(os.path.join(node.store_path.store.root, node.store_path.path))  # noqa: PTH118
+            names = (os.path.basename(one) for one in files)  # noqa: PTH119
+            present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
+        else:
+            present = node.nchunks_initialized * expected // node.nchunks
+        if present >= expected:
             return
+        fill = getattr(node, "fillvalue", getattr(node, "fill_value", 0))
         said = (
-            f"{self.name} lacks {self.absent} of its {self.expected} chunks, and its format reads them as {self.fill}. "
+            f"{self.name} lacks {expected - present} of its {expected} chunks, and its format reads them as {fill}. "
             "That is right if they were never written, and wrong if they were lost"
         )
         if missing == "refuse":
             raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
         warn(f'{said}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
 
-    def whole(self) -> HostArray:
-        """Read all entries of an array that must be held, such as labels."""
-        count = math.prod(self.shape)
-        if self.expected > MOST_PIECES or count * self.dtype.itemsize > max(
-            SHARE * HOST.free_memory(), 2 * SLAB_BYTES
-        ):
-            raise InvalidProblem(
-                f"{self.name} declares {count:,} entries in {self.expected:,} chunks: too many to be held. It is "
-                "damaged, or must be written again in fewer chunks."
-            )
-        with reading(self.name, "it"):
-            return np.asarray(self.read(0, self.shape[0] if self.shape else 0))
+    def line(self) -> HostArray:
+        """Read an array of one dimension, such as labels."""
+        read, shape = self.reader(self.missing), self.node.shape
+        check_memory(self.name, 16 * math.prod(shape), f"an array of {shape[:1]} entries", "Is it damaged?")
+        if len(shape) != 1:
+            raise InvalidProblem(f"{self.name} must be an array of one dimension. Write the file again.")
+        return np.asarray(read(0, shape[0]))
 
+    # ---- matrices -----------------------------------------------------------------------------------------
 
-@dataclass
-class Rows:
-    """Reads matrices and labels of a file.
-
-    Attributes
-    ----------
-    library : Library
-    name : str
-        The name of the file in messages.
-    missing : {"warn", "fill", "refuse", "nan"}
-        How to treat missing chunks.
-    """
-
-    library: Library
-    name: str
-    missing: str = "warn"
-
-    def source(self, node: Any, part: str = "") -> Source:
-        """Make the source of an array, or of a matrix in a group: the part, X of an AnnData, or the only one.
+    def matrix(self, part: str = "") -> LinearOperator:
+        """Make the operator of an array, or of a matrix in a group: the part, X of an AnnData, or the only one.
 
         Raises
         ------
         InvalidProblem
             There is no such matrix, or there are several and none was named; or missing chunks are refused.
         UnsupportedData
-            The part is no matrix of real numbers, or reading its rows takes too many chunks or too much memory.
+            The part is no matrix of real numbers.
         """
-        if is_array(node):
-            if part:
-                raise InvalidProblem(f"{self.name} is one array and has no part {part!r}. Leave part out.")
-            return self._matrix(node, self.name)
-        kind = text_of(node.attrs.get("encoding-type", ""))
-        annotated = kind == "anndata" or (
-            not kind and all(self.library.member(node, key) is not None for key in ("obs", "var", "X"))
+        annotated = self.kind == "ann" or (
+            not self.is_array and all(key in self.node for key in ("obs", "var", "X"))
         )
-        chosen = part or ("X" if annotated else self._only(node))
-        matrix, walked = node, list[str]()
-        for step in chosen.strip("/").split("/") if chosen else ():
-            below = None if is_array(matrix) else self.library.member(matrix, step)
-            if below is None:
-                there = "an array" if is_array(matrix) else _listed(matrix)
-                raise InvalidProblem(
-                    f"{self.name} has no part {chosen!r}: {'/'.join(walked) or 'the file'} holds {there}."
-                )
-            matrix = below
-            walked.append(step)
-        found = self._matrix(matrix, f"{self.name}, {chosen}" if chosen else self.name)
+        chosen = part.strip("/") or ("X" if annotated else self._only())
+        found = self.member(chosen) if chosen else self
+        node = found.node
+        if found.is_array:
+            stripe = found.chunks[0] if found.chunks else 1
+            shape, dtype = node.shape or (), np.dtype(node.dtype)
+            operator: LinearOperator = dense(
+                found.name, shape, dtype, found.reader(self.missing), self.path, stripe
+            )
+        else:
+            operator = found._compressed()
         if annotated:
-            self._label(found, node, walked[0])
-        return found
+            self._label(operator, chosen.partition("/")[0])
+        return operator
 
-    def _only(self, node: Any) -> str:
-        """Return the name of the only matrix in a group; "" if the group itself is a sparse matrix."""
-        if sparse_kind(node, self.name) is not None:
+    def _only(self) -> str:
+        """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
+        if self.is_array or self.kind in ("csr", "csc"):
             return ""
-        members = {str(key): self.library.member(node, str(key)) for key in node}
-        keys = [
-            key for key, one in members.items() if is_array(one) or sparse_kind(one, f"{self.name}, {key}")
-        ]
+        members = {str(key): self.member(str(key)) for key in self.node}
+        keys = [key for key, one in members.items() if one.is_array or one.kind in ("csr", "csc")]
         if len(keys) != 1:
+            listed = ", ".join(members)[:200] or "nothing"
             raise InvalidProblem(
-                f"{self.name} holds {len(keys) or 'no'} matrices ({_listed(node)}). Name one with part=, or on the "
-                "command line FILE:NAME."
+                f"{self.name} holds {len(keys) or 'no'} matrices ({listed}). Name one with part=, or on the command "
+                "line FILE:NAME."
             )
         return keys[0]
 
-    def _stored(self, node: Any, name: str) -> Stored:
-        if node is None or not is_array(node) or node.shape is None:
-            raise InvalidProblem(
-                f"{name} must be an array with entries. The file is damaged: write it again."
-            )
-        self.library.check(name, node)
-        shape = tuple(map(int, node.shape))
-        chunks, present = self.library.present(node)
-        expected = math.prod(
-            -(-size // length) for size, length in zip(shape, chunks or shape, strict=True) if size
-        )
-        fill = getattr(node, "fillvalue", getattr(node, "fill_value", 0))
-        absent = expected - present if chunks and math.prod(shape) else 0
-        read = self.library.reader(node)
-        return Stored(name, shape, np.dtype(node.dtype), read, chunks, expected, absent, fill)
-
-    def _matrix(self, node: Any, name: str) -> Source:
-        if is_array(node):
-            stored = self._stored(node, name)
-            found = dense(name, stored.shape, stored.dtype, stored.read, self.library.paths, stored.chunks)
-            stored.check_absent(self.missing)
-            return found
-        found = sparse_kind(node, name)
-        nodes = {key: self.library.member(node, key) for key in ("data", "indices", "indptr")}
-        if found is None or None in nodes.values():
+    def _compressed(self) -> LinearOperator:
+        """Make the operator of a matrix of compressed rows, or read one of compressed columns and turn it."""
+        shape = np.asarray(self.node.attrs.get("shape", ()))
+        if self.kind not in ("csr", "csc") or shape.shape != (2,) or shape.dtype.kind not in "iu":
             raise UnsupportedData(
-                f"{name} must be an array, or a group of a compressed sparse matrix; got a group with {_listed(node)}. "
-                "Name a matrix in it with part=."
+                f"{self.name} must be an array, or a compressed sparse matrix with its shape; got a group with "
+                f"{', '.join(map(str, self.node))[:200] or 'nothing'}. Name a matrix in it with part=."
             )
-        kind, (n, p) = found
-        parts = {key: self._stored(one, f"{name}/{key}") for key, one in nodes.items()}
-        data, indices, ends = parts.values()
-        for (
-            key,
-            part,
-        ) in parts.items():  # zeros are plausible at the start of indptr only, or where all of it is 0
-            strict = self.missing in ("warn", "nan") and key != "indptr"
-            if math.prod(data.shape):
-                part.check_absent("refuse" if strict else self.missing)
-        starts, lines = ends.whole(), n if kind == "csr" else p
+        parts = [self.member(key) for key in ("data", "indices")]
+        strict = (
+            "refuse" if self.missing in ("warn", "nan") else self.missing
+        )  # zeros there make another matrix
+        reads = [part.reader(strict) for part in parts]
+        (n, p), ends = map(int, shape), self.member("indptr").line()
+        starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
         if (
-            starts.dtype.kind not in "iu"
-            or starts.shape != (lines + 1,)
-            or (data.shape, indices.shape) != ((int(starts[-1]),),) * 2
+            ends.dtype.kind not in "iu"
+            or len(starts) != (n if self.kind == "csr" else p) + 1
+            or lengths != [(starts[-1],)] * 2
             or starts[0] != 0
-            or (np.diff(starts.astype(np.int64)) < 0).any()
+            or (np.diff(starts) < 0).any()
         ):
             raise InvalidProblem(
-                f"{name} is no matrix of compressed sparse {'rows' if kind == 'csr' else 'columns'}: indptr has shape "
-                f"{starts.shape} and ends at {starts[-1:].tolist()}, data and indices have {data.shape} and "
-                f"{indices.shape} entries, for shape {(n, p)}. The file is damaged: write it again."
+                f"{self.name} is no compressed sparse matrix: indptr has {len(starts)} entries and ends at "
+                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for shape "
+                f"{(n, p)}. The file is damaged: write it again."
             )
-        with called(name):
-            working_dtype(data.dtype)
-        half = data.dtype.str[1:] == "f2"  # SciPy has neither half precision nor foreign byte orders
-        dtype = np.dtype(np.float32) if half else data.dtype.newbyteorder("=")
-        starts = starts.astype(np.int64)
-        read = partial(_compressed, kind, data.read, indices.read, starts, p if kind == "csr" else n, dtype)
-        if kind == "csc":
-            return held(name, self._turned(name, read, (n, p), starts[-1] * (dtype.itemsize + 8)))
-        entry = data.dtype.itemsize + indices.dtype.itemsize
-        stripes = [part.chunks[0] if part.chunks else 1 for part in (data, indices)]
-        entries = max(SLAB_BYTES // entry, 4 * max(stripes))
-        if max(stripes) > 1:
-            entries = min(entries, PIECES * max(stripes))
-        marks = np.searchsorted(starts, np.arange(entries, max(int(starts[-1]), 1), entries))
-        edges = np.unique([0, *marks, n]).astype(np.intp)
-        size = int(np.diff(starts[edges]).max(initial=0)) * entry
-        return Source(
-            name, (n, p), dtype, edges, read, self.library.paths,
-            entries=int(starts[-1]), slab_bytes=size, sparse=True,
-        )  # fmt: skip
-
-    def _turned(self, name: str, read: Any, shape: tuple[int, int], needed: int) -> Any:
-        """Read a matrix by columns whole, and return it by rows."""
-        needed, free = 2 * int(needed) + 8 * sum(shape), HOST.free_memory()
-        if needed > max(MOST * free, 2 * SLAB_BYTES):
-            raise UnsupportedData(
-                f"{name} is compressed by columns (csc_matrix), so its rows must be brought into memory together. That "
-                f"takes {cost.human_bytes(needed)}, and {cost.human_bytes(free)} are free. Write it again as a "
-                "csr_matrix: X.tocsr() where there is room."
+        stored = np.dtype(parts[0].node.dtype)
+        with called(self.name):
+            working_dtype(stored)
+        # SciPy has neither half precision nor foreign byte orders.
+        dtype = np.dtype(np.float32) if stored.str[1:] == "f2" else stored.newbyteorder("=")
+        read = partial(
+            _read_compressed, f"{self.kind}_array", reads, starts, p if self.kind == "csr" else n, dtype
+        )
+        if self.kind == "csc":
+            check_memory(
+                self.name, 2 * (dtype.itemsize + 8) * int(starts[-1]), "turning its columns into rows"
             )
-        with reading(name, "it"), called(name):
-            return SparseOperator(read(0, shape[1])).matrix
+            with called(self.name):
+                return held(self.name, SparseOperator(read(0, p)).matrix)
+        most = max(SLAB_BYTES // (dtype.itemsize + 4), 4 * max((part.chunks or (1,))[0] for part in parts))
+        edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
+        edges = np.unique([0, *edges, n]).astype(np.intp)
+        paths = [self.path] * bool(self.path)
+        return FileRows(Source(self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True))
 
     # ---- labels of AnnData --------------------------------------------------------------------------------
 
-    def _label(self, source: Source, node: Any, axis: str) -> None:
-        """Give a source the names of columns and rows from an AnnData."""
-        n, p = source.shape
-        variables = self.library.member(node, "raw") if axis == "raw" else node
-        if axis in ("X", "layers", "raw"):
-            names = self._index(variables, "var", source.name)
+    def _label(self, operator: LinearOperator, axis: str) -> None:
+        """Give the matrix of an AnnData the names of its columns and rows."""
+        n, p = operator.shape
+        if axis in BY_VARIABLE:
+            names = (self.member("raw") if axis == "raw" else self).member("var")._index()
             if len(names) != p:
                 raise InvalidProblem(
-                    f"{source.name} has {p} columns, and the file names {len(names)} variables. Write it again."
+                    f"{self.name} has {p} columns, and the file names {len(names)} variables. Write it again."
                 )
             if len(set(names)) == p:  # otherwise they do not identify columns
-                source.column_names = tuple(names)
-        if axis in ("X", "layers", "raw", "obsm") and n <= MOST_LABELS:
-            names = self._index(node, "obs", source.name)
-            source.row_names = names if len(names) == n else None
+                operator.column_names = tuple(names)
+        if axis in (*BY_VARIABLE, "obsm") and n <= MOST_LABELS:
+            names = self.member("obs")._index()
+            operator.row_names = names if len(names) == n else None
 
-    def _index(self, node: Any, frame: str, name: str) -> list[str]:
-        """Return the labels of a data frame; before 2020 it is one array of records."""
-        where, table = f"{name}: {frame}", self.library.member(node, frame)
-        if table is None or is_array(table):
-            return self._texts(table, where)
-        index = text_of(table.attrs.get("_index", "_index"))
-        return self._texts(self.library.member(table, index), f"{where}/{printable(index)}")
+    def _index(self) -> list[str]:
+        """Return the labels of a data frame."""
+        return self.member(str(self.node.attrs.get("_index", "_index")))._texts()
 
-    def _texts(self, node: Any, name: str) -> list[str]:
+    def _texts(self) -> list[str]:
         """Return the texts of an array, of a nullable array, or of categories."""
-        if node is None or is_array(node):
-            values = self._line(node, name)
-            return list(
-                map(text_of, (values[values.dtype.names[0]] if values.dtype.names else values).tolist())
-            )
-        mask, codes = (self.library.member(node, key) for key in ("mask", "codes"))
-        if mask is not None:
-            texts = self._texts(self.library.member(node, "values"), f"{name}/values")
-            gone = self._line(mask, f"{name}/mask")
+        if self.is_array:
+            return [one.decode() if isinstance(one, bytes) else str(one) for one in self.line().tolist()]
+        if "mask" in self.node:
+            texts, gone = self.member("values")._texts(), self.member("mask").line()
             if gone.dtype != bool or len(gone) != len(texts):
                 said = f"{gone.dtype} of shape {gone.shape}"
                 raise InvalidProblem(
-                    f"{name}/mask must hold {len(texts)} bools; got {said}. Write the file again."
+                    f"{self.name}, mask must hold {len(texts)} bools; got {said}. Write it again."
                 )
-            absent = (
-                "nan" if text_of(node.attrs.get("na-value", "")) == "NaN" else "<NA>"
-            )  # as pandas shows it
-            return [absent if missing else text for text, missing in zip(texts, gone.tolist(), strict=True)]
-        places = self._line(codes, f"{name}/codes")
-        texts = self._texts(self.library.member(node, "categories"), f"{name}/categories")
-        if places.dtype.kind not in "iu" or not set(places.tolist()) <= set(range(len(texts))):
+            shown = "nan" if self.node.attrs.get("na-value") == "NaN" else "<NA>"  # as pandas shows it
+            return [shown if missing else text for text, missing in zip(texts, gone.tolist(), strict=True)]
+        codes, texts = self.member("codes").line(), self.member("categories")._texts()
+        if codes.dtype.kind not in "iu" or not set(codes.tolist()) <= set(range(len(texts))):
             raise InvalidProblem(
-                f"{name}/codes must hold whole numbers from 0 to {len(texts) - 1}, one of its {len(texts)} categories "
-                "each. Write the file again."
+                f"{self.name} has codes that are none of its {len(texts)} categories. Write it again."
             )
-        return [texts[code] for code in places.tolist()]
-
-    def _line(self, node: Any, name: str) -> HostArray:
-        stored = self._stored(node, name)
-        if len(stored.shape) != 1:
-            raise InvalidProblem(f"{name} must be an array of one dimension. Write the file again.")
-        return stored.whole()
+        return [texts[code] for code in codes.tolist()]
 
 
-def _compressed(
-    kind: str, data: Any, indices: Any, starts: HostArray, width: int, dtype: Any, first: int, last: int
+def _read(array: Any, start: int, stop: int) -> HostArray:
+    found: HostArray = array[start:stop]
+    return found
+
+
+def _read_again(path: str, inner: str, start: int, stop: int) -> HostArray:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return _read(file[inner], start, stop)
+
+
+def _read_compressed(
+    kind: str, reads: Any, starts: HostArray, width: int, dtype: Any, first: int, last: int
 ) -> Any:
     """Read some rows of a `csr_array`, or columns of a `csc_array`, of `width` columns or rows."""
     start, stop = int(starts[first]), int(starts[last])
+    data, indices = (np.asarray(read(start, stop)) for read in reads)
     index = np.int32 if max(width, stop - start) < 2**31 else np.int64
-    shape = (last - first, width) if kind == "csr" else (width, last - first)
-    matrix = getattr(scipy.sparse, f"{kind}_array")(shape, dtype=dtype)
+    places = indices.astype(index, copy=False)
+    shape = (last - first, width) if kind == "csr_array" else (width, last - first)
+    matrix = getattr(scipy.sparse, kind)(shape, dtype=dtype)
     # The constructor of SciPy would check the indices; the operator of the rows does that, with better errors.
-    matrix.data = np.asarray(data(start, stop)).astype(dtype, copy=False)
-    matrix.indices = _whole_numbers(np.asarray(indices(start, stop)), index)
-    matrix.indptr = (starts[first : last + 1] - start).astype(index)
+    matrix.data, matrix.indptr = (
+        data.astype(dtype, copy=False),
+        (starts[first : last + 1] - start).astype(index),
+    )
+    matrix.indices = places if np.can_cast(indices.dtype, index) or (places == indices).all() else indices
     return matrix
 
 
-def _whole_numbers(values: HostArray, dtype: Any) -> HostArray:
-    """Return indices in another dtype if that changes none; those that it would change are refused by the operator."""
-    found = values.astype(dtype, copy=False)
-    return found if np.can_cast(values.dtype, dtype) or (found == values).all() else values
+def check_codecs(name: str, description: Mapping[str, Any]) -> None:
+    """Refuse an array that names a codec which is not known here, before any of its entries is decoded."""
+    listed = [
+        *(description.get("filters") or ()),
+        description.get("compressor"),
+        *(description.get("codecs") or ()),
+    ]
+    for codec, settings in _each(listed):
+        kinds = [
+            str(settings.get(key) or "f8") for key in ("dtype", "astype", "encode_dtype", "decode_dtype")
+        ]
+        if codec.removeprefix("numcodecs.") not in CODECS or not all(
+            re.fullmatch(r"[<>=|]?[?biufc][0-9]*|(bool|u?int|float)[0-9]*", kind) for kind in kinds
+        ):
+            raise UnsupportedData(
+                f"{name} is decoded by {printable(codec)[:100]!r}, a codec that linspec does not know; some run what "
+                "they decode. Write the array again with one of blosc, gzip, lz4, zstd or none. Where you trust it, "
+                "read it by zarr and pass slices: lambda: (array[i : i + 1000] for i in range(0, n, 1000))."
+            )
 
 
-def is_array(node: Any) -> bool:
-    """Whether a member of a file is an array and no group."""
-    return hasattr(node, "dtype") and hasattr(node, "shape")
-
-
-def sparse_kind(node: Any, name: str) -> tuple[str, tuple[int, int]] | None:
-    """Return the kind of a sparse matrix in a group, "csr" or "csc", and its shape; None for other groups."""
-    attributes = node.attrs
-    kind = text_of(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))[:3]
-    if kind not in ("csr", "csc"):
-        return None
-    shape = np.asarray(attributes.get("shape", attributes.get("h5sparse_shape", ()))).reshape(-1)
-    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
-        raise InvalidProblem(
-            f"{name} must have an attribute shape of rows and columns; got {shown(shape)}. Write it again."
-        )
-    return kind, (int(shape[0]), int(shape[1]))
-
-
-def text_of(value: Any) -> str:
-    """Convert an attribute to a text; old files keep texts as bytes."""
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _listed(node: Any) -> str:
-    names = [str(key) for key in node]
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return (", ".join(names[:LISTED]) or "nothing") + more
-
-
-def named_rows(data: Any, operator: Any) -> Any:
-    """Give the operator of X of an `anndata.AnnData` its names."""
-    names: Sequence[str] = [str(name) for name in data.var_names]
-    operator.column_names = tuple(names) if len(set(names)) == len(names) else None
-    if operator.shape[0] <= MOST_LABELS:
-        operator.row_names = [str(name) for name in data.obs_names]
-    return operator
+def _each(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and settings of each codec, and of those inside it, as a codec of shards has some."""
+    for one in filter(None, codecs):
+        one = one.get_config() if hasattr(one, "get_config") else one  # zarr 3.0 does not convert some codecs
+        one = one if isinstance(one, Mapping) else {"name": str(one)}
+        settings = one.get("configuration") or one
+        yield str(one.get("name", one.get("id"))), settings
+        yield from _each([*settings.get("codecs", ()), *settings.get("index_codecs", ())])

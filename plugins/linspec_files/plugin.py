@@ -1,11 +1,99 @@
-"""The table of adapters of this package. Their libraries are imported on first use of such data, not before."""
+"""Which reader takes which data: files by their suffix, objects of other libraries by the names of their types.
+
+The libraries, and the readers, are imported on the first use of such data, not before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from linspec import OperatorSpec, hookimpl
-from linspec_files import door
+from linspec.errors import MissingPackage
+
+if TYPE_CHECKING:
+    from linspec.operators import RowFiles
+
+TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+MATRIX_MARKET = (".mtx", ".mtx.gz")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz")
+PARQUET, ZARR = (".parquet", ".pq"), (".zarr",)
+
+MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+"""First bytes of files of NumPy. Others are taken by no reader, and linspec raises an error that says what they are."""
+
+ZARR_MARKS = "zarr.json", ".zarray", ".zgroup"
+"""Files by which a folder of any name is recognised as an array or a group of zarr, of format 3 and of format 2."""
+
+EXTRAS = {"zarr": "zarr", "h5py": "hdf5", "pyarrow": "parquet"}
+"""The extra that installs a package."""
+
+
+def is_files(suffixes: Sequence[str], data: Any) -> bool:
+    """Whether data are files of one of some formats; a folder is one of zarr or of Parquet, by what is in it."""
+    if not is_type("linspec", ("RowFiles",), data):
+        return False
+    path, suffix = Path(data.paths[0]), data.suffix
+    if path.is_dir() and suffix not in (*ZARR, *PARQUET):
+        zarr = any((path / mark).is_file() for mark in ZARR_MARKS)
+        suffix = ZARR[0] if zarr else PARQUET[0] if any(path.rglob("*.parquet")) else ""
+    if suffix in suffixes and suffix in MAGIC and len(data.paths) == 1:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC[suffix])) == MAGIC[suffix]
+    return suffix in suffixes
+
+
+def is_type(package: str, names: Sequence[str], data: Any) -> bool:
+    """Whether data are of one of some types of a package, which is not imported."""
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == package and kind.__name__ in names
+
+
+def read(module: str, function: str, data: Any) -> Any:
+    """Call a function of a module of this package on data.
+
+    Raises
+    ------
+    MissingPackage
+        The library of the format is not installed.
+    """
+    try:
+        return getattr(import_module(f"linspec_files.{module}"), function)(data)
+    except ImportError as error:
+        package = str(error.name).partition(".")[0]
+        raise MissingPackage(
+            f"{getattr(data, 'name', 'the data')} needs {package}, which is not installed. Install it with: pip "
+            f"install 'linspec[{EXTRAS.get(package, package)}]'"
+        ) from error
+
+
+def files_of(
+    suffixes: tuple[str, ...], module: str, kind: str, summary: str, *, table: bool = False
+) -> OperatorSpec:
+    """Make the record of a format of files, which the function ``of_<kind>`` of a module reads."""
+    ask = partial(partial, read, module)
+    return OperatorSpec(
+        name=kind.replace("_", "-"),
+        matches=partial(is_files, suffixes),
+        adapt=ask(f"of_{kind}"),
+        suffixes=suffixes,
+        column_names=ask("names") if table else None,
+        texts=ask("texts") if table else None,
+        summary=summary,
+    )
+
+
+def objects_of(package: str, names: Sequence[str], module: str, function: str, summary: str) -> OperatorSpec:
+    """Make the record of some types of a package."""
+    return OperatorSpec(
+        name=f"{package}-objects",
+        matches=partial(is_type, package, names),
+        adapt=partial(read, module, function),
+        summary=summary,
+    )
 
 
 @hookimpl
@@ -17,83 +105,76 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
     tuple of OperatorSpec
     """
     return (
-        OperatorSpec(
-            name="delimited-text",
-            matches=partial(door.is_files, door.TEXT),
-            adapt=door.of_text,
-            suffixes=door.TEXT,
-            column_names=door.names_of_text,
-            texts=door.texts_of_text,
-            summary="Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.",
+        files_of(
+            TEXT,
+            "delimited",
+            "text",
+            "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.",
+            table=True,
         ),
-        OperatorSpec(
-            name="matrix-market",
-            matches=partial(door.is_files, door.MATRIX_MARKET),
-            adapt=door.of_matrix_market,
-            suffixes=door.MATRIX_MARKET,
-            summary="Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays.",
+        files_of(
+            MATRIX_MARKET,
+            "sparse_text",
+            "matrix_market",
+            "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays.",
         ),
-        OperatorSpec(
-            name="svmlight",
-            matches=partial(door.is_files, door.SVMLIGHT),
-            adapt=door.of_svmlight,
-            suffixes=door.SVMLIGHT,
-            summary="The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes.",
+        files_of(
+            SVMLIGHT,
+            "sparse_text",
+            "svmlight",
+            "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes.",
         ),
-        OperatorSpec(
-            name="numpy-files",
-            matches=partial(door.is_files, door.NUMPY),
-            adapt=door.of_numpy,
-            suffixes=door.NUMPY,
-            summary="Files of NumPy and of scipy.sparse, .npy and .npz; one file or several.",
+        files_of(
+            tuple(MAGIC),
+            "arrays",
+            "numpy",
+            "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several.",
         ),
-        OperatorSpec(
-            name="parquet-files",
-            matches=partial(door.is_files, door.PARQUET),
-            adapt=door.of_parquet,
-            suffixes=door.PARQUET,
-            column_names=door.names_of_parquet,
-            texts=door.texts_of_parquet,
-            summary="Parquet files, one, several, or a folder of them; columns by name.",
+        files_of(
+            PARQUET,
+            "parquet_files",
+            "parquet",
+            "Parquet files, one, several, or a folder of them; columns by name.",
+            table=True,
         ),
-        OperatorSpec(
-            name="zarr-files",
-            matches=partial(door.is_files, door.ZARR),
-            adapt=door.of_zarr,
-            suffixes=door.ZARR,
-            summary="Folders of zarr, dense, or sparse as AnnData writes them; one or several.",
+        files_of(
+            ZARR,
+            "groups",
+            "zarr",
+            "Folders of zarr, dense, or sparse as AnnData writes them; one or several.",
         ),
-        OperatorSpec(
-            name="hdf5-files",
-            matches=partial(door.is_files, door.HDF5),
-            adapt=door.of_hdf5,
-            suffixes=door.HDF5,
-            summary="HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several.",
+        files_of(
+            (".h5", ".hdf5", ".h5ad"),
+            "groups",
+            "hdf5",
+            "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several.",
         ),
-        OperatorSpec(
-            name="zarr",
-            matches=partial(door.is_type, "zarr", ("Array", "Group")),
-            adapt=door.of_object,
-            summary="Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead.",
+        objects_of(
+            "zarr",
+            ("Array", "Group"),
+            "groups",
+            "of_object",
+            "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead.",
         ),
-        OperatorSpec(
-            name="hdf5",
-            matches=partial(door.is_type, "h5py", ("Dataset", "Group", "File")),
-            adapt=door.of_object,
-            summary="Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead.",
+        objects_of(
+            "h5py",
+            ("Dataset", "Group", "File"),
+            "groups",
+            "of_object",
+            "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead.",
         ),
-        OperatorSpec(
-            name="anndata",
-            matches=partial(door.is_type, "anndata", ("AnnData", *door.BACKED)),
-            adapt=door.of_object,
-            summary="X of an AnnData, in memory or backed by a file, with the names of its variables; its layers.",
+        objects_of(
+            "anndata",
+            ("AnnData", "_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset"),
+            "groups",
+            "of_annotated",
+            "X of an AnnData, in memory or backed by a file, with the names of its variables; sparse ones it has opened.",
         ),
-        OperatorSpec(
-            name="arrow-data-set",
-            matches=partial(
-                door.is_type, "pyarrow", ("FileSystemDataset", "InMemoryDataset", "UnionDataset")
-            ),
-            adapt=door.of_object,
-            summary="Data sets of Arrow: Parquet files, and whatever else it makes batches of.",
+        objects_of(
+            "pyarrow",
+            ("FileSystemDataset", "InMemoryDataset", "UnionDataset"),
+            "parquet_files",
+            "of_data_set",
+            "Data sets of Arrow: whatever it makes batches of.",
         ),
     )
