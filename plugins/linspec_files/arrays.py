@@ -7,17 +7,16 @@ from functools import partial
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, printable
+from linspec.errors import printable
 from linspec.operators import LinearOperator, RowFiles, mapped, read_npz
-from linspec_files.slabs import dense, held, of_files
+from linspec_files.slabs import dense, held, of_files, without_part
 
 
 def of_numpy(files: RowFiles) -> LinearOperator:
     """Make the operator of `.npy` files, or of the named or only matrix of `.npz` files; a vector becomes a column."""
     if files.suffix == ".npz":
         return of_files(files, lambda path: held(printable(path), read_npz(path, files.part)))
-    if files.part:
-        raise InvalidProblem(f"{files.name} is one array and has no part {files.part!r}. Leave it out.")
+    without_part(files, "one array, whose columns have no names,")
 
     def one(path: str) -> LinearOperator:
         array = mapped(path)
@@ -28,6 +27,6 @@ def of_numpy(files: RowFiles) -> LinearOperator:
 
 
 def _read(path: str, start: int, stop: int) -> HostArray:
-    """Copy some rows of a new map: many maps at once would keep many files open, and this one looks at the size again."""
+    """Copy some rows of a new map: it looks at the size of the file again, and is closed at once."""
     array = mapped(path)
     return np.array(array[start:stop]).reshape(stop - start, *(array.shape[1:] or (1,)))

@@ -28,11 +28,14 @@ from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, Unsuppor
 from linspec.operators import DenseOperator, LinearOperator, RowFiles, labels_in_front, long_fields
 from linspec.process import check_memory
 from linspec_files.first_line import holds_names, is_like_number, is_missing
-from linspec_files.slabs import MOST_LABELS, stacked
+from linspec_files.slabs import MOST_LABELS, stacked, without_part
 from linspec_files.text import opened, surveyed, text_errors, without_column, without_gaps
 
 LARGE = 4 << 20
 """Least size of a file, in bytes, for which pyarrow saves more time than its import takes."""
+
+BLOCK = 1 << 20
+"""Number of bytes that pyarrow parses at a time."""
 
 LINES, CHARACTERS = 20, 1 << 20
 """Largest numbers of lines, and of characters in them, with which the first line is compared; at least one line."""
@@ -58,8 +61,7 @@ def of_text(files: RowFiles) -> LinearOperator:
     NonFiniteData
         A field is empty or stands for a missing value, and `files` does not permit missing values.
     """
-    if files.part:
-        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+    without_part(files, "a table")
     return stacked(files, [_read(Path(path), files) for path in files.paths])
 
 
@@ -69,7 +71,7 @@ def _read(path: Path, files: RowFiles) -> LinearOperator:
         lines, count, names = survey["lines"], len(layout.columns), layout.names
         check_memory(path, 8 * lines * count, f"a matrix of {lines:,} x {count:,} numbers")
         labelled = layout.labelled and lines <= MOST_LABELS
-        numbers, labels = _by_arrow(layout, survey, labelled) or _by_lines(layout, labelled)
+        numbers, labels = _by_arrow(layout, survey, labelled) or _numbers(layout, labelled)
     if not len(numbers):
         first = ", ".join(names or ())[:40]
         raise InvalidProblem(
@@ -112,7 +114,7 @@ def texts(files: RowFiles) -> list[str | None] | None:
                     if missing:
                         raise NonFiniteData(
                             f"{path}, line {number}, field {place + 1}: a text is needed in column {name!r}; "
-                            f"got {text[:40]!r}. {without_gaps(name)}"
+                            f"got {_got(text)}. {without_gaps(name)}"
                         )
                 found.append(None if missing else text)
         if not begun:
@@ -207,7 +209,7 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
     return _Layout(path, number + bool(names), names, width, columns, files.missing == "nan")
 
 
-def _by_lines(layout: _Layout, labelled: bool) -> tuple[Any, list[str]]:
+def _numbers(layout: _Layout, labelled: bool) -> tuple[Any, list[str]]:
     """Read the numbers, and the labels, line by line; NaN for missing values, if these are permitted."""
     import numpy as np
 
@@ -249,7 +251,9 @@ def _by_arrow(layout: _Layout, survey: Counter[str], labelled: bool) -> tuple[An
 
     numbers, rows, labels = np.empty((survey["lines"], len(chosen)), order="F"), 0, list[str]()
     settings = (
-        csv.ReadOptions(column_names=list(map(str, range(layout.width))), skip_rows=layout.start - 1),
+        csv.ReadOptions(
+            column_names=list(map(str, range(layout.width))), skip_rows=layout.start - 1, block_size=BLOCK
+        ),
         csv.ParseOptions(delimiter=separator, quote_char=False),
         csv.ConvertOptions(
             column_types={"0": pa.string(), **dict.fromkeys(chosen, pa.float64())},
@@ -331,7 +335,10 @@ def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:
     field = fields[place].strip()
     missing = is_missing(field)
     kind, remedy = (NonFiniteData, without_gaps(name)) if missing else (UnsupportedData, without_column(name))
-    got = repr(field[:40]) if field else "an empty field"
     return kind(
-        f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {got}{column}. {remedy}"
+        f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. {remedy}"
     )
+
+
+def _got(field: str) -> str:
+    return repr(field[:40]) if field else "an empty field"

@@ -26,7 +26,7 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable, shown
 from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but_index, in_order, looked_at
 from linspec.process import check_memory
-from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, FileRows, Source, reading, stacked
+from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, FileRows, Source, reading, stacked, without_part
 from linspec_files.text import without_column, without_gaps
 
 
@@ -47,8 +47,7 @@ def of_parquet(files: RowFiles) -> LinearOperator:
     UnsupportedData
         A column holds no numbers.
     """
-    if files.part:
-        raise InvalidProblem(f"{files.name} is a table and has no part {files.part!r}. Name columns instead.")
+    without_part(files, "a table")
     paths, schema, columns = _table(files)
     kinds = [schema.field(schema.names.index(name)).type for name in columns]
     dtype = np.result_type(*(_dtype(kind, name, files) for kind, name in zip(kinds, columns, strict=True)))
@@ -160,6 +159,8 @@ def _in_folders(paths: Sequence[str]) -> list[str]:
 
 class _Reader:
     """Reads rows of one file; it keeps the description, and its place in a row group that is read in parts."""
+
+    at_once = True  # on all cores
 
     def __init__(self, path: str, columns: Sequence[str], dtype: np.dtype[Any], gaps: bool) -> None:
         self.path, self.columns, self.dtype, self.gaps = path, list(columns), dtype, gaps

@@ -61,6 +61,7 @@ def read(module: str, function: str, data: Any) -> Any:
         The library of the format is not installed.
     """
     try:
+        import_module("pyarrow.parquet" if module == "parquet_files" else __name__)
         return getattr(import_module(f"linspec_files.{module}"), function)(data)
     except ImportError as error:
         package = str(error.name).partition(".")[0]

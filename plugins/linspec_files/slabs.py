@@ -106,10 +106,11 @@ class FileRows(RowOperator):
         return self.source.dtype
 
     def in_memory(self, most: float) -> LinearOperator:
-        """Return dense rows in memory, if they take at most `most` bytes."""
-        if self.sparse or self.decoded_bytes > most:
+        """Return rows in memory, if one reading of all is faster than slabs, and they take at most `most` bytes."""
+        if not getattr(self.source.read, "at_once", False) or self.decoded_bytes > most:
             return self
-        return self._rows(slice(0, self.shape[0])).with_names_of(self)
+        with reading(self.source.name, "it"):
+            return DenseOperator(self.source.read(0, self.shape[0]), None, self.dtype).with_names_of(self)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """Return an operator in another dtype that shares the decoded slabs."""
@@ -276,6 +277,12 @@ def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, str
         )
     edges = np.append(np.arange(0, n, rows), n).astype(np.intp)
     return FileRows(Source(name, (n, p), dtype, edges, read, [path] * bool(path), n * p))
+
+
+def without_part(files: RowFiles, what: str) -> None:
+    """Raise if a part is named of files that have none."""
+    if files.part:
+        raise InvalidProblem(f"{files.name} is {what} and has no part {files.part!r}. Leave it out.")
 
 
 # ---- several files --------------------------------------------------------------------------------------------

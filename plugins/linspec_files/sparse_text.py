@@ -29,7 +29,7 @@ from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators import LinearOperator, RowFiles
 from linspec.process import check_memory, check_memory_for_sparse
 from linspec_files.delimited import number_in
-from linspec_files.slabs import held, of_files, picked
+from linspec_files.slabs import held, of_files, picked, without_part
 from linspec_files.text import opened_bytes, surveyed, text_errors
 
 # Possessive: a match is never given back, so that there is no backtracking and the time is linear.
@@ -69,6 +69,7 @@ def _check_lines(path: Path, text: bytes, pattern: bytes, what: str, begin: int 
 
 def of_matrix_market(files: RowFiles) -> LinearOperator:
     """Make the operator of Matrix Market files: sparse by coordinates, or arrays."""
+    without_part(files, "one array, whose columns have no names,")
     return of_files(files, lambda path: held(path, _matrix_market(Path(path))))
 
 
@@ -152,7 +153,7 @@ def of_svmlight(files: RowFiles) -> LinearOperator:
 def _features(rows: list[tuple[str, bytes, str]], files: RowFiles) -> Any:
     """Make the sparse matrix of the features."""
     texts = [features for _, features, _ in rows]
-    numbers = np.fromstring(b" ".join(texts).replace(b":", b" "), sep=" ")
+    numbers = np.fromstring(b" ".join(texts).replace(b":", b" ").strip(), sep=" ")
     places, values = numbers[::2], numbers[1::2]  # places are exact up to sizes beyond any memory
     ends = np.cumsum([0, *(text.count(b":") for text in texts)])
     least = int(places.min(initial=1))
