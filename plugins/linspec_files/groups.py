@@ -207,9 +207,9 @@ class Node:
             raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
         warn(f'{said}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
 
-    def line(self) -> HostArray:
+    def line(self, missing: str = "fill") -> HostArray:
         """Read an array of one dimension, such as labels."""
-        read, shape = self.reader(self.missing), self.node.shape
+        read, shape = self.reader(missing), self.node.shape
         check_memory(self.name, 16 * math.prod(shape), f"an array of {shape[:1]} entries", "Is it damaged?")
         if len(shape) != 1:
             raise InvalidProblem(f"{self.name} must be an array of one dimension. Write the file again.")
@@ -272,7 +272,8 @@ class Node:
             "refuse" if self.missing in ("warn", "nan") else self.missing
         )  # zeros there make another matrix
         reads = [part.reader(strict) for part in parts]
-        (n, p), ends = map(int, shape), self.member("indptr").line()
+        some = parts[0].node.size  # zeros are plausible in indptr, too
+        (n, p), ends = map(int, shape), self.member("indptr").line(self.missing if some else "fill")
         starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
         if (
             ends.dtype.kind not in "iu"

@@ -203,7 +203,7 @@ def reading(name: str, what: str) -> Iterator[None]:
     """Turn errors of a reading library into `InvalidProblem` with the place in the file."""
     try:
         yield
-    except LinspecError:
+    except (LinspecError, Warning):
         raise
     except Exception as error:  # each way of being broken has errors of its own
         said = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")

@@ -211,7 +211,9 @@ def test_bad_parquet_is_refused(tmp_path: Path) -> None:
     x, gap = A[:, 0], pa.array([1.0, None, 2.0])
     refused(put("a.null.parquet", A[:3, 0], gap), NonFiniteData, "missing at row 1, column 'y'")
     refused(put("a.text.parquet", x, ["oak"] * 40), UnsupportedData, "'y' holds text")
-    refused(put("a.twice.parquet", x, x, names="xx"), InvalidProblem, r"'x' (occurs 2 times|holds double, double)")
+    refused(
+        put("a.twice.parquet", x, x, names="xx"), InvalidProblem, r"'x' (occurs 2 times|holds double, double)"
+    )
     refused(put("a.no.parquet", x[:0], x[:0]), InvalidProblem, "must have rows")
     whole = put("a.good.parquet", x, x).read_bytes()
     for content in (whole[:-9], whole[: len(whole) // 2], b"none" + bytes(40)):
