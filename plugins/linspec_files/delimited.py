@@ -315,8 +315,8 @@ def _spoken(path: Path) -> Iterator[tuple[int, str, list[str]]]:
                     )
             except csv.Error as error:
                 raise InvalidProblem(
-                    f"{path}, line {number}: a quote is not closed on its line, or stands inside a field ({error}). Put "
-                    "the whole field in quotes, or remove them; a field cannot go on to the next line."
+                    f"{path}, line {number}: a quote is not closed on its line, or stands inside a field ({error}). "
+                    "Put the whole field in quotes, or remove them; a field cannot go on to the next line."
                 ) from error
             yield number, line, fields
 

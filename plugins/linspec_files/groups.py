@@ -1,14 +1,14 @@
 """Arrays and groups of zarr and HDF5: the choice of a matrix in them, and the names of rows and columns from AnnData.
 
 Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them. Both
-formats read a chunk that is not there as a fill value. An HDF5 file may refer to other files, and an array of zarr names
-the codecs that decode it, of which some run what they decode.
+formats read a chunk that is not there as a fill value. An HDF5 file may refer to other files, and an array of zarr
+names the codecs that decode it, of which some run what they decode.
 Method: zarr and h5py are asked in the same way. In AnnData the matrix is ``X``, unless a part is named:
-``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, except for those of obsm; its rows
-are the observations. In other groups it is the only array, or the named part. The chunks that exist are counted when a
-matrix is opened. Codecs that linspec does not know are refused, as are HDF5 files with links to others, and all files of
-a folder of zarr are looked at before zarr opens one. An HDF5 file of a path is open only while it is read: a pattern may
-stand for more files than a process may open.
+``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, except for those of obsm; its
+rows are the observations. In other groups it is the only array, or the named part. The chunks that exist are counted
+when a matrix is opened. Codecs that linspec does not know are refused, as are HDF5 files with links to others, and all
+files of a folder of zarr are looked at before zarr opens one. An HDF5 file of a path is open only while it is read: a
+pattern may stand for more files than a process may open.
 Source: https://anndata.readthedocs.io, the on-disk format: a data frame has the attribute _index, which names the array
 of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable array of values and a mask of those that are
 missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
@@ -36,6 +36,8 @@ from linspec.operators import LinearOperator, RowFiles, SparseOperator, as_opera
 from linspec.process import check_memory
 from linspec_files.slabs import (
     MOST_LABELS,
+    MOST_PIECES,
+    PIECES,
     SLAB_BYTES,
     FileRows,
     Source,
@@ -118,8 +120,8 @@ def of_annotated(data: Any) -> LinearOperator:
 
 def _elsewhere(name: str, what: str) -> UnsupportedData:
     return UnsupportedData(
-        f"{name} has {what}. linspec reads one file, and no others that it names. Where you trust it, open it with h5py "
-        "and pass the dataset."
+        f"{name} has {what}. linspec reads one file, and no others that it names. Where you trust it, open it with "
+        "h5py and pass the dataset."
     )
 
 
@@ -211,8 +213,11 @@ class Node:
         """Read an array of one dimension, such as labels."""
         read, shape = self.reader(missing), self.node.shape
         check_memory(self.name, 16 * math.prod(shape), f"an array of {shape[:1]} entries", "Is it damaged?")
-        if len(shape) != 1:
-            raise InvalidProblem(f"{self.name} must be an array of one dimension. Write the file again.")
+        if len(shape) != 1 or shape[0] > MOST_PIECES * (self.chunks or shape)[0]:
+            raise InvalidProblem(
+                f"{self.name} must have one dimension and few chunks; got the shape {shape} in chunks {self.chunks}. "
+                "It is damaged, or must be written again."
+            )
         return np.asarray(read(0, shape[0]))
 
     # ---- matrices -----------------------------------------------------------------------------------------
@@ -234,11 +239,8 @@ class Node:
         found = self.member(chosen) if chosen else self
         node = found.node
         if found.is_array:
-            stripe = found.chunks[0] if found.chunks else 1
-            shape, dtype = node.shape or (), np.dtype(node.dtype)
-            operator: LinearOperator = dense(
-                found.name, shape, dtype, found.reader(self.missing), self.path, stripe
-            )
+            shape, dtype, read = node.shape or (), np.dtype(node.dtype), found.reader(self.missing)
+            operator: LinearOperator = dense(found.name, shape, dtype, read, self.path, found.chunks)
         else:
             operator = found._compressed()
         if annotated:
@@ -301,11 +303,18 @@ class Node:
             )
             with called(self.name):
                 return held(self.name, SparseOperator(read(0, p)).matrix)
-        most = max(SLAB_BYTES // (dtype.itemsize + 4), 4 * max((part.chunks or (1,))[0] for part in parts))
+        stripe = max((part.chunks or (1,))[0] for part in parts)
+        most = max(SLAB_BYTES // (dtype.itemsize + 4), 4 * stripe)
+        most = min(most, PIECES * stripe) if stripe > 1 else most
         edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
         edges = np.unique([0, *edges, n]).astype(np.intp)
         paths = [self.path] * bool(self.path)
-        return FileRows(Source(self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True))
+        decodes = parts[0].chunks is not None
+        return FileRows(
+            Source(
+                self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True, decodes=decodes
+            )
+        )
 
     # ---- labels of AnnData --------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ Source: https://parquet.apache.org; pyarrow reads it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -28,7 +28,6 @@ from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but
 from linspec.process import check_memory
 from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, FileRows, Source, reading, stacked, without_part
 from linspec_files.text import without_column, without_gaps
-
 
 BUFFER = 2**16
 """Bytes that are read ahead of each column of a row group that is decoded in parts."""
@@ -150,8 +149,8 @@ def _in_folders(paths: Sequence[str]) -> list[str]:
         if keyed is not None:
             raise InvalidProblem(
                 f"{printable(path)} has folders such as {printable(keyed)}, whose names are values of a column. Pass "
-                'pyarrow.dataset.dataset(path, partitioning="hive"), which has that column, or a pattern, for the files '
-                "without it."
+                'pyarrow.dataset.dataset(path, partitioning="hive"), which has that column, or a pattern, for the '
+                "files without it."
             )
         found += in_order(str(Path(path) / one) for one in inside) or [path]
     return found
@@ -246,7 +245,8 @@ def _dtype(kind: Any, name: str, files: RowFiles) -> np.dtype[Any]:
     if pa.types.is_null(kind) and files.missing == "nan":
         return np.dtype(np.float32)
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return np.dtype(kind.to_pandas_dtype())
+        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return found
     if pa.types.is_decimal(kind):
         return np.dtype(np.float64)
     holds = "text" if _is_text(kind) else kind

@@ -15,7 +15,7 @@ from linspec import OperatorSpec, hookimpl
 from linspec.errors import MissingPackage
 
 if TYPE_CHECKING:
-    from linspec.operators import RowFiles
+    pass
 
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MATRIX_MARKET = (".mtx", ".mtx.gz")
@@ -169,7 +169,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
             ("AnnData", "_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset"),
             "groups",
             "of_annotated",
-            "X of an AnnData, in memory or backed by a file, with the names of its variables; sparse ones it has opened.",
+            "X of an AnnData, in memory or backed by a file, with the names of its variables; sparse layers of a backed one.",
         ),
         objects_of(
             "pyarrow",

@@ -4,10 +4,10 @@ Problem: rows in compressed chunks cannot be mapped. Decoding takes as long as m
 blocks of rows that are smaller than the units of decoding. Rows of many files are one matrix only if each file has the
 same columns. A file that changes between two passes would give a product of two different matrices.
 Method: a reader of a format makes the operator of one file: rows that are held, or `FileRows` of a function that reads
-some of them. Files are stacked, and columns picked, in the same way for all formats. The rows are cut into slabs of some
-megabytes, along the chunks of the file. A slab is decoded whole, and blocks are cut out of it without a copy. While
-slabs are taken in order, a thread decodes the next one. At most two slabs are held, and a copy of the rows of a block
-that is in two. Sizes and times of the files are compared where a pass begins and ends.
+some of them. Files are stacked, and columns picked, in the same way for all formats. The rows are cut into slabs of
+some megabytes, along the chunks of the file. A slab is decoded whole, and blocks are cut out of it without a copy.
+While slabs are taken in order, a thread decodes the next one. At most two slabs are held, and a copy of the rows of a
+block that is in two. Sizes and times of the files are compared where a pass begins and ends.
 Where we differ from a queue that a thread fills: a thread decodes one slab and ends, so nothing has to be closed when a
 pass is abandoned, by an exception or by Ctrl-C. An exception of the thread is raised when its slab is taken.
 """
@@ -35,6 +35,9 @@ from linspec.process import check_memory
 
 SLAB_BYTES = 16 << 20
 """Size of a slab in memory: several blocks, but small enough for the allocator to reuse the memory."""
+
+PIECES, MOST_PIECES = 256, 2**16
+"""Largest number of chunks in a slab, between which a run can stop; and of chunks that are read together at all."""
 
 MOST_SLABS = 2**22
 """Largest number of slabs of a matrix: 64 TiB, if slabs are full."""
@@ -67,6 +70,8 @@ class Source:
     entries : int
         The number of stored entries.
     sparse : bool
+    decodes : bool
+        Whether reading a slab decodes it; False for rows as they stand in the file.
     """
 
     name: str
@@ -77,6 +82,7 @@ class Source:
     paths: Sequence[str]
     entries: int
     sparse: bool = False
+    decodes: bool = True
 
 
 class FileRows(RowOperator):
@@ -89,13 +95,14 @@ class FileRows(RowOperator):
 
     def __init__(self, source: Source) -> None:
         self.source, self.slabs = source, Slabs(source)
-        self.shape, self.sparse, (n, p) = source.shape, source.sparse, source.shape
+        self.shape, self.sparse, n = source.shape, source.sparse, source.shape[0]
         with called(source.name):
             self.dtype = working_dtype(source.dtype)
-        self.decoded_bytes = source.entries * (source.dtype.itemsize + 4 * source.sparse)
+        size = source.entries * (source.dtype.itemsize + 4 * source.sparse)
+        self.decoded_bytes = size * source.decodes
         self.rows_together = int(np.diff(source.edges).max(initial=1))
         slabs = min(SLABS_IN_MEMORY, len(source.edges) - 1)
-        self.buffer_bytes = slabs * self.decoded_bytes * self.rows_together // max(n, 1)
+        self.buffer_bytes = slabs * size * self.rows_together // max(n, 1)
 
     @property
     def nnz(self) -> int:
@@ -249,13 +256,13 @@ class VectorOperator(DenseOperator):
         return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().stored_array
 
 
-def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, stripe: int = 1) -> FileRows:
-    """Make the operator of a two-dimensional array in a file, of which `stripe` rows are decoded together.
+def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, chunks: Any = None) -> FileRows:
+    """Make the operator of a two-dimensional array in a file, with the shape of its chunks, if it has some.
 
     Raises
     ------
     InvalidProblem
-        The array has another number of dimensions, or more rows than fit into memory or a machine can go through.
+        The array has another number of dimensions, or more rows or chunks than fit into memory or can be gone through.
     UnsupportedData
         It holds no real numbers.
     """
@@ -265,18 +272,22 @@ def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, str
             "matrix."
         )
     n, p = map(int, shape)
-    row_bytes, stripe = max(p * dtype.itemsize, 1), max(1, min(stripe, n))
-    rows = stripe * max(1, SLAB_BYTES // (stripe * row_bytes))
+    row_bytes = max(p * dtype.itemsize, 1)
+    stripe, across = (min(chunks[0], max(n, 1)), -(-p // chunks[1])) if chunks else (1, 0)
+    stripes = min(SLAB_BYTES // (stripe * row_bytes), PIECES // across if across else SLAB_BYTES)
+    rows = stripe * max(1, stripes)
     check_memory(
-        name, 4 * stripe * row_bytes, f"four times {stripe} rows, which are decoded together,",
+        name, 4 * stripe * row_bytes, f"four times {stripe:,} rows, which are decoded together,",
         f"Write it again in chunks of fewer rows and all columns, such as {(max(1, SLAB_BYTES // row_bytes), p)}.",
     )  # fmt: skip
-    if n > MOST_SLABS * rows:
+    if n > MOST_SLABS * rows or across > MOST_PIECES:
         raise InvalidProblem(
-            f"{name} has {n:,} rows, {rows:,} at a time: too many to go through. Is it damaged?"
+            f"{name} has {n:,} rows, {rows:,} at a time, in {across:,} chunks: too many to go through. Is it damaged?"
         )
     edges = np.append(np.arange(0, n, rows), n).astype(np.intp)
-    return FileRows(Source(name, (n, p), dtype, edges, read, [path] * bool(path), n * p))
+    return FileRows(
+        Source(name, (n, p), dtype, edges, read, [path] * bool(path), n * p, decodes=chunks is not None)
+    )
 
 
 def without_part(files: RowFiles, what: str) -> None:

@@ -4,11 +4,11 @@ Problem: SciPy's reader of Matrix Market is fast, but reads ``2 1.5 3`` as colum
 after a number. In svmlight (``label qid:1 3:0.5 7:1.25 # comment``) indices count from 1 in most files and from 0 in
 some, and a row may have several labels (``1,5``); no file tells by itself how many features there are.
 Method: one regular expression checks the format of all lines. Then SciPy reads Matrix Market, after a comparison of the
-declared sizes with memory and lines; and NumPy the numbers of svmlight, of all files of a matrix together. Indices count
-from 0 if a 0 occurs in one of them, from 1 otherwise, unless the user says. Labels are returned as a column, or as one
-indicator column for each label that occurs, sorted.
-Source: Boisvert, Pozo & Remington 1996, The Matrix Market Exchange Formats (NIST); SVMlight (Joachims) and LIBSVM (Chang
-& Lin).
+declared sizes with memory and lines; and NumPy the numbers of svmlight, of all files of a matrix together. Indices
+count from 0 if a 0 occurs in one of them, from 1 otherwise, unless the user says. Labels are returned as a column, or
+as one indicator column for each label that occurs, sorted.
+Source: Boisvert, Pozo & Remington 1996, The Matrix Market Exchange Formats (NIST); SVMlight (Joachims) and LIBSVM
+(Chang & Lin).
 Where we differ from scikit-learn: a row without labels is allowed (its line begins with a feature), and indices in any
 order; an index that a row has twice is an error, because its meaning is unknown.
 """
@@ -140,13 +140,15 @@ def of_svmlight(files: RowFiles) -> LinearOperator:
             match = front.match(line)
             label, end = (match[1] or b"", match.end()) if match else (b"", 0)
             rows.append((label.decode(), line[end:], f"{path}, row {row}"))
-    labels = [label for label, _, _ in rows]
     if not rows or not (files.part or files.columns or any(b":" in features for _, features, _ in rows)):
         raise InvalidProblem(
             f"{files.name} has no {'features: its lines hold labels only' if rows else 'rows'}."
         )
-    make = {"": _features, "labels": _column, "classes": _classes}[files.part]
-    operator = held(files.name, make(rows, files))
+    if files.part == "classes":
+        matrix = _classes(rows)
+    else:
+        matrix = _column(rows, files) if files.part else _features(rows, files)
+    operator = held(files.name, matrix)
     return picked(operator, files.places(None, operator.shape[1], files.name))
 
 
@@ -193,7 +195,7 @@ def _column(rows: list[tuple[str, bytes, str]], files: RowFiles) -> Any:
     return column
 
 
-def _classes(rows: list[tuple[str, bytes, str]], files: RowFiles) -> Any:
+def _classes(rows: list[tuple[str, bytes, str]]) -> Any:
     """Make one indicator column for each label: 1 in the rows that have it."""
     sets = [sorted(set(filter(None, label.split(",")))) for label, _, _ in rows]
     names = sorted(set().union(*sets), key=_order)
