@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MATRIX_MARKET = (".mtx", ".mtx.gz")
 SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz")
-PARQUET, ZARR = (".parquet", ".pq"), (".zarr",)
+PARQUET, ZARR, HDF5 = (".parquet", ".pq"), (".zarr",), (".h5", ".hdf5", ".h5ad")
+
+BACKED = "_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset"
+"""Types of sparse matrices in files that anndata has opened."""
+
+ARROW = "FileSystemDataset", "InMemoryDataset", "UnionDataset"
 
 MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
 """First bytes of files of NumPy. Others are taken by no reader, and linspec raises an error that says what they are."""
@@ -71,30 +76,27 @@ def read(module: str, function: str, data: Any) -> Any:
         ) from error
 
 
-def files_of(
-    suffixes: tuple[str, ...], module: str, kind: str, summary: str, *, table: bool = False
+def _files(
+    name: str, suffixes: tuple[str, ...], module: str, function: str, summary: str, *, table: bool = False
 ) -> OperatorSpec:
-    """Make the record of a format of files, which the function ``of_<kind>`` of a module reads."""
-    ask = partial(partial, read, module)
+    """Make the record of a format of files, which a function of a module reads."""
     return OperatorSpec(
-        name=kind.replace("_", "-"),
+        name=name,
         matches=partial(is_files, suffixes),
-        adapt=ask(f"of_{kind}"),
-        suffixes=suffixes,
-        column_names=ask("names") if table else None,
-        texts=ask("texts") if table else None,
-        summary=summary,
-    )
-
-
-def objects_of(package: str, names: Sequence[str], module: str, function: str, summary: str) -> OperatorSpec:
-    """Make the record of some types of a package."""
-    return OperatorSpec(
-        name=f"{package}-objects",
-        matches=partial(is_type, package, names),
         adapt=partial(read, module, function),
+        suffixes=suffixes,
+        column_names=partial(read, module, "names") if table else None,
+        texts=partial(read, module, "texts") if table else None,
         summary=summary,
     )
+
+
+def _objects(
+    name: str, package: str, types: Sequence[str], module: str, function: str, summary: str
+) -> OperatorSpec:
+    """Make the record of some types of a package."""
+    matches, adapt = partial(is_type, package, types), partial(read, module, function)
+    return OperatorSpec(name=name, matches=matches, adapt=adapt, summary=summary)
 
 
 @hookimpl
@@ -105,77 +107,31 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
     -------
     tuple of OperatorSpec
     """
+    of_text = "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several."
+    of_market = "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays."
+    of_svmlight = "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes."
+    of_numpy = "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several."
+    of_parquet = "Parquet files, one, several, or a folder of them; columns by name."
+    of_zarr = "Folders of zarr, dense, or sparse as AnnData writes them; one or several."
+    of_hdf5 = "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several."
+    of_arrays = "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead."
+    of_datasets = "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead."
+    of_annotated = (
+        "X of an AnnData, in memory or backed by a file, with its names; sparse layers of a backed one."
+    )
     return (
-        files_of(
-            TEXT,
-            "delimited",
-            "text",
-            "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.",
-            table=True,
-        ),
-        files_of(
-            MATRIX_MARKET,
-            "sparse_text",
-            "matrix_market",
-            "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays.",
-        ),
-        files_of(
-            SVMLIGHT,
-            "sparse_text",
-            "svmlight",
-            "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes.",
-        ),
-        files_of(
-            tuple(MAGIC),
-            "arrays",
-            "numpy",
-            "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several.",
-        ),
-        files_of(
-            PARQUET,
-            "parquet_files",
-            "parquet",
-            "Parquet files, one, several, or a folder of them; columns by name.",
-            table=True,
-        ),
-        files_of(
-            ZARR,
-            "groups",
-            "zarr",
-            "Folders of zarr, dense, or sparse as AnnData writes them; one or several.",
-        ),
-        files_of(
-            (".h5", ".hdf5", ".h5ad"),
-            "groups",
-            "hdf5",
-            "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several.",
-        ),
-        objects_of(
-            "zarr",
-            ("Array", "Group"),
-            "groups",
-            "of_object",
-            "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead.",
-        ),
-        objects_of(
-            "h5py",
-            ("Dataset", "Group", "File"),
-            "groups",
-            "of_object",
-            "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead.",
-        ),
-        objects_of(
-            "anndata",
-            ("AnnData", "_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset"),
-            "groups",
-            "of_annotated",
-            "X of an AnnData, in memory or backed by a file, with the names of its variables; sparse layers of a backed one.",
-        ),
-        objects_of(
-            "pyarrow",
-            ("FileSystemDataset", "InMemoryDataset", "UnionDataset"),
-            "parquet_files",
-            "of_data_set",
+        _files("delimited-text", TEXT, "delimited", "of_text", of_text, table=True),
+        _files("matrix-market", MATRIX_MARKET, "sparse_text", "of_matrix_market", of_market),
+        _files("svmlight", SVMLIGHT, "sparse_text", "of_svmlight", of_svmlight),
+        _files("numpy-files", tuple(MAGIC), "arrays", "of_numpy", of_numpy),
+        _files("parquet-files", PARQUET, "parquet_files", "of_parquet", of_parquet, table=True),
+        _files("zarr-files", ZARR, "groups", "of_zarr", of_zarr),
+        _files("hdf5-files", HDF5, "groups", "of_hdf5", of_hdf5),
+        _objects("zarr", "zarr", ("Array", "Group"), "groups", "of_object", of_arrays),
+        _objects("hdf5", "h5py", ("Dataset", "Group", "File"), "groups", "of_object", of_datasets),
+        _objects("anndata", "anndata", ("AnnData", *BACKED), "groups", "of_annotated", of_annotated),
+        _objects(
+            "arrow-data-set", "pyarrow", ARROW, "parquet_files", "of_data_set",
             "Data sets of Arrow: whatever it makes batches of.",
         ),
-    )
+    )  # fmt: skip

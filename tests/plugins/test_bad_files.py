@@ -22,6 +22,7 @@ pytest.importorskip("linspec_files")
 A = np.random.default_rng(0).standard_normal((40, 3))
 SPARSE = scipy.sparse.csr_array(np.where(np.abs(A) > 0.5, A, 0))
 BANNER = "%%MatrixMarket matrix coordinate real general\n"
+INTEGERS, SYMMETRIC = BANNER.replace("real", "integer"), BANNER.replace("general", "symmetric")
 ARRAY = "%%MatrixMarket matrix array real general\n"
 TABLE = "a,b\n" + "1,2\n3,4\n" * 500
 
@@ -32,7 +33,7 @@ TEXTS = {
     "a long row of tabs": ("tsv", "a\tb\n1\t2\n3\t4\t5\n", InvalidProblem, "line 3: 2 fields"),
     "a comma at the end of a row": ("csv", "a,b\n1,2\n3,4,\n", InvalidProblem, "line 3: 2 fields"),
     "a short row far below": ("csv", TABLE + "5\n", InvalidProblem, "line 1002: 2 fields"),
-    "a number with two points": ("csv", "a,b\n1,2\n3,1.5.2\n", UnsupportedData, "line 3, field 2: .*'1.5.2' in column 'b'"),
+    "a number with two points": ("csv", "a,b\n1,2\n3,1.5.2\n", UnsupportedData, "line 3, field 2: .*'1.5.2' in .*'b'"),
     "a letter in a number": ("csv", "a,b\n1,2\n1O,4\n", UnsupportedData, "line 3, field 1"),
     "a number that is cut": ("csv", "a,b\n1,2\n3,1e\n", UnsupportedData, "line 3, field 2"),
     "a hexadecimal number": ("csv", "a,b\n3,0x10\n", UnsupportedData, "line 2, field 2"),
@@ -40,7 +41,7 @@ TEXTS = {
     "digits that are not ASCII": ("csv", "1,2\n3,٣\n", UnsupportedData, "line 2, field 2"),
     "a complex number": ("csv", "a,b\n3,4+1j\n", UnsupportedData, "line 2, field 2"),
     "a decimal comma": ("csv", "a;b\n1.5;2\n1,5;4\n", UnsupportedData, "line 3, field 1: .*'1,5'"),
-    "decimal commas between commas": ("csv", "a,b\n1,5,2,5\n2,5,3,5\n", InvalidProblem, "line 1 has 2 names, line 2 has 4"),
+    "decimal commas between commas": ("csv", "a,b\n1,5,2,5\n2,5,3,5\n", InvalidProblem, "2 names, line 2 has 4"),
     "a missing field": ("csv", "a,b\n1,2\n,4\n", NonFiniteData, "line 3, field 1: .*empty field in column 'a'"),
     "a field NA": ("csv", "a,b\n1,2\n3,NA\n", NonFiniteData, "line 3, field 2: .*'NA'"),
     "a field NaN": ("csv", "a,b\n1,2\n3,nan\n", NonFiniteData, "nan"),
@@ -66,11 +67,11 @@ TEXTS = {
     "a fractional column": ("mtx", BANNER + "2 2 1\n2 1.5 3\n", InvalidProblem, "line 3: 'row column value'"),
     "text after an entry": ("mtx", BANNER + "2 2 1\n2 1 3 x\n", InvalidProblem, "line 3: 'row column value'"),
     "an entry without a value": ("mtx", BANNER + "2 2 1\n2 1\n", InvalidProblem, "line 3: 'row column value'"),
-    "a fraction among integers": ("mtx", BANNER.replace("real", "integer") + "1 1 1\n1 1 2.5\n", InvalidProblem, "line 3"),
-    "an integer that overflows": ("mtx", BANNER.replace("real", "integer") + f"1 1 1\n1 1 {2**64}\n", InvalidProblem, "as real"),
+    "a fraction among integers": ("mtx", INTEGERS + "1 1 1\n1 1 2.5\n", InvalidProblem, "line 3"),
+    "an integer that overflows": ("mtx", INTEGERS + f"1 1 1\n1 1 {2**64}\n", InvalidProblem, "as real"),
     "complex entries": ("mtx", BANNER.replace("real", "complex") + "1 1 1\n1 1 1 1\n", UnsupportedData, "complex"),
     "an entry NaN": ("mtx", BANNER + "2 2 2\n1 1 nan\n2 2 1\n", NonFiniteData, "nan"),
-    "a rectangle that is symmetric": ("mtx", BANNER.replace("general", "symmetric") + "3 2 1\n3 1 1\n", InvalidProblem, "square"),
+    "a rectangle that is symmetric": ("mtx", SYMMETRIC + "3 2 1\n3 1 1\n", InvalidProblem, "square"),
     "an array that is cut": ("mtx", ARRAY + "2 2\n1\n2\n3\n", InvalidProblem, "Matrix Market"),
     "an array with two numbers on a line": ("mtx", ARRAY + "2 1\n1 2\n", InvalidProblem, "line 3: one entry"),
     "no banner": ("mtx", "2 2 1\n1 1 1\n", InvalidProblem, "Matrix Market"),

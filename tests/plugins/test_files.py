@@ -454,18 +454,6 @@ def test_files_of_a_pattern_are_one_matrix(kind: str, tmp_path: Path) -> None:
         assert len(operator.row_names) == N
 
 
-def test_every_slab_of_several_files_is_decoded_once_a_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operator = ls.open_rows(write_many("zarr", tmp_path)[0])
-    read, asked = operator.source.read, []
-    monkeypatch.setattr(operator.source, "read", lambda rows: asked.append(rows.start) or read(rows))
-    moments = ls.Moments(operator, form="implicit")
-    for _ in range(2):
-        moments.products(np.eye(P))
-    assert asked == 2 * operator.source.edges[:-1].tolist()
-
-
 @pytest.mark.parametrize(
     "kind, other, what",
     [
@@ -688,7 +676,7 @@ def test_a_large_row_group_is_read_in_parts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["zarr3", "h5", "parquet", "glob"])
 def test_a_file_that_changes_between_passes_is_refused(kind: str, tmp_path: Path) -> None:
-    path, A = write(kind, tmp_path)
+    path, _ = write(kind, tmp_path)
     operator = ls.open_rows(path)
     operator.matmat(np.eye(P))
     file = {"zarr3": tmp_path / "a.zarr/c/3/1", "glob": tmp_path / "part1.parquet"}.get(kind, Path(path))
