@@ -46,6 +46,9 @@ SLABS_IN_MEMORY = 5
 """Number of slabs whose memory a pass takes: the one that is multiplied, the next one, and some that the allocator has
 not given back yet. Measured, for slabs of `SLAB_BYTES`."""
 
+READING_AHEAD = True
+"""Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
+
 MOST_LABELS = 2**20
 """Largest number of rows for which the names of rows are read; for more rows `row_names` is None."""
 
@@ -181,7 +184,7 @@ class Slabs:
                 ahead = None
             self._slab = ahead[1].result() if ahead else self._decoded(number)
             self._number = number
-            if in_order and number + 1 < len(self.source.edges) - 1:
+            if READING_AHEAD and in_order and number + 1 < len(self.source.edges) - 1:
                 worker = ThreadPoolExecutor(1, "linspec-read-ahead")
                 self._ahead = number + 1, worker.submit(self._decoded, number + 1)
                 worker.shutdown(wait=False)
