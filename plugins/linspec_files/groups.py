@@ -160,7 +160,7 @@ class Node:
 
     def member(self, key: str) -> Node:
         """Return the member at a path below a group."""
-        if self.is_array or key not in self.node:
+        if self.is_array or "\0" in key or key not in self.node:
             listed = "one array" if self.is_array else ", ".join(map(str, self.node))[:200] or "nothing"
             raise InvalidProblem(f"{self.name} has no part {key!r}: it holds {listed}.")
         return replace(self, node=self.node[key], name=f"{self.name}, {printable(key)}")

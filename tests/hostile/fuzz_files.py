@@ -101,8 +101,9 @@ def peer(path: Path, kind: str) -> Any:
         if kind in ("csv", "csv.gz", "tsv"):
             opened = gzip.open if kind.endswith(".gz") else open
             with opened(path, "rt") as stream:
-                rows = [line.strip(" \r\n").split("\t" if kind == "tsv" else ",") for line in stream][1:]
-            return np.array([list(map(float, row)) for row in rows if row != [""]])
+                rows = [line.strip(" \r\n").split("\t" if kind == "tsv" else ",") for line in stream]
+            names = bool(set("abc") & set("".join(rows[0])))
+            return np.array([list(map(float, row)) for row in rows[names:] if row != [""]])
     return None
 
 
