@@ -223,7 +223,8 @@ class _Reader:
             for _ in range((start - self.starts[group]) // self.part):
                 next(batches)
         table = next(batches)
-        self._under_way = (os.getpid(), stop), batches
+        ended = stop == self.starts[group + 1]  # gives the pages back
+        self._under_way = (None, None) if ended else ((os.getpid(), stop), batches)
         return table
 
 

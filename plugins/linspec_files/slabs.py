@@ -18,7 +18,7 @@ import copy
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -168,7 +168,7 @@ class Slabs:
     def _begin(self) -> None:
         self._process, self._lock = os.getpid(), threading.RLock()
         self._number, self._slab = -1, None
-        self._ahead: tuple[int, Future[Any]] | None = None
+        self._ahead: tuple[int, Future[Any], ThreadPoolExecutor] | None = None
 
     def take(self, number: int) -> Any:
         """Return a decoded slab; raise `InvalidProblem` if it cannot be decoded, or its file has changed."""
@@ -179,14 +179,13 @@ class Slabs:
                 return self._slab
             in_order, (ahead, self._ahead) = number in (0, self._number + 1), (self._ahead, None)
             self._number, self._slab = -1, None  # frees its memory before the next one is decoded
-            if ahead and ahead[0] != number:
-                wait([ahead[1]])  # one thread reads at a time
-                ahead = None
-            self._slab = ahead[1].result() if ahead else self._decoded(number)
+            if ahead:
+                ahead[2].shutdown()  # one thread reads at a time, and the next one has the memory of its heap
+            self._slab = ahead[1].result() if ahead and ahead[0] == number else self._decoded(number)
             self._number = number
             if READING_AHEAD and in_order and number + 1 < len(self.source.edges) - 1:
                 worker = ThreadPoolExecutor(1, "linspec-read-ahead")
-                self._ahead = number + 1, worker.submit(self._decoded, number + 1)
+                self._ahead = number + 1, worker.submit(self._decoded, number + 1), worker
                 worker.shutdown(wait=False)
             return self._slab
 
@@ -231,7 +230,8 @@ def files_below(path: str) -> list[str]:
 
 def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
     """Return the number of all files, their size and latest time; refuse pipes and devices among them."""
-    states = [looked_at(one, folder=True) for path in paths for one in files_below(path)]
+    files = [one for path in paths for one in files_below(path)]
+    states = [os.stat(one) if os.path.isfile(one) else looked_at(one, folder=True) for one in files]  # noqa: PTH113, PTH116
     return (
         len(states),
         sum(state.st_size for state in states),
