@@ -296,12 +296,12 @@ def _separator(path: Path, line: str) -> str | None:
 
 
 def _spoken(path: Path) -> Iterator[tuple[int, str, list[str]]]:
-    """Yield the number, from 1, the text and the fields of each line that is neither blank nor a comment."""
+    """Yield the number, from 1, the text and the fields of each line, up to a comment, that is not blank."""
     separator: str | None = ""
     with opened(path) as stream:
         for number, text in enumerate(stream, 1):
-            line = text.strip(" \r\n")
-            if not line or line.isspace() or line.startswith("#"):
+            line = (_without_comment(text) if "#" in text else text).strip(" \r\n")
+            if not line or line.isspace():
                 continue
             separator = _separator(path, line) if separator == "" else separator
             if '"' not in line:
@@ -319,6 +319,16 @@ def _spoken(path: Path) -> Iterator[tuple[int, str, list[str]]]:
                     "Put the whole field in quotes, or remove them; a field cannot go on to the next line."
                 ) from error
             yield number, line, fields
+
+
+def _without_comment(line: str) -> str:
+    """Return the line up to the first # that is not in quotes."""
+    pieces = line.split('"')
+    for place in range(0, len(pieces), 2):
+        outside, mark, _ = pieces[place].partition("#")
+        if mark:
+            return '"'.join([*pieces[:place], outside])
+    return line
 
 
 def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:

@@ -107,29 +107,27 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
     -------
     tuple of OperatorSpec
     """
-    of_text = "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several."
-    of_market = "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays."
-    of_svmlight = "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes."
-    of_numpy = "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several."
-    of_parquet = "Parquet files, one, several, or a folder of them; columns by name."
-    of_zarr = "Folders of zarr, dense, or sparse as AnnData writes them; one or several."
-    of_hdf5 = "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several."
-    of_arrays = "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead."
-    of_datasets = "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead."
-    of_annotated = (
-        "X of an AnnData, in memory or backed by a file, with its names; sparse layers of a backed one."
-    )
     return (
-        _files("delimited-text", TEXT, "delimited", "of_text", of_text, table=True),
-        _files("matrix-market", MATRIX_MARKET, "sparse_text", "of_matrix_market", of_market),
-        _files("svmlight", SVMLIGHT, "sparse_text", "of_svmlight", of_svmlight),
-        _files("numpy-files", tuple(MAGIC), "arrays", "of_numpy", of_numpy),
-        _files("parquet-files", PARQUET, "parquet_files", "of_parquet", of_parquet, table=True),
-        _files("zarr-files", ZARR, "groups", "of_zarr", of_zarr),
-        _files("hdf5-files", HDF5, "groups", "of_hdf5", of_hdf5),
-        _objects("zarr", "zarr", ("Array", "Group"), "groups", "of_object", of_arrays),
-        _objects("hdf5", "h5py", ("Dataset", "Group", "File"), "groups", "of_object", of_datasets),
-        _objects("anndata", "anndata", ("AnnData", *BACKED), "groups", "of_annotated", of_annotated),
+        _files("delimited-text", TEXT, "delimited", "of_text",
+               "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.", table=True),
+        _files("matrix-market", MATRIX_MARKET, "sparse_text", "of_matrix_market",
+               "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays."),
+        _files("svmlight", SVMLIGHT, "sparse_text", "of_svmlight",
+               "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes."),
+        _files("numpy-files", tuple(MAGIC), "arrays", "of_numpy",
+               "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several."),
+        _files("parquet-files", PARQUET, "parquet_files", "of_parquet",
+               "Parquet files, one, several, or a folder of them; columns by name.", table=True),
+        _files("zarr-files", ZARR, "groups", "of_zarr",
+               "Folders of zarr, dense, or sparse as AnnData writes them; one or several."),
+        _files("hdf5-files", HDF5, "groups", "of_hdf5",
+               "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several."),
+        _objects("zarr", "zarr", ("Array", "Group"), "groups", "of_object",
+               "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead."),
+        _objects("hdf5", "h5py", ("Dataset", "Group", "File"), "groups", "of_object",
+               "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead."),
+        _objects("anndata", "anndata", ("AnnData", *BACKED), "groups", "of_annotated",
+                 "X of an AnnData, in memory or backed by a file, with its names; sparse layers of a backed one."),
         _objects(
             "arrow-data-set", "pyarrow", ARROW, "parquet_files", "of_data_set",
             "Data sets of Arrow: whatever it makes batches of.",
