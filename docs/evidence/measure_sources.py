@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +132,9 @@ def passes(report: Report, folder: Path, rows: int) -> None:
         decode, ahead, alone = (0.0, 0.0), (0.0, 0.0), seconds_of(swept)
         if hasattr(operator, "source"):
             source = operator.source
-            spans = [slice(int(a), int(b)) for a, b in zip(source.edges[:-1], source.edges[1:], strict=True)]
+            spans = list(pairwise(source.edges.tolist()))
             decode = seconds_of(
-                lambda source=source, spans=spans: [source.read(rows) for rows in spans] and None
+                lambda source=source, spans=spans: [source.read(*rows) for rows in spans] and None
             )
             ahead = alone
             slabs.READING_AHEAD = False

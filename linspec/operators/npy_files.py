@@ -1,7 +1,10 @@
 """Files that are passed by their path: `.npy` files are mapped; errors for other files name what they are.
 
-A file is recognized by its first bytes, not by its name. Its header is read by NumPy, its size is compared with the
-size that the header states, and nothing in it is ever unpickled.
+Problem: a file may be cut off, hold Python objects or several arrays, or be of another format than its name says.
+Method: a file is recognized by its first bytes. NumPy reads its header, and the size that the header states is compared
+with the size of the file. Nothing is ever unpickled.
+Source: NumPy's format of arrays (NEP 1), read by ``numpy.lib.format``.
+Where we differ from ``numpy.load``: a file that continues after its array is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import codecs
 import math
 import os
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -49,9 +52,6 @@ KINDS = (
 HEAD = 512
 """Number of first bytes by which a file is recognized."""
 
-LONGEST_HEADER = 1 << 16
-"""Longest header that is read, in bytes; NumPy itself parses at most a sixth of this."""
-
 
 def mapped(path: str | os.PathLike[str]) -> HostArray:
     """The array of a `.npy` file, mapped and not read.
@@ -73,12 +73,17 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
     (3, 3)
     """
     try:
+        looked_at(path)
         return _mapped(path)
+    except InvalidProblem:
+        raise
     except OSError as error:
         fault = f"{error.strerror or type(error).__name__}. Check the path."
     except _NoRows as error:
         fault = str(error)
-    name = printable(os.fspath(path))[:LONGEST_NAME] or "an empty text"
+    except Exception:  # noqa: BLE001  # whatever parsing some bytes may raise
+        fault = "its header is broken: it states no array. Write it again with numpy.save."
+    name = printable(os.fspath(path))[:LONGEST_NAME]
     raise InvalidProblem(f"{name} cannot be read as the rows of a .npy file: {fault}")
 
 
@@ -96,13 +101,15 @@ class _NoRows(Exception):  # noqa: N818  # an error once the name of the file st
     """The reason why a file cannot be read as rows, without the name of the file."""
 
 
-def _mapped(given: str | os.PathLike[str]) -> HostArray:
-    looked_at(given)
-    with Path(given).open("rb") as file:
+def _mapped(path: str | os.PathLike[str]) -> HostArray:
+    with Path(path).open("rb") as file:
         head = file.read(HEAD)
         if not head.startswith(npy.MAGIC_PREFIX):
             raise _NoRows(_what_it_is(head))
-        shape, in_columns, dtype = checked_header(file)
+        file.seek(0)
+        # Version 3 differs from 2 in the names of fields alone, and data with fields are refused.
+        read: Any = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
+        shape, in_columns, dtype = read(file)
         offset, size = file.tell(), os.fstat(file.fileno()).st_size
     if dtype.names is not None:
         raise _NoRows(
@@ -127,43 +134,8 @@ def _mapped(given: str | os.PathLike[str]) -> HostArray:
         )
     if 0 in shape:  # nothing can be mapped
         return np.empty(shape, dtype)
-    array: HostArray = np.memmap(Path(given), dtype, "r", offset, shape, "F" if in_columns else "C")
+    array: HostArray = np.memmap(Path(path), dtype, "r", offset, shape, "F" if in_columns else "C")
     return array
-
-
-def checked_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Read shape, order (True: by columns) and dtype from the header of an array; the file is left at its entries.
-
-    Raises
-    ------
-    Exception
-        With a message about the header, if the header is broken; or any error that reading raises.
-    """
-    file.seek(0)
-    version = tuple(file.read(npy.MAGIC_LEN)[-2:])
-    if version not in ((1, 0), (2, 0), (3, 0)):
-        raise _NoRows("its header is cut off, or of a version of the format that NumPy does not read.")
-    length = int.from_bytes(file.read(2 if version == (1, 0) else 4), "little")
-    if length > LONGEST_HEADER:  # NumPy would read it first
-        raise _NoRows(
-            f"its header is broken: it states {length} bytes for itself. Write it again with numpy.save."
-        )
-    file.seek(npy.MAGIC_LEN)
-    # Version 3 differs from 2 in the names of fields alone, and data with fields are refused.
-    read: Any = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    try:
-        shape, in_columns, dtype = read(file)
-    except OSError:
-        raise
-    except Exception as error:  # whatever parsing some bytes may raise
-        raise _NoRows(
-            "its header is broken: it begins like a .npy file, but states no array. Write it again with numpy.save."
-        ) from error
-    if not all(isinstance(length, int) and not isinstance(length, bool) and length >= 0 for length in shape):
-        raise _NoRows(
-            f"its header is broken: an array cannot have the shape {str(shape)[:100]}. Write it with numpy.save."
-        )
-    return shape, in_columns, dtype
 
 
 def _what_it_is(head: bytes) -> str:
@@ -171,22 +143,14 @@ def _what_it_is(head: bytes) -> str:
     for first, kind, remedy in KINDS:
         if head.startswith(first):
             return f"it is {kind}. {remedy}."
-    if npy.MAGIC_PREFIX.startswith(head[: len(npy.MAGIC_PREFIX)]):
-        return "it is cut off within the first bytes. Write it again with numpy.save."
-    if _is_text(head):
+    try:
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)  # the last character may be cut
+    except UnicodeDecodeError:
+        text = "\0"
+    if all(character.isprintable() or character in "\t\r\n\f" for character in text):
         return (
             "it is a text. Give it the ending of its format, by which it is read: .csv, .tsv, .txt, .mtx or .svm. "
             "Write it with numpy.save to have it read in blocks."
         )
     start = head[:8].hex(" ")
     return f"it is of another format, and begins with {start}. Read it with what wrote it, and pass an array."
-
-
-def _is_text(head: bytes) -> bool:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
-        return True
-    try:
-        text = codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut
-    except UnicodeDecodeError:
-        return False
-    return all(character.isprintable() or character in "\t\r\n\f" for character in text)

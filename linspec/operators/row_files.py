@@ -116,9 +116,7 @@ class RowFiles:
         if self.columns is None:
             return None
         where = where or self.name
-        known: dict[str, int] = {}
-        for j, name in enumerate(names or ()):
-            known.setdefault(name, j)
+        known = {name: j for j, name in reversed(list(enumerate(names or ())))}
         found = [
             one if isinstance(one, int) else self._place(one, names, known, where) for one in self.columns
         ]
@@ -171,28 +169,27 @@ def row_files(
         An argument has the wrong type, `columns` is empty or has a negative place, or `missing`, `header` or `base` is
         not a known choice.
     """
-    given = [path] if isinstance(path, str | os.PathLike) else path
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in given):
-        raise InvalidOption(f"path must be a path, a pattern or a list of paths; got {shown(path)}.")
-    if missing not in MISSING:
-        raise InvalidOption(f"missing must be one of {', '.join(MISSING)}; got {shown(missing)}.")
-    if not (isinstance(header, bool) or header == "auto"):
-        raise InvalidOption(f"header must be True, False or 'auto'; got {shown(header)}.")
-    if not (base is None or (type(base) is int and base in (0, 1))):
-        raise InvalidOption(f"base must be 0, 1 or None; got {shown(base)}.")
-    if not isinstance(part, str):
-        raise InvalidOption(f"part must be the name of an array in the file; got {shown(part)}.")
+    named: Any = [path] if isinstance(path, str | os.PathLike) else path
     names: Any = [columns] if isinstance(columns, str) else columns
     names = list(names) if isinstance(names, Iterable) else names
-    if names is not None and not (isinstance(names, list) and names and all(map(_is_column, names))):
-        raise InvalidOption(f"columns must be names of columns, or their places; got {shown(columns)}.")
-    paths = tuple(one for text in given for one in _there(os.fspath(text)))
+    are_paths = isinstance(named, list | tuple) and all(isinstance(one, str | os.PathLike) for one in named)
+    are_columns = isinstance(names, list) and bool(names) and all(map(_is_column, names))
+    for fits, what, got in (
+        (are_paths, "path must be a path, a pattern or a list of paths", path),
+        (missing in MISSING, f"missing must be one of {', '.join(MISSING)}", missing),
+        (isinstance(header, bool) or header == "auto", "header must be True, False or 'auto'", header),
+        (base is None or (type(base) is int and base in (0, 1)), "base must be 0, 1 or None", base),
+        (isinstance(part, str), "part must be the name of an array in the file", part),
+        (names is None or are_columns, "columns must be names of columns, or their places", columns),
+    ):
+        if not fits:
+            raise InvalidOption(f"{what}; got {shown(got)}.")
+    paths = tuple(one for text in named for one in _there(os.fspath(text)))
     suffixes = sorted(set(map(_suffix, paths)))
     if len(suffixes) != 1:
         got = f"files of the formats {', '.join(suffixes)}" if suffixes else "an empty list"
         raise InvalidProblem(f"the files of one matrix must have one format; got {got}. Name them apart.")
-    wanted = None if names is None else tuple(names)
-    return RowFiles(paths, wanted, part, missing, header=header, base=base)
+    return RowFiles(paths, None if names is None else tuple(names), part, missing, header=header, base=base)
 
 
 def _is_column(one: Any) -> bool:

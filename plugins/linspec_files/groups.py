@@ -1,240 +1,420 @@
-"""Groups of zarr and HDF5: the choice of a matrix in them, and the names of rows and columns from AnnData.
+"""Arrays and groups of zarr and HDF5: the choice of a matrix in them, and the names of rows and columns from AnnData.
 
-Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them.
-Method: groups of zarr and of h5py are read in the same way. In AnnData the matrix is ``X``, unless a part is named:
+Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them. Both
+formats read a chunk that is not there as a fill value. An HDF5 file may refer to other files, and an array of zarr
+names the codecs that decode it, of which some run what they decode.
+Method: zarr and h5py are asked in the same way. In AnnData the matrix is ``X``, unless a part is named:
 ``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, except for those of obsm; its
-rows are the observations. In other groups it is the only array, or the named part.
-Source: https://anndata.readthedocs.io, the on-disk format: an AnnData has the attribute encoding-type anndata (old
-files have none, and the groups obs, var and X), a data frame the attribute _index, which names the array of its labels.
-That is an array of texts, categories, or, as anndata 0.13 writes it, a nullable array: values, and a mask of those that
-are missing.
+rows are the observations. In other groups it is the only array, or the named part. The chunks that exist are counted
+when a matrix is opened. Codecs that linspec does not know are refused, as are HDF5 files with links to others, and all
+files of a folder of zarr are looked at before zarr opens one. An HDF5 file of a path is open only while it is read: a
+pattern may stand for more files than a process may open.
+Source: https://anndata.readthedocs.io, the on-disk format: a data frame has the attribute _index, which names the array
+of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable array of values and a mask of those that are
+missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
+Where we differ for objects of zarr and h5py: the user has opened and so chosen them; their data may be in other files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, UnsupportedData, printable
-from linspec_files.held import rows_of_columns
-from linspec_files.slabs import RowSource
-from linspec_files.stored import (
+from linspec.arrays import HostArray, working_dtype
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, printable, warn
+from linspec.operators import LinearOperator, RowFiles, SparseOperator, as_operator
+from linspec.process import check_memory
+from linspec_files.slabs import (
     MOST_LABELS,
-    DenseRows,
-    SparseRows,
-    Stored,
-    sparse_kind,
-    text_of,
+    MOST_PIECES,
+    PIECES,
+    SLAB_BYTES,
+    FileRows,
+    Source,
+    dense,
+    files_below,
+    held,
+    of_files,
+    reading,
+    stamp,
 )
-
-__all__ = ["rows_in"]
-
-Make = Callable[[str, Any], Stored]
-
-PARTS = ("data", "indices", "indptr")
-
-MATRIX = "X"
 
 BY_VARIABLE = ("X", "layers", "raw")
 """Parts of AnnData whose columns are the variables."""
 
-LISTED = 10
+CODECS = frozenset(
+    {
+        *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
+        *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "shuffle"),
+        *("astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pcodec", "quantize", "zfpy"),
+        *("vlen-utf8", "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed"),
+    }
+)
+"""Codecs that turn bytes into bytes, numbers and texts, and do nothing else. Format 3 puts "numcodecs." before some."""
 
 
-def rows_in(node: Any, make: Make, name: str, part: str = "", missing: str = "warn") -> RowSource:
-    """Make the source of an array or of a matrix in a group.
+def of_zarr(files: RowFiles) -> LinearOperator:
+    """Make the operator of folders of zarr."""
+    import zarr
 
-    Parameters
+    def read(path: str) -> LinearOperator:
+        stamp([path])  # refuses pipes and devices
+        with reading(printable(path), "it"):
+            for file in filter(Path.is_file, (Path(path, "zarr.json"), Path(path, ".zarray"))):
+                check_codecs(printable(path), json.loads(file.read_bytes()))
+            return Node(zarr.open(path, mode="r"), printable(path), path, files.missing).matrix(files.part)
+
+    return of_files(files, read)
+
+
+def of_hdf5(files: RowFiles) -> LinearOperator:
+    """Make the operator of HDF5 files, or of AnnData in them."""
+    import h5py
+
+    def read(path: str) -> LinearOperator:
+        with reading(printable(path), "it as HDF5"), h5py.File(path, "r") as file:
+            link = file.visititems_links(lambda _, one: one if isinstance(one, h5py.ExternalLink) else None)
+            if link is not None:
+                raise _elsewhere(printable(path), f"a link to {printable(link.filename)[:200]}")
+            return Node(file, printable(path), path, files.missing, again=True).matrix(files.part)
+
+    return of_files(files, read)
+
+
+def of_object(data: Any) -> LinearOperator:
+    """Make the operator of an array, a group or a file of zarr or h5py."""
+    if hasattr(data, "store_path"):
+        place = data.store_path
+        path = os.path.join(getattr(place.store, "root", ""), place.path)  # noqa: PTH118
+        name = str(place).removeprefix("file://")
+    elif not data:
+        raise InvalidProblem("the HDF5 file is closed. Leave it open while it is in use, or pass its path.")
+    else:
+        path, inner = data.file.filename, data.name.strip("/")
+        name = f"{path}{', ' * bool(inner)}{inner}"
+    return Node(data, printable(name), path if os.path.exists(path) else "", "warn").matrix()  # noqa: PTH110
+
+
+def of_annotated(data: Any) -> LinearOperator:
+    """Make the operator of X of an `anndata.AnnData`, or of a sparse matrix in a file that anndata has opened."""
+    if hasattr(data, "group"):
+        return of_object(data.group)
+    if data.X is None:
+        raise InvalidProblem("the AnnData has no X. Pass a layer, or an embedding of obsm.")
+    operator, names = as_operator(data.X), tuple(map(str, data.var_names))
+    operator.column_names = names if len(set(names)) == len(names) else None
+    if operator.shape[0] <= MOST_LABELS:
+        operator.row_names = list(map(str, data.obs_names))
+    return operator
+
+
+def _elsewhere(name: str, what: str) -> UnsupportedData:
+    return UnsupportedData(
+        f"{name} has {what}. linspec reads one file, and no others that it names. Where you trust it, open it with "
+        "h5py and pass the dataset."
+    )
+
+
+@dataclass(frozen=True)
+class Node:
+    """An array or a group of zarr or h5py.
+
+    Attributes
     ----------
-    node : zarr.Array, zarr.Group, h5py.Dataset or h5py.Group
-    make : callable
-        Takes a name and an array, and returns its `Stored`.
+    node : object
     name : str
-        The name of the file in messages.
-    part : str
-        The matrix in a group.
+        Its name in messages.
+    path : str
+        The file or the folder that is compared in each pass.
     missing : {"warn", "fill", "refuse", "nan"}
-
-    Raises
-    ------
-    InvalidProblem
-        There is no such matrix, or there are several and none was named; or missing chunks are refused.
-    UnsupportedData
-        The part is no matrix of real numbers, or reading its rows takes too many chunks or too much memory.
+        How to treat missing chunks.
+    again : bool
+        Whether the file of a dataset is opened again for each reading.
     """
-    if _is_array(node):
-        if part:
-            raise InvalidProblem(f"{name} is one array and has no part {part!r}. Leave part out.")
-        return DenseRows(make(name, node), missing)
-    annotated = is_annotated(node)
-    chosen = part or (MATRIX if annotated else _only(node, name))
-    matrix = node if chosen == "" else _found(node, chosen, name)
-    label = f"{name}, {chosen}" if chosen else name
-    source = _source(matrix, make, label, missing)
-    if annotated:
-        _name(source, node, make, chosen, label)
-    return source
 
+    node: Any
+    name: str
+    path: str
+    missing: str
+    again: bool = False
 
-def is_annotated(node: Any) -> bool:
-    """Whether a group is an AnnData."""
-    kind = text_of(node.attrs.get("encoding-type", ""))
-    return kind == "anndata" or (not kind and all(one in node for one in ("obs", "var", MATRIX)))
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array."""
+        return hasattr(self.node, "dtype")
 
+    @property
+    def kind(self) -> str:
+        """The type of the element, as AnnData states it: "csr", "csc", "ann", or another or none."""
+        return str(self.node.attrs.get("encoding-type", ""))[:3]
 
-def _is_array(node: Any) -> bool:
-    return hasattr(node, "dtype") and hasattr(node, "shape")
+    def member(self, key: str) -> Node:
+        """Return the member at a path below a group."""
+        if self.is_array or "\0" in key or key not in self.node:
+            listed = "one array" if self.is_array else ", ".join(map(str, self.node))[:200] or "nothing"
+            raise InvalidProblem(f"{self.name} has no part {key!r}: it holds {listed}.")
+        return replace(self, node=self.node[key], name=f"{self.name}, {printable(key)}")
 
+    # ---- arrays -------------------------------------------------------------------------------------------
 
-def _source(matrix: Any, make: Make, name: str, missing: str) -> RowSource:
-    if _is_array(matrix):
-        return DenseRows(make(name, matrix), missing)
-    found = sparse_kind(matrix.attrs, name)
-    if found is None or any(part not in matrix for part in PARTS):
-        raise UnsupportedData(
-            f"{name} must be an array, or a group of a compressed sparse matrix; got a group with "
-            f"{_listed(matrix)}. Name a matrix in it with part=."
+    def reader(self, missing: str) -> Any:
+        """Return a function that reads entries along the first axis, after a check of codecs and chunks."""
+        node = self.node
+        if not self.is_array or node.shape is None:
+            raise InvalidProblem(f"{self.name} must be an array with entries. Write the file again.")
+        if hasattr(node, "metadata"):
+            check_codecs(self.name, node.metadata.to_dict())
+        elif self.again and (node.external or node.is_virtual):
+            raise _elsewhere(self.name, "its bytes in other files or datasets")
+        if missing != "fill" and self.chunks and 0 not in node.shape:
+            self._check_chunks(missing)
+        return partial(_read_again, self.path, node.name) if self.again else partial(_read, node)
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of the chunks, or of the shards; None for an array without chunks."""
+        found: tuple[int, ...] | None = getattr(self.node, "shards", None) or self.node.chunks
+        return found
+
+    def _check_chunks(self, missing: str) -> None:
+        """Warn of missing chunks, or refuse them, as `linspec.open_rows` describes."""
+        node, chunks = self.node, self.chunks or ()
+        expected = math.prod(-(-size // length) for size, length in zip(node.shape, chunks, strict=True))
+        if not hasattr(node, "metadata"):
+            present = node.id.get_num_chunks()
+        elif type(node.store_path.store).__name__ == "LocalStore":
+            files = files_below(os.path.join(node.store_path.store.root, node.store_path.path))  # noqa: PTH118
+            names = (os.path.basename(one) for one in files)  # noqa: PTH119
+            present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
+        else:
+            present = node.nchunks_initialized * expected // node.nchunks
+        if present >= expected:
+            return
+        fill = getattr(node, "fillvalue", getattr(node, "fill_value", 0))
+        said = (
+            f"{self.name} lacks {expected - present} of its {expected} chunks, and its format reads them as {fill}. "
+            "That is right if they were never written, and wrong if they were lost"
         )
-    parts = {part: make(f"{name}/{part}", matrix[part]) for part in PARTS}
-    kind, shape = found
-    return (SparseRows if kind == "csr" else rows_of_columns)(name, parts, shape, missing)
+        if missing == "refuse":
+            raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
+        warn(f'{said}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
 
-
-def _only(node: Any, name: str) -> str:
-    """Return the name of the only matrix in a group; "" if the group itself is a sparse matrix."""
-    if sparse_kind(node.attrs, name) is not None:
-        return ""
-    arrays = [
-        key
-        for key in node
-        if _is_array(node[key]) or sparse_kind(node[key].attrs, f"{name}, {key}") is not None
-    ]
-    if len(arrays) != 1:
-        raise InvalidProblem(
-            f"{name} holds {len(arrays) or 'no'} matrices ({_listed(node)}). Name one with part=, or on the "
-            f"command line "
-            "FILE:NAME."
-        )
-    return str(arrays[0])
-
-
-def _found(node: Any, part: str, name: str) -> Any:
-    place = node
-    walked: list[str] = []
-    for step in part.strip("/").split("/"):
-        if _is_array(place) or step not in place:
-            where = "/".join(walked)
-            there = "an array" if _is_array(place) else _listed(place)
-            raise InvalidProblem(f"{name} has no part {part!r}: {where or 'the file'} holds {there}.")
-        place = place[step]
-        walked.append(step)
-    return place
-
-
-def _listed(node: Any) -> str:
-    names = [str(key) for key in node]
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return (", ".join(names[:LISTED]) or "nothing") + more
-
-
-def _name(source: RowSource, node: Any, make: Make, part: str, name: str) -> None:
-    """Give a source the names of columns and rows from an AnnData."""
-    axes = part.strip("/").split("/")
-    n, p = source.shape
-    if axes[0] in BY_VARIABLE:
-        variables = _member(node, "raw", name) if axes[0] == "raw" else node
-        count, read = _labels(_member(variables, "var", name), make, f"{name}: var")
-        if count != p:
+    def line(self, missing: str = "fill") -> HostArray:
+        """Read an array of one dimension, such as labels."""
+        read, shape = self.reader(missing), self.node.shape
+        check_memory(self.name, 16 * math.prod(shape), f"an array of {shape[:1]} entries", "Is it damaged?")
+        if len(shape) != 1 or shape[0] > MOST_PIECES * (self.chunks or shape)[0]:
             raise InvalidProblem(
-                f"{name} has {p} columns, and the file names {count} variables. Write it again."
+                f"{self.name} must have one dimension and few chunks; got the shape {shape} in chunks {self.chunks}. "
+                "It is damaged, or must be written again."
             )
-        names = read()
-        if len(set(names)) == len(names):  # otherwise they do not identify columns
-            source.column_names = tuple(names)
-    if axes[0] in (*BY_VARIABLE, "obsm") and n <= MOST_LABELS:
-        count, read = _labels(_member(node, "obs", name), make, f"{name}: obs")
-        if count == n:
-            source.row_names = read()
+        return np.asarray(read(0, shape[0]))
 
+    # ---- matrices -----------------------------------------------------------------------------------------
 
-def _labels(frame: Any, make: Make, name: str) -> tuple[int, Callable[[], list[str]]]:
-    """Return the number of labels in the index of a data frame, and a function that reads them.
+    def matrix(self, part: str = "") -> LinearOperator:
+        """Make the operator of an array, or of a matrix in a group: the part, X of an AnnData, or the only one.
 
-    Raises
-    ------
-    InvalidProblem
-        The frame has no index, or a damaged one.
-    """
-    if _is_array(frame):  # in files from before 2020: one array of records
-        records = _line(frame, make, name)
-        fields = records.dtype.names
-        if not fields:
-            raise _damaged(name, "is no data frame")
-        return records.shape[0], lambda: _texts(records.read_whole()[fields[0]])
-    index = text_of(frame.attrs.get("_index", "_index"))
-    return _label_array(_member(frame, index, name), make, f"{name}/{printable(index)}")
-
-
-def _label_array(stored: Any, make: Make, name: str) -> tuple[int, Callable[[], list[str]]]:
-    """Return the number of labels in an array, a nullable array or categories, and a function that reads them."""
-    if _is_array(stored):
-        labels = _line(stored, make, name)
-        return labels.shape[0], lambda: _texts(labels.read_whole())
-    if "mask" in stored:
-        values, mask = (
-            _line(_member(stored, part, name), make, f"{name}/{part}") for part in ("values", "mask")
+        Raises
+        ------
+        InvalidProblem
+            There is no such matrix, or there are several and none was named; or missing chunks are refused.
+        UnsupportedData
+            The part is no matrix of real numbers.
+        """
+        annotated = self.kind == "ann" or (
+            not self.is_array and all(key in self.node for key in ("obs", "var", "X"))
         )
-        absent = "nan" if text_of(stored.attrs.get("na-value", "")) == "NaN" else "<NA>"
-        return values.shape[0], lambda: _unmasked(values, mask, absent)
-    codes = _line(_member(stored, "codes", name), make, f"{name}/codes")
-    _, names = _label_array(_member(stored, "categories", name), make, f"{name}/categories")
-    return codes.shape[0], lambda: _of_categories(codes, names())
+        chosen = part.strip("/") or ("X" if annotated else self._only())
+        found = self.member(chosen) if chosen else self
+        node = found.node
+        if found.is_array:
+            shape, dtype, read = node.shape or (), np.dtype(node.dtype), found.reader(self.missing)
+            operator: LinearOperator = dense(found.name, shape, dtype, read, self.path, found.chunks)
+        else:
+            operator = found._compressed()
+        if annotated:
+            self._label(operator, chosen.partition("/")[0])
+        return operator
 
+    def _only(self) -> str:
+        """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
+        if self.is_array or self.kind in ("csr", "csc"):
+            return ""
+        members = {str(key): self.member(str(key)) for key in self.node}
+        keys = [key for key, one in members.items() if one.is_array or one.kind in ("csr", "csc")]
+        if len(keys) != 1:
+            listed = ", ".join(members)[:200] or "nothing"
+            raise InvalidProblem(
+                f"{self.name} holds {len(keys) or 'no'} matrices ({listed}). Name one with part=, or on the command "
+                "line FILE:NAME."
+            )
+        return keys[0]
 
-def _line(node: Any, make: Make, name: str) -> Stored:
-    """Return an array after a check that it has one dimension."""
-    if not _is_array(node) or node.shape is None or len(node.shape) != 1:
-        raise _damaged(name, "must be an array of one dimension")
-    return make(name, node)
-
-
-def _unmasked(values: Stored, mask: Stored, absent: str) -> list[str]:
-    """Return the labels of a nullable array; a masked one is shown as pandas shows it."""
-    missing = mask.read_whole()
-    if missing.dtype != bool or mask.shape != values.shape:
-        said = f"must hold {values.shape[0]} bools; got {missing.dtype} of shape {mask.shape}"
-        raise _damaged(mask.name, said)
-    names = _texts(values.read_whole())
-    return [absent if gone else name for name, gone in zip(names, missing.tolist(), strict=True)]
-
-
-def _of_categories(coded: Stored, names: list[str]) -> list[str]:
-    """Return the label of each code; refuse codes without a category."""
-    codes = coded.read_whole()
-    if codes.dtype.kind not in "iu":
-        raise _damaged(coded.name, f"must hold whole numbers; got {codes.dtype}")
-    wrong = np.flatnonzero((codes < 0) | (codes >= len(names)))
-    if len(wrong):
-        code, place = codes[wrong[0]], wrong[0]
-        raise _damaged(
-            coded.name, f"has {code} at place {place}, which is none of its {len(names)} categories"
+    def _compressed(self) -> LinearOperator:
+        """Make the operator of a matrix of compressed rows, or read one of compressed columns and turn it."""
+        shape = np.asarray(self.node.attrs.get("shape", ()))
+        if self.kind not in ("csr", "csc") or shape.shape != (2,) or shape.dtype.kind not in "iu":
+            raise UnsupportedData(
+                f"{self.name} must be an array, or a compressed sparse matrix with its shape; got a group with "
+                f"{', '.join(map(str, self.node))[:200] or 'nothing'}. Name a matrix in it with part=."
+            )
+        parts = [self.member(key) for key in ("data", "indices")]
+        strict = (
+            "refuse" if self.missing in ("warn", "nan") else self.missing
+        )  # zeros there make another matrix
+        reads = [part.reader(strict) for part in parts]
+        some = parts[0].node.size  # zeros are plausible in indptr, too
+        (n, p), ends = map(int, shape), self.member("indptr").line(self.missing if some else "fill")
+        starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
+        if (
+            ends.dtype.kind not in "iu"
+            or len(starts) != (n if self.kind == "csr" else p) + 1
+            or lengths != [(starts[-1],)] * 2
+            or starts[0] != 0
+            or (np.diff(starts) < 0).any()
+        ):
+            raise InvalidProblem(
+                f"{self.name} is no compressed sparse matrix: indptr has {len(starts)} entries and ends at "
+                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for shape "
+                f"{(n, p)}. The file is damaged: write it again."
+            )
+        stored = np.dtype(parts[0].node.dtype)
+        with called(self.name):
+            working_dtype(stored)
+        # SciPy has neither half precision nor foreign byte orders.
+        dtype = np.dtype(np.float32) if stored.str[1:] == "f2" else stored.newbyteorder("=")
+        read = partial(
+            _read_compressed, f"{self.kind}_array", reads, starts, p if self.kind == "csr" else n, dtype
         )
-    return [names[code] for code in codes.tolist()]
+        if self.kind == "csc":
+            check_memory(
+                self.name, 2 * (dtype.itemsize + 8) * int(starts[-1]), "turning its columns into rows"
+            )
+            with called(self.name):
+                return held(self.name, SparseOperator(read(0, p)).matrix)
+        stripe = max((part.chunks or (1,))[0] for part in parts)
+        most = max(SLAB_BYTES // (dtype.itemsize + 4), 4 * stripe)
+        most = min(most, PIECES * stripe) if stripe > 1 else most
+        edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
+        edges = np.unique([0, *edges, n]).astype(np.intp)
+        paths = [self.path] * bool(self.path)
+        decodes = parts[0].chunks is not None
+        return FileRows(
+            Source(
+                self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True, decodes=decodes
+            )
+        )
+
+    # ---- labels of AnnData --------------------------------------------------------------------------------
+
+    def _label(self, operator: LinearOperator, axis: str) -> None:
+        """Give the matrix of an AnnData the names of its columns and rows."""
+        n, p = operator.shape
+        if axis in BY_VARIABLE:
+            names = (self.member("raw") if axis == "raw" else self).member("var")._index()
+            if len(names) != p:
+                raise InvalidProblem(
+                    f"{self.name} has {p} columns, and the file names {len(names)} variables. Write it again."
+                )
+            if len(set(names)) == p:  # otherwise they do not identify columns
+                operator.column_names = tuple(names)
+        if axis in (*BY_VARIABLE, "obsm") and n <= MOST_LABELS:
+            names = self.member("obs")._index()
+            operator.row_names = names if len(names) == n else None
+
+    def _index(self) -> list[str]:
+        """Return the labels of a data frame."""
+        return self.member(str(self.node.attrs.get("_index", "_index")))._texts()
+
+    def _texts(self) -> list[str]:
+        """Return the texts of an array, of a nullable array, or of categories."""
+        if self.is_array:
+            return [one.decode() if isinstance(one, bytes) else str(one) for one in self.line().tolist()]
+        if "mask" in self.node:
+            texts, gone = self.member("values")._texts(), self.member("mask").line()
+            if gone.dtype != bool or len(gone) != len(texts):
+                said = f"{gone.dtype} of shape {gone.shape}"
+                raise InvalidProblem(
+                    f"{self.name}, mask must hold {len(texts)} bools; got {said}. Write it again."
+                )
+            shown = "nan" if self.node.attrs.get("na-value") == "NaN" else "<NA>"  # as pandas shows it
+            return [shown if missing else text for text, missing in zip(texts, gone.tolist(), strict=True)]
+        codes, texts = self.member("codes").line(), self.member("categories")._texts()
+        if codes.dtype.kind not in "iu" or not set(codes.tolist()) <= set(range(len(texts))):
+            raise InvalidProblem(
+                f"{self.name} has codes that are none of its {len(texts)} categories. Write it again."
+            )
+        return [texts[code] for code in codes.tolist()]
 
 
-def _texts(values: HostArray) -> list[str]:
-    return [text_of(value) for value in values.tolist()]
+def _read(array: Any, start: int, stop: int) -> HostArray:
+    found: HostArray = array[start:stop]
+    return found
 
 
-def _member(node: Any, key: str, name: str) -> Any:
-    """Return a member of a group, or raise if it is missing."""
-    if _is_array(node) or key not in node:
-        raise _damaged(name, f"has no {printable(key)!r}")
-    return node[key]
+def _read_again(path: str, inner: str, start: int, stop: int) -> HostArray:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return _read(file[inner], start, stop)
 
 
-def _damaged(name: str, what: str) -> InvalidProblem:
-    return InvalidProblem(f"{name} {what}. The file is damaged: write it again with anndata.")
+def _read_compressed(
+    kind: str, reads: Any, starts: HostArray, width: int, dtype: Any, first: int, last: int
+) -> Any:
+    """Read some rows of a `csr_array`, or columns of a `csc_array`, of `width` columns or rows."""
+    start, stop = int(starts[first]), int(starts[last])
+    data, indices = (np.asarray(read(start, stop)) for read in reads)
+    index = np.int32 if max(width, stop - start) < 2**31 else np.int64
+    places = indices.astype(index, copy=False)
+    shape = (last - first, width) if kind == "csr_array" else (width, last - first)
+    matrix = getattr(scipy.sparse, kind)(shape, dtype=dtype)
+    # The constructor of SciPy would check the indices; the operator of the rows does that, with better errors.
+    matrix.data, matrix.indptr = (
+        data.astype(dtype, copy=False),
+        (starts[first : last + 1] - start).astype(index),
+    )
+    matrix.indices = places if np.can_cast(indices.dtype, index) or (places == indices).all() else indices
+    return matrix
+
+
+def check_codecs(name: str, description: Mapping[str, Any]) -> None:
+    """Refuse an array that names a codec which is not known here, before any of its entries is decoded."""
+    listed = [
+        *(description.get("filters") or ()),
+        description.get("compressor"),
+        *(description.get("codecs") or ()),
+    ]
+    for codec, settings in _each(listed):
+        kinds = [
+            str(settings.get(key) or "f8") for key in ("dtype", "astype", "encode_dtype", "decode_dtype")
+        ]
+        if codec.removeprefix("numcodecs.") not in CODECS or not all(
+            re.fullmatch(r"[<>=|]?[?biufc][0-9]*|(bool|u?int|float)[0-9]*", kind) for kind in kinds
+        ):
+            raise UnsupportedData(
+                f"{name} is decoded by {printable(codec)[:100]!r}, a codec that linspec does not know; some run what "
+                "they decode. Write the array again with one of blosc, gzip, lz4, zstd or none. Where you trust it, "
+                "read it by zarr and pass slices: lambda: (array[i : i + 1000] for i in range(0, n, 1000))."
+            )
+
+
+def _each(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and settings of each codec, and of those inside it, as a codec of shards has some."""
+    for one in filter(None, codecs):
+        one = one.get_config() if hasattr(one, "get_config") else one  # zarr 3.0 does not convert some codecs
+        one = one if isinstance(one, Mapping) else {"name": str(one)}
+        settings = one.get("configuration") or one
+        yield str(one.get("name", one.get("id"))), settings
+        yield from _each([*settings.get("codecs", ()), *settings.get("index_codecs", ())])

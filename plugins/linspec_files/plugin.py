@@ -1,9 +1,102 @@
-"""The table of adapters of this package. Their libraries are imported on first use of such data, not before."""
+"""Which reader takes which data: files by their suffix, objects of other libraries by the names of their types.
+
+The libraries, and the readers, are imported on the first use of such data, not before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from linspec import OperatorSpec, hookimpl
-from linspec_files import adapters
+from linspec.errors import MissingPackage
+
+if TYPE_CHECKING:
+    pass
+
+TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+MATRIX_MARKET = (".mtx", ".mtx.gz")
+SVMLIGHT = (".svm", ".svmlight", ".libsvm", ".svm.gz", ".svmlight.gz", ".libsvm.gz")
+PARQUET, ZARR, HDF5 = (".parquet", ".pq"), (".zarr",), (".h5", ".hdf5", ".h5ad")
+
+BACKED = "_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset"
+"""Types of sparse matrices in files that anndata has opened."""
+
+ARROW = "FileSystemDataset", "InMemoryDataset", "UnionDataset"
+
+MAGIC = {".npy": b"\x93NUMPY", ".npz": b"PK"}
+"""First bytes of files of NumPy. Others are taken by no reader, and linspec raises an error that says what they are."""
+
+ZARR_MARKS = "zarr.json", ".zarray", ".zgroup"
+"""Files by which a folder of any name is recognised as an array or a group of zarr, of format 3 and of format 2."""
+
+EXTRAS = {"zarr": "zarr", "h5py": "hdf5", "pyarrow": "parquet"}
+"""The extra that installs a package."""
+
+
+def is_files(suffixes: Sequence[str], data: Any) -> bool:
+    """Whether data are files of one of some formats; a folder is one of zarr or of Parquet, by what is in it."""
+    if not is_type("linspec", ("RowFiles",), data):
+        return False
+    path, suffix = Path(data.paths[0]), data.suffix
+    if path.is_dir() and suffix not in (*ZARR, *PARQUET):
+        zarr = any((path / mark).is_file() for mark in ZARR_MARKS)
+        suffix = ZARR[0] if zarr else PARQUET[0] if any(path.rglob("*.parquet")) else ""
+    if suffix in suffixes and suffix in MAGIC and len(data.paths) == 1:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC[suffix])) == MAGIC[suffix]
+    return suffix in suffixes
+
+
+def is_type(package: str, names: Sequence[str], data: Any) -> bool:
+    """Whether data are of one of some types of a package, which is not imported."""
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == package and kind.__name__ in names
+
+
+def read(module: str, function: str, data: Any) -> Any:
+    """Call a function of a module of this package on data.
+
+    Raises
+    ------
+    MissingPackage
+        The library of the format is not installed.
+    """
+    try:
+        import_module("pyarrow.parquet" if module == "parquet_files" else __name__)
+        return getattr(import_module(f"linspec_files.{module}"), function)(data)
+    except ImportError as error:
+        package = str(error.name).partition(".")[0]
+        raise MissingPackage(
+            f"{getattr(data, 'name', 'the data')} needs {package}, which is not installed. Install it with: pip "
+            f"install 'linspec[{EXTRAS.get(package, package)}]'"
+        ) from error
+
+
+def _files(
+    name: str, suffixes: tuple[str, ...], module: str, function: str, summary: str, *, table: bool = False
+) -> OperatorSpec:
+    """Make the record of a format of files, which a function of a module reads."""
+    return OperatorSpec(
+        name=name,
+        matches=partial(is_files, suffixes),
+        adapt=partial(read, module, function),
+        suffixes=suffixes,
+        column_names=partial(read, module, "names") if table else None,
+        texts=partial(read, module, "texts") if table else None,
+        summary=summary,
+    )
+
+
+def _objects(
+    name: str, package: str, types: Sequence[str], module: str, function: str, summary: str
+) -> OperatorSpec:
+    """Make the record of some types of a package."""
+    matches, adapt = partial(is_type, package, types), partial(read, module, function)
+    return OperatorSpec(name=name, matches=matches, adapt=adapt, summary=summary)
 
 
 @hookimpl
@@ -15,99 +108,28 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
     tuple of OperatorSpec
     """
     return (
-        OperatorSpec(
-            name="delimited-text",
-            matches=adapters.is_text,
-            adapt=adapters.of_text,
-            suffixes=adapters.TEXT,
-            column_names=adapters.names_of_text,
-            texts=adapters.texts_of_text,
-            summary="Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.",
-            sample="linspec_files.samples:text_file",
+        _files("delimited-text", TEXT, "delimited", "of_text",
+               "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.", table=True),
+        _files("matrix-market", MATRIX_MARKET, "sparse_text", "of_matrix_market",
+               "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays."),
+        _files("svmlight", SVMLIGHT, "sparse_text", "of_svmlight",
+               "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes."),
+        _files("numpy-files", tuple(MAGIC), "arrays", "of_numpy",
+               "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several."),
+        _files("parquet-files", PARQUET, "parquet_files", "of_parquet",
+               "Parquet files, one, several, or a folder of them; columns by name.", table=True),
+        _files("zarr-files", ZARR, "groups", "of_zarr",
+               "Folders of zarr, dense, or sparse as AnnData writes them; one or several."),
+        _files("hdf5-files", HDF5, "groups", "of_hdf5",
+               "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several."),
+        _objects("zarr", "zarr", ("Array", "Group"), "groups", "of_object",
+               "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead."),
+        _objects("hdf5", "h5py", ("Dataset", "Group", "File"), "groups", "of_object",
+               "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead."),
+        _objects("anndata", "anndata", ("AnnData", *BACKED), "groups", "of_annotated",
+                 "X of an AnnData, in memory or backed by a file, with its names; sparse layers of a backed one."),
+        _objects(
+            "arrow-data-set", "pyarrow", ARROW, "parquet_files", "of_data_set",
+            "Data sets of Arrow: whatever it makes batches of.",
         ),
-        OperatorSpec(
-            name="matrix-market",
-            matches=adapters.is_matrix_market,
-            adapt=adapters.of_files,
-            suffixes=adapters.MATRIX_MARKET,
-            summary="Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays.",
-            sample="linspec_files.samples:matrix_market_file",
-        ),
-        OperatorSpec(
-            name="svmlight",
-            matches=adapters.is_svmlight,
-            adapt=adapters.of_svmlight,
-            suffixes=adapters.SVMLIGHT,
-            summary="The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes.",
-            sample="linspec_files.samples:svmlight_file",
-        ),
-        OperatorSpec(
-            name="numpy-files",
-            matches=adapters.is_numpy_file,
-            adapt=adapters.of_files,
-            suffixes=(adapters.NPY, adapters.NPZ),
-            summary="Files of NumPy and of scipy.sparse, .npy and .npz; one file or several.",
-            sample="linspec_files.samples:npy_file",
-        ),
-        OperatorSpec(
-            name="parquet-files",
-            matches=adapters.is_parquet,
-            adapt=adapters.of_parquet,
-            suffixes=adapters.PARQUET,
-            column_names=adapters.names_of_parquet,
-            texts=adapters.texts_of_parquet,
-            summary="Parquet files, one, several, or a folder of them; columns by name.",
-            sample="linspec_files.samples:parquet_file",
-        ),
-        OperatorSpec(
-            name="zarr-files",
-            matches=adapters.is_zarr_folder,
-            adapt=adapters.of_files,
-            suffixes=(adapters.ZARR,),
-            summary="Folders of zarr, dense, or sparse as AnnData writes them; one or several.",
-            sample="linspec_files.samples:zarr_folder",
-        ),
-        OperatorSpec(
-            name="hdf5-files",
-            matches=adapters.is_hdf5_file,
-            adapt=adapters.of_files,
-            suffixes=adapters.HDF5,
-            summary="HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several.",
-            sample="linspec_files.samples:hdf5_file",
-        ),
-        OperatorSpec(
-            name="zarr",
-            matches=adapters.is_zarr,
-            adapt=adapters.of_zarr,
-            summary="Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead.",
-            sample="linspec_files.samples:zarr_array",
-        ),
-        OperatorSpec(
-            name="hdf5",
-            matches=adapters.is_hdf5,
-            adapt=adapters.of_hdf5,
-            summary="Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead.",
-            sample="linspec_files.samples:hdf5_dataset",
-        ),
-        OperatorSpec(
-            name="anndata",
-            matches=adapters.is_annotated,
-            adapt=adapters.of_annotated,
-            summary="X of an AnnData, in memory or backed by a file, with the names of its variables.",
-            sample="linspec_files.samples:annotated",
-        ),
-        OperatorSpec(
-            name="anndata-sparse",
-            matches=adapters.is_annotated_sparse,
-            adapt=adapters.of_annotated_sparse,
-            summary="Sparse matrices in files that anndata has opened, such as layers of a backed AnnData.",
-            sample="linspec_files.samples:annotated_sparse",
-        ),
-        OperatorSpec(
-            name="arrow-data-set",
-            matches=adapters.is_data_set,
-            adapt=adapters.of_data_set,
-            summary="Data sets of Arrow: Parquet files, and whatever else it makes batches of.",
-            sample="linspec_files.samples:data_set",
-        ),
-    )
+    )  # fmt: skip

@@ -1,275 +1,208 @@
-"""Rows that are decoded slab by slab, the next slab while the one before is multiplied.
+"""Rows that are decoded slab by slab, the next slab while the one before is multiplied: the one door of all formats.
 
-Problem: rows in compressed chunks cannot be mapped. Decoding takes as long as multiplying, or longer, and a sweep needs
-blocks of rows that are smaller than the units of decoding.
-Method: the rows are cut into slabs of some megabytes, along the chunks of the file. A slab is decoded whole, and blocks
-are cut out of it without a copy. While slabs are taken in order, one thread decodes the next one. So a sweep takes the
-time of the slower of decoding and multiplying. At most two slabs are held, and a copy of the rows of a block that is
-in two.
-Where we differ from a queue that a thread fills: a thread decodes one slab and ends. Nothing has to be closed when a
-sweep is abandoned, by an exception or by Ctrl-C: the slab in progress is kept or dropped, and no thread waits. An
-exception of the thread is raised when its slab is taken.
-
-A file that changes between two passes would give a product of two different matrices. So the stamp of a slab (such as
-size and time of its file) is compared whenever it is decoded again.
+Problem: rows in compressed chunks cannot be mapped. Decoding takes as long as multiplying, or longer, and a pass needs
+blocks of rows that are smaller than the units of decoding. Rows of many files are one matrix only if each file has the
+same columns. A file that changes between two passes would give a product of two different matrices.
+Method: a reader of a format makes the operator of one file: rows that are held, or `FileRows` of a function that reads
+some of them. Files are stacked, and columns picked, in the same way for all formats. The rows are cut into slabs of
+some megabytes, along the chunks of the file. A slab is decoded whole, and blocks are cut out of it without a copy.
+While slabs are taken in order, a thread decodes the next one. At most two slabs are held, and a copy of the rows of a
+block that is in two. Sizes and times of the files are compared where a pass begins and ends.
+Where we differ from a queue that a thread fills: a thread decodes one slab and ends, so nothing has to be closed when a
+pass is abandoned, by an exception or by Ctrl-C. An exception of the thread is raised when its slab is taken.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import accumulate, chain
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray, working_dtype
-from linspec.errors import InvalidProblem, LinspecError, called
-from linspec.operators import DenseOperator, LinearOperator, RowOperator, SparseOperator
+from linspec.errors import InvalidProblem, LinspecError, called, printable
+from linspec.operators import DenseOperator, LinearOperator, RowFiles, RowOperator, SparseOperator, looked_at
+from linspec.process import check_memory
 
 SLAB_BYTES = 16 << 20
 """Size of a slab in memory: several blocks, but small enough for the allocator to reuse the memory."""
 
-PIECES = 256
-"""Largest number of chunks in a slab. Each chunk is decoded separately, and a run can stop only between slabs."""
+PIECES, MOST_PIECES = 256, 2**16
+"""Largest number of chunks in a slab, between which a run can stop; and of chunks that are read together at all."""
 
 MOST_SLABS = 2**22
 """Largest number of slabs of a matrix: 64 TiB, if slabs are full."""
 
 SLABS_IN_MEMORY = 5
-"""Number of slabs whose memory a sweep takes: the one that is multiplied, the next one, and some that the allocator has
+"""Number of slabs whose memory a pass takes: the one that is multiplied, the next one, and some that the allocator has
 not given back yet. Measured, for slabs of `SLAB_BYTES`."""
 
 READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
 
+MOST_LABELS = 2**20
+"""Largest number of rows for which the names of rows are read; for more rows `row_names` is None."""
 
-class RowSource(ABC):
-    """Rows in a file, in slabs.
+
+@dataclass
+class Source:
+    """Rows in files.
 
     Attributes
     ----------
     name : str
         The name of the data in messages.
     shape : tuple of int
-        (n, p).
-    stored_dtype : numpy.dtype
+    dtype : numpy.dtype
         The dtype of the entries.
     edges : numpy.ndarray of int, shape (slabs + 1,)
         The number of the first row of each slab; the last entry is n.
+    read : callable
+        ``read(start, stop)`` decodes the rows of a slab to an array or a `scipy.sparse.csr_array`.
+    paths : sequence of str
+        Files and folders whose sizes and times are compared in each pass.
+    entries : int
+        The number of stored entries.
     sparse : bool
-        Whether `read` gives sparse matrices.
-    stored : int
-        The number of entries that the file holds: n·p for dense rows.
-    slab_bytes : int
-        Size of the largest slab in memory.
-    decoding_bytes : int
-        Bytes that are held beside the slabs while one is decoded.
     decodes : bool
-        Whether reading a slab decodes it; False for rows that are in memory or as they stand in the file.
-    column_names : tuple of str or None
-    row_names : sequence or None
+        Whether reading a slab decodes it; False for rows as they stand in the file.
     """
 
     name: str
     shape: tuple[int, int]
-    stored_dtype: np.dtype[Any]
+    dtype: np.dtype[Any]
     edges: HostArray
+    read: Callable[[int, int], Any]
+    paths: Sequence[str]
+    entries: int
     sparse: bool = False
-    column_names: tuple[str, ...] | None = None
-    row_names: Any = None
-    decoding_bytes: int = 0
     decodes: bool = True
 
-    @property
-    def stored(self) -> int:
-        """The number of entries that the file holds: n·p, unless the rows are sparse."""
-        return self.shape[0] * self.shape[1]
 
-    @property
-    def slab_bytes(self) -> int:
-        """Size of the largest slab in memory."""
-        return int(np.diff(self.edges).max(initial=0)) * self.shape[1] * self.stored_dtype.itemsize
-
-    def whole(self) -> Any:
-        """Read all rows as an array if that is faster than reading slabs; return None otherwise."""
-        return None
-
-    @abstractmethod
-    def read(self, rows: slice) -> Any:
-        """Decode the rows of a slab to a new array or `scipy.sparse.csr_array`."""
-
-    @abstractmethod
-    def stamp(self, rows: slice) -> Any:
-        """Return a value that stays equal as long as these rows of the file do not change."""
-
-
-class SlabRows(RowOperator):
-    """The operator of a source.
+class FileRows(RowOperator):
+    """The operator of rows in files.
 
     Parameters
     ----------
-    source : RowSource
-    slabs : Slabs, optional
-        The slabs of another operator on the same source, to share them.
-    dtype : numpy.dtype, optional
-        The working dtype; by default that of the entries.
+    source : Source
     """
 
-    def __init__(self, source: RowSource, slabs: Slabs | None = None, dtype: Any = None) -> None:
-        self.source = source
-        self.slabs = Slabs(source) if slabs is None else slabs
-        self.shape = source.shape
+    def __init__(self, source: Source) -> None:
+        self.source, self.slabs = source, Slabs(source)
+        self.shape, self.sparse, n = source.shape, source.sparse, source.shape[0]
         with called(source.name):
-            self.dtype = working_dtype(source.stored_dtype) if dtype is None else np.dtype(dtype)
-        self.sparse = source.sparse
+            self.dtype = working_dtype(source.dtype)
+        size = source.entries * (source.dtype.itemsize + 4 * source.sparse)
+        self.decoded_bytes = size * source.decodes
         self.rows_together = int(np.diff(source.edges).max(initial=1))
-        self.buffer_bytes = (
-            min(SLABS_IN_MEMORY, len(source.edges) - 1) * source.slab_bytes + source.decoding_bytes
-        )
-        self.decoded_bytes = (
-            source.decodes * source.stored * (source.stored_dtype.itemsize + 4 * source.sparse)
-        )
-        self.column_names, self.row_names = source.column_names, source.row_names
+        slabs = min(SLABS_IN_MEMORY, len(source.edges) - 1)
+        self.buffer_bytes = slabs * size * self.rows_together // max(n, 1)
 
     @property
     def nnz(self) -> int:
-        return self.source.stored
+        return self.source.entries
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
-        return self.source.stored_dtype
+        return self.source.dtype
 
     def in_memory(self, most: float) -> LinearOperator:
-        """Return all rows in memory, as a `DenseOperator`, if `source.whole` reads them; otherwise this operator
-        itself.
-
-        `source.whole` returns None if reading all rows at once is not faster than reading slabs. It is not called if
-        the rows take more than `most` bytes.
-        """
-        if self.shape[0] * self.shape[1] * self.stored_dtype.itemsize > most:
+        """Return rows in memory, if one reading of all is faster than slabs, and they take at most `most` bytes."""
+        if not getattr(self.source.read, "at_once", False) or self.decoded_bytes > most:
             return self
         with reading(self.source.name, "it"):
-            array = self.source.whole()
-        return self if array is None else DenseOperator(array, None, self.dtype).with_names_of(self)
+            return DenseOperator(self.source.read(0, self.shape[0]), None, self.dtype).with_names_of(self)
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """Return an operator in another dtype that shares the decoded slabs."""
-        return self if dtype == self.dtype else SlabRows(self.source, self.slabs, dtype)
-
-    def _rows(self, selection: slice | HostArray) -> LinearOperator:
-        pieces = self._pieces(selection) if isinstance(selection, slice) else self._chosen(selection)
-        if self.sparse:
-            rows = pieces[0] if len(pieces) == 1 else scipy.sparse.vstack(pieces, format="csr")
-            with called(self.source.name):
-                return SparseOperator(rows, self.dtype)
-        return DenseOperator(pieces[0] if len(pieces) == 1 else np.concatenate(pieces), None, self.dtype)
-
-    def _pieces(self, rows: slice) -> list[Any]:
-        """Return the rows of a slice, one piece for each slab that has some."""
-        edges = self.source.edges
-        if rows.start >= rows.stop:
-            return [self._none()]
-        first = int(np.searchsorted(edges, rows.start, side="right")) - 1
-        last = int(np.searchsorted(edges, rows.stop, side="left"))
-        found = []
-        for number in range(first, last):
-            start, stop = int(edges[number]), int(edges[number + 1])
-            slab = self.slabs.take(number)
-            found.append(slab[max(rows.start, start) - start : min(rows.stop, stop) - start])
+        found = self if dtype == self.dtype else copy.copy(self)
+        found.dtype = np.dtype(dtype)
         return found
 
-    def _chosen(self, numbers: HostArray) -> list[Any]:
-        """Return rows by their numbers, in one piece; each slab is decoded once, and the held slab is used first."""
-        if not len(numbers):
-            return [self._none()]
-        owner = np.searchsorted(self.source.edges, numbers, side="right") - 1
-        order, found = [], []
-        for number in sorted(set(owner.tolist()), key=lambda slab: (slab != self.slabs.held, slab)):
-            places = np.flatnonzero(owner == number)
-            found.append(self.slabs.take(number)[numbers[places] - int(self.source.edges[number])])
-            order.append(places)
-        back = np.argsort(np.concatenate(order))
-        whole = scipy.sparse.vstack(found, format="csr") if self.sparse else np.concatenate(found)
-        return [whole[back]]
-
-    def _none(self) -> Any:
-        shape = (0, self.shape[1])
-        return (
-            scipy.sparse.csr_array(shape, dtype=self.stored_dtype)
-            if self.sparse
-            else np.zeros(shape, self.stored_dtype)
-        )
+    def _rows(self, selection: slice | HostArray) -> LinearOperator:
+        edges, whole = self.source.edges, isinstance(selection, slice)
+        ends = np.array([selection.start, selection.stop - 1]) if isinstance(selection, slice) else selection
+        owners = np.searchsorted(edges, ends, side="right") - 1
+        pieces, order = [], [np.arange(0)]
+        for slab in range(owners[0], owners[1] + 1) if whole else np.unique(owners).tolist():
+            start = int(edges[slab])
+            if isinstance(selection, slice):
+                wanted: Any = slice(max(selection.start - start, 0), max(selection.stop - start, 0))
+            else:
+                order.append(np.flatnonzero(owners == slab))
+                wanted = selection[order[-1]] - start
+            pieces.append(self.slabs.take(slab)[wanted])
+        if not pieces:
+            pieces.append(
+                (scipy.sparse.csr_array if self.sparse else np.zeros)(
+                    (0, self.shape[1]), dtype=self.stored_dtype
+                )
+            )
+        join = partial(scipy.sparse.vstack, format="csr") if self.sparse else np.concatenate
+        rows = pieces[0] if len(pieces) == 1 else join(pieces)
+        if not whole:
+            rows = rows[np.argsort(np.concatenate(order))]
+        with called(self.source.name):
+            return SparseOperator(rows, self.dtype) if self.sparse else DenseOperator(rows, None, self.dtype)
 
 
 class Slabs:
-    """The decoded slabs of a source: the slab that was taken last, and the next slab, which a thread decodes ahead.
+    """The decoded slabs of a source: the slab that was taken last, and the next slab, which a thread decodes ahead."""
 
-    Attributes
-    ----------
-    held : int
-        The number of the slab that was taken last; -1 for none.
-    """
+    def __init__(self, source: Source) -> None:
+        self.source, self._stamp = source, stamp(source.paths)
+        self._begin()
 
-    def __init__(self, source: RowSource) -> None:
-        self.source = source
-        self._stamps: dict[int, Any] = {}
-        self.forget()
-        _ALL.add(self)
+    def __reduce__(self) -> Any:
+        return Slabs, (self.source,)  # another process decodes anew
 
-    def forget(self) -> None:
-        """Drop all slabs and make a new lock, in a forked child: the threads of its parent do not exist there."""
-        self.held = -1
-        self._slab: Any = None
-        self._ahead: _Ahead | None = None
-        self._lock = threading.RLock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for another process, without the decoded slabs: that process decodes them anew."""
-        return {"source": self.source, "_stamps": dict(self._stamps)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        Slabs.__init__(self, state["source"])
-        self._stamps.update(state["_stamps"])
+    def _begin(self) -> None:
+        self._process, self._lock = os.getpid(), threading.RLock()
+        self._number, self._slab = -1, None
+        self._ahead: tuple[int, Future[Any], ThreadPoolExecutor] | None = None
 
     def take(self, number: int) -> Any:
-        """Return a decoded slab.
-
-        Raises
-        ------
-        InvalidProblem
-            It cannot be decoded, or has changed since an earlier pass.
-        """
+        """Return a decoded slab; raise `InvalidProblem` if it cannot be decoded, or its file has changed."""
+        if self._process != os.getpid():  # the threads of a parent do not exist in a forked child
+            self._begin()
         with self._lock:
-            if number == self.held:
+            if number == self._number:
                 return self._slab
-            in_order = number in (0, self.held + 1)
-            ahead, self._ahead = self._ahead, None
-            self.held, self._slab = -1, None  # frees its memory before the next one is decoded
-            slab = ahead.result() if ahead is not None and ahead.number == number else self._decoded(number)
-            self.held, self._slab = number, slab
-            if in_order and READING_AHEAD and number + 1 < len(self.source.edges) - 1:
-                self._ahead = _Ahead(number + 1, self._decoded)
-            return slab
+            in_order, (ahead, self._ahead) = number in (0, self._number + 1), (self._ahead, None)
+            self._number, self._slab = -1, None  # frees its memory before the next one is decoded
+            if ahead:
+                ahead[2].shutdown()  # one thread reads at a time, and the next one has the memory of its heap
+            self._slab = ahead[1].result() if ahead and ahead[0] == number else self._decoded(number)
+            self._number = number
+            if READING_AHEAD and in_order and number + 1 < len(self.source.edges) - 1:
+                worker = ThreadPoolExecutor(1, "linspec-read-ahead")
+                self._ahead = number + 1, worker.submit(self._decoded, number + 1), worker
+                worker.shutdown(wait=False)
+            return self._slab
 
     def _decoded(self, number: int) -> Any:
-        rows = slice(int(self.source.edges[number]), int(self.source.edges[number + 1]))
-        with reading(self.source.name, f"rows {rows.start} to {rows.stop - 1}"):
-            stamp = self.source.stamp(rows)
-            if self._stamps.setdefault(number, stamp) != stamp:
+        name, edges = self.source.name, self.source.edges
+        start, stop = int(edges[number]), int(edges[number + 1])
+        with reading(name, f"rows {start} to {stop - 1}"):
+            slab = self.source.read(start, stop)
+            if number in (0, len(edges) - 2) and stamp(self.source.paths) != self._stamp:
                 raise InvalidProblem(
-                    f"{self.source.name} has changed since its rows {rows.start} to {rows.stop - 1} were first read. "
-                    "Leave files as they are while they are in use, and solve again."
+                    f"{name} has changed since it was opened. Leave files as they are while they are in use, and solve "
+                    "again."
                 )
-            slab = self.source.read(rows)
-        if slab.shape != (rows.stop - rows.start, self.source.shape[1]):
+        if slab.shape != (stop - start, self.source.shape[1]):
             raise InvalidProblem(
-                f"{self.source.name} must give {rows.stop - rows.start} rows from row {rows.start} on; got an array of "
-                f"shape {slab.shape}. Its description does not fit what it holds: write it again."
+                f"{name} must give {stop - start} rows from row {start} on; got an array of shape {slab.shape}. Its "
+                "description does not fit what it holds: write it again."
             )
         return slab
 
@@ -279,86 +212,174 @@ def reading(name: str, what: str) -> Iterator[None]:
     """Turn errors of a reading library into `InvalidProblem` with the place in the file."""
     try:
         yield
-    except (LinspecError, MemoryError):
+    except (LinspecError, Warning):
         raise
     except Exception as error:  # each way of being broken has errors of its own
         said = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
         raise InvalidProblem(
-            f"{name}: {what} cannot be read ({said}). The file is damaged, cut off or gone: restore it, or write it "
-            "again."
+            f"{name}: {what} cannot be read ({printable(said)}). The file is damaged, cut off or gone, or of another "
+            "format than its suffix says: restore it, or write it again."
         ) from error
 
 
-class _Ahead:
-    """A slab that a thread decodes; if no thread can be started, `result` decodes it."""
-
-    def __init__(self, number: int, decode: Callable[[int], Any]) -> None:
-        self.number, self._decode = number, decode
-        self._slab: Any = None
-        self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
-        with suppress(RuntimeError):
-            thread = threading.Thread(target=self._work, name="linspec-read-ahead")
-            thread.start()
-            self._thread = thread
-
-    def _work(self) -> None:
-        try:
-            self._slab = self._decode(self.number)
-        except BaseException as error:  # noqa: BLE001  # raised by `result`
-            self._error = error
-
-    def result(self) -> Any:
-        """Wait for the slab and return it."""
-        if self._thread is None:
-            return self._decode(self.number)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._slab
+def files_below(path: str) -> list[str]:
+    """Return the files in a folder, or the file; pipes and devices are refused."""
+    below = [os.path.join(place, one) for place, _, inside in os.walk(path) for one in inside]  # noqa: PTH118
+    return below or [path]
 
 
-_ALL: WeakSet[Slabs] = WeakSet()
-"""All `Slabs` of this process."""
+def stamp(paths: Sequence[str]) -> tuple[int, int, int]:
+    """Return the number of all files, their size and latest time; refuse pipes and devices among them."""
+    files = [one for path in paths for one in files_below(path)]
+    states = [os.stat(one) if os.path.isfile(one) else looked_at(one, folder=True) for one in files]  # noqa: PTH113, PTH116
+    return (
+        len(states),
+        sum(state.st_size for state in states),
+        max((s.st_mtime_ns for s in states), default=0),
+    )
 
 
-def _forget_all() -> None:
-    for slabs in list(_ALL):
-        slabs.forget()
+# ---- one file -------------------------------------------------------------------------------------------------
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+def held(name: str, matrix: Any) -> LinearOperator:
+    """Make the operator of a checked matrix in memory; a vector is a column, and stays a vector where it is stored."""
+    with called(name):
+        working_dtype(matrix.dtype)
+    if matrix.ndim == 1:
+        return VectorOperator(matrix.reshape(-1, 1))
+    return SparseOperator(matrix, checked=True) if scipy.sparse.issparse(matrix) else DenseOperator(matrix)
 
 
-def slab_edges(n: int, stripe: int, row_bytes: int, pieces: int = 0) -> HostArray:
-    """Return the edges of slabs of about `SLAB_BYTES` bytes: the first row of each slab, and n at the end.
+class VectorOperator(DenseOperator):
+    """Operator of a column (n x 1) whose `stored_array` is a vector, as long as no mean is subtracted."""
 
-    Rows are decoded `stripe` at a time, so a slab has one stripe or several whole ones: as many as fit into
-    `SLAB_BYTES`, and with `pieces` above 0 at most as many as have `PIECES` chunks.
+    @property
+    def stored_array(self) -> Any:
+        return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().stored_array
 
-    Parameters
-    ----------
-    n : int
-        The number of rows.
-    stripe : int
-        The number of rows of a chunk: slabs are whole chunks.
-    row_bytes : int
-        The size of a decoded row.
-    pieces : int, default 0
-        The number of chunks side by side in a stripe; 0 if the number of chunks does not limit a slab.
+
+def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, chunks: Any = None) -> FileRows:
+    """Make the operator of a two-dimensional array in a file, with the shape of its chunks, if it has some.
 
     Raises
     ------
     InvalidProblem
-        There are too many rows for `MOST_SLABS` slabs.
+        The array has another number of dimensions, or more rows or chunks than fit into memory or can be gone through.
+    UnsupportedData
+        It holds no real numbers.
     """
-    stripe = max(1, min(stripe, max(n, 1)))
-    stripes = max(1, SLAB_BYTES // max(stripe * row_bytes, 1))
-    rows = stripe * (min(stripes, max(1, PIECES // pieces)) if pieces else stripes)
-    if n > min(MOST_SLABS * rows, 2**62):
+    if len(shape) != 2:
         raise InvalidProblem(
-            f"data must have rows that a machine can go through; got {n:,}, {rows:,} at a time. It is damaged, or "
-            "must be written again in larger chunks."
+            f"{name} must have two dimensions, rows and columns; got {len(shape)} with shape {shape}. Store it as a "
+            "matrix."
         )
-    return np.append(np.arange(0, n, rows), n).astype(np.intp)
+    n, p = map(int, shape)
+    row_bytes = max(p * dtype.itemsize, 1)
+    stripe, across = (min(chunks[0], max(n, 1)), -(-p // chunks[1])) if chunks else (1, 0)
+    stripes = min(SLAB_BYTES // (stripe * row_bytes), PIECES // across if across else SLAB_BYTES)
+    rows = stripe * max(1, stripes)
+    check_memory(
+        name, 4 * stripe * row_bytes, f"four times {stripe:,} rows, which are decoded together,",
+        f"Write it again in chunks of fewer rows and all columns, such as {(max(1, SLAB_BYTES // row_bytes), p)}.",
+    )  # fmt: skip
+    if n > MOST_SLABS * rows or across > MOST_PIECES:
+        raise InvalidProblem(
+            f"{name} has {n:,} rows, {rows:,} at a time, in {across:,} chunks: too many to go through. Is it damaged?"
+        )
+    edges = np.append(np.arange(0, n, rows), n).astype(np.intp)
+    return FileRows(
+        Source(name, (n, p), dtype, edges, read, [path] * bool(path), n * p, decodes=chunks is not None)
+    )
+
+
+def without_part(files: RowFiles, what: str) -> None:
+    """Raise if a part is named of files that have none."""
+    if files.part:
+        raise InvalidProblem(f"{files.name} is {what} and has no part {files.part!r}. Leave it out.")
+
+
+# ---- several files --------------------------------------------------------------------------------------------
+
+
+def of_files(files: RowFiles, read: Callable[[str], LinearOperator]) -> LinearOperator:
+    """Make the operator of files that are read one by one, with the chosen columns."""
+    parts = []
+    for path in files.paths:
+        part = read(path)
+        parts.append(picked(part, files.places(part.column_names, part.shape[1], printable(path))))
+    return stacked(files, parts)
+
+
+def picked(part: LinearOperator, places: Sequence[int] | None) -> LinearOperator:
+    """Make the operator of some columns; None for all."""
+    if places is None:
+        return part
+    if isinstance(part, FileRows):
+        source, read = part.source, partial(_columns, part.source.read, places)
+        entries = source.entries * len(places) // source.shape[1]
+        found: LinearOperator = FileRows(
+            replace(source, shape=(source.shape[0], len(places)), read=read, entries=entries)
+        )
+    else:
+        found = held("", part.stored_array.reshape(part.shape)[:, places])
+    names, found.row_names = part.column_names, part.row_names
+    found.column_names = None if names is None else tuple(names[j] for j in places)
+    return found
+
+
+def _columns(read: Callable[[int, int], Any], places: Sequence[int], start: int, stop: int) -> Any:
+    return read(start, stop)[:, places]
+
+
+def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
+    """Make one operator of those of several files; refuse one with other columns, names, dtype or kind by its name."""
+    first, starts = parts[0], [0, *accumulate(part.shape[0] for part in parts)]
+    for path, part in zip(files.paths, parts, strict=True):
+        said = [_fact(one, other) for one, other in ((part, first), (first, part))]
+        if said[0] != said[1]:
+            raise InvalidProblem(
+                f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order; it has "
+                f"{said[0]}, and there {said[1]}. Leave the file out, or write it again like the others."
+            )
+    if len(parts) == 1:
+        return first
+    sources = [part.source for part in parts if isinstance(part, FileRows)]
+    if sources:
+        edges = np.unique(
+            np.concatenate([one.edges + start for one, start in zip(sources, starts, strict=False)])
+        )
+        reads, paths = [one.read for one in sources], list(chain(*(one.paths for one in sources)))
+        found: LinearOperator = FileRows(
+            replace(
+                sources[0], name=files.name, shape=(starts[-1], first.shape[1]), edges=edges, paths=paths,
+                read=partial(_part, reads, starts), entries=sum(part.nnz for part in parts),
+            )
+        )  # fmt: skip
+    else:
+        matrices = [part.stored_array for part in parts]
+        found = held(
+            files.name,
+            scipy.sparse.vstack(matrices, format="csr") if first.sparse else np.concatenate(matrices),
+        )
+    found.column_names, labels = first.column_names, [part.row_names for part in parts]
+    if None not in labels and starts[-1] <= MOST_LABELS:
+        found.row_names = list(chain(*labels))
+    return found
+
+
+def _fact(one: LinearOperator, other: LinearOperator) -> str:
+    """Describe the first of columns, dtype, kind and names in which two operators differ."""
+    if one.shape[1] != other.shape[1]:
+        return f"{one.shape[1]} columns"
+    if (one.stored_dtype, one.sparse) != (other.stored_dtype, other.sparse):
+        return f"{'sparse' if one.sparse else 'dense'} rows of {one.stored_dtype}"
+    names, others = (part.column_names or ["no name"] * part.shape[1] for part in (one, other))
+    j = next((j for j, (name, wanted) in enumerate(zip(names, others, strict=True)) if name != wanted), None)
+    return "" if j is None else f"the column {names[j]!r} at place {j}"
+
+
+def _part(reads: Sequence[Callable[[int, int], Any]], starts: Sequence[int], start: int, stop: int) -> Any:
+    """Read rows of a slab, which is in one file."""
+    number = int(np.searchsorted(starts, start, side="right")) - 1
+    return reads[number](start - starts[number], stop - starts[number])

@@ -31,7 +31,6 @@ KINDS = {
     "file": lambda path: as_operator(mapped(path)),
     "sparse": lambda path: as_operator(scipy.sparse.csr_array(M)),
     "centred": lambda path: as_operator(scipy.sparse.csr_array(M)).centered(M.mean(axis=0)),
-    "scaled": lambda path: 2 * as_operator(M),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from linspec import Moments, as_operator
-from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData
+from linspec.errors import NonFiniteData, UnsupportedData
 from linspec.operators import MappedOperator, open_rows, row_blocks
 
 N, P = 211, 8
@@ -153,48 +153,6 @@ def test_the_file_is_not_modified(tmp_path):
 
 
 # ---- what is not a file of rows ---------------------------------------------------------------------
-
-
-def write_text(path):
-    path.write_text("1,2\n3,4\n")
-
-
-def write_truncated(path):
-    np.save(path, M)
-    path.write_bytes(path.read_bytes()[:-100])
-
-
-def write_pickled(path):
-    np.save(path, np.array([[{}]]), allow_pickle=True)
-
-
-def write_several(path):
-    with path.open("wb") as file:
-        np.savez(file, a=M, b=M)
-
-
-@pytest.mark.parametrize(
-    "write, message",
-    [
-        (lambda path: None, "X: .*cannot be read: there is no such file"),
-        (lambda path: path.mkdir(), "cannot be read"),
-        (lambda path: path.write_bytes(b""), "cannot be read"),
-        (write_text, "cannot be read.*Write it with numpy.save"),
-        (write_truncated, "cannot be read"),
-        (write_pickled, "cannot be read"),
-        (write_several, "holds several arrays. Load it, and pass one of them"),
-        (lambda path: np.save(path, M[0]), "X must have two dimensions; got 1"),
-        (lambda path: np.save(path, M[None]), "X must have two dimensions; got 3"),
-        (lambda path: np.save(path, M[:0]), "X"),
-    ],
-)
-def test_other_files_are_refused(tmp_path, write, message):
-    path = tmp_path / "x.npy"
-    write(path)
-    for name in (path, str(path)):
-        with pytest.raises(InvalidProblem, match=message) as caught:
-            Moments(name)
-        assert isinstance(caught.value, LinspecError)
 
 
 @pytest.mark.parametrize("dtype", ["complex128", "U3"])

@@ -314,10 +314,6 @@ def test_rows_that_are_declared_are_held_to_it():
         as_operator(A, "A", rows=5)
     with pytest.raises(InvalidProblem, match="rows of data must be a positive integer"):
         StreamedOperator(slices(A), rows=0)
-    with pytest.raises(InvalidProblem, match="needs to know the rows"):
-        2 * as_operator(again(A))
-    doubled = 2 * StreamedOperator(again(A), rows=N)
-    np.testing.assert_allclose(doubled.matmat(V), 2 * A @ V)
 
 
 # ---- solvers ----------------------------------------------------------------------------------------------

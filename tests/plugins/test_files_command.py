@@ -84,7 +84,7 @@ def test_files_of_a_pattern_are_one_matrix(suffix: str, tmp_path: Path) -> None:
     name = f"{tmp_path}/day*.{suffix}{':a' if suffix == 'npz' else ''}"
     out = run("solve", "svd", name, "-k", 2, "--center")
     np.testing.assert_allclose(values(out), expected(A), rtol=1e-4)
-    assert "300 x 6, float64, read in slices" in out
+    assert f"300 x 6, float64{', read in slices' * (suffix != 'npz')}" in out
     if suffix == "npy":
         np.save(tmp_path / "day9.npy", A[:, 1:])
         assert "day9.npy must have the columns of" in refusal("solve", "svd", name, "-k", 2)
