@@ -1,0 +1,177 @@
+"""Two records by rules.
+
+Values, spans, lengths and predictions are held to the dense oracle: a new error is at most `FACTOR` times the old one,
+or the tolerance of the run. Runs that say APPROXIMATE, and those of random methods, are judged by what their sums miss
+over five seeds, the median and the worst. A run may not be refused where it was not, nor return other components, nor
+take more passes. CONVERGED may neither get lost nor be claimed where the error stayed large. Other changes of statuses
+and of warnings are listed, and break nothing. Saved answers load to `SAME`.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FACTOR = 2.0
+LEAST = {"values": 1e-11, "unit": 1e-10, "span": 1e-10, "predictions": 1e-11, "sum": 1e-3}
+SAME = 1e-12
+LISTED = frozenset({"status", "warnings", "kind", "new", "note", "wording", "seconds", "less"})
+"""Rules of differences that are shown, and break nothing."""
+
+Line = tuple[str, str]
+
+
+def report(old: Path, new: Path) -> int:
+    """Print every difference; return 1 if a rule is broken."""
+    broken: Counter[str] = Counter()
+    for part in sorted({path.stem for folder in (old, new) for path in folder.glob("*.json")}):
+        both = [folder / f"{part}.json" for folder in (old, new)]
+        if not all(path.exists() for path in both):
+            print(f"{part}: note: recorded on one side only")
+            continue
+        before, after = (json.loads(path.read_text(encoding="utf-8")) for path in both)
+        count = Counter[str]()
+        for rule, line in differences(part, before, after):
+            count[rule] += 1
+            print(f"{part}: {rule}: {line}")
+        broken.update({rule: number for rule, number in count.items() if rule not in LISTED})
+        print(
+            f"{part}: {len(before)} entries before, {len(after)} after; "
+            + (_counted(count) or "no difference")
+        )
+    print(f"broken: {_counted(broken) or 'nothing'}")
+    return 1 if broken else 0
+
+
+def _counted(count: Counter[str]) -> str:
+    return ", ".join(f"{number} {rule}" for rule, number in sorted(count.items()))
+
+
+def differences(part: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[Line]:
+    """The differences of one part, each with the name of its rule."""
+    if part == "saved":
+        yield from _of_saved(before, after)
+    elif part in {"answers", "costs"}:
+        for name, old in before.items():
+            rules = _of_answers if part == "answers" else _of_costs
+            yield from [("gone", name)] if name not in after else rules(name, old, after[name])
+        yield from (("new", name) for name in after if name not in before)
+    else:
+        from record.wording import differences as of_texts
+
+        yield from (tuple(line.split(": ", 1)) for line in of_texts(before, after))
+
+
+def _of_answers(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Line]:
+    if "refused" in old or "refused" in new:
+        if old.get("refused") != new.get("refused"):
+            was, now = (each.get("refused", each.get("status")) for each in (old, new))
+            yield "new" if "refused" not in new else "refused", f"{name}: {was} -> {now}"
+        return
+    if len(old["values"]) != len(new["values"]):
+        yield "components", f"{name}: {len(old['values'])} -> {len(new['values'])}"
+    yield from _of_errors(name, old, new)
+    yield from _of_statuses(name, old, new)
+    for cost, slack in (("passes", 0.0), ("iterations", 0.1), ("columns", 0.1)):
+        if new[cost] > old[cost] * (1 + slack) + 1e-9:
+            yield cost, f"{name}: {old[cost]:g} -> {new[cost]:g}"
+    for field in ("warnings", "kind", "dtype"):
+        if old[field] != new[field]:
+            yield field, f"{name}: {old[field]} -> {new[field]}"
+
+
+def _of_errors(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Line]:
+    if "APPROXIMATE" not in (old["status"], new["status"]):
+        for what, error in new.get("errors", {}).items():
+            allowed = max(FACTOR * old["errors"].get(what, 0.0), _tolerance(what, old))
+            if not error <= allowed:
+                yield (
+                    what,
+                    f"{name}: error {old['errors'].get(what, 0.0):.2g} -> {error:.2g}, at most {allowed:.2g}",
+                )
+    if old["shortfalls"] and new["shortfalls"]:
+        for what, of in (("median", statistics.median), ("worst", max)):
+            was, now = (of(each["shortfalls"]) for each in (old, new))
+            allowed = was + max((FACTOR - 1) * abs(was) if was > 0 else 0.0, LEAST["sum"])
+            if (
+                not now <= allowed
+                or min(new["shortfalls"]) < min(old["shortfalls"]) - LEAST["sum"] < -2 * LEAST["sum"]
+            ):
+                yield (
+                    "sum",
+                    f"{name}: {what} shortfall of five seeds {was:.3g} -> {now:.3g}, at most {allowed:.3g}",
+                )
+
+
+def _tolerance(what: str, run: dict[str, Any]) -> float:
+    """What rounding allows a direct method, and its own tolerance an iteration: squared errors are its residual."""
+    single = 1e-5 if run["dtype"] == "float32" else 0.0
+    own = run["tol"] if run["iterations"] and run["status"] == "CONVERGED" else 0.0
+    return max(LEAST[what], single, own**0.5 if what in {"span", "unit"} else own)
+
+
+def _of_statuses(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Line]:
+    was, now = old["status"], new["status"]
+    if was != now:
+        errors = {
+            what: error
+            for what, error in new.get("errors", {}).items()
+            if error > 1e3 * _tolerance(what, new)
+        }
+        rule = "no longer converged" if was == "CONVERGED" else "status"
+        yield (
+            "claimed" if now == "CONVERGED" and errors else rule,
+            f"{name}: {was} -> {now}" + f" {errors or ''}",
+        )
+
+
+def _of_costs(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Line]:
+    slack = {
+        "MiB": (1.1, 8.0),
+        "seconds": (1.5, 0.02),
+        "passes": (1.0, 0.0),
+        "threads": (1.0, 0.0),
+        "tasks": (1.0, 0.0),
+    }
+    for key, value in new.items():
+        before = old.get(key)
+        if key == "status" and before != value:
+            yield "status", f"{name}: {before} -> {value}"
+        elif isinstance(value, int | float) and isinstance(before, int | float) and key != "iterations":
+            factor, more = slack.get(key, (1.0, 0.0))
+            if value > before * factor + more:
+                yield key, f"{name}: {before:.4g} -> {value:.4g}"
+
+
+def _of_saved(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Line]:
+    if not any(name.startswith("earlier/") for name in after):
+        yield "note", "the newer record was made without --from the older one: no file was loaded"
+        return
+    for name, old in before.items():
+        new = after.get(f"earlier/{name}", {"refused": "not saved"})
+        if "refused" in new:
+            yield "refused", f"{name}: {new['refused']}"
+            continue
+        for field, value in old.items():
+            if field not in new:
+                yield "gone", f"{name}: {field}"
+            elif (apart := _apart(value, new[field])) > SAME:
+                yield "arrays", f"{name}: {field} differs by {apart:.2g}"
+
+
+def _apart(one: Any, other: Any) -> float:
+    """The largest distance of two arrays, or of arrays in lists, relative to their largest entry."""
+    try:
+        a, b = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
+    except ValueError:
+        return max((_apart(x, y) for x, y in zip(one, other, strict=True)), default=0.0)
+    if a.shape != b.shape:
+        return np.inf
+    return float(np.abs(a - b).max(initial=0) / max(np.abs(a).max(initial=0), sys.float_info.tiny))
