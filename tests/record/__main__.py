@@ -4,8 +4,8 @@
     python tests/record --compare OLD NEW
 
 COMMIT may be a folder with a checkout. A record has ``PART.json`` and a folder PART for each part. With --from, answers
-that the older record has saved are loaded by this commit, too. With --only TEXT, a part may leave out what has no
-TEXT in its name; --quick leaves out hard cases and large files. A comparison ends with 1 if a rule is broken.
+that the older record has saved are loaded by this commit, too. With --only TEXT, what has no TEXT in its name is left
+out, if the part allows it; --quick leaves out hard cases and large files. A comparison ends with 1 if a rule is broken.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the folder of the record")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--from", dest="earlier", type=Path, help="a record whose saved answers are loaded")
-    parser.add_argument("--only", default="", help="record what has this text in its name")
+    parser.add_argument("--only", default="", help="what has this text in its name")
     parser.add_argument("--quick", action="store_true", help="record the ordinary cases alone")
     parser.add_argument("--python-of-this-environment", action="store_true", help="make no environment")
     parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"))
@@ -47,7 +47,7 @@ def main() -> int:
     if asked.compare:
         from record.compare import report
 
-        return report(*asked.compare)
+        return report(*asked.compare, asked.only)
     if asked.out is None or (asked.commit is None) == (asked.part is None):
         parser.error("name a commit with --commit and a folder with --out, or two records with --compare")
     if asked.part:

@@ -24,6 +24,7 @@ from record.oracles import Exact, exact
 VALUES = ("correlations", "S", "singular_values", "eigenvalues", "sums", "covariances", "ridges", "values")
 CLUSTER = 1e-3
 SEEDS = range(1, 5)
+SPARSE = {"counts", "one-hot"}
 
 
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -49,7 +50,7 @@ def _cases(problem: str) -> Iterator[tuple[Case, list[str]]]:
     if ADJUSTED.get(problem) != ():
         yield weighted(), [form for form in FORMS if form != "once"]
     if not quick():
-        yield from ((case, ["csr" if case.name == "one-hot" else "dense"]) for case in hard())
+        yield from ((case, ["csr" if case.name in SPARSE else "dense"]) for case in hard())
 
 
 def run(

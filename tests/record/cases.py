@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ ADJUSTED = {  # keywords of problems that do not take all three
     "deep-cca": (),
     "preimage-cca": (),
 }
+
+RBF = partial(ls.kernels.rbf, 8.0)
 
 OPTIONS = {  # short runs of the slowest solvers
     "dcca": {"width": 16, "epochs": 25},
@@ -67,40 +70,37 @@ class Case:
         return views, None if Z is None else Z[:60] - Z[60:120] + Z[120:180]
 
 
+STATED = {  # arguments by position: X, Y and Z are views, H targets, k a count
+    "cca": lambda X, Y, Z, H, k, ridge: (X, Y, k, ridge),
+    "deep-cca": lambda X, Y, Z, H, k, ridge: (X, Y, 2),
+    "discriminant": lambda X, Y, Z, H, k, ridge: (X, H, None, ridge),
+    "kernel-cca": lambda X, Y, Z, H, k, ridge: (X, Y, 2, RBF(), RBF(), 1.0),
+    "kernel-ridge": lambda X, Y, Z, H, k, ridge: (X, Y, 1.0, RBF()),
+    "least-squares": lambda X, Y, Z, H, k, ridge: (X, Y, ridge),
+    "multiset-cca": lambda X, Y, Z, H, k, ridge: ([X, Y, Z], k, ridge),
+    "pls": lambda X, Y, Z, H, k, ridge: (X, Y, k),
+    "pls-regression": lambda X, Y, Z, H, k, ridge: (X, Y, k),
+    "preimage-cca": lambda X, Y, Z, H, k, ridge: (X, Y, 1),
+    "reduced-rank-regression": lambda X, Y, Z, H, k, ridge: (X, Y, k, ridge),
+    "ridge-many-targets": lambda X, Y, Z, H, k, ridge: (X, Y, (1.0, 10.0, 100.0)),
+    "sumcor-cca": lambda X, Y, Z, H, k, ridge: ([X, Y, Z], 2, ridge),
+    "svd": lambda X, Y, Z, H, k, ridge: (X, k),
+}
+
+
 def stated(problem: str, case: Case, form: str = "dense", k: int = 3) -> Any:
-    """The problem of this name on the data of a case in a form, by keywords that are public."""
-    make = ls.get_problem(problem)
-    X, Y, Z = (FORMS[form](A) for A in case.views)
+    """The problem of this name on the data of a case in a form."""
     wanted = ADJUSTED.get(problem, ("scale", "sample_weight", "confounds"))
-    more = {key: getattr(case, key) for key in wanted if getattr(case, key) is not None}
-    about = {"center": case.center, **more}
+    about = {key: getattr(case, key) for key in wanted if getattr(case, key) is not None}
+    if problem != "deep-cca":
+        about["center"] = case.center
     if problem == "svd":
-        return make(X, k, left=form not in {"slices", "once"}, **about)
-    if problem in {"cca", "reduced-rank-regression"}:
-        return make(X, Y, k, ridge=case.ridge, **about)
-    if problem in {"pls", "pls-regression"}:
-        return make(X, Y, k, **about)
-    if problem in {"multiset-cca", "sumcor-cca"}:
-        return make([X, Y, Z], k if problem == "multiset-cca" else 2, ridge=case.ridge, **about)
-    if problem == "discriminant":
-        H = ls.targets.lda(case.classes, sample_weight=case.sample_weight)
-        return make(X, H, ridge=case.ridge, **about)
-    if problem == "least-squares":
-        return make(X, Y, ridge=case.ridge, **about)
+        about["left"] = form not in {"slices", "once"}
     if problem == "ridge-many-targets":
-        return make(X, Y, ridges=(1.0, 10.0, 100.0), splitter=np.repeat(range(5), ROWS // 5), **about)
-    return _with_kernels(problem, make, X, Y, about)
-
-
-def _with_kernels(problem: str, make: Any, X: Any, Y: Any, about: dict[str, Any]) -> Any:
-    rbf = ls.kernels.rbf(8.0)
-    if problem == "kernel-cca":
-        return make(X, Y, 2, kernel_x=rbf, ridge=1.0, center=about["center"])
-    if problem == "kernel-ridge":
-        return make(X, Y, 1.0, rbf, **about)
-    if problem == "preimage-cca":
-        return make(X, Y, 1, center=about["center"])
-    return make(X, Y, 2)
+        about["splitter"] = np.repeat(range(5), ROWS // 5)
+    H = ls.targets.lda(case.classes, sample_weight=case.sample_weight)
+    views = (FORMS[form](A) for A in case.views)
+    return ls.get_problem(problem)(*STATED[problem](*views, H, k, case.ridge), **about)
 
 
 def planted(x: Any, y: Any, correlations: Any, seed: int = 1) -> tuple[Any, ...]:
@@ -150,9 +150,11 @@ def hard() -> Iterator[Case]:
     yield _hard("deficient", planted(short, y, rho), base)
     yield replace(base, name="means", views=tuple(A + 1e8 for A in base.views))
     yield _hard("hidden", planted([1e-3, *x[1:]], y, [0.95, 0.5, 0.4, 0.3]), base)
-    yield _hard("tiny", planted([*x[:-1], 1e-8], y, rho), base)
+    yield _hard("tiny", planted([*x[:4], 1e-8, *x[5:]], y, rho), base)
     yield replace(base, name="float32", views=tuple(A.astype(np.float32) for A in base.views))
     rng = np.random.default_rng(3)
+    counts = rng.poisson(0.02 + 0.2 * (rng.random((ROWS, 1)) < 0.2), (ROWS, sum(WIDTHS))).astype(float)
+    yield replace(base, name="counts", views=tuple(np.split(counts, np.cumsum(WIDTHS)[:-1], axis=1)))
     words = [rng.integers(0, width, ROWS) for width in WIDTHS]
     words[1] = np.where(rng.random(ROWS) < 0.7, words[0] % WIDTHS[1], words[1])
     hot = tuple(np.eye(width)[each] for width, each in zip(WIDTHS, words, strict=True))

@@ -28,7 +28,7 @@ LISTED = frozenset({"status", "warnings", "kind", "new", "note", "wording", "sec
 Line = tuple[str, str]
 
 
-def report(old: Path, new: Path) -> int:
+def report(old: Path, new: Path, only: str = "") -> int:
     """Print every difference; return 1 if a rule is broken."""
     broken: Counter[str] = Counter()
     for part in sorted({path.stem for folder in (old, new) for path in folder.glob("*.json")}):
@@ -36,7 +36,8 @@ def report(old: Path, new: Path) -> int:
         if not all(path.exists() for path in both):
             print(f"{part}: note: recorded on one side only")
             continue
-        before, after = (json.loads(path.read_text(encoding="utf-8")) for path in both)
+        records = [json.loads(path.read_text(encoding="utf-8")) for path in both]
+        before, after = ({name: each for name, each in record.items() if only in name} for record in records)
         count = Counter[str]()
         for rule, line in differences(part, before, after):
             count[rule] += 1
@@ -174,4 +175,4 @@ def _apart(one: Any, other: Any) -> float:
         return max((_apart(x, y) for x, y in zip(one, other, strict=True)), default=0.0)
     if a.shape != b.shape:
         return np.inf
-    return float(np.abs(a - b).max(initial=0) / max(np.abs(a).max(initial=0), sys.float_info.tiny))
+    return float(np.abs(a - b).max(initial=0) / max(np.abs(a).max(initial=0), sys.float_info.min))

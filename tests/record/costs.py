@@ -74,17 +74,12 @@ def _transfers() -> Iterator[tuple[str, dict[str, Any]]]:
 def _write(folder: Path, source: str) -> Path:
     """The file of a source: one block of rows, again and again."""
     path = folder / f"rows.{source}"
-    block, times = _block(), _times(source)
     if source == "npy":
-        out = np.lib.format.open_memmap(path, mode="w+", dtype=block.dtype, shape=(times * ROWS, COLUMNS))
-        for i in range(times):
-            out[i * ROWS : (i + 1) * ROWS] = block
-        out.flush()
+        np.save(path, np.tile(_block(), (_times(source), 1)))
     elif source == "csv":
-        text = "\n".join(",".join(f"{entry:.5f}" for entry in row) for row in block) + "\n"
-        with path.open("w", encoding="utf-8") as file:
-            file.write(",".join(f"x{i}" for i in range(COLUMNS)) + "\n")
-            file.writelines(text for _ in range(times))
+        text = "\n".join(",".join(f"{entry:.5f}" for entry in row) for row in _block())
+        header = ",".join(f"x{i}" for i in range(COLUMNS))
+        path.write_text("\n".join([header, *[text] * _times(source)]), encoding="utf-8")
     return path
 
 
@@ -104,13 +99,13 @@ def _measured(source: str, problem: str, path: Path) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     block = _block()
     ls.solve(_problem(problem, block[:99, :30], block[:99, 30:]))
+    before = _status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins here
     if source == "stream":
         times = _times(source)
         X, Y = ls.paired(lambda: ((block[:, :30], block[:, 30:]) for _ in range(times)))
     else:
         X, Y = (ls.open_rows(path, columns=[*part]) for part in (range(30), range(30, COLUMNS)))
-    before = _status("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     solution = ls.solve(_problem(problem, X, Y), rng=0)
     peak = (_status("VmHWM") - before) / 1024
     return {

@@ -10,11 +10,12 @@ several views; de Jong 1993 for PLS regression; Schölkopf & Smola 2002 for kern
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.spatial.distance
 
 from record.cases import Case
 
@@ -65,9 +66,15 @@ class Adjusted:
 
 def exact(problem: str, case: Case, k: int = 3) -> Exact | None:
     """The answer of a problem on a case; None where nobody knows one."""
-    if problem in {"kernel-cca", "kernel-ridge"}:
-        return _kernels(problem, case)
     later, confounds = case.later(problem)
+    if problem == "deep-cca":
+        return None
+    if problem in {"kernel-cca", "kernel-ridge"}:
+        return _of_features(problem, case, later)
+    return _linear(problem, case, later, confounds, k)
+
+
+def _linear(problem: str, case: Case, later: list[Any], confounds: Any, k: int) -> Exact:
     one_scaled = problem in {"least-squares", "ridge-many-targets"}
     rows = [Adjusted(A, case, False if one_scaled and i else None) for i, A in enumerate(case.views)]
     X, Y, _ = rows
@@ -88,8 +95,6 @@ def exact(problem: str, case: Case, k: int = 3) -> Exact | None:
         return Exact(s, np.vstack([new[0] @ U, new[1] @ Vt.T]))
     if problem in {"multiset-cca", "sumcor-cca"}:
         return _several([_whitened(each.P, case.ridge) for each in rows], new, problem)
-    if problem == "deep-cca":
-        return None
     values, B = _regression(problem, case, X, Y, k)
     fitted = Y.explained(len(later[0]), confounds)
     return Exact(values, fitted + (new[0] @ B) * Y.factor, predictions=True)
@@ -136,29 +141,23 @@ def _several(views: list[tuple[Any, Any]], new: list[Any], problem: str) -> Exac
     rng, sums, bases = np.random.default_rng(5), [], [np.eye(each.shape[1]) for each, _ in views]
     for _ in range(2):
         F = scipy.linalg.block_diag(*bases)
-        best = max((_horst(F.T @ C @ F, bases, rng) for _ in range(30)), key=lambda each: each[0])
-        sums.append(best[0])
-        bases = [B @ scipy.linalg.null_space((z[:, None]).T) for B, z in zip(bases, best[1], strict=True)]
+        total, best = max((_horst(F.T @ C @ F, bases, rng) for _ in range(30)), key=lambda each: each[0])
+        sums.append(total)
+        bases = [B @ scipy.linalg.null_space(z[None]) for B, z in zip(bases, best, strict=True)]
     return Exact(np.array(sums))
 
 
 def _horst(C: Any, bases: list[Any], rng: Any) -> tuple[float, list[Any]]:
     """A local maximum of SUMCOR, and its vectors of length one."""
     cuts = np.cumsum([B.shape[1] for B in bases])[:-1]
-    z = [each / np.linalg.norm(each) for each in np.split(rng.standard_normal(len(C)), cuts)]
-    total = -np.inf
-    while (now := _sum(C, z)) > total + 1e-15 * abs(now):
-        total = now
+    z = np.split(rng.standard_normal(len(C)), cuts)
+    for _ in range(300):
         for i in range(len(z)):
             z[i] = 0 * z[i]
             g = np.split(C @ np.concatenate(z), cuts)[i]
             z[i] = g / np.linalg.norm(g)
-    return now, z
-
-
-def _sum(C: Any, z: list[Any]) -> float:
     joint = np.concatenate(z)
-    return float((joint @ C @ joint - len(z)) / 2)
+    return float(joint @ C @ joint - len(z)) / 2, z
 
 
 def _regression(problem: str, case: Case, X: Adjusted, Y: Adjusted, k: int) -> tuple[Any, Any]:
@@ -207,37 +206,20 @@ def _many_targets(
     return np.array(ridges)[best], B
 
 
-def _kernels(problem: str, case: Case) -> Exact:
-    """Kernel CCA by features of the centred kernel matrices; kernel ridge by its linear system."""
-    later = case.later(problem)[0]
-    w = np.ones(len(case.classes)) if case.sample_weight is None else case.sample_weight
-    if problem == "kernel-ridge":
-        one = np.eye(len(w)) - (np.outer(np.ones(len(w)), w / w.sum()) if case.center else 0.0)
-        K, L, y = (
-            _rbf(case.views[0], case.views[0]),
-            _rbf(later[0], case.views[0]),
-            case.views[1].astype(float),
-        )
-        mean = w / w.sum() @ y if case.center else 0.0
-        root = np.sqrt(w)[:, None]
-        dual = root * np.linalg.solve(root * (one @ K @ one.T) * root.T + np.eye(len(w)), root * (y - mean))
-        shift = w / w.sum() @ K if case.center else 0.0
-        return Exact(np.zeros(0), mean + (L - shift) @ one.T @ dual, predictions=True)
+def _of_features(problem: str, case: Case, later: list[Any]) -> Exact:
+    """A kernel method is the linear one on features whose products are the values of the kernel."""
     views, new = [], []
-    for A, B in zip(case.views[:2], later, strict=False):
-        K, L = _rbf(A, A), _rbf(B, A)
-        mean = K.mean(axis=0) if case.center else np.zeros(len(K))
-        H = np.eye(len(K)) - (1 / len(K) if case.center else 0.0)
-        values, U = scipy.linalg.eigh(H @ K @ H)
-        keep = values > 1e-12 * values[-1]
-        V = H @ U[:, keep] / np.sqrt(values[keep])
-        views.append(_whitened((K - mean) @ V, 1.0))
-        new.append((L - mean) @ V)
-    values, W = _pairs(views)
-    return Exact(values, np.vstack([A @ B for A, B in zip(new, W, strict=True)]))
+    for A, B in zip(case.views, later, strict=True):
+        values, U = scipy.linalg.eigh(_rbf(A, A))
+        keep = values > 1e-13 * values[-1]
+        views.append(U[:, keep] * np.sqrt(values[keep]))
+        new.append(_rbf(B, A) @ U[:, keep] / np.sqrt(values[keep]))
+    if problem == "kernel-ridge":
+        views[1], new[1] = case.views[1], later[1]
+    linear = replace(case, views=tuple(views), ridge=1.0, scale=False, confounds=None)
+    return _linear("cca" if problem == "kernel-cca" else "least-squares", linear, new, None, 3)
 
 
-def _rbf(A: Any, B: Any) -> Any:
+def _rbf(A: Any, B: Any, scale: float = 8.0) -> Any:
     A, B = A.astype(float) - B[0], B.astype(float) - B[0]
-    squares = (A**2).sum(axis=1)[:, None] + (B**2).sum(axis=1) - 2 * A @ B.T
-    return np.exp(-np.maximum(squares, 0) / (2 * 8.0**2))
+    return np.exp(-scipy.spatial.distance.cdist(A, B, "sqeuclidean") / (2 * scale**2))
