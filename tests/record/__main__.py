@@ -71,9 +71,9 @@ def record(part: str, out: Path) -> int:
 
     warnings.simplefilter("ignore")
     (out / part).mkdir(parents=True, exist_ok=True)
-    found = dict(importlib.import_module(PARTS[part]).record(out / part))
-    (out / f"{part}.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    sys.stdout.write(f"{part}: {len(found)} entries of {Path(linspec.__file__).parent}\n")
+    entries = dict(importlib.import_module(PARTS[part]).record(out / part))
+    (out / f"{part}.json").write_text(json.dumps(entries, indent=1), encoding="utf-8")
+    sys.stdout.write(f"{part}: {len(entries)} entries of {Path(linspec.__file__).parent}\n")
     return 0
 
 

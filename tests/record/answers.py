@@ -18,7 +18,7 @@ import numpy as np
 
 import linspec as ls
 from record import quick, wanted
-from record.cases import ADJUSTED, FORMS, OPTIONS, Case, hard, plain, stated, weighted
+from record.cases import ADJUSTED, FORMS, OPTIONS, STATED, Case, hard, plain, stated, weighted
 from record.oracles import Exact, exact
 
 VALUES = ("correlations", "S", "singular_values", "eigenvalues", "sums", "covariances", "ridges", "values")
@@ -30,7 +30,7 @@ SPARSE = {"counts", "one-hot"}
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All runs."""
     arrays: dict[str, Any] = {}
-    for problem in ls.problems():
+    for problem in filter(STATED.__contains__, ls.problems()):
         for case, forms in _cases(problem):
             runs = [(solver, form) for form in forms for solver in ls.solvers(problem)]
             names = {f"{problem}/{solver}, {case.name}, {form}": (solver, form) for solver, form in runs}
@@ -38,10 +38,10 @@ def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             answer = exact(problem, case) if names else None
             for name, (solver, form) in names.items():
                 seeds = SEEDS if (case.name, form) == ("plain", "dense") else ()
-                found, scores = run(problem, solver, case, form, answer, seeds)
+                entry, scores = run(problem, solver, case, form, answer, seeds)
                 if scores is not None:
                     arrays[name] = scores
-                yield name, found
+                yield name, entry
     np.savez_compressed(folder / "answers.npz", **arrays)
 
 
@@ -72,7 +72,7 @@ def run(
         except Exception as error:  # noqa: BLE001 (a refusal is an answer)
             return {"refused": type(error).__name__}, None
     values = _values(solution)
-    found = {
+    entry = {
         "status": solution.status.name,
         "residual": solution.residual,
         "kind": solution.residual_kind,
@@ -85,9 +85,9 @@ def run(
         "dtype": str(np.asarray(scores).dtype),
     }
     if answer is not None:
-        found["errors"] = _errors(values, scores, solution, answer)
-    found["shortfalls"] = [_shortfall(solution, case, answer), *others] if others else []
-    return found, scores
+        entry["errors"] = _errors(values, scores, solution, answer)
+    entry["shortfalls"] = [_shortfall(solution, case, answer), *others] if others else []
+    return entry, scores
 
 
 def _values(solution: Any) -> Any:
@@ -99,10 +99,7 @@ def scores_of(solution: Any, case: Case) -> Any:
     """Predictions of later rows, or their scores, those of all views below each other."""
     views, confounds = case.later(solution.problem)
     about = {} if case.confounds is None or solution.problem == "kernel-ridge" else {"confounds": confounds}
-    if (
-        solution.problem in {"least-squares", "kernel-ridge", "ridge-many-targets"}
-        or "regression" in solution.problem
-    ):
+    if hasattr(solution, "predict") and solution.problem != "discriminant":
         return solution.predict(views[0], **about)
     if solution.problem in {"multiset-cca", "sumcor-cca"}:
         return np.vstack(solution.transform(views, **about))
@@ -119,7 +116,7 @@ def _shortfall(solution: Any, case: Case, answer: Exact | None) -> float:
     if answer.predictions:
         return _error(scores_of(solution, case), answer)
     total = float(answer.values[: len(values)].sum())
-    return (total - float(values.sum())) / abs(total) if total else 0.0
+    return _ratio(abs(total - float(values.sum())), abs(total))
 
 
 def _errors(values: Any, scores: Any, solution: Any, answer: Exact) -> dict[str, float]:

@@ -37,7 +37,8 @@ ADJUSTED = {  # keywords of problems that do not take all three
     "preimage-cca": (),
 }
 
-RBF = partial(ls.kernels.rbf, 8.0)
+RIDGES, SCALE = (1.0, 10.0, 100.0), 8.0
+RBF = partial(ls.kernels.rbf, SCALE)
 
 OPTIONS = {  # short runs of the slowest solvers
     "dcca": {"width": 16, "epochs": 25},
@@ -82,7 +83,7 @@ STATED = {  # arguments by position: X, Y and Z are views, H targets, k a count
     "pls-regression": lambda X, Y, Z, H, k, ridge: (X, Y, k),
     "preimage-cca": lambda X, Y, Z, H, k, ridge: (X, Y, 1),
     "reduced-rank-regression": lambda X, Y, Z, H, k, ridge: (X, Y, k, ridge),
-    "ridge-many-targets": lambda X, Y, Z, H, k, ridge: (X, Y, (1.0, 10.0, 100.0)),
+    "ridge-many-targets": lambda X, Y, Z, H, k, ridge: (X, Y, RIDGES),
     "sumcor-cca": lambda X, Y, Z, H, k, ridge: ([X, Y, Z], 2, ridge),
     "svd": lambda X, Y, Z, H, k, ridge: (X, k),
 }

@@ -40,10 +40,8 @@ def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         if any(wanted(f"{source}, {problem}") for problem in PROBLEMS):
             path = _write(folder, source)
             for problem in PROBLEMS:
-                yield (
-                    f"{source}, {problem}",
-                    json.loads(_output("-m", "record.costs", source, problem, str(path))),
-                )
+                name = f"{source}, {problem}"
+                yield name, json.loads(_output("-m", "record.costs", source, problem, str(path)))
             path.unlink(missing_ok=True)
 
 
@@ -58,17 +56,18 @@ def _transfers() -> Iterator[tuple[str, dict[str, Any]]]:
     if not script.exists():
         return
     path = os.pathsep.join(["tests", os.environ.get("PYTHONPATH", "")])
-    lines = _output(str(script), env=os.environ | {"PYTHONPATH": path}).splitlines()
+    try:
+        lines = _output(str(script), env=os.environ | {"PYTHONPATH": path}).splitlines()
+    except subprocess.CalledProcessError as error:
+        yield "transfers", {"refused": error.stderr.splitlines()[-1]}
+        return
     header = lines[0].replace("kerneliterations", "kernel iterations").split()
     for line in lines[1:]:
         cells = line.split()
         if len(cells) == len(header) and "/" in cells[0]:
             counted = dict(zip(header, cells, strict=True))
-            asked = ("down", "up", "iterations", "down/it", "up/it")
-            yield (
-                f"transfers, {cells[0]}",
-                {key: None if counted[key] == "-" else int(counted[key]) for key in asked},
-            )
+            numbers = {key: counted[key] for key in ("down", "up", "down/it", "up/it") if counted[key] != "-"}
+            yield f"transfers, {cells[0]}", {key: int(number) for key, number in numbers.items()}
 
 
 def _write(folder: Path, source: str) -> Path:
@@ -107,9 +106,8 @@ def _measured(source: str, problem: str, path: Path) -> dict[str, Any]:
     else:
         X, Y = (ls.open_rows(path, columns=[*part]) for part in (range(30), range(30, COLUMNS)))
     solution = ls.solve(_problem(problem, X, Y), rng=0)
-    peak = (_status("VmHWM") - before) / 1024
     return {
-        "MiB": peak,
+        "MiB": (_status("VmHWM") - before) / 1024,
         "threads": threading.active_count(),
         "tasks": _status("Threads"),
         "passes": solution.passes,
@@ -129,4 +127,8 @@ def _status(name: str) -> int:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_measured(sys.argv[1], sys.argv[2], Path(sys.argv[3]))))
+    try:
+        answer = _measured(sys.argv[1], sys.argv[2], Path(sys.argv[3]))
+    except Exception as error:  # noqa: BLE001 (a refusal is an answer)
+        answer = {"refused": type(error).__name__}
+    print(json.dumps(answer))

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial.distance
 
-from record.cases import Case
+from record.cases import RIDGES, SCALE, Case
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,7 @@ class Adjusted:
         D = self._design(len(w), kept[1])
         root = np.sqrt(w)[:, None]
         near = A[rows].astype(float) - self.origin
-        self.slopes = (
-            scipy.linalg.lstsq(root * D, root * near)[0] if D.shape[1] else np.zeros((0, A.shape[1]))
-        )
+        self.slopes = np.linalg.pinv(root * D) @ (root * near)
         rest = near - D @ self.slopes
         scaled = case.scale if scale is None else scale
         self.factor = np.sqrt(w @ rest**2 / w.sum()) if scaled else np.ones(A.shape[1])
@@ -59,9 +57,8 @@ class Adjusted:
         return (near - self._design(len(A), confounds) @ self.slopes) / self.factor
 
     def _design(self, rows: int, confounds: Any) -> Any:
-        return np.hstack(
-            [np.ones((rows, int(self.center))), np.zeros((rows, 0)) if confounds is None else confounds]
-        )
+        constant = np.ones((rows, int(self.center)))
+        return constant if confounds is None else np.hstack([constant, confounds])
 
 
 def exact(problem: str, case: Case, k: int = 3) -> Exact | None:
@@ -84,8 +81,9 @@ def _linear(problem: str, case: Case, later: list[Any], confounds: Any, k: int) 
         return Exact(s, new[0] @ Vt.T, left=U)
     if problem in {"cca", "preimage-cca"}:
         ridge = case.ridge if problem == "cca" else 0.0
-        values, W = _pairs([_whitened(each.P, ridge) for each in (X, Y)])
-        return Exact(values, np.vstack([A @ B for A, B in zip(new, W, strict=False)]))
+        (Qx, Tx), (Qy, Ty) = (_whitened(each.P, ridge) for each in (X, Y))
+        U, s, Vt = _svd(Qx.T @ Qy)
+        return Exact(s, np.vstack([new[0] @ Tx @ U, new[1] @ Ty @ Vt.T]))
     if problem == "discriminant":
         Q, T = _whitened(X.P, case.ridge)
         U, s, _ = _svd(Q.T @ (X.root * _indicators(case)))
@@ -112,13 +110,6 @@ def _whitened(P: Any, ridge: float) -> tuple[Any, Any]:
     U, s, Vt = U[:, keep], s[keep], Vt[keep]
     length = np.sqrt(s**2 + ridge)
     return U * (s / length), Vt.T / length
-
-
-def _pairs(views: list[tuple[Any, Any]]) -> tuple[Any, list[Any]]:
-    """Canonical correlations of two whitened views, and the weights."""
-    (Qx, Tx), (Qy, Ty) = views
-    U, s, Vt = _svd(Qx.T @ Qy)
-    return s, [Tx @ U, Ty @ Vt.T]
 
 
 def _indicators(case: Case) -> Any:
@@ -181,11 +172,9 @@ def _regression(problem: str, case: Case, X: Adjusted, Y: Adjusted, k: int) -> t
     return np.array(values), W @ scipy.linalg.lstsq(X.P @ W, Y.P)[0]
 
 
-def _many_targets(
-    case: Case, X: Adjusted, Y: Adjusted, ridges: tuple[float, ...] = (1.0, 10.0, 100.0)
-) -> tuple[Any, Any]:
+def _many_targets(case: Case, X: Adjusted, Y: Adjusted) -> tuple[Any, Any]:
     """The ridge of each target by the mean R² of five folds of successive rows."""
-    scores = np.zeros((len(ridges), Y.P.shape[1]))
+    scores = np.zeros((len(RIDGES), Y.P.shape[1]))
     for fold in np.array_split(np.arange(len(X.P)), 5):
         train = np.setdiff1d(np.arange(len(X.P)), fold)
         x, y = (Adjusted(A, case, scale, train) for A, scale in zip(case.views, (None, False), strict=False))
@@ -194,16 +183,13 @@ def _many_targets(
         w = np.ones(len(fold)) if case.sample_weight is None else case.sample_weight[fold]
         total = w @ (target - w @ target / w.sum()) ** 2
         varies = total > 0
-        for i, ridge in enumerate(ridges):
+        for i, ridge in enumerate(RIDGES):
             Q, T = _whitened(x.P, ridge)
             errors = w @ (target - rest @ T @ (Q.T @ y.P)) ** 2
             scores[i, varies] += 1 - errors[varies] / total[varies]
     best = scores.argmax(axis=0)
-    B = np.empty((X.P.shape[1], Y.P.shape[1]))
-    for i, ridge in enumerate(ridges):
-        Q, T = _whitened(X.P, ridge)
-        B[:, best == i] = (T @ (Q.T @ Y.P))[:, best == i]
-    return np.array(ridges)[best], B
+    every = np.array([T @ (Q.T @ Y.P) for Q, T in (_whitened(X.P, ridge) for ridge in RIDGES)])
+    return np.array(RIDGES)[best], every[best, :, np.arange(len(best))].T
 
 
 def _of_features(problem: str, case: Case, later: list[Any]) -> Exact:
@@ -220,6 +206,6 @@ def _of_features(problem: str, case: Case, later: list[Any]) -> Exact:
     return _linear("cca" if problem == "kernel-cca" else "least-squares", linear, new, None, 3)
 
 
-def _rbf(A: Any, B: Any, scale: float = 8.0) -> Any:
+def _rbf(A: Any, B: Any) -> Any:
     A, B = A.astype(float) - B[0], B.astype(float) - B[0]
-    return np.exp(-scipy.spatial.distance.cdist(A, B, "sqeuclidean") / (2 * scale**2))
+    return np.exp(-scipy.spatial.distance.cdist(A, B, "sqeuclidean") / (2 * SCALE**2))

@@ -34,6 +34,7 @@ def run(
         status = 0
         for part in parts:
             shutil.rmtree(out / part, ignore_errors=True)
+            (out / f"{part}.json").unlink(missing_ok=True)
             if part == "saved" and earlier is not None:
                 shutil.copytree(earlier / "saved", out / "saved" / "earlier")
             command = [python, "-m", "record", "--part", part, "--out", str(out)]
