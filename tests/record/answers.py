@@ -24,6 +24,13 @@ from record.oracles import Exact, exact
 VALUES = ("correlations", "S", "singular_values", "eigenvalues", "sums", "covariances", "ridges", "values")
 CLUSTER = 1e-3
 SEEDS = range(1, 5)
+REGRESSIONS = {
+    "least-squares",
+    "kernel-ridge",
+    "pls-regression",
+    "reduced-rank-regression",
+    "ridge-many-targets",
+}
 SPARSE = {"counts", "one-hot"}
 
 
@@ -68,10 +75,11 @@ def run(
             solution = solved(0)
             scores = scores_of(solution, case)
             again = [*seeds] or (list(SEEDS) if solution.status.name == "APPROXIMATE" else [])
-            others = [_shortfall(solved(seed), case, answer) for seed in again]
+            every = [solution, *(solved(seed) for seed in again)]
+            shortfalls = [_shortfall(each, case, answer) for each in every]
+            errors = None if answer is None else _errors(_values(solution), scores, solution, answer)
         except Exception as error:  # noqa: BLE001 (a refusal is an answer)
             return {"refused": type(error).__name__}, None
-    values = _values(solution)
     entry = {
         "status": solution.status.name,
         "residual": solution.residual,
@@ -81,12 +89,12 @@ def run(
         "columns": solution.columns,
         "tol": solution.tol,
         "warnings": sorted({each.category.__name__ for each in caught}),
-        "values": values.tolist(),
+        "values": _values(solution).tolist(),
+        "shortfalls": shortfalls if again else [],
         "dtype": str(np.asarray(scores).dtype),
     }
-    if answer is not None:
-        entry["errors"] = _errors(values, scores, solution, answer)
-    entry["shortfalls"] = [_shortfall(solution, case, answer), *others] if others else []
+    if errors is not None:
+        entry["errors"] = errors
     return entry, scores
 
 
@@ -99,7 +107,7 @@ def scores_of(solution: Any, case: Case) -> Any:
     """Predictions of later rows, or their scores, those of all views below each other."""
     views, confounds = case.later(solution.problem)
     about = {} if case.confounds is None or solution.problem == "kernel-ridge" else {"confounds": confounds}
-    if hasattr(solution, "predict") and solution.problem != "discriminant":
+    if solution.problem in REGRESSIONS:
         return solution.predict(views[0], **about)
     if solution.problem in {"multiset-cca", "sumcor-cca"}:
         return np.vstack(solution.transform(views, **about))
