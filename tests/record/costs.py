@@ -2,7 +2,8 @@
 
 Memory is the peak of the resident set while a solve runs, beyond what it was before, in a process of its own that has
 solved a small problem of the kind. Files and streams repeat one block of rows. Transfers to and from a device are
-counted by the checkout's own double of CuPy, if it has one.
+counted by the checkout's own double of CuPy, if it has one. Processor time of the README's table is a comparison of its
+own: `docs/evidence/measure_two_checkouts.py --readme --before FOLDER`.
 """
 
 from __future__ import annotations
