@@ -45,7 +45,9 @@ def run(
 
 def _checkout(commit: str, folder: Path) -> Path:
     folder.mkdir()
-    archive = subprocess.run(["git", "archive", commit], cwd=HERE, stdout=subprocess.PIPE, check=True)
+    archive = subprocess.run(
+        ["git", "archive", commit], cwd=HERE.parents[1], stdout=subprocess.PIPE, check=True
+    )
     subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
     return folder
 
