@@ -182,7 +182,7 @@ def _many_targets(case: Case, X: Adjusted, Y: Adjusted) -> tuple[Any, Any]:
         rest, target = x.later(case.views[0][fold], confounds), y.later(case.views[1][fold], confounds)
         w = np.ones(len(fold)) if case.sample_weight is None else case.sample_weight[fold]
         total = w @ (target - w @ target / w.sum()) ** 2
-        varies = total > 0
+        varies = total > 1e-20 * w.sum()
         for i, ridge in enumerate(RIDGES):
             Q, T = _whitened(x.P, ridge)
             errors = w @ (target - rest @ T @ (Q.T @ y.P)) ** 2
