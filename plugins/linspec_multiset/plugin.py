@@ -11,14 +11,12 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="multiset-cca",
             target="linspec_multiset.problem:MultisetCCA",
             summary="Canonical correlations of any number of views: the directions on which they agree most.",
-            command="linspec_multiset.command:COMMAND",
             testing="linspec_multiset.testing:TESTING",
         ),
         ProblemSpec(
             name="sumcor-cca",
             target="linspec_multiset.sumcor:SumcorCCA",
             summary="Scores of several views with a large sum of correlations (SUMCOR): local maxima, with a bound.",
-            command="linspec_multiset.command:SUMCOR",
             testing="linspec_multiset.testing:SUMCOR",
         ),
     )
