@@ -8,14 +8,15 @@ matrices; the demo makes them read the data in every step, as they do with data 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import IO, Any
 
-import click
+import numpy as np
 
+import linspec
+from linspec import plots
 from linspec.cli import output
+from linspec.cli.commands import option
 from linspec.cli.output import echo, missing_package, show_facts, show_table
-from linspec.cli.problems import Command
 
 K, RIDGE, PASSES, QUICK_PASSES = 10, 1000.0, 150.0, 30.0
 
@@ -30,76 +31,66 @@ SOLVERS = {
     "appgrad": "gradient steps that keep only a few blocks of weights",
 }
 
+INTRODUCTION = f"""{{}} handwritten digits of 8 x 8 pixels, cut in two: X holds the left halves, Y the right ones, 32
+columns each. CCA finds {K} pairs of weights, one for each half, whose scores agree most from digit to
+digit. The ridge, {RIDGE:g}, is 3 % of the sum of squares of an average pixel.
+"""
 
-@click.command(cls=Command)
-@click.option("--plot", metavar="FILE", help=f"Where to draw. By default {PICTURE} in the working directory.")
-@click.option("--quick", is_flag=True, help=f"{QUICK_PASSES:g} passes at most, not {PASSES:g}; draw only with --plot.")
-@click.option("--save", is_flag=True, help="Write the views, left.npy and right.npy, to try other commands on.")
-def demo(plot: str | None, quick: bool, save: bool) -> None:
-    """Solve CCA of handwritten digits by three solvers, and draw it."""
-    import linspec
+EXPLANATION = """
+PCC is the fraction of the exact sum that a solver reached. The residual measures how far its pairs are
+from solving the equations of CCA.
+"""
 
+NEXT = f"""
+Try next:
+  linspec demo --quick --save      # writes left.npy and right.npy
+  linspec solve cca left.npy right.npy -k {K} --ridge {RIDGE:g}
+  linspec compare cca left.npy right.npy -k {K} --ridge {RIDGE:g} --plot compare.png
+  linspec solvers cca"""
+
+
+def _demo(plot: str | None, quick: bool, save: bool) -> None:
+    """Run `linspec demo`."""
     saved = [output.check_target("--save", name, (".npy",)) for name in VIEWS if save]
-    picture = plot or (PICTURE if not quick and output.can_draw() else None)
-    target = output.check_plot(picture, [])
+    target = output.check_plot(plot or (PICTURE if not quick and output.can_draw() else None))
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise missing_package("demo needs the digits of scikit-learn", "demo") from error
     images = load_digits().images
     views = [images[:, :, columns].reshape(len(images), -1).copy() for columns in VIEWS.values()]
-    echo(
-        f"{len(images)} handwritten digits of 8 x 8 pixels, cut in two: X holds the left halves, Y the right ones, 32\n"
-        f"columns each. CCA finds {K} pairs of weights, one for each half, whose scores agree most from digit to\n"
-        f"digit. The ridge, {RIDGE:g}, is 3 % of the sum of squares of an average pixel.\n"
-    )
+    echo(INTRODUCTION.format(len(images)))
     problem = linspec.CCA(*views, k=K, ridge=RIDGE)
     exact = linspec.solve(problem, "direct")
-    best = float(exact.correlations.sum())
-    table = linspec.compare(problem, list(SOLVERS), form="implicit", rng=0, max_passes=QUICK_PASSES if quick else PASSES)
+    passes = QUICK_PASSES if quick else PASSES
+    table = linspec.compare(problem, list(SOLVERS), form="implicit", rng=0, max_passes=passes)
     with output.finishing(table):
+        best = float(exact.correlations.sum())
         correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
         show_facts([("exact correlations", correlations), ("their sum", f"{best:.6f}   (solver: direct)")])
-        echo()
-        show_table([_figures(entry, best) for entry in table.entries])
+        columns = ("solver", "objective", "residual", "status", "passes", "seconds")
+        rows = [{name: row[name] for name in columns} for row in table.rows]
+        show_table([{**row, "PCC": f"{min(row['objective'] / best, 1.0):.3%}"} for row in rows])
         echo()
         show_facts(SOLVERS.items())
-        echo(
-            "\nPCC is the fraction of the exact sum that a solver reached. The residual measures how far its pairs are\n"
-            "from solving the equations of CCA.\n"
-        )
-        panels = _panels(table, exact) if target else []
+        echo(EXPLANATION)
+        panels = [partial(plots.convergence, table, against="passes"), partial(plots.scree, exact)]
         files = [(file, partial(_save, view)) for file, view in zip(saved, views, strict=False)]
-        output.write_all([*files, (target, partial(output.draw, panels))])
-        files_of_views = " ".join(VIEWS)
-        echo(
-            "\nTry next:\n" + "  linspec demo --quick --save      # writes left.npy and right.npy\n" * (not save)
-            + f"  linspec solve cca {files_of_views} -k {K} --ridge {RIDGE:g}\n"
-            f"  linspec compare cca {files_of_views} -k {K} --ridge {RIDGE:g} --plot compare.png\n"
-            "  linspec solvers cca"
-        )
-
-
-def _figures(entry: Any, best: float) -> dict[str, Any]:
-    """Return the figures of one solver."""
-    return {
-        "solver": entry.solver,
-        "sum": entry.objective,
-        "PCC": f"{min((entry.objective or 0.0) / best, 1.0):.3%}",
-        "residual": float(f"{entry.residual:.1e}"),
-        "status": entry.status.lower().replace("_", " "),
-        "passes": entry.passes,
-        "seconds": float(f"{entry.seconds:.3f}"),
-    }
-
-
-def _panels(table: Any, exact: Any) -> list[Any]:
-    from linspec import plots
-
-    return [partial(plots.convergence, table, against="passes"), partial(plots.scree, exact)]
+        output.write_all(*files, (target, partial(output.draw, lambda: panels)))
+        echo(NEXT)
 
 
 def _save(view: Any, stream: IO[bytes], _: str) -> None:
-    import numpy as np
-
     np.save(stream, view)
+
+
+COMMAND = (
+    [
+        option("--plot", help=f"Where to draw. By default {PICTURE} in the working directory."),
+        option("--quick", is_flag=True, help=f"At most {QUICK_PASSES:g} passes, not {PASSES:g}; draw only with --plot."),
+        option("--save", is_flag=True, help="Write the views, left.npy and right.npy, to try other commands on."),
+    ],
+    _demo,
+    "Solve CCA of handwritten digits by three solvers, and draw it.",
+)
+"""The parameters, the function and the help of the command."""

@@ -1,10 +1,11 @@
 """The program: its commands, and every failure as one line with an exit status for scripts.
 
-Problem: a traceback does not help a user of a command; a script wants to know whether the request was wrong.
+Problem: a traceback does not help a user of a command; a script wants to know whether the request was wrong; and a
+command that loads an array library before it prints its help feels broken.
 Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line on standard
 error and exit status 2, as do click's own errors. ``--debug``, which every command takes, adds the traceback. An
 interrupt ends with status 130, even if there is an answer. If the reader of the output has left, the status is 141.
-Warnings are one line each, too.
+Warnings are one line each, too. Commands that read data are loaded when they run.
 Source: click's exceptions; the exit statuses are those of POSIX shells.
 """
 
@@ -26,29 +27,20 @@ import click
 
 import linspec
 from linspec import registry
-from linspec.cli.demo import demo
 from linspec.cli.new import new
 from linspec.cli.output import INTERRUPTED, OUTPUT, Failure, echo, in_one_line, missing_package, show_facts, show_table
-from linspec.cli.problems import Command, check_no_method
-from linspec.cli.solving import compare, solve
-from linspec.cli.studies import bootstrap, cross_validate, permute
-from linspec.cli.transform import transform
+from linspec.cli.commands import Command, ProblemGroup, check_no_method, later
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
 from linspec.process.plurals import count_of
 
-UNREAD = 141
-"""Exit status if standard output is a pipe whose reading end is closed, as after ``| head``: 128 + SIGPIPE."""
+UNREAD, DEFECT = 141, 70
+"""Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of the program
+itself (EX_SOFTWARE of sysexits.h)."""
 
 PACKAGES = (
     *("numpy", "scipy", "array-api-compat", "pluggy", "threadpoolctl", "click", "rich", "matplotlib"),
     *("scikit-learn", "narwhals", "pandas", "polars", "pyarrow", "torch", "cupy", "cupy-cuda12x", "cupy-cuda13x"),
 )
-
-
-class Defect(click.ClickException):
-    """An error of the program itself."""
-
-    exit_code = 70  # EX_SOFTWARE of sysexits.h
 
 
 class Program(click.Group):
@@ -62,14 +54,13 @@ class Program(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Find a command; the name of a method that has none is refused with the command to use."""
-        check_no_method(name)
-        return super().get_command(ctx, name)
+        return super().get_command(ctx, check_no_method(name))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; turn errors into a Failure, and each warning into one line."""
         try:
             with _warnings_in_one_line():
-                result = super().invoke(ctx)
+                super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except Exception as error:
@@ -81,17 +72,15 @@ class Program(click.Group):
             if failure.errno == errno.EPIPE:
                 ctx.exit(UNREAD)
             raise Failure(f"standard output cannot be written: {failure.strerror}.")
-        return result
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run the program as click does, but show errors as one line."""
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)
-        for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")
+        for stream in filter(lambda stream: hasattr(stream, "reconfigure"), (sys.stdout, sys.stderr)):
+            stream.reconfigure(errors="backslashreplace")
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(*args, standalone_mode=False, **extra) or 0
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             help_ = f" See: {context.command_path} --help" if context is not None else ""
@@ -100,7 +89,7 @@ class Program(click.Group):
         except (click.Abort, KeyboardInterrupt) as error:
             click.echo(in_one_line(f"Interrupted. {error.__cause__ or ''}"), err=True)
             code = INTERRUPTED
-        sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(code)
 
 
 @contextmanager
@@ -116,51 +105,51 @@ def _warnings_in_one_line() -> Iterator[None]:
                 echo(f"Warning: {in_one_line(text)}", err=True)
 
 
-def _as_failure(error: Exception) -> click.ClickException:
+def _as_failure(error: Exception) -> Failure:
     """Return the failure that tells of an error, with the notes of it."""
-    notes = " ".join(["", *getattr(error, "__notes__", ())])
-    if isinstance(error, LinspecError):
-        infinite = re.search(r"got -?inf\b", str(error))
-        unsaid = isinstance(error, NonFiniteData) and not infinite and "--drop-missing" not in str(error)
-        remedy = " --drop-missing leaves rows with missing values out." * unsaid
-        return Failure(f"{error}{remedy}{notes}")
-    if isinstance(error, MemoryError):
-        return Failure(f"out of memory. {error} Use a .npy file, which is read in blocks, or sparse data.")
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{where}{error.strerror or error}.{notes}")
-    return Defect(
-        f"unexpected {type(error).__name__}: {error}. This is a defect of linspec or of a plugin; run again with "
-        f"--debug and report the traceback.{notes}"
-    )
+    text = str(error)
+    if isinstance(error, NonFiniteData) and not re.search(r"got -?inf\b|--drop-missing", text):
+        text += " --drop-missing leaves rows with missing values out."
+    elif isinstance(error, MemoryError):
+        text = f"out of memory. {error} Use a .npy file, which is read in blocks, or sparse data."
+    elif isinstance(error, OSError):
+        text = f"{f'{error.filename}: ' * bool(error.filename)}{error.strerror or error}."
+    elif not isinstance(error, LinspecError):
+        text = (
+            f"unexpected {type(error).__name__}: {error}. This is a defect of linspec or of a plugin; run again with "
+            "--debug and report the traceback."
+        )
+    failure = Failure(" ".join([text, *getattr(error, "__notes__", ())]))
+    failure.exit_code = 2 if isinstance(error, LinspecError | MemoryError | OSError) else DEFECT
+    return failure
 
 
 def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     """Print the versions of linspec, of Python, of packages and of the BLAS, one on each line, and exit."""
     if not asked or ctx.resilient_parsing:
         return
-    rows = [("linspec", linspec.__version__)]
-    rows += [("Python", f"{platform.python_version()} ({platform.system()} {platform.machine()})")]
+    rows = {"linspec": linspec.__version__, "Python": f"{platform.python_version()} ({platform.platform()})"}
     for name in PACKAGES:
         try:
-            rows.append((name, version(name)))
+            rows[name] = version(name)
         except PackageNotFoundError:
-            rows += [(name, "missing")] * (name in PACKAGES[:6])
+            rows[name] = "missing" * (PACKAGES.index(name) < PACKAGES.index("rich"))
     try:
         import scipy.linalg  # noqa: F401  # it loads its BLAS
         import threadpoolctl
-    except ImportError as error:  # users report versions mostly when an installation is broken
-        rows.append(("BLAS", f"unknown: {error}"))
-    else:
+
         pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-        rows += [("BLAS", f"{pool['internal_api']} {pool['version']}") for pool in pools]
-    show_facts(dict.fromkeys(rows))
+        names = [f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})" for pool in pools]
+        rows["BLAS"] = ", ".join(dict.fromkeys(names)) or "unknown to threadpoolctl"
+    except ImportError as error:  # users report versions mostly when an installation is broken
+        rows["BLAS"] = f"unknown: {error}"
+    show_facts(rows.items())
     ctx.exit()
 
 
 @click.group(
     cls=Program,
-    invoke_without_command=True,
+    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
@@ -171,14 +160,11 @@ def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     callback=_show_versions,
     help="Show the version, and those of what linspec stands on.",
 )
-@click.pass_context
-def main(ctx: click.Context) -> None:
+def main() -> None:
     """Linear structure in large data: least squares, SVD, canonical correlations and discriminants.
 
     Begin with `linspec demo`.
     """
-    if ctx.invoked_subcommand is None:
-        echo(ctx.get_help())
 
 
 # ---- what is registered -------------------------------------------------------------------------
@@ -188,11 +174,9 @@ def main(ctx: click.Context) -> None:
 @click.argument("problem", required=False)
 def solvers(problem: str | None) -> None:
     """List the solvers, all or those of one PROBLEM."""
-    rows = []
-    for name in registry.solvers(problem):
-        spec = registry.get_spec("solver", name, problem)
-        rows.append({"solver": name, "traits": ", ".join(spec.traits), "what it does": spec.summary})
-    show_table(rows)
+    specs = {name: registry.get_spec("solver", name, problem) for name in registry.solvers(problem)}
+    rows = [(name, ", ".join(spec.traits), spec.summary) for name, spec in specs.items()]
+    show_table([dict(zip(("solver", "traits", "what it does"), row, strict=True)) for row in rows])
     echo(f"\n{count_of(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one.")
 
 
@@ -214,20 +198,18 @@ def describe(name: str) -> None:
 @click.command(cls=Command)
 def plugins() -> None:
     """List the plugins found, loaded or not, and what they provide."""
-    names = ("name", "distribution", "version", "status", "provides")
-    rows = [{name: getattr(plugin, name) for name in names} for plugin in registry.plugins()]
-    show_table([{**row, "provides": ", ".join(row["provides"])} for row in rows])
-    show_facts([(plugin.identity, f"error: {plugin.error}") for plugin in registry.plugins() if plugin.error])
+    names = ("name", "distribution", "version", "status")
+    rows = registry.plugins()
+    show_table([{n: getattr(row, n) for n in names} | {"provides": ", ".join(row.provides)} for row in rows])
+    show_facts([(row.identity, f"error: {row.error}") for row in rows if row.error])
 
 
-@click.command(
-    cls=Command, short_help="Hold a solver, or whatever else a plugin provides, to the conformance tests."
-)
+@click.command(cls=Command, short_help="Hold a solver, or whatever else a plugin provides, to the conformance tests.")
 @click.argument("name")
 @click.option("--backend", "backends", multiple=True, metavar="NAME", help="A kind of data to test on, or all.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="CPU time that each test may take.")
-@click.option("--expected", multiple=True, metavar="NAME=REASON", help="A check that may fail, and why.")
-def check(name: str, backends: tuple[str, ...], time_limit: float | None, expected: tuple[str, ...]) -> None:
+@click.option("--expected", multiple=True, metavar="NAME=REASON", help="A test that may fail, and why.")
+def check(name: str, expected: tuple[str, ...], **settings: Any) -> None:
     """Hold one solver, normalizer, test matrix, adapter or problem to the conformance tests.
 
     NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, test-matrix/srht, operator/dask,
@@ -237,17 +219,21 @@ def check(name: str, backends: tuple[str, ...], time_limit: float | None, expect
         from linspec import testing
     except ImportError as error:
         raise missing_package(f"check needs {error.name}", "testing") from error
-    settings: dict[str, Any] = {"backends": backends or None, "time_limit": time_limit}
-    if expected:
-        settings["expected_failures"] = dict(text.partition("=")[::2] for text in expected)
-    report = testing.run_checks(name, **{key: value for key, value in settings.items() if value is not None})
+    settings["expected_failures"] = dict(text.partition("=")[::2] for text in expected)
+    report = testing.run_checks(name, **{key: value for key, value in settings.items() if value})
     echo(str(report))
     if not report.ok:
         click.get_current_context().exit(1)
 
 
 for command in (
-    *(demo, solve, transform, compare, cross_validate, permute, bootstrap),
+    later("demo", "linspec.cli.demo", "Solve CCA of handwritten digits by three solvers, and draw it."),
+    ProblemGroup("solve", "Solve a problem with data from files.", "linspec.cli.solving"),
+    later("transform", "linspec.cli.transform", "What a saved answer makes of new rows."),
+    ProblemGroup("compare", "Run several solvers on the same data, side by side.", "linspec.cli.solving"),
+    ProblemGroup("cross-validate", "Choose ridge and k by rows that were not fitted.", "linspec.cli.studies"),
+    ProblemGroup("permute", "Test by permutations which components are more than chance.", "linspec.cli.studies"),
+    ProblemGroup("bootstrap", "Intervals of values and weights, by drawn rows.", "linspec.cli.studies"),
     *(solvers, describe, plugins, check, new),
 ):
     main.add_command(command)

@@ -14,233 +14,171 @@ from functools import partial
 from typing import IO, Any
 
 import click
+import numpy as np
 
+import linspec
 from linspec import registry
+from linspec.arrays import to_host
 from linspec.cli import data, output
+from linspec.cli.commands import HEADER, ROWS, option
 from linspec.cli.output import Failure, echo, show_facts
-from linspec.cli.problems import Command, header_option, is_several, matrices_of, row_options
+from linspec.cli.problems import is_several, matrices_of
 from linspec.process.plurals import count_of
+from linspec.solving.linear_solution import as_several
+from linspec.solving.prediction_score import prediction_score
+from linspec.solving.solution import weights_by_matrix
+from linspec.sweeps.blocks import brought_here
 
-ABOUT = """Scores of new rows by a result of `linspec solve --out RESULT.npz`: components, canonical variates,
-discriminant directions; of least squares, predictions. --predict gives classes of a discriminant, and the other view
-of canonical correlations. If the targets of the rows are known, --target-column scores the predictions: accuracy or R².
-
-Columns of files with names are picked by the names that the result knows. Without --out the numbers are printed."""
+METHODS = {"probabilities": "probabilities", "predictions": "predict", "scores": "transform"}
+"""The method of an answer that computes each result."""
 
 
 def _transform(**arguments: Any) -> None:
     """Run `linspec transform`; arguments are checked before the rows are read."""
-    import linspec
-
-    files = {name: arguments[name] for name in ("confounds", "targets") if arguments[name]}
-    inputs = [arguments["result"], arguments["x"], *arguments["y"], *files.values()]
-    out = output.check_target("--out", arguments["out"], (".csv", ".npy"), inputs)
+    files = [arguments[name] for name in ("result", "x", "confounds", "targets") if arguments[name]]
+    out = output.check_target("--out", arguments["out"], (".csv", ".npy"), [*files, *arguments["y"]])
     solution = linspec.load_solution(arguments["result"])
-    what, compute = _computation(solution, arguments)
+    what, classes = _result(solution, arguments), getattr(solution, "classes", None)
     texts = _texts(solution, arguments)
-    labels = ["targets"] if getattr(solution, "classes", None) is not None else []
-    rows, ids = data.read_all(texts, labels, drop=arguments["drop_missing"], ids=arguments["ids"])
-    targets, confounds = rows.pop("targets", None), rows.pop("confounds", None)
-    named = {} if confounds is None else {"confounds": confounds}
-    names, values = compute(solution, rows, named)
-    if out is not None and out.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
-        raise Failure(f"--out: .npy is for numbers, and ids or classes are texts; got {out.name!r}. Name a .csv file.")
-    scores = [] if targets is None else _scores_of(solution, names, values, data.as_array(targets))
+    settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"]}
+    rows, ids = data.read_all(texts, ["targets"] if classes is not None else [], **settings)
+    targets = rows.pop("targets", None)
+    named = {"confounds": rows.pop("confounds")} if "confounds" in rows else {}
+    names, values = _computed(solution, what, rows, named)
+    if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
+        raise Failure(f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file.")
+    scores = [] if targets is None else _scored(solution, names, values, data.as_array(targets))
     head = [*([arguments["ids"]] if ids else []), *names]
     if out is None:
         buffer = io.BytesIO()
         _write(head, ids, values, buffer, ".csv")
         echo(buffer.getvalue().decode().rstrip("\n"))
-        echo("\n".join(f"{label} {text}" for label, text in scores), err=True)
-        return
-    output.check_room(out, 8 * values.size)
-    about = f"{arguments['result']} ({solution.problem})"
-    show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
-    output.write_all([(out, partial(_write, head, ids, values))])
+        for label, text in scores:
+            echo(f"{label} {text}", err=True)
+    else:
+        about = f"{arguments['result']} ({solution.problem})"
+        show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
+        output.write_all((out, partial(_write, head, ids, values)))
+
+
+def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
+    """Return what is computed, after a check that the answer can compute it."""
+    predict, targets = arguments["predict"], arguments["target_column"] or arguments["targets"]
+    if predict and arguments["probabilities"]:
+        raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
+    what = "probabilities" if arguments["probabilities"] else "predictions" if predict else "scores"
+    if what == "scores" and not hasattr(solution, "transform"):
+        what = "predictions"
+    if what != "scores" and getattr(solution, "classes", "") is None:
+        raise Failure(
+            "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one."
+        )
+    if not hasattr(solution, METHODS[what]):
+        raise Failure(f"answers to {solution.problem} have no {what}. Leave the option out for what they have.")
+    if targets and (what != "predictions" or arguments["y"]):
+        raise Failure("targets score predictions of the rows of one file. Pass --predict, and the targets as --targets.")
+    return what
 
 
 def _texts(solution: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the files of rows by matrix, of confounds and of targets, each with the columns that are read."""
-    from linspec.solving.solution import weights_by_matrix
-
-    cls, known = registry.get_problem(solution.problem), weights_by_matrix(solution)
-    several, names = is_several(cls), matrices_of(cls)
-    matrices = list(known) if several else [name for name in names if name in known] or names
-    files = [arguments["x"], *arguments["y"]]
-    if len(files) > len(matrices):
-        most = "one file" if len(matrices) == 1 else f"at most {len(matrices)} files"
-        raise Failure(f"answers to {solution.problem} take {most} of rows; got {files[len(matrices)]!r} too. Leave it out.")
-    chosen = [arguments["columns"], arguments["y_columns"]]
-    texts = {
-        matrix: _picked(file, chosen[i] if i < len(chosen) else None, matrix, solution)
-        for i, (matrix, file) in enumerate(zip(matrices, files, strict=False))
-    }
+    cls, known, files = registry.get_problem(solution.problem), list(weights_by_matrix(solution)), arguments["y"]
+    names = matrices_of(cls)
+    matrices = known if is_several(cls) else [name for name in names if name in known] or names
+    if len(files) >= len(matrices):
+        raise Failure(
+            f"answers to {solution.problem} take {count_of(len(matrices), 'file')} of rows at most; got "
+            f"{files[len(matrices) - 1]!r}, too. Leave it out."
+        )
+    picked: dict[str, tuple[str, str | None, str]] = {matrices[0]: (arguments["x"], arguments["columns"], matrices[0])}
+    for matrix, file in zip(matrices[1:], files, strict=False):
+        picked[matrix] = (file, arguments["y_columns"] if len(picked) == 1 else None, matrix)
     if arguments["confounds"]:
-        texts["confounds"] = _picked(arguments["confounds"], None, "confounds", solution)
+        picked["confounds"] = (arguments["confounds"], None, "confounds")
     if arguments["targets"] or arguments["target_column"]:
-        file, predicted = arguments["targets"] or arguments["x"], (*cls.stated.matrix_names, "")[1]
-        texts["targets"] = _picked(file, arguments["target_column"], predicted, solution)
+        picked["targets"] = (arguments["targets"] or arguments["x"], arguments["target_column"], (*names, "")[1])
+    texts = {}
+    for name, (file, columns, matrix) in picked.items():
+        wanted, (path, rest) = solution.column_names.get(matrix), data.divided(file)
+        rest = columns or rest or (data.in_quotes(wanted) if wanted and data.names_in(path) else "")
+        texts[name] = f"{path}:{rest}" if rest else path
     return texts
 
 
-def _picked(text: str, columns: str | None, matrix: str, solution: Any) -> str:
-    """Return a file with the columns that the user names, or else those to which the answer was fitted."""
-    wanted, (path, rest) = solution.column_names.get(matrix), data.divided(text)
-    if columns:
-        return f"{path}:{columns}"
-    return f"{path}:{data.in_quotes(wanted)}" if wanted and not rest and data.names_in(path) else text
+def _computed(
+    solution: Any, what: str, rows: Mapping[str, Any], named: Mapping[str, Any]
+) -> tuple[Sequence[str], Any]:
+    """Return the headings and the values of the result, with a row for each row of the data."""
 
 
-# ---- what the answer makes of them --------------------------------------------------------------
-
-Computed = tuple[Sequence[str], Any]
-"""Headings, and values with a row for each row of the data."""
-
-
-def _computation(solution: Any, arguments: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the name of the result and the function that computes it, or refuse what the answer cannot give."""
-    predict, probabilities = arguments["predict"], arguments["probabilities"]
-    targets = next((name for name in ("target_column", "targets") if arguments[name]), None)
-    if predict and probabilities:
-        raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
-    if (predict or probabilities) and getattr(solution, "classes", "") is None:
-        raise Failure(
-            "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one."
-        )
-    if probabilities and not hasattr(solution, "probabilities"):
-        raise Failure(
-            f"--probabilities are those of the classes of a discriminant; got an answer to {solution.problem}."
-        )
-    if predict and not hasattr(solution, "predict"):
-        raise Failure(f"answers to {solution.problem} predict nothing; leave --predict out for their scores.")
-    if not hasattr(solution, "predict") and not hasattr(solution, "transform"):
-        raise Failure(f"answers to {solution.problem!r} make nothing of new rows.")
-    if probabilities or not (predict or not hasattr(solution, "transform")):
-        if targets is not None:
-            raise Failure(f"--{targets.replace('_', '-')} scores predictions; got none. Pass --predict, too.")
-        return ("probabilities", _probabilities) if probabilities else ("scores", _scores)
-    if targets is not None and arguments["y"]:
-        raise Failure(
-            f"the targets are what FILE predicts; got {arguments['y'][0]!r}, too. Pass it as --targets alone."
-        )
-    return "predictions", _predictions
-
-
-def _probabilities(solution: Any, rows: Mapping[str, Any], named: Mapping[str, Any]) -> Computed:
-    return list(map(str, solution.classes.tolist())), _here(solution.probabilities(*rows.values(), **named))
-
-
-def _scores(solution: Any, rows: Mapping[str, Any], named: Mapping[str, Any]) -> Computed:
-    """Compute the scores of the rows of each matrix, side by side; of several, names begin with the matrix."""
-    from linspec.solving.linear_solution import as_several
-
-    parts = [_here(part) for part in as_several(solution.transform(*rows.values(), **named))]
-    vector = solution.layout.vector
-    names = [
-        f"{matrix.lower()}_{vector}{i + 1}" if len(parts) > 1 else f"{vector}{i + 1}"
-        for matrix, part in zip(rows, parts, strict=True)
-        for i in range(part.shape[1])
-    ]
-    return names, _side_by_side(parts)
-
-
-def _predictions(solution: Any, rows: Mapping[str, Any], named: Mapping[str, Any]) -> Computed:
-    """Predict right-hand sides, classes, or the other view; of both views each other."""
-    from linspec.solving.linear_solution import as_several
-
-    parts = [_here(part) for part in as_several(solution.predict(*rows.values(), **named))]
-    if getattr(solution, "classes", None) is not None:
-        return ["class"], parts[0]
-    if getattr(solution, "path", None) is not None:
-        return solution.target_names, _side_by_side(list(parts[0]) if solution.path else parts)
+    computed = as_several(getattr(solution, METHODS[what])(*rows.values(), **named))
+    parts = [to_host(brought_here(part)) for part in computed]
+    path, vector, several = getattr(solution, "path", None), solution.layout.vector, len(parts) > 1
+    parts = [part.reshape(len(part), -1) for part in (parts[0] if path else parts)]
     both = list(registry.get_problem(solution.problem).stated.matrix_names)
-    others = both[::-1] if len(parts) > 1 else [name for name in both if name not in rows]
-    names = [
-        name
-        for matrix, part in zip(others, parts, strict=True)
-        for name in solution.column_names.get(matrix, [f"{matrix.lower()}{i + 1}" for i in range(part.shape[1])])
-    ]
-    return names, _side_by_side(parts)
+    if what == "probabilities":
+        names = list(map(str, solution.classes.tolist()))
+    elif what == "scores":
+        fronts = [f"{matrix.lower()}_" * several + vector for matrix in rows]
+        names = [f"{front}{i + 1}" for front, part in zip(fronts, parts, strict=True) for i in range(part.shape[1])]
+    elif path is not None or getattr(solution, "classes", None) is not None:
+        names = ["class"] if path is None else solution.target_names
+    else:
+        others = both[::-1] if several else [name for name in both if name not in rows]
+        known = {name: [f"{name.lower()}{i + 1}" for i in range(part.shape[1])] for name, part in zip(others, parts, strict=False)}
+        names = [name for matrix in known for name in solution.column_names.get(matrix, known[matrix])]
+    return names, np.concatenate(parts, axis=1)
 
 
-def _here(values: Any) -> Any:
-    """Return values as a matrix in NumPy."""
-    from linspec.arrays import to_host
-    from linspec.sweeps.blocks import brought_here
-
-    array = to_host(brought_here(values))
-    return array if array.ndim > 1 else array[:, None]
-
-
-def _side_by_side(parts: Sequence[Any]) -> Any:
-    import numpy as np
-
-    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-
-
-def _scores_of(solution: Any, names: Sequence[str], values: Any, truth: Any) -> list[tuple[str, str]]:
+def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> list[tuple[str, str]]:
     """Return the accuracy of predicted classes, or R² of predictions, in words; for a path that of each ridge."""
-    import numpy as np
-
-    from linspec.solving.prediction_score import prediction_score
-
-    path = solution.along_path() if getattr(solution, "path", False) else [solution]
     classes, facts = getattr(solution, "classes", None), []
-    for one, part, of in zip(path, np.split(values, len(path), 1), np.split(np.array(names), len(path)), strict=True):
+    path = solution.along_path() if getattr(solution, "path", False) else [solution]
+    count = values.shape[1] // len(path)
+    for i, one in enumerate(path):
+        part = values[:, i * count : (i + 1) * count]
         score = prediction_score(part if classes is None else part[:, 0], truth, classes)
-        label = score.label + (f", ridge {one.ridge:g}" if len(path) > 1 else "")
+        label = score.label + f", ridge {one.ridge}" * (len(path) > 1)
         facts.append((label, f"{score.total:.6g}, on {count_of(score.rows, 'row')}"))
-        if len(score.by_target) > 1:
-            each = [f"{name} {figure:.4g}" for name, figure in zip(of, score.by_target, strict=True)]
-            facts.append((f"{label} of each", "  ".join(each[: output.SHOWN])))
+        pairs = zip(names[i * count :], score.by_target[: output.SHOWN], strict=False)
+        each = "  ".join(f"{name} {figure:.4g}" for name, figure in pairs)
+        facts.append((f"{label} of each", each if len(score.by_target) > 1 else ""))
     return facts
 
 
 def _write(head: Sequence[str], ids: Sequence[str], values: Any, stream: IO[bytes], suffix: str) -> None:
     """Write numbers with all their digits, after a column of ids if there is one."""
-    import numpy as np
-
     if suffix == ".npy":
         np.save(stream, values)
         return
-    form = {"f4": "%.9g", "f8": "%.17g"}.get(values.dtype.str[1:], "%s")
-    text = io.StringIO()
+    text, form = io.StringIO(), {"f4": "%.9g", "f8": "%.17g"}.get(values.dtype.str[1:], "%s")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)
-    for i, row in enumerate(values.tolist()):
-        writer.writerow([*ids[i : i + 1], *(form % value for value in row)])
+    writer.writerows((*ids[i : i + 1], *(form % value for value in row)) for i, row in enumerate(values.tolist()))
     stream.write(text.getvalue().encode())
 
 
-transform = Command(
-    "transform",
-    callback=_transform,
-    params=[
+COMMAND = (
+    [
         click.Argument(["result"], metavar="RESULT.npz"),
         click.Argument(["x"], metavar="FILE"),
         click.Argument(["y"], metavar="[Y-FILE]...", nargs=-1),
-        click.Option(["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."),
-        click.Option(["--y-columns"], metavar="NAMES", help="The same of Y-FILE."),
-        header_option(),
-        *row_options(),
-        click.Option(
-            ["--predict"],
-            is_flag=True,
-            help="Predictions of least squares, classes of a discriminant, the other view of canonical correlations.",
-        ),
-        click.Option(["--probabilities"], is_flag=True, help="The probability of each class of a discriminant."),
-        click.Option(
-            ["--target-column"],
-            metavar="NAMES",
-            help="With --predict: the columns of FILE, or of --targets, that are predicted; their accuracy or R² is "
-            "printed.",
-        ),
-        click.Option(
-            ["--targets"], metavar="FILE", help="With --predict: the targets of the rows, if FILE lacks them."
-        ),
-        click.Option(["--confounds"], metavar="FILE", help="The confounds of the rows, if the problem had some."),
-        click.Option(["--out"], metavar="FILE", help="Write the numbers to FILE.csv or FILE.npy."),
+        option("--columns", metavar="NAMES", help="Columns of FILE by name, where the result knows none."),
+        option("--y-columns", metavar="NAMES", help="The same of Y-FILE."),
+        HEADER,
+        *ROWS,
+        option("--predict", is_flag=True, help="Predictions of least squares, classes, or the other view of CCA."),
+        option("--probabilities", is_flag=True, help="The probability of each class of a discriminant."),
+        option("--target-column", metavar="NAMES", help="With --predict: the columns of FILE, or of --targets, that are predicted; their accuracy or R² is printed."),
+        option("--targets", help="With --predict: the targets of the rows, if FILE lacks them."),
+        option("--confounds", help="The confounds of the rows, if the problem had some."),
+        option("--out", help="Write the numbers to FILE.csv or FILE.npy."),
     ],
-    help=ABOUT,
-    short_help="What a saved answer makes of new rows.",
+    _transform,
+    """Scores of new rows by a result of `linspec solve --out RESULT.npz`: components, canonical variates,
+discriminant directions; of least squares, predictions. --predict gives classes of a discriminant, and the other view
+of canonical correlations. If the targets of the rows are known, --target-column scores the predictions: accuracy or R².
+
+Columns of files with names are picked by the names that the result knows. Without --out the numbers are printed.""",
 )
+"""The parameters, the function and the help of the command."""

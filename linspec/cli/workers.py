@@ -32,36 +32,31 @@ SETTINGS = {
 
 @contextmanager
 def on_workers(count: int, files: Mapping[str, str], matrices: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Put the rows of matrices of numbers on workers while the block runs; yield all matrices."""
+    """Put the rows of matrices of numbers in memory or in .npy files on workers while the block runs; yield all."""
     if find_spec("distributed") is None:
         raise missing_package("--workers needs dask", "dask")
     import dask
     from distributed import Client, LocalCluster
+
+    def placed(name: str, rows: Any) -> Any:
+        stored = getattr(rows, "stored_array", None)
+        if stored is None:
+            return rows
+        cuts = np.linspace(0, stored.shape[0], max(1, min(BLOCKS, stored.shape[0] // ROWS)) + 1).astype(int)
+        if is_npy(files[name]):
+            blocks = [dask.delayed(_rows_of_file)(files[name], a, b) for a, b in pairwise(cuts.tolist())]
+        else:
+            blocks = [dask.delayed(stored[a:b]) for a, b in pairwise(cuts.tolist())]
+        operator = as_operator(blocks, name)
+        operator.column_names = rows.column_names
+        return operator
 
     with (
         dask.config.set(SETTINGS),
         LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         Client(cluster),
     ):
-        yield {name: _placed(name, files[name], matrix) for name, matrix in matrices.items()}
-
-
-def _placed(name: str, file: str, matrix: Any) -> Any:
-    """Return a matrix in memory or in a .npy file as blocks on the workers; anything else unchanged."""
-    import dask
-
-    stored = getattr(matrix, "stored_array", None)
-    if stored is None:
-        return matrix
-    count = max(1, min(BLOCKS, stored.shape[0] // ROWS))
-    cuts = pairwise(np.linspace(0, stored.shape[0], count + 1).astype(int).tolist())
-    if is_npy(file):
-        blocks = [dask.delayed(_rows_of_file)(file, a, b) for a, b in cuts]
-    else:
-        blocks = [dask.delayed(stored[a:b]) for a, b in cuts]
-    rows = as_operator(blocks, name)
-    rows.column_names = matrix.column_names
-    return rows
+        yield {name: placed(name, rows) for name, rows in matrices.items()}
 
 
 def _rows_of_file(path: str, start: int, stop: int) -> Any:

@@ -191,8 +191,11 @@ class Discriminant(Problem[DiscriminantSolution]):
         make, arguments = TARGETS[name]
         if make in WEIGHTED and "sample_weight" in values:
             arguments = {**arguments, "sample_weight": values["sample_weight"]}
+        if hasattr(labels, "matmat"):
+            sparse = hasattr(labels.stored_array, "tocsr")
+            labels = labels.stored_array if sparse else labels.dense()
         if len(labels.shape) > 1 and labels.shape[1] == 1:
-            labels = as_operator(labels).dense().reshape(-1)
+            labels = labels[:, 0]
         return cls(X, make(labels, **arguments), **values)
 
     def _take_targets_apart(self) -> None:

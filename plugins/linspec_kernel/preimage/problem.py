@@ -130,7 +130,8 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     @classmethod
     def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
         """Construct the problem with the kernels and bounds that the options of a command name."""
-        (kernels, values), kind = kernels_of(values), values.pop("bound_kind", "ratio")
+        kernels, values = kernels_of(values)
+        kind = values.pop("bound_kind", "ratio")
         bounds = {f"bound_{view}": values.pop(name, None) for view, name in (("x", "bound"), ("y", "bound_y"))}
         values |= {name: (kind, bound) for name, bound in bounds.items() if bound is not None}
         return cls(*matrices, kernel_x=kernels[0], kernel_y=kernels[-1], **values)
