@@ -10,5 +10,5 @@ from __future__ import annotations
 
 from linspec.cli.program import main
 
+# The command, which a script can call with a list of arguments.
 __all__ = ["main"]
-"""The command, which a script can call with a list of arguments."""

@@ -13,16 +13,18 @@ from __future__ import annotations
 import csv
 import io
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from itertools import combinations
+from importlib.util import find_spec
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from linspec.cli.output import Failure, echo, in_one_line
+from linspec.cli.output import Failure, echo, in_one_line, missing_package
 from linspec.errors import shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import (
@@ -40,14 +42,14 @@ from linspec.process import machine
 from linspec.process.paths import is_there
 from linspec.process.plurals import count_of
 
+# The key of ``--header`` in the context of click.
 HEADER = "linspec.header"
-"""The key of ``--header`` in the context of click."""
 
 REST, RANGE = "~", ".."
 
+# Largest share of the available memory that rows of a file may take if they are held in memory, and the
+# number of entries that are searched for gaps together.
 SHARE, BLOCK = 0.25, 1 << 22
-"""Largest share of the available memory that rows of a file may take if they are held in memory, and the number of
-entries that are searched for gaps together."""
 # ---- files and columns --------------------------------------------------------------------------
 
 
@@ -161,11 +163,10 @@ def described(rows: Any) -> str:
     """Return shape, dtype and kind of a matrix in words."""
     if rows.dtype.kind in "OU":
         return f"{len(rows)} texts"
-    words = [" x ".join(map(str, rows.shape)), str(rows.dtype)]
-    count = getattr(getattr(rows, "stored_array", None), "nnz", None)
-    words += [] if count is None else [f"sparse, {count} entries"]
-    slices = getattr(rows, "streamed", False) or getattr(rows, "rows_together", 1) > 1
-    return ", ".join([*words, *(["read in slices"] if slices else [])])
+    shape, stored = " x ".join(map(str, rows.shape)), getattr(rows, "stored_array", rows)
+    if hasattr(stored, "nnz"):
+        return f"{shape}, sparse, {stored.nnz} entries"
+    return f"{shape}, {rows.dtype}{', read in slices' * (stored is None)}"
 
 
 def read_all(
@@ -289,3 +290,55 @@ def _gaps(matrix: Any) -> tuple[Any, Any]:
         masks.append(missing.any(axis=1))
         counts += missing.sum(axis=0)
     return np.concatenate(masks), counts
+
+
+# ---- workers ------------------------------------------------------------------------------------
+
+# Least number of rows in a block on a worker, and largest number of blocks.
+ROWS, BLOCKS = 256, 64
+
+# Memory of the size of a block is kept for the next task, and messages for developers of dask are dropped.
+SETTINGS = {
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 67108864,
+    "distributed.admin.low-level-log-length": 10,
+    "distributed.admin.large-graph-warning-threshold": "1TB",
+}
+
+
+@contextmanager
+def on_workers(count: int, files: Mapping[str, str], matrices: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Put the rows of matrices in memory or in .npy files on processes of dask while the block runs; yield all.
+
+    Rows of a `.npy` file are read by the worker that keeps them; others are read here and sent once. The number of
+    blocks depends only on the number of rows, so that the answer does not depend on the number of workers.
+    """
+    if find_spec("distributed") is None:
+        raise missing_package("--workers needs dask", "dask")
+    import dask
+    from distributed import Client, LocalCluster
+
+    def placed(name: str, rows: Any) -> Any:
+        stored = getattr(rows, "stored_array", None)
+        if stored is None:
+            return rows
+        cuts = np.linspace(0, stored.shape[0], max(1, min(BLOCKS, stored.shape[0] // ROWS)) + 1).astype(int)
+        if is_npy(files[name]):
+            blocks = [dask.delayed(_rows_of_file)(files[name], a, b) for a, b in pairwise(cuts.tolist())]
+        else:
+            blocks = [dask.delayed(stored[a:b]) for a, b in pairwise(cuts.tolist())]
+        operator = as_operator(blocks, name)
+        operator.column_names = rows.column_names
+        return operator
+
+    with (
+        dask.config.set(SETTINGS),
+        LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        Client(cluster),
+    ):
+        yield {name: placed(name, rows) for name, rows in matrices.items()}
+
+
+def _rows_of_file(path: str, start: int, stop: int) -> Any:
+    """Read some rows of a .npy file into memory."""
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])

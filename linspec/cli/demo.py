@@ -22,8 +22,8 @@ K, RIDGE, PASSES, QUICK_PASSES = 10, 1000.0, 150.0, 30.0
 
 PICTURE = "linspec-demo.png"
 
+# The files of the halves, and their columns of pixels.
 VIEWS = {"left.npy": slice(0, 4), "right.npy": slice(4, 8)}
-"""The files of the halves, and their columns of pixels."""
 
 SOLVERS = {
     "gram": "one pass forms the Gram matrices, a small SVD does the rest",
@@ -84,6 +84,7 @@ def _save(view: Any, stream: IO[bytes], _: str) -> None:
     np.save(stream, view)
 
 
+# The parameters, the function and the help of the command.
 COMMAND = (
     [
         option("--plot", help=f"Where to draw. By default {PICTURE} in the working directory."),
@@ -93,4 +94,3 @@ COMMAND = (
     _demo,
     "Solve CCA of handwritten digits by three solvers, and draw it.",
 )
-"""The parameters, the function and the help of the command."""

@@ -23,11 +23,11 @@ from linspec.process.plurals import count_of
 
 TEMPLATES = Path(linspec.__file__).parent / "templates"
 
+# The problem of a template of solvers where none is named.
 SOLVER = "least-squares"
-"""The problem of a template of solvers where none is named."""
 
+# Suffixes of the files of a template that are copied.
 SUFFIXES = {".md", ".py", ".toml", ".typed"}
-"""Suffixes of the files of a template that are copied."""
 
 
 @click.command(cls=Command, short_help="Write a package for a solver, a problem or a kind of data of your own.")

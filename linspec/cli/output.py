@@ -13,7 +13,6 @@ import csv
 import dataclasses
 import io
 import json
-import math
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,19 +28,19 @@ from linspec.errors import printable
 from linspec.process.interrupts import Request, first_interrupt
 from linspec.process.whole_files import check_replaceable, replaced
 
+# Exit status of a command that Ctrl-C has ended: 128 + SIGINT.
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C has ended: 128 + SIGINT."""
 
+# The key of the failure of standard output in the context of click.
 OUTPUT = "linspec.output"
-"""The key of the failure of standard output in the context of click."""
 
+# Largest number of rows of an answer that a table shows, and of characters of a line; files have all.
 SHOWN, LONGEST = 10, 4000
-"""Largest number of rows of an answer that a table shows, and of characters of a line; files have all."""
 
 PICTURES = (".png", ".pdf", ".svg")
 
+# The text in place of a missing figure.
 NOTHING = "–"
-"""The text in place of a missing figure."""
 
 
 class Failure(click.ClickException):
@@ -164,13 +163,11 @@ def write_rows(
     content: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], stream: IO[bytes], suffix: str
 ) -> None:
     """Write rows with the same keys as delimited text; or as JSON together with further content."""
-    if suffix == ".json":
-        write_json({**content, "rows": rows}, stream)
-        return
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    text = io.StringIO(as_json({**content, "rows": rows}, indent=1) + "\n" if suffix == ".json" else "")
+    if suffix == ".csv":
+        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
     stream.write(text.getvalue().encode())
 
 
@@ -181,33 +178,26 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
     from linspec.solving import archive
     from linspec.solving.solution import packed
 
-    if suffix == ".json":
-        fields = {each.name: getattr(solution, each.name) for each in dataclasses.fields(solution)}
-        skipped = {"problem", "options", *(name for name, value in fields.items() if value is None)}
-        write_json({**{n: value for n, value in fields.items() if n not in skipped}, "about": about}, stream)
-    else:
-        archive.write(stream, *packed(solution, {"about": np.asarray(json.dumps(plain(about)))}))
+    if suffix == ".npz":
+        archive.write(stream, *packed(solution, {"about": np.asarray(as_json(about))}))
+        return
+    fields = {each.name: getattr(solution, each.name) for each in dataclasses.fields(solution)}
+    skipped = {"problem", "options", *(name for name, value in fields.items() if value is None)}
+    fields = {name: value for name, value in fields.items() if name not in skipped}
+    stream.write(as_json({**fields, "about": about}, indent=1).encode() + b"\n")
 
 
-def write_json(content: Mapping[str, Any], stream: IO[bytes]) -> None:
-    """Write a mapping as JSON."""
-    stream.write(json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
+def as_json(content: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return a mapping as JSON; a number that JSON does not have becomes null."""
+    exact = json.dumps(content, default=_plain)
+    return json.dumps(json.loads(exact, parse_constant=lambda _: None), indent=indent)
 
 
-def plain(value: Any) -> Any:
-    """Convert a value to lists, dicts, numbers and texts; a number that JSON does not have becomes None."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if hasattr(value, "dtype"):
-        names = value.dtype.names
-        return plain({name: value[name] for name in names} if names else value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+    names = getattr(getattr(value, "dtype", None), "names", None)
+    return {name: value[name] for name in names} if names else value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
 def draw(panels: Callable[[], Sequence[Callable[..., Any]]], stream: IO[bytes], suffix: str) -> None:

@@ -8,6 +8,7 @@ options. An option may have several values with commas between them where a comm
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,20 +28,20 @@ from linspec.registry import options as solver_options
 from linspec.registry.options import Option
 from linspec.solving.fields import KEY, Count, Flag, Matrix, Ridge, Setting
 
+# Fields whose values are files with a row for each row of the data, and their help.
 ROW_FILES = {
     "sample_weight": "How often each row counts: a file with one number for each row of the data.",
     "confounds": "Take the linear effect of these variables out of every column: a file with a row for each.",
 }
-"""Fields whose values are files with a row for each row of the data, and their help."""
 
+# The help of flags that a class declares without one.
 FLAGS = {
     "center": "Take the column means out; sparse data stay sparse.",
     "scale": "Divide columns by what is left of them: with centring, by their standard deviations.",
 }
-"""The help of flags that a class declares without one."""
 
+# The declaration of the only option that "auto" takes.
 TOL = Option(name="tol", default=None, help="residual to stop at", kind=float, optional=True, above=0)
-"""The declaration of the only option that "auto" takes."""
 
 
 # ---- the parameters -----------------------------------------------------------------------------
@@ -56,7 +57,7 @@ class Several(click.ParamType):  # type: ignore[type-arg]  # of older releases i
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert each value."""
-        texts = value if isinstance(value, tuple) else str(value).split(",")
+        texts = value if isinstance(value, tuple) else re.split(r",(?![^(]*\))", str(value))  # not within brackets
         return tuple(self._one.convert(str(text).strip(), param, ctx) for text in texts)
 
 
@@ -86,6 +87,7 @@ def _option_of(name: str, declared: Any) -> click.Option:
         kind, words, default = float, [flag, "--ridges", name], None if declared.positive else "0.0"
     else:
         kind, words = click.Choice(declared.choices) if declared.choices else declared.kind, [flag]
+        words = [*dict.fromkeys([flag.removesuffix("-x"), flag]), name]  # -x: of the first of two matrices
         default = declared.default if isinstance(declared.default, str | int) else None
     required = isinstance(declared, Ridge) and bool(declared.positive)
     return option(*words, type=Several(kind), required=required, default=default, help=text)
@@ -193,18 +195,7 @@ class Request:
                 grids[name] = list(dict.fromkeys(self[name]))
             if len(grids[name]) > 1 and not {name, "*"} & set(varied):
                 raise Failure(f"{typed(name)} must be one value here; got {in_words(self[name])}.")
-        combinations: list[dict[str, Any]] = []
-        for chosen in product(*grids.values()):
-            values = dict(zip(grids, chosen, strict=True))
-            for name, each in declared.items():
-                only = getattr(each, "only_with", ())
-                values[name] = None if only and not {*only} & {*map(str, chosen)} else values[name]
-            combinations += [values] * (values not in combinations)
-        for name in grids:
-            if grids[name] != [None] and all(values[name] is None for values in combinations):
-                only = " or ".join(declared[name].only_with)
-                raise Failure(f"{typed(name)} has no effect without {only}. Leave it out.")
-        return combinations
+        return [dict(zip(grids, chosen, strict=True)) for chosen in product(*grids.values())]
 
     def read(self, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read the matrices, and the files with a row for each of their rows, whose options are named."""

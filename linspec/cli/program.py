@@ -19,7 +19,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -33,9 +33,9 @@ from linspec.cli.commands import Command, ProblemGroup, check_no_method, later
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
 from linspec.process.plurals import count_of
 
+# Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of
+# the program itself (EX_SOFTWARE of sysexits.h).
 UNREAD, DEFECT = 141, 70
-"""Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of the program
-itself (EX_SOFTWARE of sysexits.h)."""
 
 PACKAGES = (
     *("numpy", "scipy", "array-api-compat", "pluggy", "threadpoolctl", "click", "rich", "matplotlib"),
@@ -130,10 +130,8 @@ def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
         return
     rows = {"linspec": linspec.__version__, "Python": f"{platform.python_version()} ({platform.platform()})"}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             rows[name] = version(name)
-        except PackageNotFoundError:
-            rows[name] = "missing" * (PACKAGES.index(name) < PACKAGES.index("rich"))
     try:
         import scipy.linalg  # noqa: F401  # it loads its BLAS
         import threadpoolctl

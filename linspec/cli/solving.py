@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import product
 from typing import Any
@@ -12,11 +13,10 @@ import click
 
 import linspec
 from linspec import plots, registry
-from linspec.cli import output
+from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
 from linspec.cli.output import Failure, echo, show_facts, show_table
 from linspec.cli.problems import Request, in_words, pair_of, typed
-from linspec.cli.workers import on_workers
 from linspec.process.paths import is_there
 from linspec.process.progress import Goal, report_progress
 from linspec.registry import options as solver_options
@@ -24,17 +24,19 @@ from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
 from linspec.solving.select import estimated
 from linspec.solving.solution import weights_by_matrix
+from linspec.solving.summary import percent
 from linspec.studies.comparison import Rows, measured, solvers_to_compare, split
 
+# Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs
+# that are drawn, and of rows in each.
 LARGEST, VECTORS, PAIRS, MOST_POINTS = 5, 3, 3, 2000
-"""Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs that are
-drawn, and of rows in each."""
 
+# Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these
+# seconds.
 TIMES, LEAST_SECONDS = 20, 1.0
-"""Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
 
+# The options of `solve` that need one answer.
 OF_ONE = ("out", "plot", "ridge_y", "explained", "loadings", "workers", "checkpoint", "start")
-"""The options of `solve` that need one answer."""
 
 
 # ---- solve --------------------------------------------------------------------------------------
@@ -65,30 +67,41 @@ def _solve_parameters(cls: Any) -> list[click.Parameter]:
 def _solve(request: Request) -> None:
     """Run `linspec solve`; as much as possible is checked before the data are read, the rest before the run."""
     combinations = request.values("ridge")
-    several = len(combinations) > 1
-    path = several and request.cls.stated.fields["ridge"].path
-    values = {**combinations[0], **({"ridge": [one["ridge"] for one in combinations]} if several else {})}
+    several, stated = len(combinations) > 1, request.cls.stated
+    each = several and not stated.fields["ridge"].path
     out = output.check_target("--out", request["out"], (".npz", ".json"), request.inputs)
     plot = output.check_plot(request["plot"], request.inputs, out)
-    solver = _as_begun(request)
-    options = request.options(solver, request["options"])
-    for name in filter(request.__getitem__, OF_ONE if several and not path else ()):
+    options = request.options(_as_begun(request), request["options"])
+    for name in filter(request.__getitem__, OF_ONE if each else ()):
         raise Failure(f"{typed(name)} is for one answer; got several ridges. Name one, or leave it out.")
     if request["workers"] and request["held_out"]:
         raise Failure("--held-out takes rows out, and those on workers stay together. Leave one of them out.")
     matrices, rows = request.read()
     if request["workers"]:
-
-        workers = on_workers(request["workers"], request.files, matrices)
+        workers = data.on_workers(request["workers"], request.files, matrices)
         matrices = click.get_current_context().with_resource(workers)
-    if several and not path:
+    ridges = {"ridge": [one["ridge"] for one in combinations]} if several else {}
+    facts = request.facts({**combinations[0], **ridges}, matrices)
+    if each:
         problems = {f"ridge {one['ridge']:g}": request.state(one, matrices, rows) for one in combinations}
-        table = _compared(request, problems, {solver: solver}, options)
+        table = _compared(request, problems, {_as_begun(request): _as_begun(request)}, options)
         with output.finishing(table):
-            show_facts(request.facts(values, matrices))
+            show_facts(facts)
             _show(request, table.entries, of=True)
-    else:
-        _solve_one(request, values, matrices, request.state(values, matrices, rows), (solver, options), out, plot)
+        return
+    values = {**combinations[0], **ridges}
+    entry, problem, held = _solved(request, request.state(values, matrices, rows), options)
+    with output.finishing(entry.solution):
+        chosen = linspec.select(problem).reason if request["verbose"] and request["solver"] == AUTO else ""
+        show_facts([*facts, ("solver", entry.solver), ("chosen", chosen), *_facts_of(entry, held)])
+        _show_answer(request, entry.solution, problem, held)
+        asked = {name: value for name, value in request.some("ids", "drop_missing", "held_out").items() if value}
+        asked |= {} if held is None else {"score": entry.score}
+        about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
+        output.write_all(
+            (out, partial(output.write_solution, entry.solution, about)),
+            (plot, partial(output.draw, partial(_panels, entry.solution, problem, held))),
+        )
 
 
 def _as_begun(request: Request) -> str:
@@ -99,68 +112,48 @@ def _as_begun(request: Request) -> str:
     return checkpoints.loaded(start).solver
 
 
-def _solve_one(
-    request: Request,
-    values: Mapping[str, Any],
-    matrices: Mapping[str, Any],
-    problem: Any,
-    run: tuple[str, dict[str, Any]],
-    *files: output.Target | None,
-) -> None:
-    """Solve one problem, show the answer, and write it."""
-    (solver, options), held = run, None
+def _solved(request: Request, problem: Any, options: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Solve a problem; return the entry with the answer, the fitted problem, and the rows that were held out."""
+    solver, held = _as_begun(request), None
     if request["held_out"]:
         problem, held = split(problem, request["held_out"], request["seed"])
-    reason = linspec.select(problem).reason if request["verbose"] and solver == AUTO else ""
     begun = {**request.some("checkpoint", "start"), "complete": bool(request["complete"])}
-    with report_progress(solver, request["progress"], _goal(request, options, problem)) as reporters:
-        entry = measured(problem, solver, options, rows=held, **begun, **_limits(request, reporters))
-    solution = entry.solution
-    with output.finishing(solution):
-        summary, path = solution.summary(), getattr(solution, "path", False)
-        score = f"{solution.layout.score} {entry.score:.6f}" if entry.score is not None else ""
-        if score and held.labels is not None and solution.classes is not None:
-            accuracy = solution.score(held.matrices[0], held.labels, **held.arguments[1])
-            score += f", accuracy {accuracy:.6f}"
-        facts = [*request.facts(values, matrices), ("solver", solution.solver), ("chosen", reason), *summary.facts]
-        show_facts([*facts, ("held out", score and f"{score}, on {len(held)} rows not fitted")])
-        if path or summary:
-            show_table(_of_path(solution, held) if path else summary, output.SHOWN)
-        _show_columns(request, solution, problem)
-        asked = {name: value for name, value in request.some("ids", "drop_missing", "held_out").items() if value}
-        asked |= {} if held is None else {"score": entry.score}
-        about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
-        output.write_all(
-            (files[0], partial(output.write_solution, solution, about)),
-            (files[1], partial(output.draw, partial(_panels, solution, problem, held))),
-        )
-        if "Pass start=" in solution.message:
-            echo(f"to go on: the same command with --start {request['checkpoint']}")
+    with _limits(request, solver, problem, options) as limits:
+        return measured(problem, solver, options, rows=held, **begun, **limits), problem, held
 
 
-def _of_path(solution: Any, held: Any) -> list[dict[str, Any]]:
-    """Return a row for each ridge of a path."""
-    rows = []
-    for one in solution.along_path():
-        score = {} if held is None else {"held out": float(one.score(*held.matrices, **held.arguments[1]))}
-        rows.append({"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual})
-    return rows
+def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
+    """Return the facts of an answer, and its score on rows that were not fitted."""
+    solution, facts = entry.solution, list(entry.solution.summary().facts)
+    if entry.score is not None:
+        facts.append(("held out", f"{solution.layout.score} {entry.score:.6f}, on {len(held)} rows not fitted"))
+    if entry.score is not None and held.labels is not None and getattr(solution, "classes", None) is not None:
+        accuracy = solution.score(held.matrices[0], held.labels, **held.arguments[1])
+        facts.append(("accuracy", f"{accuracy:.6f}, on these rows"))
+    return facts
 
 
-def _show_columns(request: Request, solution: Any, problem: Any) -> None:
-    """Print the columns with the largest weights by name; and what ``--explained`` and ``--loadings`` ask for."""
+def _show_answer(request: Request, solution: Any, problem: Any, held: Any) -> None:
+    """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
+    path = solution.along_path() if getattr(solution, "path", False) else []
+    scores = [{} if held is None else {"held out": one.score(*held.matrices, **held.arguments[1])} for one in path]
+    rows = [
+        {"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual}
+        for one, score in zip(path, scores, strict=True)
+    ]
+    if rows or solution.summary():
+        show_table(rows or solution.summary(), output.SHOWN)
     weights = weights_by_matrix(solution)
     for name in filter(solution.column_names.__contains__, weights):
         columns = solution.leading_columns(LARGEST, name)
         echo(f"\nlargest weights of {name}\n{type(columns)(columns[:VECTORS])}")
-    names = list(weights or problem.matrices)
-    matrices = [problem.matrices[name] for name in names]
-    rows = {name: getattr(problem, name, None) for name in ("confounds", "sample_weight")}
-    rows = {name: value for name, value in rows.items() if value is not None}
+    matrices = {name: problem.matrices[name] for name in weights or problem.matrices}
+    named = {name: getattr(problem, name, None) for name in ("confounds", "sample_weight")}
+    named = {name: value for name, value in named.items() if value is not None}
     if request["explained"]:
-        show_table(solution.explained_table(*matrices, **rows))
-    tables = solution.loadings_table(*matrices, library="", **rows) if request["loadings"] else ()
-    for name, table in zip(names, as_several(tables), strict=False):
+        show_table(solution.explained_table(*matrices.values(), **named))
+    tables = solution.loadings_table(*matrices.values(), library="", **named) if request["loadings"] else ()
+    for name, table in zip(matrices, as_several(tables), strict=False):
         echo(f"\nloadings of {name}")
         show_table(table)
 
@@ -171,13 +164,11 @@ def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
     if not panels or (solution.layout.certified and len(solution.history) > 1):
         panels.append(partial(plots.convergence, solution))
     if len(problem.matrices) == len("XY") and hasattr(solution, "x_weights") and hasattr(solution, "transform"):
-        sides = [Rows.of(problem).spread(MOST_POINTS), *([held] if held is not None else [])]
+        sides = [Rows.of(problem).spread(MOST_POINTS), *([] if held is None else [held])]
         fitted, *others = [solution.transform(*rows.matrices, **rows.arguments[1]) for rows in sides]
-        held_out = others[0] if others else None
-        count = min(PAIRS, fitted[0].shape[1])
+        held_out, count = next(iter(others), None), min(PAIRS, fitted[0].shape[1])
         panels += [partial(plots.variates, *fitted, held_out=held_out, pair=pair) for pair in range(count)]
     return panels
-
 
 
 # ---- compare ------------------------------------------------------------------------------------
@@ -204,8 +195,7 @@ def _compare(request: Request) -> None:
     variants = {_variant(values, shared) or request.name: values for values in combinations}
     matrices, rows = request.read()
     problems = {label: request.state(values, matrices, rows) for label, values in variants.items()}
-    limit, slow = (None, []) if request["solvers"] else _affordable(request, next(iter(problems.values())))
-    request.arguments["max_seconds"] = request["max_seconds"] or limit
+    slow = [] if request["solvers"] else _slow(request, next(iter(problems.values())))
     solvers = {label: solver for label, (name, _, solver) in runs.items() if name not in slow}
     options = {"tol": request["tol"]} if AUTO in solvers and request["tol"] else {}
     table = _compared(request, problems, solvers, options)
@@ -213,14 +203,12 @@ def _compare(request: Request) -> None:
         held = f", {request['held_out']:g} of the rows held out" if request["held_out"] else ""
         echo(f"{request.words(shared)}{held}: {', '.join(request.files.values())}")
         _show(request, table.entries, of=len(variants) > 1)
-        if not request["solvers"]:
-            _show_left_out(request, limit, slow, table.entries)
+        absent = [name for name in registry.solvers(request.name) if name not in {run[0] for run in runs.values()}]
+        if not request["solvers"] and (absent or slow or request["max_seconds"]):
+            left_out = f"left out as demonstrations of failure: {', '.join(absent) or 'none'}; as slow: {', '.join(slow) or 'none'}"
+            echo(f"\n{left_out}; limit {request['max_seconds']:.3g} s. --solvers runs those that it names, without a limit.")
+        figures = [_row_of_file(request, row, runs, variants) for row in table.rows]
         about = request.about(shared, "ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
-        figures = []
-        for row in table.rows:
-            name, texts, _ = runs[row["solver"]]
-            variant, values = row["problem"] if len(variants) > 1 else "", variants[row["problem"]]
-            figures.append({**row, "problem": request.name, "solver": name, "variant": variant, "values": values, "options": texts})
         picture = partial(plots.convergence, table, against=request["against"])
         output.write_all(
             (out, partial(output.write_rows, {"about": about}, figures)),
@@ -236,73 +224,63 @@ def _variant(values: Mapping[str, Any], shared: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', '-')} {in_words(value)}" for name, value in others)
 
 
+def _row_of_file(request: Request, row: dict[str, Any], runs: Mapping[str, Any], variants: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of a run, with its solver and its problem."""
+    name, texts, _ = runs[row["solver"]]
+    variant, values = row["problem"] * (len(variants) > 1), variants[row["problem"]]
+    of_run = {"problem": request.name, "solver": name, "variant": variant, "values": values, "options": texts}
+    return {**row, **of_run}
+
+
 def _runs(request: Request) -> dict[str, tuple[str, list[str], Any]]:
     """Return the name, the option texts and the solver of every run by its label, before the first one begins.
 
     An option goes to every solver that has it; one that is passed several times is tried with each value.
     """
-    names = [name.strip() for name in (request["solvers"] or "").split(",") if name.strip()]
-    names = names or ([AUTO] if request["solvers"] else solvers_to_compare(request.name))
+    names = solvers_to_compare(request.name) if request["solvers"] is None else request["solvers"].split(",")
     grids: dict[str, list[str]] = {}
     for text in request["options"]:
-        grids.setdefault(pair_of(text)[0].partition(".")[0] + text.partition("=")[0], []).append(text)
+        grids.setdefault(pair_of(text)[0], []).append(text)
     runs, unused = {}, set(request["options"])
-    for name, chosen in product(names, product(*grids.values())):
+    for name, chosen in product(map(str.strip, names), product(*grids.values())):
         cls = None if name == AUTO else registry.get_solver(name, request.name)
         declared = {each.name for each in solver_options.options_of(cls)} if cls else set()
         texts = [text for text in chosen if pair_of(text)[0].partition(".")[0] in declared]
-        unused -= {*texts}
         solver: Any = solver_options.build(cls, request.options(name, texts)) if cls else AUTO
         runs[", ".join([name, *texts])] = name, texts, solver
+        unused -= {*texts}
     for text in unused:
         raise Failure(f"none of {', '.join(names)} has an option {pair_of(text)[0]!r}; got --option {text}.")
     return runs
 
 
-def _affordable(request: Request, problem: Any) -> tuple[float | None, list[str]]:
-    """Return the time that each solver may take, None without estimates, and the solvers that would take longer."""
+def _slow(request: Request, problem: Any) -> list[str]:
+    """Limit the time of each solver by the estimate of the fastest one, and return those that would take longer."""
     sizes = problem.sizes()
     stated = {name: estimated(problem, name, sizes)[1] for name in solvers_to_compare(request.name)}
     seconds = {name: estimate.seconds for name, estimate in stated.items() if estimate is not None}
     limit = max(LEAST_SECONDS, TIMES * min(seconds.values(), default=math.inf))
-    return (limit, [name for name, time in seconds.items() if time > limit]) if seconds else (None, [])
-
-
-def _show_left_out(request: Request, limit: float | None, slow: Sequence[str], entries: Sequence[Any]) -> None:
-    """Print the solvers that were left out or stopped, and how to run them."""
-    usual, most = solvers_to_compare(request.name), request["max_seconds"] or math.inf
-    stopped = [entry.solver for entry in entries if entry.status == "BUDGET" and (entry.seconds or 0) >= most]
-    words = {
-        "as demonstrations of failure": [name for name in registry.solvers(request.name) if name not in usual],
-        f"as estimated to take more than {limit} s": slow,
-        f"as stopped after {most:.3g} s": list(dict.fromkeys(stopped)),
-    }
-    lines = [f"{', '.join(names)} left out, {why}" for why, names in words.items() if names]
-    named = ",".join(name for names in words.values() for name in names)
-    if named:
-        echo(f"\n{'; '.join(lines)}. Named solvers run without a limit of time: --solvers {named}")
+    if seconds and request["max_seconds"] is None:
+        request.arguments["max_seconds"] = limit
+    return [name for name, estimate in seconds.items() if estimate > limit]
 
 
 # ---- both ---------------------------------------------------------------------------------------
 
 
-def _goal(request: Request, options: Mapping[str, Any], problem: Any) -> Goal:
-    """Return what ends a run, for the bar that shows its progress."""
-    limits = {name: value or math.inf for name, value in request.some("max_passes", "max_seconds").items()}
-    return Goal(tol=options.get("tol") or problem.default_tol, **limits)
-
-
-def _limits(request: Request, reporters: Sequence[Any]) -> dict[str, Any]:
-    """Return the seed, the budgets and the callback of a run."""
-    callback = next(iter(reporters), None)
-    return {"rng": request["seed"], "callback": callback, **request.some("max_passes", "max_seconds")}
+@contextmanager
+def _limits(request: Request, name: str, problem: Any, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Show the progress of a run, and yield its seed, its budgets and its callback."""
+    budgets = request.some("max_passes", "max_seconds")
+    goal = Goal(options.get("tol") or problem.default_tol, *(value or math.inf for value in budgets.values()))
+    with report_progress(name, request["progress"], goal) as reporters:
+        yield {"rng": request["seed"], "callback": next(iter(reporters), None), **budgets}
 
 
 def _compared(request: Request, problems: Mapping[str, Any], solvers: Mapping[str, Any], options: Any) -> Any:
     """Solve each problem by each solver."""
-    goal, held = _goal(request, options, next(iter(problems.values()))), request["held_out"]
-    with report_progress(", ".join(solvers), request["progress"], goal) as reporters:
-        return linspec.compare(problems, solvers, held_out=held, **_limits(request, reporters), **options)
+    with _limits(request, ", ".join(solvers), next(iter(problems.values())), options) as limits:
+        return linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
 
 
 def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
@@ -311,20 +289,19 @@ def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
     best = max((entry.objective or 0.0 for entry in entries), default=0.0)
     rows = []
     for entry in entries:
-        value = None if entry.objective is None else f"{entry.objective:.7g}"
-        share = math.nan if not entry.objective or not best or of else entry.objective / best
+        share = (entry.objective or 0.0) / best if best and not of else None
         values = getattr(entry.solution, layout.value or "", ())[: output.SHOWN] if of else ()
         figures = {
             "solver": entry.solver,
             "variant": entry.problem * of,
             f"{layout.value_label}s": "  ".join(f"{value:.4f}" for value in values),
-            "held out": None if entry.score is None else f"{entry.score:.6f}",
-            layout.objective or f"sum of {layout.value_label}s": value,
-            "of best": None if math.isnan(share) else f"{math.floor(1e5 * share + 1e-4) / 1e3:.3f} %",
+            "held out": entry.score,
+            layout.objective or f"sum of {layout.value_label}s": entry.objective and f"{entry.objective:.7g}",
+            "of best": share and percent(share),
             "residual": entry.residual,
             "status": entry.status.lower().replace("_", " "),
             "passes": entry.passes,
-            f"products of {k}": None if entry.products is None else entry.products / k,
+            f"products of {k}": entry.products and entry.products / k,
             "seconds": entry.seconds,
             "CPU": entry.cpu_seconds,
         }
@@ -343,4 +320,3 @@ COMMANDS = {
         "tried with each value.",
     ),
 }
-"""The parameters, the function and the help of each command."""

@@ -180,6 +180,7 @@ def _weights(result: Any) -> list[dict[str, Any]]:
     return rows
 
 
+# The parameters, the function and the help of each command.
 COMMANDS = {
     "cross-validate": (
         _parameters(
@@ -246,4 +247,3 @@ ridge, a --solver or an option of one, and for other problems, every permutation
     "samples. Agreement is the mean cosine of the scores with those of the draws; components far below 1 are not stable.",
     ),
 }
-"""The parameters, the function and the help of each command."""

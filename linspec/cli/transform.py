@@ -29,8 +29,8 @@ from linspec.solving.prediction_score import prediction_score
 from linspec.solving.solution import weights_by_matrix
 from linspec.sweeps.blocks import brought_here
 
+# The method of an answer that computes each result.
 METHODS = {"probabilities": "probabilities", "predictions": "predict", "scores": "transform"}
-"""The method of an answer that computes each result."""
 
 
 def _transform(**arguments: Any) -> None:
@@ -158,6 +158,7 @@ def _write(head: Sequence[str], ids: Sequence[str], values: Any, stream: IO[byte
     stream.write(text.getvalue().encode())
 
 
+# The parameters, the function and the help of the command.
 COMMAND = (
     [
         click.Argument(["result"], metavar="RESULT.npz"),
@@ -181,4 +182,3 @@ of canonical correlations. If the targets of the rows are known, --target-column
 
 Columns of files with names are picked by the names that the result knows. Without --out the numbers are printed.""",
 )
-"""The parameters, the function and the help of the command."""

@@ -92,7 +92,6 @@ class Setting:
     kind: type = float
     choices: tuple[str, ...] = ()
     several: bool = False
-    only_with: tuple[str, ...] = ()
     help: str = ""
 
 
@@ -292,7 +291,6 @@ def setting(
     *,
     choices: tuple[str, ...] = (),
     several: bool = False,
-    only_with: tuple[str, ...] = (),
     help: str = "",  # noqa: A002  # as above
     kw_only: bool = False,
 ) -> Any:
@@ -307,8 +305,6 @@ def setting(
         The words, if it is one of several.
     several : bool, default False
         Whether the value is a sequence.
-    only_with : tuple of str, optional
-        The words of other settings with which this one has an effect; by default it always has one.
     help : str, optional
         A sentence for the command line.
     kw_only : bool, default False
@@ -324,7 +320,7 @@ def setting(
     >>> ls.setting(2, int, help="The degree.").default
     2
     """
-    declaration = Setting(default, kind, choices, several, only_with, help)
+    declaration = Setting(default, kind, choices, several, help)
     return _declared(declaration, default, kw_only=kw_only)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import linspec as ls
 from linspec import Conclusion
@@ -13,7 +12,6 @@ from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_kernel.certificate import Carried, judged, with_loss
-from linspec_kernel.commands import KERNELS, kernel_settings, kernels_of
 from linspec_kernel.moments import KernelMoments, rounded_up
 from linspec_kernel.nystrom import share_of
 from linspec_kernel.of_kernels import OfKernels
@@ -71,8 +69,8 @@ class KernelCCA(OfKernels[KernelCCASolution]):
     X: Any = ls.matrix("two views", once=False)
     Y: Any = ls.matrix("two views", once=False)
     k: Any = ls.count("canonical pairs", limits=lambda problem: problem.limits)
-    kernel_x: Any = "rbf"
-    kernel_y: Any = None
+    kernel_x: Any = ls.setting("rbf", str, help="The kernel: rbf, 'rbf(scale=2)', 'polynomial(degree=3)', ...")
+    kernel_y: Any = ls.setting(None, str, help="The kernel of Y, if it differs from X's.")
     ridge: Any = ls.ridge(
         of=("X", "Y"),
         each=True,
@@ -83,7 +81,6 @@ class KernelCCA(OfKernels[KernelCCASolution]):
     center: bool = ls.flag(True, "Centre the features.")
 
     name: ClassVar[str] = "kernel-cca"
-    command: ClassVar[Mapping[str, Any]] = kernel_settings("rbf", KERNELS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,12 +88,6 @@ class KernelCCA(OfKernels[KernelCCASolution]):
         other = self.kernel_x if self.kernel_y is None else self.kernel_y
         object.__setattr__(self, "kernel_y", as_kernel(other, "kernel_y"))
         self.check_square()
-
-    @classmethod
-    def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
-        """Construct the problem with the kernels that the options of a command name."""
-        kernels, others = kernels_of(values)
-        return cls(*matrices, kernel_x=kernels[0], kernel_y=kernels[-1], **others)
 
     def __repr__(self) -> str:
         return (

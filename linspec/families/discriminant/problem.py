@@ -51,19 +51,14 @@ from linspec.solving.stating import adopt_labels
 from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
 
-NO_TARGET = "none"
-"""The value of --target for a file that holds the targets themselves, and not labels."""
+NO_TARGET = "none"  # the value of --target for a file that holds the targets themselves, and not labels
 
+# By value of --target, the function that makes targets from labels, and its arguments. Of these, `opls` alone takes no
+# weights of rows: the scaling of its targets does not count them.
 TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = {
-    "lda": (targets.lda, {}),
-    "opls": (targets.opls, {}),
-    "cca": (targets.cca, {}),
+    **{name: (getattr(targets, name), {}) for name in ("lda", "opls", "cca")},
     **{f"hsl-{name}": (targets.hsl, {"laplacian": name}) for name in ("zhou", "clique", "star")},
 }
-"""By value of --target, the function that makes targets from labels, and its arguments."""
-
-WEIGHTED = (targets.lda, targets.cca, targets.hsl)
-"""The functions that take row weights, because the scaling of their targets counts rows."""
 
 NULL = 10
 """A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this number of units of the data's rounding."""
@@ -189,7 +184,7 @@ class Discriminant(Problem[DiscriminantSolution]):
                 )
             return cls(X, labels, **values)
         make, arguments = TARGETS[name]
-        if make in WEIGHTED and "sample_weight" in values:
+        if make is not targets.opls and "sample_weight" in values:
             arguments = {**arguments, "sample_weight": values["sample_weight"]}
         if hasattr(labels, "matmat"):
             sparse = hasattr(labels.stored_array, "tocsr")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import linspec as ls
@@ -16,7 +16,6 @@ from linspec.solving import (
     Terms,
     finite_array,
 )
-from linspec_kernel.commands import kernel_settings, kernels_of
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import judged, reads_rows
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
@@ -89,29 +88,21 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     X: Any = ls.matrix("two views", once=False)
     Y: Any = ls.matrix("two views", once=False)
     k: Any = ls.count("pairs of points", limits=lambda problem: problem.limits)
-    kernel_x: Any = "linear"
-    kernel_y: Any = None
-    bound_x: Any = field(default=None, kw_only=True)
-    bound_y: Any = field(default=None, kw_only=True)
+    kernel_x: Any = ls.setting("linear", str, help="The kernel: linear, 'polynomial(degree=3)', rbf, ...")
+    kernel_y: Any = ls.setting(None, str, help="The kernel of Y, if it differs from X's.")
+    bound_x: Any = ls.setting(
+        None,
+        str,
+        kw_only=True,
+        help="Makes points sparse: |u|1 is at most so many times |u|2, from 1 (one column) on; or l1:NUMBER, l2:NUMBER.",
+    )
+    bound_y: Any = ls.setting(None, str, kw_only=True, help="That of Y, if it differs from X's.")
     objective: Any = ls.setting(
         "correlation", str, choices=OBJECTIVES, kw_only=True, help="What is maximised."
     )
     center: bool = ls.flag(True, "Centre the values of the kernel functions.", kw_only=True)
 
     name: ClassVar[str] = "preimage-cca"
-    command: ClassVar[Mapping[str, Any]] = {
-        **kernel_settings("linear", ("linear", "polynomial", "rbf")),
-        "bound": ls.setting(
-            help="Makes points sparse: |u|1 is at most so many times |u|2; from 1 (one column) on."
-        ),
-        "bound_y": ls.setting(help="That of Y, if it differs from X's."),
-        "bound_kind": ls.setting(
-            None,
-            str,
-            choices=("ratio", "l1", "l2"),
-            help="Or the radius of a ball, as published; ratio by default.",
-        ),
-    }
     tolerance: ClassVar[float] = 1e-4
 
     def __post_init__(self) -> None:
@@ -126,15 +117,6 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
         bounds = self.bound_x, self.bound_x if self.bound_y is None else self.bound_y
         object.__setattr__(self, "bound_x", as_bound(bounds[0], "bound_x", self.X.shape[1]))
         object.__setattr__(self, "bound_y", as_bound(bounds[1], "bound_y", self.Y.shape[1]))
-
-    @classmethod
-    def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
-        """Construct the problem with the kernels and bounds that the options of a command name."""
-        kernels, values = kernels_of(values)
-        kind = values.pop("bound_kind", "ratio")
-        bounds = {f"bound_{view}": values.pop(name, None) for view, name in (("x", "bound"), ("y", "bound_y"))}
-        values |= {name: (kind, bound) for name, bound in bounds.items() if bound is not None}
-        return cls(*matrices, kernel_x=kernels[0], kernel_y=kernels[-1], **values)
 
     def __repr__(self) -> str:
         return (

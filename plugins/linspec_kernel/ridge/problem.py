@@ -17,10 +17,9 @@ positive definite; a row of weight 0 has the coefficient 0, and no weight is a d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,7 +29,6 @@ from linspec.arrays import Array, HostArray, all_finite, reciprocal, to_host
 from linspec.errors import BrokenPlugin
 from linspec.kernels import Kernel, as_kernel, not_finite
 from linspec.solving import DEFAULT_TERMS, Terms, WithRidges
-from linspec_kernel.commands import KERNELS, kernel_settings, kernels_of
 from linspec_kernel.moments import KernelMatrices
 from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.ridge.solution import KernelRidgeSolution
@@ -97,24 +95,17 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         "number of rows, for kernels with k(x, x) = 1.",
         help="Above 0; added to the diagonal of the kernel matrix. Begin with 1e-4 times the rows.",
     )
-    kernel: Any = "rbf"
+    kernel: Any = ls.setting("rbf", str, help="The kernel: rbf, 'rbf(scale=2)', 'polynomial(degree=3)', ...")
     center: bool = ls.flag(False, "Fit a constant, which no ridge shrinks.")
     sample_weight: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "kernel-ridge"
-    command: ClassVar[Mapping[str, Any]] = kernel_settings("rbf", KERNELS, second=False)
     tolerance: ClassVar[float] = 1e-8
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "kernel", as_kernel(self.kernel, "kernel"))
         self.check_square()
-
-    @classmethod
-    def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
-        """Construct the problem with the kernel that the options of a command name."""
-        (kernel,), others = kernels_of(values)
-        return cls(*matrices, kernel=kernel, **others)
 
     @property
     def kernels(self) -> dict[str, Kernel]:
