@@ -81,6 +81,9 @@ class Program(click.Group):
             stream.reconfigure(errors="backslashreplace")
         try:
             code = super().main(*args, standalone_mode=False, **extra) or 0
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            code = 0
         except click.ClickException as error:
             context = getattr(error, "ctx", None)
             help_ = f" See: {context.command_path} --help" if context is not None else ""

@@ -55,54 +55,45 @@ def _of_components(request: Request, needed: str = "") -> tuple[dict[str, Any], 
 
 
 def _cross_validate(request: Request) -> None:
-
     gcv, source = request["method"] == "gcv", click.get_current_context().get_parameter_source
     for name in ("folds", "groups"):
         if gcv and source(name) is click.core.ParameterSource.COMMANDLINE:
             raise Failure(f"--method gcv holds out no rows; got --{name}. Leave one of them out.")
     combinations = request.values("k", "ridge")
-    ks, ridges = (list(dict.fromkeys(values.get(name) for values in combinations)) for name in ("k", "ridge"))
+    ks, ridges = ({values.get(name): None for values in combinations} for name in ("k", "ridge"))
     other = combinations[0].get("ridge_y")
-    grid = {
-        "ks": None if ks[0] is None else ks,
-        "ridges": ridges if other is None and ridges[0] is not None else [(ridge, other) for ridge in ridges],
-    }
-    grid["ridges"] = None if ridges[0] is None else grid["ridges"]
     study = {"method": request["method"], "splitter": request["folds"], "score": request["score"]}
+    study |= {} if None in ks else {"ks": list(ks)}
+    study |= {} if None in ridges else {"ridges": [one if other is None else (one, other) for one in ridges]}
     study |= {} if request.solver == AUTO and not request["options"] else {"solver": request.solver}
-    values = {**combinations[0], **({} if ks[0] is None else {"k": max(ks)})}
-
-    def report(result: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        setting = result.best if request["rule"] == "best" else result.one_standard_error
-        sizes = [sorted({pair[side] for pair in result.sizes}) for side in (0, 1)]
-        fitted, held = (" to ".join(map(str, dict.fromkeys([*side[:1], *side[-1:]]))) for side in sizes)
-        show_facts(
-            [
-                ("folds", f"{len(result.sizes)}, with {fitted} rows fitted and {held} held out" if result.sizes else ""),
-                ("score", f"{result.label}, {'higher' if result.higher else 'lower'} is better"),
-                ("passes", f"{result.passes:.3g}"),
-            ]
-        )
-        settings = [(ridge, k) for ridge in result.ridges for k in result.ks]
-        show_table(
-            [
-                {**row, "best": row["best"] or "", "rounding": row["rounding"] or "", "": "chosen" * (one == setting)}
-                for one, row in zip(settings, result.table(library=""), strict=True)
-            ]
-        )
-        ridge = setting.ridge[0] if isinstance(setting.ridge, tuple) else setting.ridge
-        chosen = {name: one for name, one in (("k", setting.k), ("ridge", ridge)) if one is not None}
-        echo(f"\nThe chosen setting on all rows: {solve_line(request, {**values, **chosen})}")
-        rows = []
-        for row in result.rows:
-            first, *second = row.ridge if isinstance(row.ridge, tuple) else (row.ridge,)
-            figures = {"split": row.split, "ridge": first, "ridge_y": next(iter(second), None)}
-            figures |= {"k": row.k, "score": row.score}
-            rows.append({name: value for name, value in figures.items() if value is not None})
-        return rows, {"chosen": setting._asdict(), "score": result.label}
-
+    values = {**combinations[0], **({} if None in ks else {"k": max(ks)})}
     names = ("method", "rule", "score", *(() if gcv else ("folds", "groups")))
-    _study(request, values, names, partial(linspec.cross_validate, **grid, **study), report)
+    _study(request, values, names, partial(linspec.cross_validate, **study), partial(_scores, request, values))
+
+
+def _scores(request: Request, values: Mapping[str, Any], result: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Show the mean score of each setting, and the line for the chosen one; return the score of each split."""
+    setting = result.best if request["rule"] == "best" else result.one_standard_error
+    sizes = [sorted({pair[side] for pair in result.sizes}) for side in (0, 1)]
+    fitted, held = (" to ".join(map(str, dict.fromkeys([*side[:1], *side[-1:]]))) for side in sizes)
+    folds = f"{len(result.sizes)}, with {fitted} rows fitted and {held} held out" if result.sizes else ""
+    better = f"{result.label}, {'higher' if result.higher else 'lower'} is better"
+    show_facts([("folds", folds), ("score", better), ("passes", f"{result.passes:.3g}")])
+    settings = [(ridge, k) for ridge in result.ridges for k in result.ks]
+    table = [
+        {**row, "best": row["best"] or "", "rounding": row["rounding"] or "", "": "chosen" * (one == setting)}
+        for one, row in zip(settings, result.table(library=""), strict=True)
+    ]
+    show_table(table)
+    chosen = {"k": setting.k, "ridge": setting.ridge[0] if isinstance(setting.ridge, tuple) else setting.ridge}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    echo(f"\nThe chosen setting on all rows: {solve_line(request, {**values, **chosen})}")
+    rows = []
+    for row in result.rows:
+        ridge, ridge_y = row.ridge if isinstance(row.ridge, tuple) else (row.ridge, None)
+        figures = {"split": row.split, "ridge": ridge, "ridge_y": ridge_y, "k": row.k, "score": row.score}
+        rows.append({name: value for name, value in figures.items() if value is not None})
+    return rows, {"chosen": setting._asdict(), "score": result.label}
 
 
 # ---- permute ------------------------------------------------------------------------------------

@@ -38,27 +38,25 @@ def _transform(**arguments: Any) -> None:
     files = [arguments[name] for name in ("result", "x", "confounds", "targets") if arguments[name]]
     out = output.check_target("--out", arguments["out"], (".csv", ".npy"), [*files, *arguments["y"]])
     solution = linspec.load_solution(arguments["result"])
-    what, classes = _result(solution, arguments), getattr(solution, "classes", None)
-    texts = _texts(solution, arguments)
+    what, labels = _result(solution, arguments), ["targets"] if hasattr(solution, "classes") else []
     settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"]}
-    rows, ids = data.read_all(texts, ["targets"] if classes is not None else [], **settings)
-    targets = rows.pop("targets", None)
-    named = {"confounds": rows.pop("confounds")} if "confounds" in rows else {}
+    rows, ids = data.read_all(_texts(solution, arguments), labels, **settings)
+    targets, named = rows.pop("targets", None), {}
+    if "confounds" in rows:
+        named["confounds"] = rows.pop("confounds")
     names, values = _computed(solution, what, rows, named)
     if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
         raise Failure(f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file.")
     scores = [] if targets is None else _scored(solution, names, values, data.as_array(targets))
-    head = [*([arguments["ids"]] if ids else []), *names]
+    write = partial(_write, [*([arguments["ids"]] if ids else []), *names], ids, values)
     if out is None:
-        buffer = io.BytesIO()
-        _write(head, ids, values, buffer, ".csv")
+        write(buffer := io.BytesIO(), ".csv")
         echo(buffer.getvalue().decode().rstrip("\n"))
-        for label, text in scores:
-            echo(f"{label} {text}", err=True)
+        echo("\n".join(map(" ".join, scores)), err=True)
     else:
         about = f"{arguments['result']} ({solution.problem})"
         show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
-        output.write_all((out, partial(_write, head, ids, values)))
+        output.write_all((out, write))
 
 
 def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
@@ -66,9 +64,8 @@ def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
     predict, targets = arguments["predict"], arguments["target_column"] or arguments["targets"]
     if predict and arguments["probabilities"]:
         raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
+    predict = predict or not hasattr(solution, "transform")
     what = "probabilities" if arguments["probabilities"] else "predictions" if predict else "scores"
-    if what == "scores" and not hasattr(solution, "transform"):
-        what = "predictions"
     if what != "scores" and getattr(solution, "classes", "") is None:
         raise Failure(
             "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one."
@@ -82,51 +79,44 @@ def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
 
 def _texts(solution: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Return the files of rows by matrix, of confounds and of targets, each with the columns that are read."""
-    cls, known, files = registry.get_problem(solution.problem), list(weights_by_matrix(solution)), arguments["y"]
-    names = matrices_of(cls)
+    cls, known = registry.get_problem(solution.problem), list(weights_by_matrix(solution))
+    names, given = matrices_of(cls), [arguments["x"], *arguments["y"]]
     matrices = known if is_several(cls) else [name for name in names if name in known] or names
-    if len(files) >= len(matrices):
-        raise Failure(
-            f"answers to {solution.problem} take {count_of(len(matrices), 'file')} of rows at most; got "
-            f"{files[len(matrices) - 1]!r}, too. Leave it out."
-        )
-    picked: dict[str, tuple[str, str | None, str]] = {matrices[0]: (arguments["x"], arguments["columns"], matrices[0])}
-    for matrix, file in zip(matrices[1:], files, strict=False):
-        picked[matrix] = (file, arguments["y_columns"] if len(picked) == 1 else None, matrix)
-    if arguments["confounds"]:
-        picked["confounds"] = (arguments["confounds"], None, "confounds")
-    if arguments["targets"] or arguments["target_column"]:
-        picked["targets"] = (arguments["targets"] or arguments["x"], arguments["target_column"], (*names, "")[1])
-    texts = {}
-    for name, (file, columns, matrix) in picked.items():
-        wanted, (path, rest) = solution.column_names.get(matrix), data.divided(file)
-        rest = columns or rest or (data.in_quotes(wanted) if wanted and data.names_in(path) else "")
-        texts[name] = f"{path}:{rest}" if rest else path
-    return texts
+    if len(given) > len(matrices):
+        most = count_of(len(matrices), "file")
+        raise Failure(f"answers to {solution.problem} take {most} of rows; got {given[len(matrices)]!r}, too. Leave it out.")
+    files, picked = dict(zip(matrices, given, strict=False)), [arguments["columns"], arguments["y_columns"]]
+    columns = dict(zip(matrices, picked, strict=False)) | {"targets": arguments["target_column"]}
+    files |= {"confounds": arguments["confounds"]} if arguments["confounds"] else {}
+    files |= {"targets": arguments["targets"] or arguments["x"]} if arguments["targets"] or columns["targets"] else {}
+    for name, file in files.items():
+        fitted = solution.column_names.get((*names, "")[1] if name == "targets" else name)
+        path, rest = data.divided(file)
+        rest = columns.get(name) or rest or (data.in_quotes(fitted) if fitted and data.names_in(path) else "")
+        files[name] = f"{path}:{rest}" if rest else path
+    return files
 
 
 def _computed(
     solution: Any, what: str, rows: Mapping[str, Any], named: Mapping[str, Any]
 ) -> tuple[Sequence[str], Any]:
     """Return the headings and the values of the result, with a row for each row of the data."""
-
-
     computed = as_several(getattr(solution, METHODS[what])(*rows.values(), **named))
     parts = [to_host(brought_here(part)) for part in computed]
     path, vector, several = getattr(solution, "path", None), solution.layout.vector, len(parts) > 1
     parts = [part.reshape(len(part), -1) for part in (parts[0] if path else parts)]
-    both = list(registry.get_problem(solution.problem).stated.matrix_names)
     if what == "probabilities":
         names = list(map(str, solution.classes.tolist()))
     elif what == "scores":
         fronts = [f"{matrix.lower()}_" * several + vector for matrix in rows]
         names = [f"{front}{i + 1}" for front, part in zip(fronts, parts, strict=True) for i in range(part.shape[1])]
-    elif path is not None or getattr(solution, "classes", None) is not None:
+    elif path is not None or hasattr(solution, "classes"):
         names = ["class"] if path is None else solution.target_names
     else:
-        others = both[::-1] if several else [name for name in both if name not in rows]
-        known = {name: [f"{name.lower()}{i + 1}" for i in range(part.shape[1])] for name, part in zip(others, parts, strict=False)}
-        names = [name for matrix in known for name in solution.column_names.get(matrix, known[matrix])]
+        both = list(registry.get_problem(solution.problem).stated.matrix_names)
+        others = zip(both[::-1] if several else [name for name in both if name not in rows], parts, strict=False)
+        numbered = {name: [f"{name.lower()}{i + 1}" for i in range(part.shape[1])] for name, part in others}
+        names = [name for matrix in numbered for name in solution.column_names.get(matrix, numbered[matrix])]
     return names, np.concatenate(parts, axis=1)
 
 
@@ -134,15 +124,12 @@ def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> lis
     """Return the accuracy of predicted classes, or R² of predictions, in words; for a path that of each ridge."""
     classes, facts = getattr(solution, "classes", None), []
     path = solution.along_path() if getattr(solution, "path", False) else [solution]
-    count = values.shape[1] // len(path)
-    for i, one in enumerate(path):
-        part = values[:, i * count : (i + 1) * count]
+    for i, part in enumerate(np.split(values, len(path), axis=1)):
         score = prediction_score(part if classes is None else part[:, 0], truth, classes)
-        label = score.label + f", ridge {one.ridge}" * (len(path) > 1)
+        label = score.label + f", ridge {path[i].ridge}" * (len(path) > 1)
         facts.append((label, f"{score.total:.6g}, on {count_of(score.rows, 'row')}"))
-        pairs = zip(names[i * count :], score.by_target[: output.SHOWN], strict=False)
-        each = "  ".join(f"{name} {figure:.4g}" for name, figure in pairs)
-        facts.append((f"{label} of each", each if len(score.by_target) > 1 else ""))
+        pairs = list(zip(names[i * part.shape[1] :], score.by_target[: output.SHOWN], strict=False))
+        facts.append((f"{label} of each", "  ".join(f"{name} {r:.4g}" for name, r in pairs) * (len(pairs) > 1)))
     return facts
 
 
@@ -152,13 +139,11 @@ def _write(head: Sequence[str], ids: Sequence[str], values: Any, stream: IO[byte
         np.save(stream, values)
         return
     text, form = io.StringIO(), {"f4": "%.9g", "f8": "%.17g"}.get(values.dtype.str[1:], "%s")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows((*ids[i : i + 1], *(form % value for value in row)) for i, row in enumerate(values.tolist()))
+    rows = ((*ids[i : i + 1], *(form % value for value in row)) for i, row in enumerate(values.tolist()))
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
     stream.write(text.getvalue().encode())
 
 
-# The parameters, the function and the help of the command.
 COMMAND = (
     [
         click.Argument(["result"], metavar="RESULT.npz"),
