@@ -66,7 +66,9 @@ class ProblemGroup(click.Group):
     """
 
     def __init__(self, name: str, help_: str, module: str) -> None:
-        super().__init__(name, help=help_, subcommand_metavar="PROBLEM FILE... [OPTIONS]", no_args_is_help=True)
+        super().__init__(
+            name, help=help_, subcommand_metavar="PROBLEM FILE... [OPTIONS]", no_args_is_help=True
+        )
         self._module = module
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -86,7 +88,11 @@ class ProblemGroup(click.Group):
             parameters, run, about = import_module(self._module).COMMANDS[self.name]
             cls = registry.get_problem(name)
             all_parameters = [*parameters_of(cls), *parameters(cls)]
-            return all_parameters, lambda **given: run(Request(name, cls, given)), f"{title}\n\n{about}\n\n{FILES}"
+            return (
+                all_parameters,
+                lambda **given: run(Request(name, cls, given)),
+                f"{title}\n\n{about}\n\n{FILES}",
+            )
 
         return Command(name, load=load, short_help=title)
 
@@ -140,8 +146,8 @@ ROWS = [
     option(
         "--ids",
         metavar="COLUMN",
-        help="A column with an id for each row, which is none of the numbers. All files that have it must have the same "
-        "ids in the same order.",
+        help="A column with an id for each row, which is none of the numbers. All files that have it must have the "
+        "same ids in the same order.",
     ),
     option(
         "--drop-missing",
@@ -149,9 +155,7 @@ ROWS = [
         help="Leave rows that lack a value in any of the files out of all of them, and say how many.",
     ),
 ]
-SOLVER = option(
-    "--solver", default=AUTO, shell_complete=_complete_solver, help="As `linspec solvers` lists."
-)
+SOLVER = option("--solver", default=AUTO, shell_complete=_complete_solver, help="As `linspec solvers` lists.")
 SOLVERS = option(
     "--solvers",
     shell_complete=_complete_solver,
@@ -179,7 +183,9 @@ BUDGETS = [
     option("--max-passes", type=float, help="Passes over the data at most."),
     option("--max-seconds", type=float, help="Time after which no pass is begun."),
     option(
-        "--progress/--no-progress", default=None, help="Show how far the run has come. By default on a terminal."
+        "--progress/--no-progress",
+        default=None,
+        help="Show how far the run has come. By default on a terminal.",
     ),
 ]
 GROUPS = option("--groups", help="A file with a label for each row; rows of one group stay together.")

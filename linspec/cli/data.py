@@ -42,8 +42,8 @@ from linspec.process import machine
 from linspec.process.paths import is_there
 from linspec.process.plurals import count_of
 
-# The key of ``--header`` in the context of click.
-HEADER = "linspec.header"
+# The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click.
+HEADER, DROPPED = "linspec.header", "linspec.dropped"
 
 REST, RANGE = "~", ".."
 
@@ -77,6 +77,7 @@ def _files(path: str) -> Any:
 
 def places(names: Sequence[str], rest: str, path: str) -> list[int]:
     """Return the places of the columns that a text behind a file picks."""
+
     def place(name: str) -> int:
         name = name if name in names else name.strip()  # blanks may belong to the name
         return (RowFiles((path,), columns=(name,)).places(names, len(names), path) or [0])[0]
@@ -86,12 +87,16 @@ def places(names: Sequence[str], rest: str, path: str) -> list[int]:
         first, dots, last = (part, "", part) if part in names else part.partition(RANGE)
         start, stop = place(first), place(last if dots else first)
         if stop < start:
-            raise Failure(f"{path}: the range {shown(part)} ends before it begins. Name its columns in order.")
+            raise Failure(
+                f"{path}: the range {shown(part)} ends before it begins. Name its columns in order."
+            )
         chosen += range(start, stop + 1)
     if rest.startswith(REST):
         chosen = [place for place in range(labels_in_front(names), len(names)) if place not in chosen]
     if not chosen or len(set(chosen)) < len(chosen):
-        raise Failure(f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once.")
+        raise Failure(
+            f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once."
+        )
     return chosen
 
 
@@ -126,7 +131,9 @@ def two_of_one_file(text: str, first: str | None, second: str) -> tuple[str, str
 def with_columns(text: str, picked: str | None) -> str:
     """Return the text of a file with the columns that an option names behind it."""
     if picked and divided(text)[1]:
-        raise Failure(f"the columns of {shown(text)} are named by an option and behind the file. Name them once.")
+        raise Failure(
+            f"the columns of {shown(text)} are named by an option and behind the file. Name them once."
+        )
     return f"{text}:{picked}" if picked else text
 
 
@@ -147,7 +154,7 @@ def read(text: str, *, texts: bool = False, gaps: bool = False) -> Any:
     array = mapped(path) if is_npy(path) and not rest else None
     if array is not None and array.ndim == 1 and array.dtype.kind in "biuf":
         return array
-    rows = as_operator(files, "the data")
+    rows = as_operator(files if array is None else array, "the data")
     if 0 in rows.shape:
         raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
     return rows.in_memory(SHARE * machine.available_memory())
@@ -207,8 +214,8 @@ def _check_apart(a: str, text: str, b: str, other: str) -> None:
     picked = [places(names, one or REST, path) for one in (rest, rest_of_other) if names]
     for place in set(picked[0]) & set(picked[1]) if names else ():
         raise Failure(
-            f"{a} and {b} both have the column {shown(names[place])} of {path}, which would explain itself. Leave it out "
-            f"of one of them: --columns {shlex.quote(REST + names[place])}."
+            f"{a} and {b} both have the column {shown(names[place])} of {path}, which would explain itself. Leave it "
+            f"out of one of them: --columns {shlex.quote(REST + names[place])}."
         )
 
 
@@ -265,7 +272,9 @@ def _complete(rows: Mapping[str, Any], ids: list[str]) -> tuple[dict[str, Any], 
         names = getattr(rows[name], "column_names", None)
         worst = f", such as --columns {shlex.quote(REST + names[gaps[name][1].argmax()])}" if names else ""
         raise Failure(f"--drop-missing leaves no row: {text}. Leave columns with many gaps out{worst}.")
-    echo(f"--drop-missing: {text}{' and are left out' * bool(lost.any())}.", err=True)
+    text = f"--drop-missing: {text}{' and are left out' * bool(lost.any())}."
+    click.get_current_context().meta[DROPPED] = text
+    echo(text, err=True)
     kept = np.flatnonzero(~lost)
     return {name: _chosen(matrix, kept) for name, matrix in rows.items()}, [ids[i] for i in kept if ids]
 
@@ -282,7 +291,7 @@ def _chosen(matrix: Any, kept: Any) -> Any:
 def _gaps(matrix: Any) -> tuple[Any, Any]:
     """Return a mask of the rows that lack a value, and the number of missing values of each column."""
     if not hasattr(matrix, "matmat"):
-        return np.array([value is None or value != value for value in matrix.tolist()]), np.zeros(1)
+        return np.array([str(value) in ("None", "nan") for value in matrix.tolist()]), np.zeros(1)
     masks, counts = [], np.zeros(matrix.shape[1], dtype=int)
     step = max(1, BLOCK // matrix.shape[1])
     for start in range(0, matrix.shape[0], step):
@@ -333,7 +342,9 @@ def on_workers(count: int, files: Mapping[str, str], matrices: Mapping[str, Any]
 
     with (
         dask.config.set(SETTINGS),
-        LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
+        LocalCluster(
+            n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as cluster,
         Client(cluster),
     ):
         yield {name: placed(name, rows) for name, rows in matrices.items()}

@@ -88,8 +88,14 @@ def _save(view: Any, stream: IO[bytes], _: str) -> None:
 COMMAND = (
     [
         option("--plot", help=f"Where to draw. By default {PICTURE} in the working directory."),
-        option("--quick", is_flag=True, help=f"At most {QUICK_PASSES:g} passes, not {PASSES:g}; draw only with --plot."),
-        option("--save", is_flag=True, help="Write the views, left.npy and right.npy, to try other commands on."),
+        option(
+            "--quick",
+            is_flag=True,
+            help=f"{QUICK_PASSES:g} passes at most; draw only with --plot.",
+        ),
+        option(
+            "--save", is_flag=True, help="Write the views, left.npy and right.npy, to try other commands on."
+        ),
     ],
     _demo,
     "Solve CCA of handwritten digits by three solvers, and draw it.",

@@ -30,7 +30,9 @@ SOLVER = "least-squares"
 SUFFIXES = {".md", ".py", ".toml", ".typed"}
 
 
-@click.command(cls=Command, short_help="Write a package for a solver, a problem or a kind of data of your own.")
+@click.command(
+    cls=Command, short_help="Write a package for a solver, a problem or a kind of data of your own."
+)
 @click.argument("kind", type=click.Choice(["solver", "problem", "data"]))
 @click.argument("name")
 @click.option("--folder", default=".", metavar="DIR", help="Where to write linspec-NAME.  [default: here]")
@@ -49,7 +51,9 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     template = TEMPLATES / (f"{problem or SOLVER}-solver" if kind == "solver" else kind)
     paths = [path for path in sorted(template.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
     files = {path.relative_to(template).as_posix(): path.read_text("utf-8") for path in paths}
-    (example,) = {path.partition("/")[0].removeprefix("linspec_") for path in files if path.startswith("linspec_")}
+    (example,) = {
+        path.partition("/")[0].removeprefix("linspec_") for path in files if path.startswith("linspec_")
+    }
     _check_name(kind, name, problem or SOLVER, files)
     target = Path(folder) / f"linspec-{name}"
     if is_there(target):
@@ -89,7 +93,10 @@ def _check_name(kind: str, name: str, problem: str, files: dict[str, str]) -> No
             "NAME must be lower-case words of letters and digits joined by hyphens, and begin with a letter; "
             f"got {name!r}. Try {better!r}."
         )
-    module, code = name.replace("-", "_"), "\n".join(text for path, text in files.items() if path.endswith(".py"))
+    module, code = (
+        name.replace("-", "_"),
+        "\n".join(text for path, text in files.items() if path.endswith(".py")),
+    )
     names = {
         "solver": registry.solvers(problem),
         "problem": [*registry.problems(), "solver", "normalizer", "test-matrix", "operator", "problem"],

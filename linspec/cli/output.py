@@ -98,9 +98,8 @@ def show_table(rows: Sequence[Mapping[str, Any]], most: int | None = None) -> No
 
 def _cell(value: Any) -> str:
     """Return a value of a table as text, floats in five digits."""
-    if value is None or value != value:
-        return NOTHING
-    return f"{value:.5g}" if isinstance(value, float) else str(value)
+    text = f"{value:.5g}" if isinstance(value, float) else str(value)
+    return NOTHING if text in ("None", "nan") else text
 
 
 # ---- files --------------------------------------------------------------------------------------
@@ -131,8 +130,12 @@ def check_target(
         trial.unlink()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no file can have this name"
-        raise Failure(f"{option}: {name!r} cannot be written: {why}. Name a file in a folder of yours.") from error
-    fronts = (text[:end] for text in inputs for end in range(1, len(text) + 1) if text[end : end + 1] in ("", ":"))
+        raise Failure(
+            f"{option}: {name!r} cannot be written: {why}. Name a file in a folder of yours."
+        ) from error
+    fronts = (
+        text[:end] for text in inputs for end in range(1, len(text) + 1) if text[end : end + 1] in ("", ":")
+    )
     for front in fronts:
         with suppress(OSError, ValueError):
             if path.samefile(front):
@@ -154,7 +157,9 @@ def write_all(*files: tuple[Target | None, Callable[[IO[bytes], str], None]]) ->
             echo(f"written: {target.name}")
         except (OSError, MemoryError) as error:
             why = getattr(error, "strerror", None) or str(error) or "out of memory"
-            failures.append(f"{target.option}: {target.name!r} could not be written: {why}. What stood there is as it was.")
+            failures.append(
+                f"{target.option}: {target.name!r} could not be written: {why}. What stood there is as it was."
+            )
     if failures:
         raise Failure(" ".join(failures))
 
@@ -197,7 +202,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name
     names = getattr(getattr(value, "dtype", None), "names", None)
-    return {name: value[name] for name in names} if names else value.tolist() if hasattr(value, "tolist") else repr(value)
+    return (
+        {name: value[name] for name in names}
+        if names
+        else value.tolist()
+        if hasattr(value, "tolist")
+        else repr(value)
+    )
 
 
 def draw(panels: Callable[[], Sequence[Callable[..., Any]]], stream: IO[bytes], suffix: str) -> None:

@@ -57,19 +57,23 @@ class Several(click.ParamType):  # type: ignore[type-arg]  # of older releases i
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert each value."""
-        texts = value if isinstance(value, tuple) else re.split(r",(?![^(]*\))", str(value))  # not within brackets
+        texts = (
+            value if isinstance(value, tuple) else re.split(r",(?![^(]*\))", str(value))
+        )  # not within brackets
         return tuple(self._one.convert(str(text).strip(), param, ctx) for text in texts)
 
 
 def declared_in(cls: Any) -> dict[str, Any]:
     """Return the declarations of the options of a problem by name."""
     stated, declared = cls.stated, {}
-    settings = {name: setting.metadata[KEY] for name, setting in cls.command.items()}
-    for name, each in {**stated.fields, **settings}.items():
-        if not isinstance(each, Matrix):
+    for name, field in {**cls.__dataclass_fields__, **cls.command}.items():
+        each = field.metadata.get(KEY)
+        if each is not None and not isinstance(each, Matrix):
             declared[name] = each
         if name == stated.ridge and each.each and len(stated.matrix_names) == len("XY"):
-            declared["ridge_y"] = Setting(help="The ridge of the second matrix, if it differs from the first.")
+            declared["ridge_y"] = Setting(
+                help="The ridge of the second matrix, if it differs from the first."
+            )
     return declared
 
 
@@ -111,7 +115,9 @@ def files_of(cls: Any) -> list[click.Parameter]:
     names = matrices_of(cls)
     if is_several(cls):
         return [click.Argument(["files"], metavar="FILE...", nargs=-1, required=True), HEADER]
-    files = [click.Argument([name.lower()], metavar=f"{name}-FILE", required=name == names[0]) for name in names]
+    files = [
+        click.Argument([name.lower()], metavar=f"{name}-FILE", required=name == names[0]) for name in names
+    ]
     text = "Columns of {0}-FILE by name: a,b or a range a..c, in delimited text with names and in .parquet."
     more = " Without {0}-FILE, of the first file, whose matrix has the other columns then."
     options = [option("--columns", metavar="NAMES", help=text.format(names[0]))]
@@ -204,6 +210,7 @@ class Request:
         rows, _ = data.read_all(
             {**self.files, **others}, [*labels, *more], drop=self["drop_missing"], ids=self["ids"]
         )
+        self.arguments["drop_missing"] = click.get_current_context().meta.get(data.DROPPED, False)
         return {name: rows[name] for name in self.files}, {name: rows[name] for name in others}
 
     def state(self, values: Mapping[str, Any], matrices: Mapping[str, Any], rows: Mapping[str, Any]) -> Any:
@@ -251,7 +258,9 @@ class Request:
                 f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.'
             )
         cls: Any = None if solver == AUTO else registry.get_solver(solver, self.name)
-        declared = {"tol": TOL} if cls is None else {each.name: each for each in solver_options.options_of(cls)}
+        declared = (
+            {"tol": TOL} if cls is None else {each.name: each for each in solver_options.options_of(cls)}
+        )
         pairs += [("tol", repr(self["tol"]))] * (self["tol"] is not None and "tol" in declared)
         return _parsed(cls, declared, pairs)
 
@@ -279,7 +288,9 @@ def _parsed(cls: Any, declared: Mapping[str, Option], pairs: Collection[tuple[st
     for name, texts in inner.items():
         chosen, kind = values.get(name, declared[name].default), declared[name].part_kind
         if kind is None or not isinstance(chosen, str):
-            raise Failure(f"{name} is no part with options of its own, or is not chosen yet: --option {name}=NAME.")
+            raise Failure(
+                f"{name} is no part with options of its own, or is not chosen yet: --option {name}=NAME."
+            )
         part: Any = registry.get_part(kind, chosen, declared[name].part_problem)
         of_part = {each.name: each for each in solver_options.options_of(part)}
         values[name] = solver_options.build(part, _parsed(part, of_part, texts))
@@ -301,7 +312,8 @@ def in_words(value: Any) -> str:
 def solve_line(request: Request, values: Mapping[str, Any]) -> str:
     """Return the line of `linspec solve` for values of the problem's options."""
     words = ["linspec", "solve", request.name, *request.files.values()]
-    for name, value in {**values, **request.some("ids", "drop_missing")}.items():
+    rows = {"ids": request["ids"], "drop_missing": bool(request["drop_missing"])}
+    for name, value in {**values, **rows}.items():
         if isinstance(value, bool):
             words += [typed(name)] if value else [f"--no-{name}"] * (name in FLAGS)
         elif value is not None:

@@ -2,8 +2,8 @@
 
 Problem: a traceback does not help a user of a command; a script wants to know whether the request was wrong; and a
 command that loads an array library before it prints its help feels broken.
-Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line on standard
-error and exit status 2, as do click's own errors. ``--debug``, which every command takes, adds the traceback. An
+Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line on
+standard error and exit status 2, as do click's own errors. ``--debug``, which every command takes, adds the traceback. An
 interrupt ends with status 130, even if there is an answer. If the reader of the output has left, the status is 141.
 Warnings are one line each, too. Commands that read data are loaded when they run.
 Source: click's exceptions; the exit statuses are those of POSIX shells.
@@ -27,9 +27,18 @@ import click
 
 import linspec
 from linspec import registry
-from linspec.cli.new import new
-from linspec.cli.output import INTERRUPTED, OUTPUT, Failure, echo, in_one_line, missing_package, show_facts, show_table
 from linspec.cli.commands import Command, ProblemGroup, check_no_method, later
+from linspec.cli.new import new
+from linspec.cli.output import (
+    INTERRUPTED,
+    OUTPUT,
+    Failure,
+    echo,
+    in_one_line,
+    missing_package,
+    show_facts,
+    show_table,
+)
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
 from linspec.process.plurals import count_of
 
@@ -39,7 +48,17 @@ UNREAD, DEFECT = 141, 70
 
 PACKAGES = (
     *("numpy", "scipy", "array-api-compat", "pluggy", "threadpoolctl", "click", "rich", "matplotlib"),
-    *("scikit-learn", "narwhals", "pandas", "polars", "pyarrow", "torch", "cupy", "cupy-cuda12x", "cupy-cuda13x"),
+    *(
+        "scikit-learn",
+        "narwhals",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "torch",
+        "cupy",
+        "cupy-cuda12x",
+        "cupy-cuda13x",
+    ),
 )
 
 
@@ -178,7 +197,9 @@ def solvers(problem: str | None) -> None:
     specs = {name: registry.get_spec("solver", name, problem) for name in registry.solvers(problem)}
     rows = [(name, ", ".join(spec.traits), spec.summary) for name, spec in specs.items()]
     show_table([dict(zip(("solver", "traits", "what it does"), row, strict=True)) for row in rows])
-    echo(f"\n{count_of(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one.")
+    echo(
+        f"\n{count_of(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one."
+    )
 
 
 @click.command(cls=Command, short_help="Describe a solver, its source, needs and options; or a problem.")
@@ -205,9 +226,13 @@ def plugins() -> None:
     show_facts([(row.identity, f"error: {row.error}") for row in rows if row.error])
 
 
-@click.command(cls=Command, short_help="Hold a solver, or whatever else a plugin provides, to the conformance tests.")
+@click.command(
+    cls=Command, short_help="Hold a solver, or whatever else a plugin provides, to the conformance tests."
+)
 @click.argument("name")
-@click.option("--backend", "backends", multiple=True, metavar="NAME", help="A kind of data to test on, or all.")
+@click.option(
+    "--backend", "backends", multiple=True, metavar="NAME", help="A kind of data to test on, or all."
+)
 @click.option("--time-limit", type=float, metavar="SECONDS", help="CPU time that each test may take.")
 @click.option("--expected", multiple=True, metavar="NAME=REASON", help="A test that may fail, and why.")
 def check(name: str, expected: tuple[str, ...], **settings: Any) -> None:
@@ -233,7 +258,9 @@ for command in (
     later("transform", "linspec.cli.transform", "What a saved answer makes of new rows."),
     ProblemGroup("compare", "Run several solvers on the same data, side by side.", "linspec.cli.solving"),
     ProblemGroup("cross-validate", "Choose ridge and k by rows that were not fitted.", "linspec.cli.studies"),
-    ProblemGroup("permute", "Test by permutations which components are more than chance.", "linspec.cli.studies"),
+    ProblemGroup(
+        "permute", "Test by permutations which components are more than chance.", "linspec.cli.studies"
+    ),
     ProblemGroup("bootstrap", "Intervals of values and weights, by drawn rows.", "linspec.cli.studies"),
     *(solvers, describe, plugins, check, new),
 ):

@@ -55,11 +55,24 @@ def _solve_parameters(cls: Any) -> list[click.Parameter]:
         SOLVER,
         *([HELD_OUT] if hasattr(cls.solution, "score") else []),
         *(ROWS + SETTINGS + BUDGETS),
-        option("--checkpoint", help="Write what has been reached to FILE every minute, and where the run ends early."),
-        option("--start", help="Go on from a checkpoint, with the same data and options; or begin at a saved answer."),
+        option(
+            "--checkpoint",
+            help="Write what has been reached to FILE every minute, and where the run ends early.",
+        ),
+        option(
+            "--start",
+            help="Go on from a checkpoint, with the same data and options; or begin at a saved answer.",
+        ),
         option("--out", help="Write the solution to FILE.npz or FILE.json."),
-        option("--plot", help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png."),
-        option("--workers", type=click.IntRange(1, 1024), help="Put the rows on so many processes, by way of dask."),
+        option(
+            "--plot",
+            help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png.",
+        ),
+        option(
+            "--workers",
+            type=click.IntRange(1, 1024),
+            help="Put the rows on so many processes, by way of dask.",
+        ),
         *(option(f"--{n}", is_flag=True, help=text) for n, text in flags.items() if offered.get(n, True)),
     ]
 
@@ -95,7 +108,9 @@ def _solve(request: Request) -> None:
         chosen = linspec.select(problem).reason if request["verbose"] and request["solver"] == AUTO else ""
         show_facts([*facts, ("solver", entry.solver), ("chosen", chosen), *_facts_of(entry, held)])
         _show_answer(request, entry.solution, problem, held)
-        asked = {name: value for name, value in request.some("ids", "drop_missing", "held_out").items() if value}
+        asked = {
+            name: value for name, value in request.some("ids", "drop_missing", "held_out").items() if value
+        }
         asked |= {} if held is None else {"score": entry.score}
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
         output.write_all(
@@ -126,7 +141,9 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
     """Return the facts of an answer, and its score on rows that were not fitted."""
     solution, facts = entry.solution, list(entry.solution.summary().facts)
     if entry.score is not None:
-        facts.append(("held out", f"{solution.layout.score} {entry.score:.6f}, on {len(held)} rows not fitted"))
+        facts.append(
+            ("held out", f"{solution.layout.score} {entry.score:.6f}, on {len(held)} rows not fitted")
+        )
     if entry.score is not None and held.labels is not None and getattr(solution, "classes", None) is not None:
         accuracy = solution.score(held.matrices[0], held.labels, **held.arguments[1])
         facts.append(("accuracy", f"{accuracy:.6f}, on these rows"))
@@ -136,7 +153,9 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
 def _show_answer(request: Request, solution: Any, problem: Any, held: Any) -> None:
     """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
     path = solution.along_path() if getattr(solution, "path", False) else []
-    scores = [{} if held is None else {"held out": one.score(*held.matrices, **held.arguments[1])} for one in path]
+    scores = [
+        {} if held is None else {"held out": one.score(*held.matrices, **held.arguments[1])} for one in path
+    ]
     rows = [
         {"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual}
         for one, score in zip(path, scores, strict=True)
@@ -163,7 +182,11 @@ def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
     panels: list[Callable[..., Any]] = [partial(plots.scree, solution)] if solution.layout.value else []
     if not panels or (solution.layout.certified and len(solution.history) > 1):
         panels.append(partial(plots.convergence, solution))
-    if len(problem.matrices) == len("XY") and hasattr(solution, "x_weights") and hasattr(solution, "transform"):
+    if (
+        len(problem.matrices) == len("XY")
+        and hasattr(solution, "x_weights")
+        and hasattr(solution, "transform")
+    ):
         sides = [Rows.of(problem).spread(MOST_POINTS), *([] if held is None else [held])]
         fitted, *others = [solution.transform(*rows.matrices, **rows.arguments[1]) for rows in sides]
         held_out, count = next(iter(others), None), min(PAIRS, fitted[0].shape[1])
@@ -182,7 +205,11 @@ def _compare_parameters(cls: Any) -> list[click.Parameter]:
         *(ROWS + SETTINGS + BUDGETS),
         option("--out", help="Write the figures of all runs to FILE.json."),
         option("--plot", help="Draw residuals against cost, to FILE.png."),
-        option("--against", type=costs, help="The cost. By default passes, or seconds where Gram matrices are held."),
+        option(
+            "--against",
+            type=costs,
+            help="The cost. By default passes, or seconds where Gram matrices are held.",
+        ),
     ]
 
 
@@ -203,10 +230,15 @@ def _compare(request: Request) -> None:
         held = f", {request['held_out']:g} of the rows held out" if request["held_out"] else ""
         echo(f"{request.words(shared)}{held}: {', '.join(request.files.values())}")
         _show(request, table.entries, of=len(variants) > 1)
-        absent = [name for name in registry.solvers(request.name) if name not in {run[0] for run in runs.values()}]
+        absent = [
+            name for name in registry.solvers(request.name) if name not in {run[0] for run in runs.values()}
+        ]
         if not request["solvers"] and (absent or slow or request["max_seconds"]):
-            left_out = f"left out as demonstrations of failure: {', '.join(absent) or 'none'}; as slow: {', '.join(slow) or 'none'}"
-            echo(f"\n{left_out}; limit {request['max_seconds']:.3g} s. --solvers runs those that it names, without a limit.")
+            names = f"{', '.join(absent) or 'none'}; as slow: {', '.join(slow) or 'none'}"
+            echo(
+                f"\nleft out as demonstrations of failure: {names}. The limit of each was {request['max_seconds']} s."
+            )
+            echo("To run them, or without a limit, name solvers: --solvers NAME,NAME")
         figures = [_row_of_file(request, row, runs, variants) for row in table.rows]
         about = request.about(shared, "ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
         picture = partial(plots.convergence, table, against=request["against"])
@@ -224,7 +256,9 @@ def _variant(values: Mapping[str, Any], shared: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', '-')} {in_words(value)}" for name, value in others)
 
 
-def _row_of_file(request: Request, row: dict[str, Any], runs: Mapping[str, Any], variants: Mapping[str, Any]) -> dict[str, Any]:
+def _row_of_file(
+    request: Request, row: dict[str, Any], runs: Mapping[str, Any], variants: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the figures of a run, with its solver and its problem."""
     name, texts, _ = runs[row["solver"]]
     variant, values = row["problem"] * (len(variants) > 1), variants[row["problem"]]
@@ -269,7 +303,9 @@ def _slow(request: Request, problem: Any) -> list[str]:
 
 
 @contextmanager
-def _limits(request: Request, name: str, problem: Any, options: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _limits(
+    request: Request, name: str, problem: Any, options: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
     """Show the progress of a run, and yield its seed, its budgets and its callback."""
     budgets = request.some("max_passes", "max_seconds")
     goal = Goal(options.get("tol") or problem.default_tol, *(value or math.inf for value in budgets.values()))
@@ -316,7 +352,6 @@ COMMANDS = {
     "compare": (
         _compare_parameters,
         _compare,
-        "The files are read once. An --option goes to every solver that has it. One that is given several times is "
-        "tried with each value.",
+        "An --option goes to every solver that has it. One that is given several times is tried with each value.",
     ),
 }

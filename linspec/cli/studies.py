@@ -1,4 +1,4 @@
-"""`linspec cross-validate`, `permute` and `bootstrap`: studies of one problem, with the options of `solve` for the data."""
+"""`linspec cross-validate`, `permute` and `bootstrap`: studies of one problem, on the data of `solve`."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ from linspec.cli.problems import Request, solve_line
 from linspec.process.plurals import count_of
 from linspec.solving.solution import weights_by_matrix
 
+
 def _parameters(what: str, *options: click.Option) -> Callable[[Any], list[click.Parameter]]:
     """Return the function that makes the parameters of a study, which `--out` writes to a file."""
     out = option("--out", help=f"Write {what} to FILE.csv or FILE.json.")
-    return lambda cls: [*options, SOLVER, *ROWS, *SETTINGS, out]
+    return lambda _: [*options, SOLVER, *ROWS, *SETTINGS, out]
 
 
 def _study(
     request: Request,
     values: Mapping[str, Any],
-    names: tuple[str, ...],
+    asked: Mapping[str, Any],
     compute: Callable[..., Any],
     report: Callable[[Any], tuple[list[dict[str, Any]], dict[str, Any]]],
 ) -> None:
-    """Read the files, compute a study, show it, and write its rows; the named arguments stand in the file, too."""
+    """Read the files, compute a study, show it, and write its rows; what is asked of it stands in the file, too."""
     out = output.check_target("--out", request["out"], (".csv", ".json"), request.inputs)
     options = request.options(request.solver, request["options"])
     matrices, rows = request.read("groups")
     groups = {"groups": data.as_array(rows.pop("groups"))} if "groups" in rows else {}
     result = compute(request.state(values, matrices, rows), rng=request["seed"], **groups, **options)
     with output.finishing(result):
-        show_facts(request.facts(values, matrices))
+        shown = {name: value for name, value in values.items() if f"{name}s" not in asked}
+        show_facts(request.facts(shown, matrices))
         table, content = report(result)
-        about = request.about(values, *names, "ids", "drop_missing", "solver", "seed", options=options)
+        about = request.about(shown, "ids", "drop_missing", "solver", "seed", **asked, options=options)
         output.write_all((out, partial(output.write_rows, {**content, "about": about}, table)))
 
 
@@ -46,8 +48,14 @@ def _of_components(request: Request, needed: str = "") -> tuple[dict[str, Any], 
     """Return the values of a problem whose answers have values of components, and whether a ridge is above 0."""
     (values,) = request.values()
     if not request.cls.solution.layout.value or (needed and needed not in values):
-        why = "have no values of components" if not request.cls.solution.layout.value else "come from rows without weights"
-        raise Failure(f"answers to {request.name} {why}; `linspec cross-validate` holds out rows of any problem.")
+        why = (
+            "have no values of components"
+            if not request.cls.solution.layout.value
+            else "come from rows without weights"
+        )
+        raise Failure(
+            f"answers to {request.name} {why}; `linspec cross-validate` holds out rows of any problem."
+        )
     return values, bool(values.get("ridge") or values.get("ridge_y"))
 
 
@@ -67,11 +75,17 @@ def _cross_validate(request: Request) -> None:
     study |= {} if None in ridges else {"ridges": [one if other is None else (one, other) for one in ridges]}
     study |= {} if request.solver == AUTO and not request["options"] else {"solver": request.solver}
     values = {**combinations[0], **({} if None in ks else {"k": max(ks)})}
-    names = ("method", "rule", "score", *(() if gcv else ("folds", "groups")))
-    _study(request, values, names, partial(linspec.cross_validate, **study), partial(_scores, request, values))
+    asked = request.some("method", "rule", "score", *(() if gcv else ("folds", "groups")))
+    asked |= {"ks": list(ks)} if "k" in values else {}
+    asked |= {"ridges": list(ridges)} if "ridge" in values else {}
+    _study(
+        request, values, asked, partial(linspec.cross_validate, **study), partial(_scores, request, values)
+    )
 
 
-def _scores(request: Request, values: Mapping[str, Any], result: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _scores(
+    request: Request, values: Mapping[str, Any], result: Any
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Show the mean score of each setting, and the line for the chosen one; return the score of each split."""
     setting = result.best if request["rule"] == "best" else result.one_standard_error
     sizes = [sorted({pair[side] for pair in result.sizes}) for side in (0, 1)]
@@ -85,7 +99,10 @@ def _scores(request: Request, values: Mapping[str, Any], result: Any) -> tuple[l
         for one, row in zip(settings, result.table(library=""), strict=True)
     ]
     show_table(table)
-    chosen = {"k": setting.k, "ridge": setting.ridge[0] if isinstance(setting.ridge, tuple) else setting.ridge}
+    chosen = {
+        "k": setting.k,
+        "ridge": setting.ridge[0] if isinstance(setting.ridge, tuple) else setting.ridge,
+    }
     chosen = {name: value for name, value in chosen.items() if value is not None}
     echo(f"\nThe chosen setting on all rows: {solve_line(request, {**values, **chosen})}")
     rows = []
@@ -103,7 +120,7 @@ def _permute(request: Request) -> None:
 
     values, ridge = _of_components(request)
     solver = None if request.solver == AUTO and not request["options"] and not ridge else request.solver
-    names = ("permutations", "statistic", "max_seconds")
+    asked = request.some("permutations", "statistic", "max_seconds")
 
     def report(result: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         solved, least = hasattr(result, "solution"), 1 / (1 + result.permutations)
@@ -113,7 +130,10 @@ def _permute(request: Request) -> None:
             [
                 ("test", f"{result.statistic}, {how}"),
                 ("permutations", f"{count}; the least possible p-value is {least:.2g}"),
-                ("significant", f"{result.components()} of {count_of(len(result.values), 'component')} at 5 %"),
+                (
+                    "significant",
+                    f"{result.components()} of {count_of(len(result.values), 'component')} at 5 %",
+                ),
                 ("values", "with the ridge" * (ridge and solved)),
             ]
         )
@@ -124,9 +144,9 @@ def _permute(request: Request) -> None:
         return rows, {"permutations": result.permutations, "statistic": result.statistic}
 
     def compute(problem: Any, **more: Any) -> Any:
-        return linspec.permutation_test(problem, solver, **request.some(*names), **more)
+        return linspec.permutation_test(problem, solver, **asked, **more)
 
-    _study(request, values, names, compute, report)
+    _study(request, values, asked, compute, report)
 
 
 # ---- bootstrap ----------------------------------------------------------------------------------
@@ -153,12 +173,11 @@ def _bootstrap(request: Request) -> None:
         return _weights(result), {"values": rows, "draws": result.draws, "level": result.level}
 
     study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level"))
-    _study(request, values, ("draws", "level", "groups"), study, report)
+    _study(request, values, request.some("draws", "level", "groups"), study, report)
 
 
 def _weights(result: Any) -> list[dict[str, Any]]:
     """Return the interval of each weight, with the name of its column."""
-
     rows, layout = [], result.solution.layout
     for matrix in weights_by_matrix(result.solution):
         table = result.weights_table(matrix, library="")
@@ -175,49 +194,53 @@ def _weights(result: Any) -> list[dict[str, Any]]:
 COMMANDS = {
     "cross-validate": (
         _parameters(
-        "the score of each setting and fold",
-        option("--folds", type=click.IntRange(min=2), default=5, help="How many folds."),
-        GROUPS,
-        option(
-            "--method",
-            type=click.Choice(["folds", "gcv"]),
-            default="folds",
-            help="gcv: generalized cross-validation of least squares, without folds.",
+            "the score of each setting and fold",
+            option("--folds", type=click.IntRange(min=2), default=5, help="How many folds."),
+            GROUPS,
+            option(
+                "--method",
+                type=click.Choice(["folds", "gcv"]),
+                default="folds",
+                help="gcv: generalized cross-validation of least squares, without folds.",
+            ),
+            option(
+                "--rule",
+                type=click.Choice(["best", "one-standard-error"]),
+                default="best",
+                help="Choose the best setting, or the simplest one within a standard error of it.",
+            ),
+            option(
+                "--score",
+                metavar="NAME",
+                help="A score of the problem; by default the first. Another name lists them.",
+            ),
         ),
-        option(
-            "--rule",
-            type=click.Choice(["best", "one-standard-error"]),
-            default="best",
-            help="Choose the best setting, or the simplest one within a standard error of it.",
-        ),
-        option("--score", metavar="NAME", help="A score of the problem; by default the first. Another name lists them."),
-    ),
         _cross_validate,
-        "Score several ridges and several k on rows that were not fitted, and choose. The line of `linspec solve` for the "
-    "chosen setting is printed last. Means, scales and effects of confounds are those of the fitted rows.",
+        """Score several ridges and several k on rows that were not fitted, and choose. The line of `linspec solve` for the
+chosen setting is printed last. Means, scales and effects of confounds are those of the fitted rows.""",
     ),
     "permute": (
         _parameters(
-        "the p-values",
-        option(
-            "--permutations",
-            type=click.IntRange(min=1),
-            default=999,
-            help="How many; the least possible p-value is 1 over one more.",
+            "the p-values",
+            option(
+                "--permutations",
+                type=click.IntRange(min=1),
+                default=999,
+                help="How many; the least possible p-value is 1 over one more.",
+            ),
+            option(
+                "--statistic",
+                type=click.Choice(["wilks", "roy", "largest", "sum", "ranked"]),
+                help="Stepwise wilks (the default) or roy; by solving largest (the default) or sum; for one matrix "
+                "ranked (the default) or largest.",
+            ),
+            option(
+                "--max-seconds",
+                type=float,
+                default=3600.0,
+                help="Time after which no permutation is begun.",
+            ),
         ),
-        option(
-            "--statistic",
-            type=click.Choice(["wilks", "roy", "largest", "sum", "ranked"]),
-            help="Stepwise wilks (the default) or roy; by solving largest (the default) or sum; for a single matrix "
-            "ranked (the default) or largest.",
-        ),
-        option(
-            "--max-seconds",
-            type=float,
-            default=3600.0,
-            help="Time after which no permutation is begun.",
-        ),
-    ),
         _permute,
         """Permute the rows of every matrix but the first, or of a single matrix the entries of each column, and
 compare the values of components with those of permuted data. The rows must be exchangeable: not ordered in time, and
@@ -228,13 +251,13 @@ ridge, a --solver or an option of one, and for other problems, every permutation
     ),
     "bootstrap": (
         _parameters(
-        "the intervals of all weights, by column,",
-        option("--draws", type=click.IntRange(min=2), default=500, help="How many draws."),
-        option("--level", type=float, default=0.95, help="The coverage of the intervals."),
-        GROUPS,
-    ),
+            "the intervals of all weights, by column,",
+            option("--draws", type=click.IntRange(min=2), default=500, help="How many draws."),
+            option("--level", type=float, default=0.95, help="The coverage of the intervals."),
+            GROUPS,
+        ),
         _bootstrap,
-        "Draw rows with replacement, solve each draw, and show how much values vary: intervals, and the bias of values of "
-    "samples. Agreement is the mean cosine of the scores with those of the draws; components far below 1 are not stable.",
+        """Draw rows with replacement, solve each draw, and show how much values vary: intervals, and the bias of values of
+samples. Agreement is the mean cosine of the scores with those of the draws; components far below 1 are not stable.""",
     ),
 }

@@ -46,7 +46,9 @@ def _transform(**arguments: Any) -> None:
         named["confounds"] = rows.pop("confounds")
     names, values = _computed(solution, what, rows, named)
     if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
-        raise Failure(f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file.")
+        raise Failure(
+            f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file."
+        )
     scores = [] if targets is None else _scored(solution, names, values, data.as_array(targets))
     write = partial(_write, [*([arguments["ids"]] if ids else []), *names], ids, values)
     if out is None:
@@ -71,9 +73,13 @@ def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
             "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one."
         )
     if not hasattr(solution, METHODS[what]):
-        raise Failure(f"answers to {solution.problem} have no {what}. Leave the option out for what they have.")
+        raise Failure(
+            f"answers to {solution.problem} have no {what}. Leave the option out for what they have."
+        )
     if targets and (what != "predictions" or arguments["y"]):
-        raise Failure("targets score predictions of the rows of one file. Pass --predict, and the targets as --targets.")
+        raise Failure(
+            "targets score predictions of the rows of one file. Pass --predict, and the targets as --targets."
+        )
     return what
 
 
@@ -84,11 +90,17 @@ def _texts(solution: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
     matrices = known if is_several(cls) else [name for name in names if name in known] or names
     if len(given) > len(matrices):
         most = count_of(len(matrices), "file")
-        raise Failure(f"answers to {solution.problem} take {most} of rows; got {given[len(matrices)]!r}, too. Leave it out.")
+        raise Failure(
+            f"answers to {solution.problem} take {most} of rows; got {given[len(matrices)]!r}, too. Leave it out."
+        )
     files, picked = dict(zip(matrices, given, strict=False)), [arguments["columns"], arguments["y_columns"]]
     columns = dict(zip(matrices, picked, strict=False)) | {"targets": arguments["target_column"]}
     files |= {"confounds": arguments["confounds"]} if arguments["confounds"] else {}
-    files |= {"targets": arguments["targets"] or arguments["x"]} if arguments["targets"] or columns["targets"] else {}
+    files |= (
+        {"targets": arguments["targets"] or arguments["x"]}
+        if arguments["targets"] or columns["targets"]
+        else {}
+    )
     for name, file in files.items():
         fitted = solution.column_names.get((*names, "")[1] if name == "targets" else name)
         path, rest = data.divided(file)
@@ -109,12 +121,16 @@ def _computed(
         names = list(map(str, solution.classes.tolist()))
     elif what == "scores":
         fronts = [f"{matrix.lower()}_" * several + vector for matrix in rows]
-        names = [f"{front}{i + 1}" for front, part in zip(fronts, parts, strict=True) for i in range(part.shape[1])]
+        names = [
+            f"{front}{i + 1}" for front, part in zip(fronts, parts, strict=True) for i in range(part.shape[1])
+        ]
     elif path is not None or hasattr(solution, "classes"):
         names = ["class"] if path is None else solution.target_names
     else:
         both = list(registry.get_problem(solution.problem).stated.matrix_names)
-        others = zip(both[::-1] if several else [name for name in both if name not in rows], parts, strict=False)
+        others = zip(
+            both[::-1] if several else [name for name in both if name not in rows], parts, strict=False
+        )
         numbered = {name: [f"{name.lower()}{i + 1}" for i in range(part.shape[1])] for name, part in others}
         names = [name for matrix in numbered for name in solution.column_names.get(matrix, numbered[matrix])]
     return names, np.concatenate(parts, axis=1)
@@ -129,7 +145,9 @@ def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> lis
         label = score.label + f", ridge {path[i].ridge}" * (len(path) > 1)
         facts.append((label, f"{score.total:.6g}, on {count_of(score.rows, 'row')}"))
         pairs = list(zip(names[i * part.shape[1] :], score.by_target[: output.SHOWN], strict=False))
-        facts.append((f"{label} of each", "  ".join(f"{name} {r:.4g}" for name, r in pairs) * (len(pairs) > 1)))
+        facts.append(
+            (f"{label} of each", "  ".join(f"{name} {r:.4g}" for name, r in pairs) * (len(pairs) > 1))
+        )
     return facts
 
 
@@ -153,9 +171,15 @@ COMMAND = (
         option("--y-columns", metavar="NAMES", help="The same of Y-FILE."),
         HEADER,
         *ROWS,
-        option("--predict", is_flag=True, help="Predictions of least squares, classes, or the other view of CCA."),
+        option(
+            "--predict", is_flag=True, help="Predictions of least squares, classes, or the other view of CCA."
+        ),
         option("--probabilities", is_flag=True, help="The probability of each class of a discriminant."),
-        option("--target-column", metavar="NAMES", help="With --predict: the columns of FILE, or of --targets, that are predicted; their accuracy or R² is printed."),
+        option(
+            "--target-column",
+            metavar="NAMES",
+            help="With --predict: the columns of FILE, or of --targets, that are scored.",
+        ),
         option("--targets", help="With --predict: the targets of the rows, if FILE lacks them."),
         option("--confounds", help="The confounds of the rows, if the problem had some."),
         option("--out", help="Write the numbers to FILE.csv or FILE.npy."),

@@ -81,7 +81,10 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         """The means of the weights of bands, if there are several bands."""
         if len(self.band_names) < len("ab"):
             return []
-        means = (f"{name} {mean:.3f}" for name, mean in zip(self.band_names, self.band_weights.mean(0), strict=True))
+        means = (
+            f"{name} {mean:.3f}"
+            for name, mean in zip(self.band_names, self.band_weights.mean(0), strict=True)
+        )
         return [("mean weights of bands", ", ".join(means))]
 
     def _per_component(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from linspec import targets
 from linspec.algebra.small_matrices import (
     metric_rounding,
     ratio,
@@ -27,7 +28,6 @@ from linspec.arrays import (
     largest_magnitude,
     to_host,
 )
-from linspec import targets
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import is_series

@@ -22,7 +22,7 @@ MOSTLY = 0.5
 """The least share of the means in the first component that the summary states."""
 
 DOMINANT, FEW_COLUMNS = 0.99, 2
-"""Squared weight of a column in the first component that the summary states, where there are more columns than these."""
+"""Squared weight of a column in the first component that is stated, where there are more columns than these."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -158,7 +158,12 @@ class SVDSolution(
         if shares is not None and len(shares):
             facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
         weights = np.square(to_host(self.Vh[:1]).astype(np.float64)).reshape(-1)
-        if self.mean is None or self.scale is not None or len(weights) <= FEW_COLUMNS or max(weights) < DOMINANT:
+        if (
+            self.mean is None
+            or self.scale is not None
+            or len(weights) <= FEW_COLUMNS
+            or max(weights) < DOMINANT
+        ):
             return facts
         column = int(weights.argmax())
         name = shown(self.column_names.get("A", range(len(weights)))[column])
@@ -169,10 +174,14 @@ class SVDSolution(
         """The share of each component, and of the components up to it, as a row for each component."""
         shares = self.explained_variance_ratio
         whole = "of the squares" if self.mean is None else "of the variance"
-        return [
-            {"component": i + 1, whole: percent(float(share)), "cumulative": percent(float(together))}
-            for i, (share, together) in enumerate(zip(shares, np.cumsum(shares), strict=True))
-        ] if shares is not None else []
+        return (
+            [
+                {"component": i + 1, whole: percent(float(share)), "cumulative": percent(float(together))}
+                for i, (share, together) in enumerate(zip(shares, np.cumsum(shares), strict=True))
+            ]
+            if shares is not None
+            else []
+        )
 
     @property
     def _new_rows(self) -> NewRows:

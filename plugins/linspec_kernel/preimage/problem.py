@@ -94,7 +94,7 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
         None,
         str,
         kw_only=True,
-        help="Makes points sparse: |u|1 is at most so many times |u|2, from 1 (one column) on; or l1:NUMBER, l2:NUMBER.",
+        help="Makes points sparse: |u|1 is at most so many times |u|2, from 1 (one column) on; or l1:1, l2:1.",
     )
     bound_y: Any = ls.setting(None, str, kw_only=True, help="That of Y, if it differs from X's.")
     objective: Any = ls.setting(

@@ -22,7 +22,13 @@ SUPPORT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PreimageCCASolution(TwoViewSolution, residual="gradient step", objective="sum of the objective", adjusted=False, saved_types=(Kernel,)):
+class PreimageCCASolution(
+    TwoViewSolution,
+    residual="gradient step",
+    objective="sum of the objective",
+    adjusted=False,
+    saved_types=(Kernel,),
+):
     """Pairs of points whose kernel functions are correlated.
 
     Attributes
