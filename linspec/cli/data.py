@@ -80,7 +80,7 @@ def places(names: Sequence[str], rest: str, path: str) -> list[int]:
 
     def place(name: str) -> int:
         name = name if name in names else name.strip()  # blanks may belong to the name
-        return (RowFiles((path,), columns=(name,)).places(names, len(names), path) or [0])[0]
+        return (RowFiles((path,), columns=(name,)).places(names or None, len(names), path) or [0])[0]
 
     chosen: list[int] = []
     for part in _parts(rest.removeprefix(REST), path):

@@ -54,7 +54,15 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     (example,) = {
         path.partition("/")[0].removeprefix("linspec_") for path in files if path.startswith("linspec_")
     }
-    _check_name(kind, name, problem or SOLVER, files)
+    _check_name(
+        kind,
+        name,
+        problem or SOLVER,
+        {
+            _renamed(p, example, "of-the-example"): _renamed(t, example, "of-the-example")
+            for p, t in files.items()
+        },
+    )
     target = Path(folder) / f"linspec-{name}"
     if is_there(target):
         raise Failure(f"{target} exists already. Choose another name or --folder, or remove it.")

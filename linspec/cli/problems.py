@@ -88,13 +88,14 @@ def _option_of(name: str, declared: Any) -> click.Option:
         text = f"How many {declared.things}.{by_default}"
         return option("-k", "--ks", "k", type=Several(int), required=not declared.optional, help=text)
     if isinstance(declared, Ridge):
-        kind, words, default = float, [flag, "--ridges", name], None if declared.positive else "0.0"
+        kind, words, default = float, [flag, "--ridges", name], "0.0"
     else:
         kind, words = click.Choice(declared.choices) if declared.choices else declared.kind, [flag]
         words = [*dict.fromkeys([flag.removesuffix("-x"), flag]), name]  # -x: of the first of two matrices
         default = declared.default if isinstance(declared.default, str | int) else None
-    required = isinstance(declared, Ridge) and bool(declared.positive)
-    return option(*words, type=Several(kind), required=required, default=default, help=text)
+    needed = isinstance(declared, Ridge) and bool(declared.positive)
+    settings: dict[str, Any] = {"required": True} if needed else {"default": default}
+    return option(*words, type=Several(kind), help=text, **settings)
 
 
 def parameters_of(cls: Any) -> list[click.Parameter]:
@@ -210,7 +211,6 @@ class Request:
         rows, _ = data.read_all(
             {**self.files, **others}, [*labels, *more], drop=self["drop_missing"], ids=self["ids"]
         )
-        self.arguments["drop_missing"] = click.get_current_context().meta.get(data.DROPPED, False)
         return {name: rows[name] for name in self.files}, {name: rows[name] for name in others}
 
     def state(self, values: Mapping[str, Any], matrices: Mapping[str, Any], rows: Mapping[str, Any]) -> Any:
@@ -312,8 +312,9 @@ def in_words(value: Any) -> str:
 def solve_line(request: Request, values: Mapping[str, Any]) -> str:
     """Return the line of `linspec solve` for values of the problem's options."""
     words = ["linspec", "solve", request.name, *request.files.values()]
-    rows = {"ids": request["ids"], "drop_missing": bool(request["drop_missing"])}
-    for name, value in {**values, **rows}.items():
+    words += [word for text in request["options"] for word in ("--option", text)]
+    solver = request["solver"] if request["solver"] != AUTO else None
+    for name, value in {**values, **request.some("tol", "ids", "drop_missing"), "solver": solver}.items():
         if isinstance(value, bool):
             words += [typed(name)] if value else [f"--no-{name}"] * (name in FLAGS)
         elif value is not None:

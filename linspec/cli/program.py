@@ -3,8 +3,8 @@
 Problem: a traceback does not help a user of a command; a script wants to know whether the request was wrong; and a
 command that loads an array library before it prints its help feels broken.
 Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line on
-standard error and exit status 2, as do click's own errors. ``--debug``, which every command takes, adds the traceback. An
-interrupt ends with status 130, even if there is an answer. If the reader of the output has left, the status is 141.
+standard error and exit status 2, as do click's own errors. ``--debug`` adds the traceback. An interrupt ends
+with status 130, even if there is an answer. If the reader of the output has left, the status is 141.
 Warnings are one line each, too. Commands that read data are loaded when they run.
 Source: click's exceptions; the exit statuses are those of POSIX shells.
 """

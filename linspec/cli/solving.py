@@ -108,9 +108,9 @@ def _solve(request: Request) -> None:
         chosen = linspec.select(problem).reason if request["verbose"] and request["solver"] == AUTO else ""
         show_facts([*facts, ("solver", entry.solver), ("chosen", chosen), *_facts_of(entry, held)])
         _show_answer(request, entry.solution, problem, held)
-        asked = {
-            name: value for name, value in request.some("ids", "drop_missing", "held_out").items() if value
-        }
+        dropped = click.get_current_context().meta.get(data.DROPPED)
+        asked = {"drop_missing": dropped, **request.some("ids", "held_out")}
+        asked = {name: value for name, value in asked.items() if value is not None}
         asked |= {} if held is None else {"score": entry.score}
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
         output.write_all(

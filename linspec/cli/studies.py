@@ -138,7 +138,11 @@ def _permute(request: Request) -> None:
             ]
         )
         table = result.table(library="")
-        show_table(table, values.get("k") or output.SHOWN)
+        bounds = {"p value", "uncorrected"}  # the least possible p-value is an upper bound
+        shown = [
+            {n: f"<= {v:.2g}" if n in bounds and v <= least else v for n, v in row.items()} for row in table
+        ]
+        show_table(shown, values.get("k") or output.SHOWN)
         names = ("component", "value", "p_value", "uncorrected")
         rows = [dict(zip(names, row.values(), strict=True)) for row in table]
         return rows, {"permutations": result.permutations, "statistic": result.statistic}
@@ -216,8 +220,8 @@ COMMANDS = {
             ),
         ),
         _cross_validate,
-        """Score several ridges and several k on rows that were not fitted, and choose. The line of `linspec solve` for the
-chosen setting is printed last. Means, scales and effects of confounds are those of the fitted rows.""",
+        """Score several ridges and several k on rows that were not fitted, and choose. The line of `linspec solve` for
+the chosen setting is printed. Means, scales and effects of confounds are those of the fitted rows.""",
     ),
     "permute": (
         _parameters(
@@ -257,7 +261,7 @@ ridge, a --solver or an option of one, and for other problems, every permutation
             GROUPS,
         ),
         _bootstrap,
-        """Draw rows with replacement, solve each draw, and show how much values vary: intervals, and the bias of values of
-samples. Agreement is the mean cosine of the scores with those of the draws; components far below 1 are not stable.""",
+        """Draw rows with replacement, solve each draw, and show how much values vary: intervals, and the bias of values
+of samples. Agreement is the mean cosine of the scores with those of the draws; far below 1 components are unstable.""",
     ),
 }

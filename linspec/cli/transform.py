@@ -35,7 +35,9 @@ METHODS = {"probabilities": "probabilities", "predictions": "predict", "scores":
 
 def _transform(**arguments: Any) -> None:
     """Run `linspec transform`; arguments are checked before the rows are read."""
-    files = [arguments[name] for name in ("result", "x", "confounds", "targets") if arguments[name]]
+    files = [
+        arguments[name] for name in ("result", "x", "confounds", "targets") if arguments[name] is not None
+    ]
     out = output.check_target("--out", arguments["out"], (".csv", ".npy"), [*files, *arguments["y"]])
     solution = linspec.load_solution(arguments["result"])
     what, labels = _result(solution, arguments), ["targets"] if hasattr(solution, "classes") else []
@@ -54,7 +56,7 @@ def _transform(**arguments: Any) -> None:
     if out is None:
         write(buffer := io.BytesIO(), ".csv")
         echo(buffer.getvalue().decode().rstrip("\n"))
-        echo("\n".join(map(" ".join, scores)), err=True)
+        echo("\n".join(f"{label} {text}" for label, text in scores if text), err=True)
     else:
         about = f"{arguments['result']} ({solution.problem})"
         show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
@@ -63,7 +65,7 @@ def _transform(**arguments: Any) -> None:
 
 def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
     """Return what is computed, after a check that the answer can compute it."""
-    predict, targets = arguments["predict"], arguments["target_column"] or arguments["targets"]
+    predict, targets = arguments["predict"], {arguments["target_column"], arguments["targets"]} != {None}
     if predict and arguments["probabilities"]:
         raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
     predict = predict or not hasattr(solution, "transform")
@@ -95,17 +97,16 @@ def _texts(solution: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
         )
     files, picked = dict(zip(matrices, given, strict=False)), [arguments["columns"], arguments["y_columns"]]
     columns = dict(zip(matrices, picked, strict=False)) | {"targets": arguments["target_column"]}
-    files |= {"confounds": arguments["confounds"]} if arguments["confounds"] else {}
-    files |= (
-        {"targets": arguments["targets"] or arguments["x"]}
-        if arguments["targets"] or columns["targets"]
-        else {}
-    )
+    if arguments["confounds"] is not None:
+        files["confounds"] = arguments["confounds"]
+    if {arguments["targets"], columns["targets"]} != {None}:
+        files["targets"] = arguments["x"] if arguments["targets"] is None else arguments["targets"]
     for name, file in files.items():
+        text = data.with_columns(file, columns.get(name))
         fitted = solution.column_names.get((*names, "")[1] if name == "targets" else name)
-        path, rest = data.divided(file)
-        rest = columns.get(name) or rest or (data.in_quotes(fitted) if fitted and data.names_in(path) else "")
-        files[name] = f"{path}:{rest}" if rest else path
+        path, rest = data.divided(text)
+        known = fitted and not rest and data.names_in(path)
+        files[name] = f"{path}:{data.in_quotes(fitted)}" if known else text
     return files
 
 
@@ -142,7 +143,7 @@ def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> lis
     path = solution.along_path() if getattr(solution, "path", False) else [solution]
     for i, part in enumerate(np.split(values, len(path), axis=1)):
         score = prediction_score(part if classes is None else part[:, 0], truth, classes)
-        label = score.label + f", ridge {path[i].ridge}" * (len(path) > 1)
+        label = score.label + (f", ridge {path[i].ridge:g}" if len(path) > 1 else "")
         facts.append((label, f"{score.total:.6g}, on {count_of(score.rows, 'row')}"))
         pairs = list(zip(names[i * part.shape[1] :], score.by_target[: output.SHOWN], strict=False))
         facts.append(

@@ -41,7 +41,6 @@ def without_gaps(name: str) -> str:
 
 def _option(name: str) -> str:
     """Return the argument of the command line that leaves a column of any file out, as typed in a shell."""
-    from linspec.cli import without_columns  # here: reading files needs no command line
-
-    text = without_columns(name, file="FILE")
+    quoted = name if name.replace("_", "a").isalnum() else '"' + name.replace('"', '""') + '"'
+    text = shlex.quote(f"FILE:~{quoted}")
     return "FILE:COLUMNS" if not name or len(text) > LONGEST else text
