@@ -71,7 +71,8 @@ def names_in(path: str) -> list[str]:
 
 def _files(path: str) -> Any:
 
-    header = click.get_current_context().meta.get(HEADER)
+    context = click.get_current_context(silent=True)
+    header = None if context is None else context.meta.get(HEADER)
     return row_files(path, header="auto" if header is None else header)
 
 
@@ -146,18 +147,21 @@ def read(text: str, *, texts: bool = False, gaps: bool = False) -> Any:
     With `gaps`, missing values are NaN, and missing texts None.
     """
     path, rest = divided(text)
-    files, names = replace(_files(path), missing="nan" if gaps else "warn"), names_in(path) if rest else []
+    files = replace(_files(path), missing="nan" if gaps else "warn")
+    names = list(map(str, names_of_columns(files) or ())) if rest else []
     files = replace(files, columns=tuple(places(names, rest, path))) if names else replace(files, part=rest)
     column = texts_of_column(files) if texts else None
     if column is not None:
         return np.array(column, dtype=object if gaps else None)
-    array = mapped(path) if is_npy(path) and not rest else None
-    if array is not None and array.ndim == 1 and array.dtype.kind in "biuf":
-        return array
-    rows = as_operator(files if array is None else array, "the data")
+    source = mapped(path) if is_npy(path) and not rest else files
+    if getattr(source, "ndim", 2) == 1 and source.dtype.kind in "biuf":
+        return source
+    rows = as_operator(source, "the data")
     if 0 in rows.shape:
         raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
-    return rows.in_memory(SHARE * machine.available_memory())
+    rows = rows.in_memory(SHARE * machine.available_memory())
+    stored = rows.stored_array
+    return stored if stored is not None and stored.ndim == 1 else rows
 
 
 def as_array(rows: Any) -> Any:

@@ -97,8 +97,8 @@ def test_rows_leave_all_files_together(tmp_path: Path, suffix: str) -> None:
     command += ("--sample-weight", files["weights"], "--confounds", files["confounds"])
     out, told = run("solve", *command, "--drop-missing", "--out", tmp_path / "r.npz")
     assert told == (
-        f"--drop-missing: {N - keep.sum()} of {N} rows lack a value (3 in X, 2 in Y, 1 in sample_weight, 2 in confounds) "
-        "and are left out.\n"
+        f"--drop-missing: {N - keep.sum()} of {N} rows lack a value (3 in X, 2 in Y, 1 in sample_weight, 2 in "
+        "confounds) and are left out.\n"
     )
     assert f"{keep.sum()} x 4" in out
     exact = ls.solve(

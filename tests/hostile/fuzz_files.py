@@ -584,12 +584,12 @@ def run(args: list[str]) -> tuple[int, str, str]:
 
 def compared(name: str, path: Path) -> tuple[str, str]:
     """Compare what linspec reads with another reader; return how it ended, and the details."""
-    from linspec.cli.data import read_named
+    from linspec.cli.data import read
 
-    found: Any = read_named(str(path)).values
+    found: Any = read(str(path))
     if found.shape[0] * found.shape[-1] > COMPARED:
         return "read", ""
-    found = found.toarray() if scipy.sparse.issparse(found) else np.asarray(found)
+    found = found.dense() if hasattr(found, "dense") else np.asarray(found)
     try:
         with contextlib.redirect_stderr(io.StringIO()), np.errstate(all="ignore"):
             expected = FORMATS[name].peer(path)

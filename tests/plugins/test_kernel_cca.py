@@ -10,7 +10,6 @@ import scipy.linalg
 import scipy.sparse
 
 import linspec as ls
-from linspec.cli.offered import kind_named
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.testing import Reading, cases, run_checks, testing_of
 from linspec_kernel import KernelCCA
@@ -278,23 +277,6 @@ def test_the_flagship_keeps_the_contract_where_it_iterates(monkeypatch):
 def test_planted_cases_are_problems():
     assert planted_kernels(40, (0.9, 0.5), 1, ridge=1.0).truth["correlations"][0] < 0.9
     assert len(planted_linear(4, "all", rank=3).truth["correlations"]) == 3
-
-
-def test_the_command_line_makes_kernels_of_its_options():
-    X, Y = views(60)
-    kind = kind_named("kernel-cca")
-    values = {"k": 2, "ridge": 0.5, "kernel": "polynomial", "degree": 3, "center": True}
-    problem = kind.construct([X, Y], values)
-    assert problem.kernel_x == problem.kernel_y == ls.kernels.polynomial(3)
-    other = kind.construct(
-        [X, Y], {**values, "kernel": "rbf", "kernel_y": "laplacian", "scale_factor": 0.5, "ridge_y": 2.0}
-    )
-    assert other.kernel_x == ls.kernels.rbf(factor=0.5)
-    assert other.kernel_y == ls.kernels.laplacian(factor=0.5)
-    assert other.ridge == (0.5, 2.0)
-    fixed = kind.construct([X, Y], {**values, "kernel": "rbf", "kernel_scale": 3.0})
-    assert fixed.kernel_x == ls.kernels.rbf(3.0)
-    assert "kernel rbf and laplacian" in kind.stated({**values, "kernel": "rbf", "kernel_y": "laplacian"})
 
 
 def test_iterates_are_scored_with_the_kernels_of_the_run():
