@@ -66,7 +66,7 @@ def divided(text: str) -> tuple[str, str]:
 def names_in(path: str) -> list[str]:
     """Return the names of all columns of a file; none if it has no names."""
     names = names_of_columns(_files(path)) or ()
-    return list(names) if names and isinstance(names[0], str) else []
+    return [name for name in names if isinstance(name, str)]
 
 
 def _files(path: str) -> Any:
@@ -236,7 +236,7 @@ def _without_ids(text: str, column: str | None) -> str:
 
 def _read_ids(paths: Iterable[str], column: str) -> list[str]:
     """Read the ids of the first file, and check that those of all other files are the same."""
-    first, wanted = "", []
+    first, wanted = "", list[Any]()
     for path in dict.fromkeys(paths):
         names = names_in(path)
         if first and column not in names:

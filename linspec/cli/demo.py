@@ -60,7 +60,7 @@ def _demo(plot: str | None, quick: bool, save: bool) -> None:
     images = load_digits().images
     views = [images[:, :, columns].reshape(len(images), -1).copy() for columns in VIEWS.values()]
     echo(INTRODUCTION.format(len(images)))
-    problem = linspec.CCA(*views, k=K, ridge=RIDGE)
+    problem = linspec.CCA(views[0], views[1], k=K, ridge=RIDGE)
     exact = linspec.solve(problem, "direct")
     passes = QUICK_PASSES if quick else PASSES
     table = linspec.compare(problem, list(SOLVERS), form="implicit", rng=0, max_passes=passes)

@@ -81,20 +81,23 @@ def _option_of(name: str, declared: Any) -> click.Option:
     """Make the option of a declared field."""
     flag, text = f"--{name.replace('_', '-')}", getattr(declared, "help", "") or FLAGS.get(name, "")
     if isinstance(declared, Flag):
-        default = declared.default if declared.in_commands is None else declared.in_commands
-        return option(f"{flag}/--no-{flag[2:]}", default=default, help=text)
+        shown = declared.default if declared.in_commands is None else declared.in_commands
+        return option(f"{flag}/--no-{flag[2:]}", default=shown, help=text)
     if isinstance(declared, Count):
         by_default = " By default as many as there are." * declared.optional
         text = f"How many {declared.things}.{by_default}"
         return option("-k", "--ks", "k", type=Several(int), required=not declared.optional, help=text)
-    if isinstance(declared, Ridge):
-        kind, words, default = float, [flag, "--ridges", name], "0.0"
-    else:
-        kind, words = click.Choice(declared.choices) if declared.choices else declared.kind, [flag]
+    kind: Any = (
+        click.Choice(choices)
+        if (choices := getattr(declared, "choices", ()))
+        else getattr(declared, "kind", float)
+    )
+    words, default = [flag, "--ridges", name], "0.0"
+    if not isinstance(declared, Ridge):
         words = [*dict.fromkeys([flag.removesuffix("-x"), flag]), name]  # -x: of the first of two matrices
-        default = declared.default if isinstance(declared.default, str | int) else None
+        default = str(declared.default) if isinstance(declared.default, str | int) else ""
     needed = isinstance(declared, Ridge) and bool(declared.positive)
-    settings: dict[str, Any] = {"required": True} if needed else {"default": default}
+    settings: dict[str, Any] = {"required": True} if needed else {"default": default or None}
     return option(*words, type=Several(kind), help=text, **settings)
 
 

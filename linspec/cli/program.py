@@ -94,12 +94,13 @@ class Program(click.Group):
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Run the program as click does, but show errors as one line."""
+        run: Any = super().main
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
-        for stream in filter(lambda stream: hasattr(stream, "reconfigure"), (sys.stdout, sys.stderr)):
-            stream.reconfigure(errors="backslashreplace")
+            return run(*args, standalone_mode=False, **extra)
+        for stream in (sys.stdout, sys.stderr):
+            getattr(stream, "reconfigure", dict)(errors="backslashreplace")
         try:
-            code = super().main(*args, standalone_mode=False, **extra) or 0
+            code = run(*args, standalone_mode=False, **extra) or 0
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message())
             code = 0
@@ -142,7 +143,7 @@ def _as_failure(error: Exception) -> Failure:
             "--debug and report the traceback."
         )
     failure = Failure(" ".join([text, *getattr(error, "__notes__", ())]))
-    failure.exit_code = 2 if isinstance(error, LinspecError | MemoryError | OSError) else DEFECT
+    vars(failure)["exit_code"] = 2 if isinstance(error, LinspecError | MemoryError | OSError) else DEFECT
     return failure
 
 

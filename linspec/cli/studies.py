@@ -74,7 +74,7 @@ def _cross_validate(request: Request) -> None:
     study |= {} if None in ks else {"ks": list(ks)}
     study |= {} if None in ridges else {"ridges": [one if other is None else (one, other) for one in ridges]}
     study |= {} if request.solver == AUTO and not request["options"] else {"solver": request.solver}
-    values = {**combinations[0], **({} if None in ks else {"k": max(ks)})}
+    values = {**combinations[0], **({} if None in ks else {"k": max(filter(None, ks))})}
     asked = request.some("method", "rule", "score", *(() if gcv else ("folds", "groups")))
     asked |= {"ks": list(ks)} if "k" in values else {}
     asked |= {"ridges": list(ridges)} if "ridge" in values else {}

@@ -105,8 +105,8 @@ def _texts(solution: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
         text = data.with_columns(file, columns.get(name))
         fitted = solution.column_names.get((*names, "")[1] if name == "targets" else name)
         path, rest = data.divided(text)
-        known = fitted and not rest and data.names_in(path)
-        files[name] = f"{path}:{data.in_quotes(fitted)}" if known else text
+        fitted = fitted if not rest and data.names_in(path) else None
+        files[name] = f"{path}:{data.in_quotes(fitted)}" if fitted else text
     return files
 
 

@@ -157,7 +157,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Construct the problem with a label for each column, of the numbers of columns that a command takes."""
         counts = values.pop("bands", None)
         labels = [f"band{i + 1}" for i, count in enumerate(counts or ()) for _ in range(count)]
-        return cls(*matrices, bands=labels or None, **values)
+        values["bands"] = labels or None
+        return cls(*matrices, **values)
 
     def _keep(self, **values: Any) -> None:
         for name, value in values.items():

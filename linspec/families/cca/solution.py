@@ -122,7 +122,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         of_own, of_others = self.variance_extracted(X, Y, **rows), self.redundancy(X, Y, **rows)
         columns = {
             f"of {view} by {whose}": [percent(float(share)) for share in shares]
-            for i, (view, other) in enumerate(("XY", "YX"))
+            for i, (view, other) in enumerate((("X", "Y"), ("Y", "X")))
             for whose, shares in (("its variate", of_own[i]), (f"that of {other}", of_others[i]))
         }
         return [

@@ -98,7 +98,7 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     )
     bound_y: Any = ls.setting(None, str, kw_only=True, help="That of Y, if it differs from X's.")
     objective: Any = ls.setting(
-        "correlation", str, choices=OBJECTIVES, kw_only=True, help="What is maximised."
+        "correlation", str, choices=tuple(OBJECTIVES), kw_only=True, help="What is maximised."
     )
     center: bool = ls.flag(True, "Centre the values of the kernel functions.", kw_only=True)
 
