@@ -317,9 +317,10 @@ def solve_line(request: Request, values: Mapping[str, Any]) -> str:
     words = ["linspec", "solve", request.name, *request.files.values()]
     words += [word for text in request["options"] for word in ("--option", text)]
     solver = request["solver"] if request["solver"] != AUTO else None
-    for name, value in {**values, **request.some("tol", "ids", "drop_missing"), "solver": solver}.items():
+    more = {"solver": solver, "header": click.get_current_context().meta.get(data.HEADER)}
+    for name, value in {**values, **request.some("tol", "ids", "drop_missing"), **more}.items():
         if isinstance(value, bool):
-            words += [typed(name)] if value else [f"--no-{name}"] * (name in FLAGS)
+            words += [typed(name)] if value else [f"--no-{name}"] * (name in (*FLAGS, "header"))
         elif value is not None:
             words += [typed(name), in_words(value).replace(" ", "")]
     return shlex.join(words)
