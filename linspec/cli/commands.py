@@ -83,14 +83,13 @@ class ProblemGroup(click.Group):
         title = str(registry.get_spec("problem", name).summary)
 
         def load() -> Loaded:
-            from linspec.cli.problems import Request, parameters_of
-
+            problems = import_module("linspec.cli.problems")
             parameters, run, about = import_module(self._module).COMMANDS[self.name]
             cls = registry.get_problem(name)
-            all_parameters = [*parameters_of(cls), *parameters(cls)]
+            all_parameters = [*problems.parameters_of(cls), *parameters(cls)]
             return (
                 all_parameters,
-                lambda **given: run(Request(name, cls, given)),
+                lambda **given: run(problems.Request(name, cls, given)),
                 f"{title}\n\n{about}\n\n{FILES}",
             )
 

@@ -23,8 +23,8 @@ from linspec.process.plurals import count_of
 
 TEMPLATES = Path(linspec.__file__).parent / "templates"
 
-# The problem of a template of solvers where none is named.
-SOLVER = "least-squares"
+# The template of a solver where no problem is named.
+SOLVER = "least-squares-solver"
 
 # Suffixes of the files of a template that are copied.
 SUFFIXES = {".md", ".py", ".toml", ".typed"}
@@ -48,7 +48,7 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     known = sorted(path.name.removesuffix("-solver") for path in TEMPLATES.glob("*-solver"))
     if problem is not None and problem not in known:
         raise Failure(f"there are templates of solvers for {', '.join(known)}; got --problem {problem}.")
-    template = TEMPLATES / (f"{problem or SOLVER}-solver" if kind == "solver" else kind)
+    template = TEMPLATES / ((f"{problem}-solver" if problem else SOLVER) if kind == "solver" else kind)
     paths = [path for path in sorted(template.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
     files = {path.relative_to(template).as_posix(): path.read_text("utf-8") for path in paths}
     (example,) = {
@@ -57,7 +57,7 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     _check_name(
         kind,
         name,
-        problem or SOLVER,
+        template.name.removesuffix("-solver"),
         {
             _renamed(p, example, "of-the-example"): _renamed(t, example, "of-the-example")
             for p, t in files.items()
@@ -106,7 +106,7 @@ def _check_name(kind: str, name: str, problem: str, files: dict[str, str]) -> No
         "\n".join(text for path, text in files.items() if path.endswith(".py")),
     )
     names = {
-        "solver": registry.solvers(problem),
+        "solver": registry.solvers(problem) if kind == "solver" else [],
         "problem": [*registry.problems(), "solver", "normalizer", "test-matrix", "operator", "problem"],
         "data": [spec.name for spec in registry.operator_adapters()],
     }

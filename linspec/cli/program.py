@@ -254,7 +254,9 @@ def check(name: str, expected: tuple[str, ...], **settings: Any) -> None:
 
 
 for command in (
-    later("demo", "linspec.cli.demo", "Solve CCA of handwritten digits by three solvers, and draw it."),
+    later(
+        "demo", "linspec.families.cca.demo", "Solve CCA of handwritten digits by three solvers, and draw it."
+    ),
     ProblemGroup("solve", "Solve a problem with data from files.", "linspec.cli.solving"),
     later("transform", "linspec.cli.transform", "What a saved answer makes of new rows."),
     ProblemGroup("compare", "Run several solvers on the same data, side by side.", "linspec.cli.solving"),
