@@ -156,27 +156,6 @@ def test_labels_and_columns_of_one_file(tmp_path: Path, suffix: str) -> None:
     assert "kind" in said
 
 
-def test_what_the_remedies_name_works(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("id,a,b\nu1,1,2\nu2,,4\nu3,5,7\nu4,1,1\n")
-    _, said = run("solve", "svd", path, "-k", 1, code=2)
-    remedy = "on the command line --ids id if it names the rows, else 'FILE:~id'; missing"
-    assert f"in column 'id'. Leave such columns out: columns=, {remedy}" in said
-    run("solve", "svd", path, "-k", 1, "--ids", "id", "--drop-missing")
-    _, said = run("solve", "svd", path, "-k", 1, "--columns", "~id", code=2)
-    assert (
-        "got an empty field in column 'a'. Fill such values, or leave their rows out of all files: on the comma"
-        in said
-    )
-    out, told = run("solve", "svd", path, "-k", 1, "--columns", "~id", "--drop-missing")
-    assert "1 of 4 rows" in told
-    assert f"{np.linalg.svd([[1, 2], [5, 7], [1, 1]], compute_uv=False)[0]:.6g}"[:5] in out
-    path.write_text('"the, id",a,b\nu1,1,2\nu3,5,7\n')
-    _, said = run("solve", "svd", path, "-k", 1, code=2)
-    assert """'FILE:~"the, id"'""" in said
-    run("solve", "svd", path, "-k", 1, "--columns", '~"the, id"')
-
-
 def test_files_of_unequal_length_are_not_paired(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", with_gaps(X, [1]))
     np.save(tmp_path / "Y.npy", Y[:-1])

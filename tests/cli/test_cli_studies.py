@@ -6,7 +6,6 @@ import csv
 import json
 import re
 import shlex
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from click.testing import CliRunner
 
 import linspec as ls
 from linspec.cli import main
-from linspec.families import inference
 
 N = 120
 RNG = np.random.default_rng(5)
@@ -181,17 +179,6 @@ def test_one_planted_pair_is_found_and_its_p_value_is_no_bare_zero(folder: Path)
     assert "1 of 3 components" in run("permute", "cca", "X.npy", "Y.npy", "--permutations", 199)  # without -k
 
 
-def test_a_ridge_is_tested_by_solving_each_permutation(folder: Path) -> None:
-    arguments = ("cca", "X.npy", "Y.npy", "-k", 2, "--permutations", 49, "--seed", 7)
-    assert "each permutation solved" in run("permute", *arguments, "--ridge", 20, "--out", "p.json")
-    saved = json.loads((folder / "p.json").read_text())
-    expected = ls.permutation_test(ls.CCA(X, Y, 2, ridge=20.0), "auto", permutations=49, rng=7)
-    np.testing.assert_allclose([row["p_value"] for row in saved["rows"]], expected.p_values)
-    np.testing.assert_allclose([row["value"] for row in saved["rows"]], expected.values)
-    assert saved["permutations"] == 49
-    assert "each permutation solved" in run("permute", *arguments, "--solver", "gram")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -251,61 +238,3 @@ def test_bootstrap_refuses_in_one_line(folder: Path, arguments: tuple[object, ..
 
 
 # ---- all three --------------------------------------------------------------------------------
-
-
-def test_rows_that_lack_a_value_are_left_out_of_data_and_groups(folder: Path) -> None:
-    gaps = X.copy()
-    gaps[[0, 50], 1] = np.nan
-    lines = [",".join([*OWN[:3], "last", "group"])]
-    lines += [
-        ",".join([*("" if np.isnan(v) else repr(v) for v in row), group])
-        for row, group in zip(gaps.tolist(), GROUPS, strict=True)
-    ]
-    Path("gaps.csv").write_text("\n".join(lines) + "\n")
-    options = (
-        "--columns",
-        "~group",
-        "--groups",
-        "gaps.csv:group",
-        "--drop-missing",
-        "--draws",
-        20,
-        "--out",
-        "b.json",
-    )
-    run("bootstrap", "svd", "gaps.csv", "-k", 1, *options)
-    keep = ~np.isnan(gaps).any(axis=1)
-    expected = ls.bootstrap(ls.SVD(X[keep], 1), draws=20, groups=GROUPS[keep], rng=0)
-    (found,) = json.loads((folder / "b.json").read_text())["values"]
-    np.testing.assert_allclose([found["lower"], found["upper"]], expected.values[:, 0], rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments"),
-    [
-        ("stepwise_test", ("permute", "cca", "X.npy", "Y.npy", "-k", 1, "--permutations", 10**7)),
-        (
-            "permuted_solves",
-            ("permute", "cca", "X.npy", "Y.npy", "-k", 1, "--ridge", 1, "--permutations", 10**6),
-        ),
-        ("drawn_solves", ("bootstrap", "svd", "X.npy", "-k", 1, "--draws", 10**5)),
-    ],
-)
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer that sends signals")
-@pytest.mark.usefixtures("ctrl_c")
-def test_an_interrupted_study_is_shown_and_leaves_with_130(
-    folder: Path, function: str, arguments: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = getattr(inference, function)
-
-    def interrupted(*args: Any, **named: Any) -> Any:
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        return own(*args, **named)
-
-    monkeypatch.setattr(inference, function, interrupted)
-    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        out = run(*arguments, code=130)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert "interrupted" in out
