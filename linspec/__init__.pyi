@@ -57,6 +57,7 @@ from linspec.solving.fields import field as field
 from linspec.solving.fields import flag as flag
 from linspec.solving.fields import matrix as matrix
 from linspec.solving.fields import ridge as ridge
+from linspec.solving.fields import setting as setting
 from linspec.solving.fields import views as views
 from linspec.solving.held_moments import HeldMoments as HeldMoments
 from linspec.solving.iterates import Iterate as Iterate

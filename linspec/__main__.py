@@ -10,23 +10,22 @@ from types import FrameType
 def start(prog_name: str | None = None) -> None:
     """Run the command `linspec` in the current process, which has no other purpose; no process is started.
 
-    Ctrl-C therefore ends the process at once, even during the imports, with the line "Interrupted." and exit status
-    130. Later the handlers of `linspec.cli.interrupts` act instead, for example during a solve. Nothing is changed if
-    the process ignores Ctrl-C, as under nohup, or if other code has set a handler.
+    Ctrl-C during the imports ends the process at once, with the line "Interrupted." and exit status 130: an exception
+    could be lost in them. Nothing is changed if the process ignores Ctrl-C, as under nohup, or if other code has set a
+    handler.
     """
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else it is ignored, as by nohup
-    if ours:
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is signal.default_int_handler:
         signal.signal(signal.SIGINT, _quit)
     from linspec.cli import main
 
-    main(prog_name=prog_name, own_process=ours)
+    if usual is signal.default_int_handler:
+        signal.signal(signal.SIGINT, usual)
+    main(prog_name=prog_name)
 
 
 def _quit(_: int, __: FrameType | None) -> None:
-    """Handle Ctrl-C: write "Interrupted." to standard error and end the process at once with exit status 130.
-
-    The handler is used until `linspec.cli` is imported, which sets its own (`linspec.cli.interrupts`).
-    """
+    """Write "Interrupted." to standard error and end the process at once with exit status 130."""
     try:
         os.write(2, b"Interrupted.\n")
     finally:

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from linspec.cli.kinds import Kind
 
 import linspec as ls
 from linspec import registry
-from linspec.cli.kinds import Kind
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.solving.conclusion import DEFAULT_TERMS
 from linspec.solving.new_rows import NewRows

@@ -1,28 +1,15 @@
 """The command `linspec`, also `python -m linspec`: solve, compare and look up, from a shell.
 
-Problem: a first look at the library, or at one's data, should need no program; and a command that loads an array
-library before it prints its help feels broken.
-Method: click for the commands, one file each. Importing this package loads click and the registry and nothing
-else: array libraries, rich (tables and bars) and matplotlib (plots) are imported where they are used, the
-last two only where the extra ``cli`` is installed. Read `kinds` first, which makes commands of records, then `solve`.
+Problem: a first look at the library, or at one's data, should need no program.
+Method: click for the commands. `problems` makes the command of a problem from the declared fields of its class, and
+`data` reads files; `solving`, `studies` and `transform` have the commands that use both, and `output` writes tables and
+files. Importing this package loads click and the registry; array libraries are loaded by the commands that need them.
+Read `problems` first.
 """
 
 from __future__ import annotations
 
-from linspec.process.lazy_names import lazy_names
+from linspec.cli.program import main
 
-_HOLDERS = {
-    "Kind": "linspec.cli.kinds",
-    "Score": "linspec.cli.kinds",
-    "center_option": "linspec.cli.kinds",
-    "count_option": "linspec.cli.kinds",
-    "first_numbers": "linspec.cli.kinds",
-    "main": "linspec.cli.program",
-    "numbers_option": "linspec.cli.kinds",
-    "ridge_option": "linspec.cli.kinds",
-    "row_options": "linspec.cli.kinds",
-    "without_columns": "linspec.cli.columns",
-}
-
-__all__ = list(_HOLDERS)
-__getattr__, __dir__ = lazy_names(__name__, _HOLDERS)
+# The command, which a script can call with a list of arguments.
+__all__ = ["main"]

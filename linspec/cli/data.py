@@ -1,194 +1,359 @@
-"""Matrices from files: the text of an argument as a call of `linspec.open_rows`.
+"""Matrices from files: ``FILE:COLUMNS`` picks columns by name, ``FILE:PART`` a part of a file.
 
-Problem: a command line has one text for a file and for the part of it to read, and an error must be one sentence.
-Method: the file, or pattern of files, is the longest front of ``FILE:REST`` that exists. The record of the adapter
-that reads such files says whether they are tables. If they are, the rest picks columns by name (``file.csv:a,b``,
-``file.parquet:a..c``), else it is a part of the file: an array (``file.npz:name``), a layer
-(``file.h5ad:layers/counts``), or the labels (``file.svm:labels``, ``file.svm:classes``). Only adapters know formats,
-except for `.npy` files, which are mapped. Rows that are read faster as a whole, and take a small part of the memory,
-are held.
+Problem: a file of people has names, classes and numbers side by side, and a problem takes some of its columns as one
+matrix and others as another; rows of several files are paired by their places; and real files have gaps.
+Method: the file, or pattern of files, is the longest front of the text that exists. If files of its format have names
+of columns, the rest picks some: ``a,b``, ranges ``first..last``, and ``~a,b`` for all others; else it is a part of the
+file. ``--ids`` compares a column of ids between the files, and ``--drop-missing`` leaves rows that lack a value in any
+of the files out of all. Formats are known only to the adapters behind `linspec.open_rows`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 
-from linspec.cli.columns import NamedMatrix, chosen_columns, divided, in_quotes
-from linspec.cli.failures import Failure, with_remedy
-from linspec.errors import LinspecError
+from linspec.cli.output import Failure, echo, in_one_line, missing_package
+from linspec.errors import shown
+from linspec.frames import RowNames, check_order
+from linspec.operators import (
+    RowFiles,
+    as_operator,
+    labels_in_front,
+    mapped,
+    names_of_columns,
+    texts_of_column,
+)
+from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.npy_files import is_npy
+from linspec.operators.row_files import is_pattern, row_files
 from linspec.process import machine
+from linspec.process.paths import is_there
+from linspec.process.plurals import count_of
 
-if TYPE_CHECKING:
-    from linspec.operators import RowFiles
+# The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click.
+HEADER, DROPPED = "linspec.header", "linspec.dropped"
 
-__all__ = [
-    "SHARE",
-    "column_as_text",
-    "column_names_in",
-    "described",
-    "header_option",
-    "read_named",
-]
+REST, RANGE = "~", ".."
 
-_HEADER = "linspec.cli.header"
-
-SHARE = 0.25
-"""Largest share of the available memory that the rows of a file may take if they are held in memory.
-
-A matrix that would take more stays in its file, and every pass reads its rows in slices.
-"""
+# Largest share of the available memory that rows of a file may take if they are held in memory, and the
+# number of entries that are searched for gaps together.
+SHARE, BLOCK = 0.25, 1 << 22
+# ---- files and columns --------------------------------------------------------------------------
 
 
-def header_option() -> click.Option:
-    """Make the option ``--header/--no-header``, which holds for all files of delimited text."""
-    return click.Option(
-        ["--header/--no-header"],
-        default=None,
-        expose_value=False,
-        callback=lambda context, _, value: context.meta.__setitem__(_HEADER, value),
-        help="Whether the first line of delimited text holds names of columns. By default the lines below tell.",
-    )
+def divided(text: str) -> tuple[str, str]:
+    """Split a text into the file, or the pattern of files, and the columns or the part behind it."""
+    parts = text.split(":")
+    fronts = [":".join(parts[:i]) for i in range(len(parts), 0, -1)]
+    path = next((front for front in fronts if is_there(front)), parts[0] if is_pattern(parts[0]) else None)
+    if path is None:
+        raise Failure(f"{parts[0] if Path(parts[0]).suffix else text}: no such file.")
+    return path, text[len(path) + 1 :]
 
 
-def read_named(text: str, *, texts: bool = False, gaps: bool = False) -> NamedMatrix:
-    """Read a matrix.
-
-    Parameters
-    ----------
-    text : str
-        A path or a pattern, with ``:columns`` or ``:part`` after it.
-    texts : bool, default False
-        Whether the matrix may be a column of texts.
-    gaps : bool, default False
-        Whether values of tables may be missing: missing numbers become NaN, missing texts None.
-
-    Returns
-    -------
-    NamedMatrix
-        Its values are an array, a memory map, a sparse matrix, an operator of rows that are not held, or an array of
-        texts (of objects, with gaps).
-
-    Raises
-    ------
-    Failure
-        The file is missing, does not have the format of its suffix, or holds no matrix.
-    """
-    try:
-        files = _located(text, gaps)
-        found = _texts(files) if texts else None
-        return _numbers(files) if found is None else found
-    except LinspecError as error:
-        raise Failure(with_remedy(error)) from error
+def names_in(path: str) -> list[str]:
+    """Return the names of all columns of a file; none if it has no names."""
+    names = names_of_columns(_files(path)) or ()
+    return [name for name in names if isinstance(name, str)]
 
 
-def column_names_in(text: str) -> tuple[str, ...] | None:
-    """Return the names of all columns of a file, without reading its rows.
-
-    None if the columns of the file have no names, or if `text` picks columns or a part of the file (``FILE:COLUMNS``).
-    """
-    from linspec.operators import names_of_columns
-
-    try:
-        path, rest = divided(text)
-        names = None if rest else names_of_columns(_files(path))
-    except LinspecError as error:
-        raise Failure(with_remedy(error)) from error
-    return tuple(map(str, names)) if names and isinstance(names[0], str) else None
-
-
-def column_as_text(text: str, name: str) -> NamedMatrix:
-    """Read a column of a file by its name, as it stands there: numbers are not converted, and gaps are "".
-
-    Parameters
-    ----------
-    text : str
-        The file; columns behind it do not matter.
-    name : str
-
-    Raises
-    ------
-    Failure
-        The file has no names of columns, or not this one.
-    """
-    import numpy as np
-
-    from linspec.operators import texts_of_column  # here: help loads no array library
-
-    try:
-        path, _ = divided(text)
-        if column_names_in(path) is None:
-            raise Failure(f"{path} has no names of columns, so there is no column {name!r} in it.")
-        found = texts_of_column(replace(_located(f"{path}:{in_quotes([name])}", gaps=False), as_text=True))
-    except LinspecError as error:
-        raise Failure(with_remedy(error)) from error
-    if found is None:
-        raise Failure(f"{path}: columns of its format cannot be read as texts; got {name!r}.")
-    return NamedMatrix(np.array(found, dtype=object), (name,))
-
-
-def described(matrix: Any) -> str:
-    """Return shape, dtype and kind of a matrix in words."""
-    if isinstance(matrix, NamedMatrix):
-        return f"{len(matrix.values)} texts" if matrix.is_text else described(matrix.values)
-    shape = " x ".join(map(str, matrix.shape))
-    if getattr(matrix, "streamed", False) or getattr(matrix, "rows_together", 1) > 1:
-        return f"{shape}, {matrix.dtype}, read in slices"
-    if hasattr(matrix, "nnz"):
-        return f"{shape}, sparse, {matrix.nnz} entries"
-    return f"{shape}, {matrix.dtype}"
-
-
-def _located(text: str, gaps: bool) -> RowFiles:
-    """Return the files of a text, with the columns or the part that it picks."""
-    from linspec.operators import names_of_columns  # here: help loads no array library
-
-    path, rest = divided(text)
-    files = replace(_files(path), missing="nan" if gaps else "warn")
-    names = names_of_columns(files) if rest else None
-    if names is None:
-        return replace(files, part=rest)
-    return replace(files, columns=tuple(chosen_columns(list(map(str, names)), rest, path)))
-
-
-def _files(path: str) -> RowFiles:
-    from linspec.operators.row_files import row_files
+def _files(path: str) -> Any:
 
     context = click.get_current_context(silent=True)
-    header = None if context is None else context.meta.get(_HEADER)
+    header = None if context is None else context.meta.get(HEADER)
     return row_files(path, header="auto" if header is None else header)
 
 
-def _texts(files: RowFiles) -> NamedMatrix | None:
-    """Read the texts of a column; None if it holds numbers."""
-    import numpy as np
+def places(names: Sequence[str], rest: str, path: str) -> list[int]:
+    """Return the places of the columns that a text behind a file picks."""
 
-    from linspec.operators import names_of_columns, texts_of_column
+    def place(name: str) -> int:
+        name = name if name in names else name.strip()  # blanks may belong to the name
+        return (RowFiles((path,), columns=(name,)).places(names or None, len(names), path) or [0])[0]
 
-    texts = texts_of_column(files)
-    if texts is None:
-        return None
-    names, places = names_of_columns(files) or (), files.columns or (0,)
-    values = np.array(texts, dtype=object if files.missing == "nan" else None)
-    return NamedMatrix(values, tuple(str(names[int(place)]) for place in places))
+    chosen: list[int] = []
+    for part in _parts(rest.removeprefix(REST), path):
+        first, dots, last = (part, "", part) if part in names else part.partition(RANGE)
+        start, stop = place(first), place(last if dots else first)
+        if stop < start:
+            raise Failure(
+                f"{path}: the range {shown(part)} ends before it begins. Name its columns in order."
+            )
+        chosen += range(start, stop + 1)
+    if rest.startswith(REST):
+        chosen = [place for place in range(labels_in_front(names), len(names)) if place not in chosen]
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise Failure(
+            f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once."
+        )
+    return chosen
 
 
-def _numbers(files: RowFiles) -> NamedMatrix:
-    """Read the rows of files of numbers, or open them if they do not fit into memory."""
-    from linspec.operators import RowFiles, as_operator, mapped
-    from linspec.operators.npy_files import is_npy
-    from linspec.operators.npz_files import check_matrix
+def _parts(text: str, path: str) -> list[str]:
+    """Split a text into the names and ranges between its commas; in quotes a name may hold commas."""
+    try:
+        return next(csv.reader([text], skipinitialspace=True))
+    except (csv.Error, StopIteration) as error:
+        raise Failure(
+            f"{path}: {shown(text)} are no names of columns. Put commas between names, and quotes around a name that "
+            "holds commas, quotes or ends of lines."
+        ) from error
 
-    path = files.paths[0]
-    if is_npy(path) and files == RowFiles((path,), missing=files.missing):  # its vectors stay vectors
-        array = mapped(path)
-        check_matrix(array, path)
-        return NamedMatrix(array)
-    rows = as_operator(files, "the data")
+
+def in_quotes(names: Sequence[str]) -> str:
+    """Return names as a text that picks them, whatever characters they hold."""
+    buffer = io.StringIO()
+    csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
+    return buffer.getvalue()
+
+
+def two_of_one_file(text: str, first: str | None, second: str) -> tuple[str, str]:
+    """Return the texts of two matrices in one file: by default the first has all columns that the second has not."""
+    path, behind = divided(with_columns(text, first))
+    if second.startswith(REST):
+        behind = behind or second.removeprefix(REST)
+    elif not behind or behind.startswith(REST):
+        behind = f"{behind or REST}{',' * bool(behind)}{second}"
+    return f"{path}:{behind}", f"{path}:{second}"
+
+
+def with_columns(text: str, picked: str | None) -> str:
+    """Return the text of a file with the columns that an option names behind it."""
+    if picked and divided(text)[1]:
+        raise Failure(
+            f"the columns of {shown(text)} are named by an option and behind the file. Name them once."
+        )
+    return f"{text}:{picked}" if picked else text
+
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+def read(text: str, *, texts: bool = False, gaps: bool = False) -> Any:
+    """Read a matrix: an operator, a vector of a .npy file, or with `texts` perhaps an array of texts.
+
+    With `gaps`, missing values are NaN, and missing texts None.
+    """
+    path, rest = divided(text)
+    files = replace(_files(path), missing="nan" if gaps else "warn")
+    names = list(map(str, names_of_columns(files) or ())) if rest else []
+    files = replace(files, columns=tuple(places(names, rest, path))) if names else replace(files, part=rest)
+    column = texts_of_column(files) if texts else None
+    if column is not None:
+        return np.array(column, dtype=object if gaps else None)
+    source = mapped(path) if is_npy(path) and not rest else files
+    if getattr(source, "ndim", 2) == 1 and source.dtype.kind in "biuf":
+        return source
+    rows = as_operator(source, "the data")
     if 0 in rows.shape:
         raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
     rows = rows.in_memory(SHARE * machine.available_memory())
-    values = rows if rows.stored_array is None else rows.stored_array
-    return NamedMatrix(values, rows.column_names, rows.row_names)
+    stored = rows.stored_array
+    return stored if stored is not None and stored.ndim == 1 else rows
+
+
+def as_array(rows: Any) -> Any:
+    """Return weights, groups or targets as an array; a single column becomes a vector."""
+    array = rows.dense() if hasattr(rows, "matmat") else rows
+    return array[:, 0] if array.ndim > 1 and array.shape[1] == 1 else array
+
+
+def described(rows: Any) -> str:
+    """Return shape, dtype and kind of a matrix in words."""
+    if rows.dtype.kind in "OU":
+        return f"{len(rows)} texts"
+    shape, stored = " x ".join(map(str, rows.shape)), getattr(rows, "stored_array", rows)
+    if hasattr(stored, "nnz"):
+        return f"{shape}, sparse, {stored.nnz} entries"
+    return f"{shape}, {rows.dtype}{', read in slices' * (stored is None)}"
+
+
+def read_all(
+    texts: Mapping[str, str], labels: Collection[str] = (), *, drop: bool = False, ids: str | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """Read files whose rows belong together, and the ids of the rows, if a column of ids is named.
+
+    Parameters
+    ----------
+    texts : mapping from str to str
+        The files by name, each perhaps with columns behind it.
+    labels : collection of str, default ()
+        The names of those that may be a column of texts.
+    drop : bool, default False
+        Whether rows that lack a value in any file are left out of all.
+    ids : str, optional
+        The column of ids, which is none of the numbers.
+
+    Returns
+    -------
+    dict, list of str
+        The rows by name, and the ids.
+    """
+    rows_of_ids = _read_ids([divided(text)[0] for text in texts.values()], ids) if ids else []
+    texts = {name: _without_ids(text, ids) for name, text in texts.items()}
+    for (a, text), (b, other) in combinations(texts.items(), 2):
+        _check_apart(a, text, b, other)
+    rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
+    names = {name: getattr(matrix, "row_names", None) for name, matrix in rows.items()}
+    check_order({name: RowNames(index) for name, index in names.items() if index is not None})
+    return _complete(rows, rows_of_ids) if drop else (rows, rows_of_ids)
+
+
+def _check_apart(a: str, text: str, b: str, other: str) -> None:
+    """Refuse a column of one file that is picked for two matrices."""
+    (path, rest), (path_of_other, rest_of_other) = divided(text), divided(other)
+    names = names_in(path) if path == path_of_other and (rest or rest_of_other) else []
+    picked = [places(names, one or REST, path) for one in (rest, rest_of_other) if names]
+    for place in set(picked[0]) & set(picked[1]) if names else ():
+        raise Failure(
+            f"{a} and {b} both have the column {shown(names[place])} of {path}, which would explain itself. Leave it "
+            f"out of one of them: --columns {shlex.quote(REST + names[place])}."
+        )
+
+
+# ---- ids ----------------------------------------------------------------------------------------
+
+
+def _without_ids(text: str, column: str | None) -> str:
+    """Return the text of a file without the column of ids, unless the user picks columns by name."""
+    path, rest = divided(text)
+    if column is None or (rest and not rest.startswith(REST)) or column not in names_in(path):
+        return text
+    return f"{path}:{rest or REST}{',' * bool(rest)}{in_quotes([column])}"
+
+
+def _read_ids(paths: Iterable[str], column: str) -> list[str]:
+    """Read the ids of the first file, and check that those of all other files are the same."""
+    first, wanted = "", list[Any]()
+    for path in dict.fromkeys(paths):
+        names = names_in(path)
+        if first and column not in names:
+            text = f"{path} has no column {shown(column)}: its rows are paired with those of {first} by their places."
+            echo(f"Warning: {in_one_line(text)}", err=True)
+            continue
+        files = replace(_files(path), columns=tuple(places(names, in_quotes([column]), path)), as_text=True)
+        ids = list(texts_of_column(files) or ())
+        first, wanted = first or path, wanted or ids
+        rows = [row for row, (one, other) in enumerate(zip(ids, wanted, strict=False)) if one != other]
+        if rows or len(ids) != len(wanted):
+            what = f"have {len(ids)} and {len(wanted)} rows"
+            if rows:
+                what = f"differ in row {rows[0]}, from 0: {shown(ids[rows[0]])} and {shown(wanted[rows[0]])}"
+            raise Failure(
+                f"{path} and {first} must have the same ids in the column {column!r}, as rows are paired by their "
+                f"places; they {what}; sort both files alike."
+            )
+    return wanted
+
+
+# ---- gaps ---------------------------------------------------------------------------------------
+
+
+def _complete(rows: Mapping[str, Any], ids: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Return the rows that lack no value in any matrix, and say on standard error how many are left out."""
+    gaps = {name: _gaps(matrix) for name, matrix in rows.items()}
+    counts = {name: len(missing) for name, (missing, _) in gaps.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        raise Failure(f"--drop-missing needs files with equally many rows; {listed}.")
+    lost = np.logical_or.reduce([missing for missing, _ in gaps.values()])
+    where = ", ".join(f"{missing.sum()} in {name}" for name, (missing, _) in gaps.items() if missing.any())
+    text = f"{lost.sum()} of {count_of(len(lost), 'row')} lack a value{f' ({where})' * bool(where)}"
+    if lost.all():
+        name = max(gaps, key=lambda name: gaps[name][1].max())
+        names = getattr(rows[name], "column_names", None)
+        worst = f", such as --columns {shlex.quote(REST + names[gaps[name][1].argmax()])}" if names else ""
+        raise Failure(f"--drop-missing leaves no row: {text}. Leave columns with many gaps out{worst}.")
+    text = f"--drop-missing: {text}{' and are left out' * bool(lost.any())}."
+    click.get_current_context().meta[DROPPED] = text
+    echo(text, err=True)
+    kept = np.flatnonzero(~lost)
+    return {name: _chosen(matrix, kept) for name, matrix in rows.items()}, [ids[i] for i in kept if ids]
+
+
+def _chosen(matrix: Any, kept: Any) -> Any:
+    """Return some rows of a matrix, or of an array of texts that lack no value any more."""
+    if not hasattr(matrix, "matmat"):
+        return matrix[kept].astype(str) if matrix.dtype.kind == "O" else matrix[kept]
+    rows = matrix if len(kept) == matrix.shape[0] else chosen_rows(matrix, kept)
+    rows.column_names = matrix.column_names
+    return rows
+
+
+def _gaps(matrix: Any) -> tuple[Any, Any]:
+    """Return a mask of the rows that lack a value, and the number of missing values of each column."""
+    if not hasattr(matrix, "matmat"):
+        return np.array([str(value) in ("None", "nan") for value in matrix.tolist()]), np.zeros(1)
+    masks, counts = [], np.zeros(matrix.shape[1], dtype=int)
+    step = max(1, BLOCK // matrix.shape[1])
+    for start in range(0, matrix.shape[0], step):
+        missing = np.isnan(matrix.rows(slice(start, min(start + step, matrix.shape[0]))).dense())
+        masks.append(missing.any(axis=1))
+        counts += missing.sum(axis=0)
+    return np.concatenate(masks), counts
+
+
+# ---- workers ------------------------------------------------------------------------------------
+
+# Least number of rows in a block on a worker, and largest number of blocks.
+ROWS, BLOCKS = 256, 64
+
+# Memory of the size of a block is kept for the next task, and messages for developers of dask are dropped.
+SETTINGS = {
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
+    "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 67108864,
+    "distributed.admin.low-level-log-length": 10,
+    "distributed.admin.large-graph-warning-threshold": "1TB",
+}
+
+
+@contextmanager
+def on_workers(count: int, files: Mapping[str, str], matrices: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Put the rows of matrices in memory or in .npy files on processes of dask while the block runs; yield all.
+
+    Rows of a `.npy` file are read by the worker that keeps them; others are read here and sent once. The number of
+    blocks depends only on the number of rows, so that the answer does not depend on the number of workers.
+    """
+    if find_spec("distributed") is None:
+        raise missing_package("--workers needs dask", "dask")
+    import dask
+    from distributed import Client, LocalCluster
+
+    def placed(name: str, rows: Any) -> Any:
+        stored = getattr(rows, "stored_array", None)
+        if stored is None:
+            return rows
+        cuts = np.linspace(0, stored.shape[0], max(1, min(BLOCKS, stored.shape[0] // ROWS)) + 1).astype(int)
+        if is_npy(files[name]):
+            blocks = [dask.delayed(_rows_of_file)(files[name], a, b) for a, b in pairwise(cuts.tolist())]
+        else:
+            blocks = [dask.delayed(stored[a:b]) for a, b in pairwise(cuts.tolist())]
+        operator = as_operator(blocks, name)
+        operator.column_names = rows.column_names
+        return operator
+
+    with (
+        dask.config.set(SETTINGS),
+        LocalCluster(
+            n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        Client(cluster),
+    ):
+        yield {name: placed(name, rows) for name, rows in matrices.items()}
+
+
+def _rows_of_file(path: str, start: int, stop: int) -> Any:
+    """Read some rows of a .npy file into memory."""
+    return np.array(np.load(path, mmap_mode="r", allow_pickle=False)[start:stop])

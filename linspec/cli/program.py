@@ -1,27 +1,176 @@
-"""The program: its group of commands, and the option that shows its version."""
+"""The program: its commands, and every failure as one line with an exit status for scripts.
+
+Problem: a traceback does not help a user of a command; a script wants to know whether the request was wrong; and a
+command that loads an array library before it prints its help feels broken.
+Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line on
+standard error and exit status 2, as do click's own errors. ``--debug`` adds the traceback. An interrupt ends
+with status 130, even if there is an answer. If the reader of the output has left, the status is 141.
+Warnings are one line each, too. Commands that read data are loaded when they run.
+Source: click's exceptions; the exit statuses are those of POSIX shells.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import platform
+import re
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
 import click
 
-from linspec.cli.bootstrap import bootstrap
-from linspec.cli.compare import compare
-from linspec.cli.cross_validate import cross_validate
-from linspec.cli.failures import Program
-from linspec.cli.listing import check, describe, plugins, solvers
+import linspec
+from linspec import registry
+from linspec.cli.commands import Command, ProblemGroup, check_no_method, later
 from linspec.cli.new import new
-from linspec.cli.permute import permute
-from linspec.cli.solve import solve
-from linspec.cli.transform import transform
-from linspec.cli.versions import show_versions
-from linspec.registry.spec import resolve
+from linspec.cli.output import (
+    INTERRUPTED,
+    OUTPUT,
+    Failure,
+    echo,
+    in_one_line,
+    missing_package,
+    show_facts,
+    show_table,
+)
+from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
+from linspec.process.plurals import count_of
 
-__all__ = ["main"]
+# Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of
+# the program itself (EX_SOFTWARE of sysexits.h).
+UNREAD, DEFECT = 141, 70
+
+PACKAGES = (
+    *("numpy", "scipy", "array-api-compat", "pluggy", "threadpoolctl", "click", "rich", "matplotlib"),
+    *(
+        "scikit-learn",
+        "narwhals",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "torch",
+        "cupy",
+        "cupy-cuda12x",
+        "cupy-cuda13x",
+    ),
+)
+
+
+class Program(click.Group):
+    """The command `linspec`: commands in the order of their definition, and every error as one line."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, in order of definition."""
+        return list(self.commands)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Find a command; the name of a method that has none is refused with the command to use."""
+        return super().get_command(ctx, check_no_method(name))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; turn errors into a Failure, and each warning into one line."""
+        try:
+            with _warnings_in_one_line():
+                super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            if ctx.meta.get("linspec.debug"):
+                echo(traceback.format_exc(), err=True)
+            raise _as_failure(error) from error
+        if failure := ctx.meta.get(OUTPUT):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more
+            if failure.errno == errno.EPIPE:
+                ctx.exit(UNREAD)
+            raise Failure(f"standard output cannot be written: {failure.strerror}.")
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run the program as click does, but show errors as one line."""
+        run: Any = super().main
+        if not standalone_mode:
+            return run(*args, standalone_mode=False, **extra)
+        for stream in (sys.stdout, sys.stderr):
+            getattr(stream, "reconfigure", dict)(errors="backslashreplace")
+        try:
+            code = run(*args, standalone_mode=False, **extra) or 0
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message())
+            code = 0
+        except click.ClickException as error:
+            context = getattr(error, "ctx", None)
+            help_ = f" See: {context.command_path} --help" if context is not None else ""
+            click.echo(f"Error: {in_one_line(error.format_message())}{help_}", err=True)
+            code = error.exit_code
+        except (click.Abort, KeyboardInterrupt) as error:
+            click.echo(in_one_line(f"Interrupted. {error.__cause__ or ''}"), err=True)
+            code = INTERRUPTED
+        sys.exit(code)
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Collect warnings and print each once at the end, not into a progress bar or a table."""
+    with warnings.catch_warnings(record=True) as heard:
+        for category in (AccuracyWarning, ConvergenceWarning, PluginWarning):
+            warnings.simplefilter("always", category)
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in heard):
+                echo(f"Warning: {in_one_line(text)}", err=True)
+
+
+def _as_failure(error: Exception) -> Failure:
+    """Return the failure that tells of an error, with the notes of it."""
+    text = str(error)
+    if isinstance(error, NonFiniteData) and not re.search(r"got -?inf\b|--drop-missing", text):
+        text += " --drop-missing leaves rows with missing values out."
+    elif isinstance(error, MemoryError):
+        text = f"out of memory. {error} Use a .npy file, which is read in blocks, or sparse data."
+    elif isinstance(error, OSError):
+        text = f"{f'{error.filename}: ' * bool(error.filename)}{error.strerror or error}."
+    elif not isinstance(error, LinspecError):
+        text = (
+            f"unexpected {type(error).__name__}: {error}. This is a defect of linspec or of a plugin; run again with "
+            "--debug and report the traceback."
+        )
+    failure = Failure(" ".join([text, *getattr(error, "__notes__", ())]))
+    vars(failure)["exit_code"] = 2 if isinstance(error, LinspecError | MemoryError | OSError) else DEFECT
+    return failure
+
+
+def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Print the versions of linspec, of Python, of packages and of the BLAS, one on each line, and exit."""
+    if not asked or ctx.resilient_parsing:
+        return
+    rows = {"linspec": linspec.__version__, "Python": f"{platform.python_version()} ({platform.platform()})"}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            rows[name] = version(name)
+    try:
+        import scipy.linalg  # noqa: F401  # it loads its BLAS
+        import threadpoolctl
+
+        pools = [pool for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
+        names = [f"{pool['internal_api']} {pool['version']} ({pool.get('architecture')})" for pool in pools]
+        rows["BLAS"] = ", ".join(dict.fromkeys(names)) or "unknown to threadpoolctl"
+    except ImportError as error:  # users report versions mostly when an installation is broken
+        rows["BLAS"] = f"unknown: {error}"
+    show_facts(rows.items())
+    ctx.exit()
 
 
 @click.group(
     cls=Program,
-    invoke_without_command=True,
+    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option(
@@ -29,34 +178,93 @@ __all__ = ["main"]
     is_flag=True,
     expose_value=False,
     is_eager=True,
-    callback=show_versions,
+    callback=_show_versions,
     help="Show the version, and those of what linspec stands on.",
 )
-@click.pass_context
-def main(ctx: click.Context) -> None:
+def main() -> None:
     """Linear structure in large data: least squares, SVD, canonical correlations and discriminants.
 
     Begin with `linspec demo`.
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
 
 
-DEMO = "linspec.families.cca.demo:demo"
-"""The module and the name of the command `linspec demo`, which solves a problem on data that come with scikit-learn."""
+# ---- what is registered -------------------------------------------------------------------------
+
+
+@click.command(cls=Command)
+@click.argument("problem", required=False)
+def solvers(problem: str | None) -> None:
+    """List the solvers, all or those of one PROBLEM."""
+    specs = {name: registry.get_spec("solver", name, problem) for name in registry.solvers(problem)}
+    rows = [(name, ", ".join(spec.traits), spec.summary) for name, spec in specs.items()]
+    show_table([dict(zip(("solver", "traits", "what it does"), row, strict=True)) for row in rows])
+    echo(
+        f"\n{count_of(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one."
+    )
+
+
+@click.command(cls=Command, short_help="Describe a solver, its source, needs and options; or a problem.")
+@click.argument("name")
+def describe(name: str) -> None:
+    """Describe a solver, normalizer, test matrix, adapter or problem.
+
+    Every description has a summary, and names the plugin that provides the record. For solvers, normalizers and test
+    matrices the source and the options follow; for solvers also the problem, and the access to the data that the solver
+    needs; for problems the constructor and the solvers.
+
+    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME. If several records have the bare name, their
+    full names are listed.
+    """
+    echo(str(registry.describe(name)))
+
+
+@click.command(cls=Command)
+def plugins() -> None:
+    """List the plugins found, loaded or not, and what they provide."""
+    names = ("name", "distribution", "version", "status")
+    rows = registry.plugins()
+    show_table([{n: getattr(row, n) for n in names} | {"provides": ", ".join(row.provides)} for row in rows])
+    show_facts([(row.identity, f"error: {row.error}") for row in rows if row.error])
+
+
+@click.command(
+    cls=Command, short_help="Hold a solver, or whatever else a plugin provides, to the conformance tests."
+)
+@click.argument("name")
+@click.option(
+    "--backend", "backends", multiple=True, metavar="NAME", help="A kind of data to test on, or all."
+)
+@click.option("--time-limit", type=float, metavar="SECONDS", help="CPU time that each test may take.")
+@click.option("--expected", multiple=True, metavar="NAME=REASON", help="A test that may fail, and why.")
+def check(name: str, expected: tuple[str, ...], **settings: Any) -> None:
+    """Hold one solver, normalizer, test matrix, adapter or problem to the conformance tests.
+
+    NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, test-matrix/srht, operator/dask,
+    problem/pls. The exit status is 1 when it fails one of the tests.
+    """
+    try:
+        from linspec import testing
+    except ImportError as error:
+        raise missing_package(f"check needs {error.name}", "testing") from error
+    settings["expected_failures"] = dict(text.partition("=")[::2] for text in expected)
+    report = testing.run_checks(name, **{key: value for key, value in settings.items() if value})
+    echo(str(report))
+    if not report.ok:
+        click.get_current_context().exit(1)
+
 
 for command in (
-    resolve(DEMO),
-    solve,
-    transform,
-    compare,
-    cross_validate,
-    permute,
-    bootstrap,
-    solvers,
-    describe,
-    plugins,
-    check,
-    new,
+    later(
+        "demo", "linspec.families.cca.demo", "Solve CCA of handwritten digits by three solvers, and draw it."
+    ),
+    ProblemGroup("solve", "Solve a problem with data from files.", "linspec.cli.solving"),
+    later("transform", "linspec.cli.transform", "What a saved answer makes of new rows."),
+    ProblemGroup("compare", "Run several solvers on the same data, side by side.", "linspec.cli.solving"),
+    ProblemGroup("cross-validate", "Choose ridge and k by rows that were not fitted.", "linspec.cli.studies"),
+    ProblemGroup(
+        "permute", "Test by permutations which components are more than chance.", "linspec.cli.studies"
+    ),
+    ProblemGroup("bootstrap", "Intervals of values and weights, by drawn rows.", "linspec.cli.studies"),
+    *(solvers, describe, plugins, check, new),
 ):
     main.add_command(command)

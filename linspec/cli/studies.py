@@ -1,259 +1,267 @@
-"""The arguments that `cross-validate`, `permute` and `bootstrap` share, and the problem that they state.
-
-Problem: each of the three studies one problem on the data of files, with the options of `solve` for the data.
-Method: the options, the files and the problem are those of `solve`; `--groups` is one more file with a row for each row
-of the data. A study has its own options and its own table.
-"""
+"""`linspec cross-validate`, `permute` and `bootstrap`: studies of one problem, on the data of `solve`."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import IO, Any
+from typing import Any
 
 import click
 
-from linspec import registry
-from linspec.cli.failures import Command, Failure
-from linspec.cli.ids import ids_option
-from linspec.cli.interrupts import INTERRUPTED, held, raising
-from linspec.cli.kinds import Kind, of_rows
-from linspec.cli.missing import drop_option, read_inputs
-from linspec.cli.outputs import Target, check_target, write_all
-from linspec.cli.results import plain
-from linspec.cli.settings import problem_command, setting_parameters, solver_option, solver_options
-from linspec.cli.solve import FILES, files_in_words
-from linspec.cli.tables import short
-
-__all__ = [
-    "Study",
-    "check_components",
-    "groups_option",
-    "run_study",
-    "solve_line",
-    "stated_study",
-    "study_command",
-    "write_rows",
-]
-
-FORMATS = (".csv", ".json")
+import linspec
+from linspec.cli import data, output
+from linspec.cli.commands import AUTO, GROUPS, ROWS, SETTINGS, SOLVER, option
+from linspec.cli.output import Failure, echo, show_facts, show_table
+from linspec.cli.problems import Request, solve_line
+from linspec.process.plurals import count_of
+from linspec.solving.solution import weights_by_matrix
 
 
-@dataclass(frozen=True)
-class Study:
-    """A stated problem, and how it is solved.
-
-    Attributes
-    ----------
-    kind : Kind
-    given : mapping
-        All arguments of the command.
-    values : mapping
-        The parameters of the problem.
-    problem : Problem
-    options : mapping
-        The options of the solver.
-    asked : mapping
-        The parameters of the problem and the options of the study, as requested.
-    groups : numpy.ndarray of shape (n,) or None
-    out : Target or None
-    facts : list of (str, str)
-        The problem and its files in words.
-    """
-
-    kind: Kind
-    given: Mapping[str, Any]
-    values: Mapping[str, Any]
-    problem: Any
-    options: Mapping[str, Any]
-    asked: Mapping[str, Any]
-    groups: Any
-    out: Target | None
-    facts: list[tuple[str, str]]
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """The request, for a file."""
-        import linspec
-
-        return {
-            "problem": self.kind.name,
-            "files": self.kind.files(self.given),
-            **self.asked,
-            **{name: self.given[name] for name in ("ids", "drop_missing", "solver", "seed")},
-            "options": self.options,
-            "linspec": linspec.__version__,
-        }
+def _parameters(what: str, *options: click.Option) -> Callable[[Any], list[click.Parameter]]:
+    """Return the function that makes the parameters of a study, which `--out` writes to a file."""
+    out = option("--out", help=f"Write {what} to FILE.csv or FILE.json.")
+    return lambda _: [*options, SOLVER, *ROWS, *SETTINGS, out]
 
 
-def study_command(
-    kind: Kind,
-    action: Callable[[Kind, Mapping[str, Any]], None],
-    summary: str,
-    own: Sequence[click.Parameter],
-    stated: Sequence[click.Parameter] | None = None,
-    *,
-    what: str,
-) -> Command:
-    """Make the command of a study for one problem.
-
-    Parameters
-    ----------
-    kind : Kind
-    action : callable
-        Takes the record of the problem and the arguments.
-    summary : str
-        The help, before that on files.
-    own : sequence of click.Parameter
-        The options of the study.
-    stated : sequence of click.Parameter, optional
-        The options of the problem, by default those of `solve`.
-    what : str
-        The contents of the file of ``--out``, in words.
-    """
-    parameters = [
-        *(kind.own_parameters() if stated is None else stated),
-        *own,
-        solver_option(kind),
-        ids_option(),
-        drop_option(),
-        *setting_parameters(),
-        click.Option(["--out"], metavar="FILE", help=f"Write {what} to FILE.csv or FILE.json."),
-    ]
-    return problem_command(kind, lambda **given: action(kind, given), f"{summary}\n\n{FILES}", parameters)
-
-
-def groups_option(text: str) -> click.Option:
-    """Make the option ``--groups``."""
-    return click.Option(["--groups"], metavar="FILE", help=f"{text} A file with a label for each row.")
-
-
-def stated_study(
-    kind: Kind,
-    given: Mapping[str, Any],
-    own: Mapping[str, Any],
-    changed: Mapping[str, Any] | None = None,
-) -> Study:
-    """Check the arguments of a study, read its files, and state its problem.
-
-    Parameters
-    ----------
-    kind : Kind
-    given : mapping
-        All arguments.
-    own : mapping
-        The options of the study by name, for a file.
-    changed : mapping, optional
-        Values that replace parameters of the problem, and are not shown or written with it.
-    """
-    files = kind.files(given)
-    beside = {} if given.get("groups") is None else {"groups": given["groups"]}
-    out = check_target("--out", given["out"], FORMATS, inputs=kind.inputs(given))
-    texts = [*kind.option_texts(given), *given["options"]]
-    options = solver_options(kind.name, given["solver"], texts, given["tol"])
-    values = {**kind.values(given), **(changed or {})}
-    kind.check_used(values)
-    matrices, rows, told = read_inputs(
-        {**files, **beside},
-        values,
-        [*kind.labels, *beside],
-        drop=given["drop_missing"],
-        ids=given["ids"],
-    )
-    if told:
-        click.echo(told, err=True)
-    groups = of_rows(matrices.pop("groups")) if beside else None
-    problem = kind.construct(list(matrices.values()), values, rows)
-    shown = {name: value for name, value in values.items() if name not in (changed or {})}
-    facts = [
-        ("problem", ", ".join(filter(None, [kind.name, kind.stated(shown)]))),
-        *files_in_words(files, matrices),
-    ]
-    return Study(kind, given, values, problem, options, {**shown, **own}, groups, out, facts)
-
-
-def run_study(compute: Callable[[], Any], report: Callable[[Any], None]) -> None:
-    """Compute a study, and report it, also after an interrupt; leave with the status of an interrupt then."""
-    with held() as interrupts:
-        with raising():
-            found = compute()
-        report(found)
-    if interrupts.came or getattr(found, "interrupted", False):
-        click.get_current_context().exit(INTERRUPTED)
-
-
-def check_components(kind: Kind, command: str) -> None:
-    """Refuse a problem whose answers have no values of components."""
-    if not registry.get_problem(kind.name).solution.layout.value:
-        raise Failure(
-            f"{command} is about the values of components, such as correlations, and answers to {kind.name} have "
-            "none; `linspec cross-validate` scores them on rows that were not fitted."
-        )
-
-
-def write_rows(
-    study: Study, rows: Sequence[Mapping[str, Any]], more: Mapping[str, Any] | None = None
+def _study(
+    request: Request,
+    values: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    compute: Callable[..., Any],
+    report: Callable[[Any], tuple[list[dict[str, Any]], dict[str, Any]]],
 ) -> None:
-    """Write the rows of a study, if ``--out`` names a file: delimited text, or JSON with the request and `more`.
-
-    Parameters
-    ----------
-    study : Study
-    rows : sequence of mappings
-        They have the same keys.
-    more : mapping, optional
-        Further results, for JSON alone.
-    """
-    content = {**(more or {}), "rows": list(rows), "about": study.about}
-    write_all([(study.out, partial(_write, content))])
-
-
-def _write(content: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:
-    if suffix == ".json":
-        stream.write(json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
-        return
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(content["rows"][0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(content["rows"])
-    stream.write(text.getvalue().encode())
+    """Read the files, compute a study, show it, and write its rows; what is asked of it stands in the file, too."""
+    out = output.check_target("--out", request["out"], (".csv", ".json"), request.inputs)
+    options = request.options(request.solver, request["options"])
+    matrices, rows = request.read("groups")
+    groups = {"groups": data.as_array(rows.pop("groups"))} if "groups" in rows else {}
+    result = compute(request.state(values, matrices, rows), rng=request["seed"], **groups, **options)
+    with output.finishing(result):
+        shown = {name: value for name, value in values.items() if f"{name}s" not in asked}
+        show_facts(request.facts(shown, matrices))
+        table, content = report(result)
+        about = request.about(shown, "ids", "drop_missing", "solver", "seed", **asked, options=options)
+        output.write_all((out, partial(output.write_rows, {**content, "about": about}, table)))
 
 
-def solve_line(kind: Kind, own: Sequence[str], changed: Mapping[str, Any]) -> str:
-    """Return the command line of `linspec solve` for the problem of the current command.
-
-    Parameters
-    ----------
-    kind : Kind
-    own : sequence of str
-        The options that `solve` does not have.
-    changed : mapping of str
-        Parameters with other values than those of the command; None leaves one out.
-    """
-    context = click.get_current_context()
-    words, others = ["linspec", "solve", kind.name], []
-    for parameter in context.command.params:
-        name = str(parameter.name)
-        kept = context.params.get(name, context.meta.get(f"linspec.cli.{name}"))  # as --header is
-        value = changed.get(name, kept)
-        if isinstance(parameter, click.Argument):
-            words += list(value) if isinstance(value, tuple) else filter(None, [value])
-            continue
-        source = context.get_parameter_source(name)
-        typed = name in changed or source is click.core.ParameterSource.COMMANDLINE
-        if typed and name not in own and value is not None:
-            others += _option_words(parameter, value)
-    return shlex.join([*words, *others])
+def _of_components(request: Request, needed: str = "") -> tuple[dict[str, Any], bool]:
+    """Return the values of a problem whose answers have values of components, and whether a ridge is above 0."""
+    (values,) = request.values()
+    if not request.cls.solution.layout.value or (needed and needed not in values):
+        why = (
+            "have no values of components"
+            if not request.cls.solution.layout.value
+            else "come from rows without weights"
+        )
+        raise Failure(
+            f"answers to {request.name} {why}; `linspec cross-validate` holds out rows of any problem."
+        )
+    return values, bool(values.get("ridge") or values.get("ridge_y"))
 
 
-def _option_words(option: click.Parameter, value: Any) -> list[str]:
-    """Return an option and its value as words of a command line."""
-    if isinstance(value, bool):
-        return option.opts[:1] if value else option.secondary_opts[:1]
-    values = value if isinstance(value, tuple) else (value,)
-    return [word for each in values for word in (option.opts[0], short(each))]
+# ---- cross-validate -----------------------------------------------------------------------------
+
+
+def _cross_validate(request: Request) -> None:
+    gcv, source = request["method"] == "gcv", click.get_current_context().get_parameter_source
+    for name in ("folds", "groups"):
+        if gcv and source(name) is click.core.ParameterSource.COMMANDLINE:
+            raise Failure(f"--method gcv holds out no rows; got --{name}. Leave one of them out.")
+    combinations = request.values("k", "ridge")
+    ks, ridges = ({values.get(name): None for values in combinations} for name in ("k", "ridge"))
+    other = combinations[0].get("ridge_y")
+    study = {"method": request["method"], "splitter": request["folds"], "score": request["score"]}
+    study |= {} if None in ks else {"ks": list(ks)}
+    study |= {} if None in ridges else {"ridges": [one if other is None else (one, other) for one in ridges]}
+    study |= {} if request.solver == AUTO and not request["options"] else {"solver": request.solver}
+    values = {**combinations[0], **({} if None in ks else {"k": max(filter(None, ks))})}
+    asked = request.some("method", "rule", "score", *(() if gcv else ("folds", "groups")))
+    asked |= {"ks": list(ks)} if "k" in values else {}
+    asked |= {"ridges": list(ridges)} if "ridge" in values else {}
+    _study(
+        request, values, asked, partial(linspec.cross_validate, **study), partial(_scores, request, values)
+    )
+
+
+def _scores(
+    request: Request, values: Mapping[str, Any], result: Any
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Show the mean score of each setting, and the line for the chosen one; return the score of each split."""
+    setting = result.best if request["rule"] == "best" else result.one_standard_error
+    sizes = [sorted({pair[side] for pair in result.sizes}) for side in (0, 1)]
+    fitted, held = (" to ".join(map(str, dict.fromkeys([*side[:1], *side[-1:]]))) for side in sizes)
+    folds = f"{len(result.sizes)}, with {fitted} rows fitted and {held} held out" if result.sizes else ""
+    better = f"{result.label}, {'higher' if result.higher else 'lower'} is better"
+    show_facts([("folds", folds), ("score", better), ("passes", f"{result.passes:.3g}")])
+    settings = [(ridge, k) for ridge in result.ridges for k in result.ks]
+    table = [
+        {**row, "best": row["best"] or "", "rounding": row["rounding"] or "", "": "chosen" * (one == setting)}
+        for one, row in zip(settings, result.table(library=""), strict=True)
+    ]
+    show_table(table)
+    chosen = {
+        "k": setting.k,
+        "ridge": setting.ridge[0] if isinstance(setting.ridge, tuple) else setting.ridge,
+    }
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    echo(f"\nThe chosen setting on all rows: {solve_line(request, {**values, **chosen})}")
+    rows = []
+    for row in result.rows:
+        ridge, ridge_y = row.ridge if isinstance(row.ridge, tuple) else (row.ridge, None)
+        figures = {"split": row.split, "ridge": ridge, "ridge_y": ridge_y, "k": row.k, "score": row.score}
+        rows.append({name: value for name, value in figures.items() if value is not None})
+    return rows, {"chosen": setting._asdict(), "score": result.label}
+
+
+# ---- permute ------------------------------------------------------------------------------------
+
+
+def _permute(request: Request) -> None:
+
+    values, ridge = _of_components(request)
+    solver = None if request.solver == AUTO and not request["options"] and not ridge else request.solver
+    asked = request.some("permutations", "statistic", "max_seconds")
+
+    def report(result: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        solved, least = hasattr(result, "solution"), 1 / (1 + result.permutations)
+        how = "each permutation solved" if solved else "stepwise, all pairs, without a ridge"
+        count = f"{count_of(result.permutations, 'permutation')}{', interrupted' * result.interrupted}"
+        show_facts(
+            [
+                ("test", f"{result.statistic}, {how}"),
+                ("permutations", f"{count}; the least possible p-value is {least:.2g}"),
+                (
+                    "significant",
+                    f"{result.components()} of {count_of(len(result.values), 'component')} at 5 %",
+                ),
+                ("values", "with the ridge" * (ridge and solved)),
+            ]
+        )
+        table = result.table(library="")
+        bounds = {"p value", "uncorrected"}  # the least possible p-value is an upper bound
+        shown = [
+            {n: f"<= {v:.2g}" if n in bounds and v <= least else v for n, v in row.items()} for row in table
+        ]
+        show_table(shown, values.get("k") or output.SHOWN)
+        names = ("component", "value", "p_value", "uncorrected")
+        rows = [dict(zip(names, row.values(), strict=True)) for row in table]
+        return rows, {"permutations": result.permutations, "statistic": result.statistic}
+
+    def compute(problem: Any, **more: Any) -> Any:
+        return linspec.permutation_test(problem, solver, **asked, **more)
+
+    _study(request, values, asked, compute, report)
+
+
+# ---- bootstrap ----------------------------------------------------------------------------------
+
+
+def _bootstrap(request: Request) -> None:
+
+    values, ridge = _of_components(request, "sample_weight")
+
+    def report(result: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        ties = ", ".join(f"{group[0] + 1} to {group[-1] + 1}" for group in result.groups() if len(group) > 1)
+        draws = f"{count_of(result.draws, 'draw')}{', interrupted' * result.interrupted}"
+        show_facts(
+            [
+                ("solver", result.solution.solver),
+                ("draws", f"{draws}, {100 * result.level:g} % intervals"),
+                ("ties", ties and f"components {ties} may have equal values: their span is known, not each"),
+                ("values", "with the ridge" * ridge),
+            ]
+        )
+        table = result.table(library="")
+        show_table(table)
+        rows = [{name: value for name, value in row.items() if name != "component"} for row in table]
+        return _weights(result), {"values": rows, "draws": result.draws, "level": result.level}
+
+    study = partial(linspec.bootstrap, solver=request.solver, **request.some("draws", "level"))
+    _study(request, values, request.some("draws", "level", "groups"), study, report)
+
+
+def _weights(result: Any) -> list[dict[str, Any]]:
+    """Return the interval of each weight, with the name of its column."""
+    rows, layout = [], result.solution.layout
+    for matrix in weights_by_matrix(result.solution):
+        table = result.weights_table(matrix, library="")
+        for i in range(len(result.bias)):
+            vector = f"{layout.vector}{i + 1}"
+            names = {"weight": vector, "lower": f"{vector} lower", "upper": f"{vector} upper"}
+            for row in table:
+                figures = {name: row[column] for name, column in names.items()}
+                rows.append({"matrix": matrix, "column": row["column"], layout.component: i + 1, **figures})
+    return rows
+
+
+# The parameters, the function and the help of each command.
+COMMANDS = {
+    "cross-validate": (
+        _parameters(
+            "the score of each setting and fold",
+            option("--folds", type=click.IntRange(min=2), default=5, help="How many folds."),
+            GROUPS,
+            option(
+                "--method",
+                type=click.Choice(["folds", "gcv"]),
+                default="folds",
+                help="gcv: generalized cross-validation of least squares, without folds.",
+            ),
+            option(
+                "--rule",
+                type=click.Choice(["best", "one-standard-error"]),
+                default="best",
+                help="Choose the best setting, or the simplest one within a standard error of it.",
+            ),
+            option(
+                "--score",
+                metavar="NAME",
+                help="A score of the problem; by default the first. Another name lists them.",
+            ),
+        ),
+        _cross_validate,
+        """Score several ridges and several k on rows that were not fitted, and choose. The line of `linspec solve` for
+the chosen setting is printed. Means, scales and effects of confounds are those of the fitted rows.""",
+    ),
+    "permute": (
+        _parameters(
+            "the p-values",
+            option(
+                "--permutations",
+                type=click.IntRange(min=1),
+                default=999,
+                help="How many; the least possible p-value is 1 over one more.",
+            ),
+            option(
+                "--statistic",
+                type=click.Choice(["wilks", "roy", "largest", "sum", "ranked"]),
+                help="Stepwise wilks (the default) or roy; by solving largest (the default) or sum; for one matrix "
+                "ranked (the default) or largest.",
+            ),
+            option(
+                "--max-seconds",
+                type=float,
+                default=3600.0,
+                help="Time after which no permutation is begun.",
+            ),
+        ),
+        _permute,
+        """Permute the rows of every matrix but the first, or of a single matrix the entries of each column, and
+compare the values of components with those of permuted data. The rows must be exchangeable: not ordered in time, and
+not from a few families.
+
+Canonical correlations without a ridge are tested stepwise, all pairs, without a solve for each permutation. With a
+ridge, a --solver or an option of one, and for other problems, every permutation is solved.""",
+    ),
+    "bootstrap": (
+        _parameters(
+            "the intervals of all weights, by column,",
+            option("--draws", type=click.IntRange(min=2), default=500, help="How many draws."),
+            option("--level", type=float, default=0.95, help="The coverage of the intervals."),
+            GROUPS,
+        ),
+        _bootstrap,
+        """Draw rows with replacement, solve each draw, and show how much values vary: intervals, and the bias of values
+of samples. Agreement is the mean cosine of the scores with those of the draws; far below 1 components are unstable.""",
+    ),
+}

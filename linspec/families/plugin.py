@@ -13,24 +13,20 @@ def linspec_problems() -> list[ProblemSpec]:
             name="cca",
             target="linspec.families.cca.problem:CCA",
             summary="Canonical correlations of two views.",
-            command="linspec.families.cca.command:COMMAND",
         ),
         ProblemSpec(
             name="discriminant",
             target="linspec.families.discriminant.problem:Discriminant",
             summary="Directions that tell labels apart: LDA, OPLS, CCA with labels, hypergraphs.",
-            command="linspec.families.discriminant.command:COMMAND",
         ),
         ProblemSpec(
             name="least-squares",
             target="linspec.families.least_squares.problem:LeastSquares",
             summary="Least squares and ridge regression.",
-            command="linspec.families.least_squares.command:COMMAND",
         ),
         ProblemSpec(
             name="svd",
             target="linspec.families.svd.problem:SVD",
             summary="Leading singular values and vectors; with --center principal components.",
-            command="linspec.families.svd.command:COMMAND",
         ),
     ]

@@ -15,12 +15,14 @@ cancellation, especially in float32.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.sparse
@@ -629,13 +631,27 @@ NAMED: dict[str, Callable[[], Kernel]] = {
 """Functions that make kernels with default parameters, by name."""
 
 
+def _of_text(text: str) -> Kernel | None:
+    """Return the kernel of a name, perhaps with numbers in brackets; None for any other text."""
+    with suppress(SyntaxError, ValueError, KeyError, TypeError, AttributeError):
+        call: Any = ast.parse(text, mode="eval").body
+        if isinstance(call, ast.Name):
+            return NAMED[call.id]()
+        numbers = [ast.literal_eval(number) for number in call.args]
+        named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+        make: Any = NAMED[call.func.id.lower()]
+        return cast("Kernel", make(*numbers, **named))
+    return None
+
+
 def as_kernel(given: Any, name: str = "kernel") -> Kernel:
     """Return the kernel that a kernel object, a name or a function stands for.
 
     Parameters
     ----------
     given : Kernel, str or callable
-        Names: linear, polynomial, rbf, laplacian, precomputed, each with its defaults.
+        Names: linear, polynomial, rbf, laplacian, precomputed, each with its defaults; or with its numbers, as a kernel
+        is printed: "rbf(scale=2)".
     name : str, default "kernel"
         The name of the argument in messages.
 
@@ -652,8 +668,8 @@ def as_kernel(given: Any, name: str = "kernel") -> Kernel:
     """
     if isinstance(given, Kernel):
         return given
-    if isinstance(given, str) and given in NAMED:
-        return NAMED[given]()
+    if isinstance(given, str) and (kernel := _of_text(given)) is not None:
+        return kernel
     if callable(given) and not isinstance(given, type) and given not in NAMED.values():
         return Function(given)
     called = getattr(given, "__name__", "")

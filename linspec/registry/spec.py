@@ -364,9 +364,6 @@ class ProblemSpec(_Spec):
         The place of the class, ``"package.module:Class"``. The class is imported only when it is used.
     summary : str
         One sentence: what the problem computes.
-    command : str, default ""
-        The place of a `linspec.cli.kinds.Kind`, ``"package.module:NAME"``, by which the command line reads the
-        problem and shows the solution. Without a command the problem can only be solved in Python.
     testing : str, default ""
         The place of a `linspec.testing.ProblemTesting`, ``"package.module:NAME"``: planted cases and an oracle, by
         which the conformance kit tests the problem's solvers. Without it the solvers cannot be tested.
@@ -391,7 +388,6 @@ class ProblemSpec(_Spec):
     name: str
     target: str
     summary: str
-    command: str = ""
     testing: str = ""
 
 
@@ -430,7 +426,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "target": (_is_target, "a string 'package.module:Class'"),
     "sample": (_is_target, "a string 'package.module:function'"),
-    "command": _A_PLACE,
     "testing": _A_PLACE,
     "summary": _A_TEXT,
     "reference": _A_TEXT,

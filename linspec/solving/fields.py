@@ -17,7 +17,7 @@ from typing import Any
 
 from linspec.errors import InvalidDeclaration, shown
 
-__all__ = ["Layout", "Statement", "count", "field", "flag", "matrix", "ridge", "views"]
+__all__ = ["Layout", "Statement", "count", "field", "flag", "matrix", "ridge", "setting", "views"]
 
 ANY = "any"
 """The shape of a field whose axes vary."""
@@ -49,6 +49,7 @@ class Matrix:
     vector: bool = False
     once: bool = True
     permuted: str = "rows"
+    labels: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,18 @@ class Flag:
 
     help: str = ""
     default: bool = False
+    in_commands: bool | None = None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number, a word, or several of them, that a problem takes beside its matrices."""
+
+    default: Any = None
+    kind: type = float
+    choices: tuple[str, ...] = ()
+    several: bool = False
+    help: str = ""
 
 
 PERMUTED = ("rows", "columns")
@@ -94,6 +107,7 @@ def matrix(
     vector: bool = False,
     once: bool = True,
     permuted: str = "rows",
+    labels: str = "",
 ) -> Any:
     """Declare a matrix of a problem: data of any kind, which become a `linspec.LinearOperator`.
 
@@ -115,6 +129,9 @@ def matrix(
         How `linspec.permutation_test` draws the matrix by chance. "rows": with its rows in a random order, except for
         the first matrix of the problem, so that nothing relates the matrices. "columns": with the entries of each
         column in an order of its own, so that nothing relates the columns.
+    labels : str, default ""
+        The name of the matrix on the command line, if its file may hold labels there: `Problem.from_command` makes the
+        matrix of them.
 
     Returns
     -------
@@ -138,7 +155,7 @@ def matrix(
     """
     if permuted not in PERMUTED:
         raise InvalidDeclaration(f"permuted must be one of {', '.join(PERMUTED)}; got {shown(permuted)}.")
-    return _declared(Matrix(what, False, like, vector, once, permuted), default)
+    return _declared(Matrix(what, False, like, vector, once, permuted, labels), default)
 
 
 def views(what: str = "views", *, once: bool = True) -> Any:
@@ -236,12 +253,58 @@ def ridge(
     return _declared(Ridge(of, each, path, positive, help), default)
 
 
-def flag(default: bool, help: str = "", *, kw_only: bool = False) -> Any:  # noqa: A002  # as above
+def flag(
+    default: bool,
+    help: str = "",  # noqa: A002  # as above
+    *,
+    kw_only: bool = False,
+    in_commands: bool | None = None,
+) -> Any:
     """Declare a yes or no, such as `center`.
 
     Parameters
     ----------
     default : bool
+    help : str, optional
+        A sentence for the command line.
+    kw_only : bool, default False
+        Whether it is passed by name only.
+    in_commands : bool, optional
+        The default on the command line, if it differs.
+
+    Returns
+    -------
+    dataclasses.Field
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.flag(True, "Centre the columns.").default
+    True
+    """
+    return _declared(Flag(help, default, in_commands), default, kw_only=kw_only)
+
+
+def setting(
+    default: Any = None,
+    kind: type = float,
+    *,
+    choices: tuple[str, ...] = (),
+    several: bool = False,
+    help: str = "",  # noqa: A002  # as above
+    kw_only: bool = False,
+) -> Any:
+    """Declare a number or a word that a problem takes: an option of its commands.
+
+    Parameters
+    ----------
+    default : object, optional
+    kind : type, default float
+        The type of a number.
+    choices : tuple of str, optional
+        The words, if it is one of several.
+    several : bool, default False
+        Whether the value is a sequence.
     help : str, optional
         A sentence for the command line.
     kw_only : bool, default False
@@ -254,10 +317,11 @@ def flag(default: bool, help: str = "", *, kw_only: bool = False) -> Any:  # noq
     Examples
     --------
     >>> import linspec as ls
-    >>> ls.flag(True, "Centre the columns.").default
-    True
+    >>> ls.setting(2, int, help="The degree.").default
+    2
     """
-    return _declared(Flag(help, default), default, kw_only=kw_only)
+    declaration = Setting(default, kind, choices, several, help)
+    return _declared(declaration, default, kw_only=kw_only)
 
 
 def _declared(declaration: Any, default: Any, *, kw_only: bool = False) -> Any:
@@ -436,6 +500,8 @@ class Layout:
         The name of one vector in tables, and of a row of `Solution.summary`.
     score : str
         The name of the number that `score` returns.
+    objective : str
+        The name of the number that `objective` returns; by default the sum of the values of the components.
     residual : str
         The kind of number that the residual is, in a word: "relative" or "squared", for example.
     certified : bool
@@ -448,6 +514,7 @@ class Layout:
     vector: str = "vector"
     component: str = "component"
     score: str = "score"
+    objective: str = ""
     residual: str = ""
     certified: bool = True
     saved_types: tuple[type, ...] = ()

@@ -12,7 +12,7 @@ import dataclasses
 import math
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
@@ -100,6 +100,9 @@ class Problem(Loanable, ABC, Generic[S_co]):
     counted_by: ClassVar[str] = (
         "sample_weight"  # the parameter by which `weights_of` differs from `sample_weight`
     )
+    command: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {}
+    )  # by name, further settings (`linspec.setting`) of its commands, which `from_command` takes
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is the default of cross_validate
@@ -139,6 +142,20 @@ class Problem(Loanable, ABC, Generic[S_co]):
     def __post_init__(self) -> None:
         """Make operators of the matrices, and check all numbers, as the fields are declared."""
         state(self)
+
+    @classmethod
+    def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
+        """Construct the problem on the command line, where all values are numbers and words.
+
+        Parameters
+        ----------
+        matrices : sequence of data
+            The matrices in the order of the files; labels are an array of texts, if the file holds some.
+        values : dict from str
+            The values of the options by name: those of the declared fields, and of `command`.
+        """
+        several = any(declared.several for declared in cls.stated.matrices.values())
+        return cls(list(matrices), **values) if several else cls(*matrices, **values)
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """Return the moments of this problem's matrices; if moments were passed instead of data, those moments.

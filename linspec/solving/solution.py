@@ -547,7 +547,17 @@ class Solution(Loanable):
             {self.layout.component: i + 1, **{name: values[i].item() for name, values in columns.items()}}
             for i in range(count)
         ]
-        return Summary(rows, f"{type(self).__name__} by {self.solver}", self._certificate())
+        facts = [*self._certificate(), *self.facts()]
+        return Summary(rows, f"{type(self).__name__} by {self.solver}", facts)
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what else the answer says, as names and texts; `summary` and the command line show them.
+
+        Classes of answers with facts beside the columns of `summary` override it.
+        """
+        label = self.layout.objective or f"sum of {self.layout.value_label}s"
+        total = self.objective({each.name: getattr(self, each.name) for each in dataclasses.fields(self)})
+        return [] if total is None else [(label, f"{total:.7g}")]
 
     def _per_component(self) -> dict[str, Any]:
         """Return the columns of `summary`, arrays of one length."""

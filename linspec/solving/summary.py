@@ -13,7 +13,10 @@ from typing import Any
 
 from linspec.errors import MissingPackage
 
-__all__ = ["Summary", "facts_as_html"]
+__all__ = ["Summary", "facts_as_html", "percent", "some_of"]
+
+FEW = 10
+"""Largest number of texts in one line."""
 
 SHOWN = 30
 """Largest number of rows that are shown; the list has all."""
@@ -91,6 +94,18 @@ def facts_as_html(title: str, facts: Iterable[tuple[str, str]]) -> str:
     """
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
     return f"<div>{escape(title)}</div><table><tbody>{rows}</tbody></table>"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent with three decimals; one below 1, by more than rounding, is never "100.000 %"."""
+    text = f"{100 * share:.3f} %"
+    return "99.999 %" if text.startswith("100.000") and share < 1 - 1e-9 else text
+
+
+def some_of(texts: Sequence[str]) -> str:
+    """Return the first of some texts in one line, and how many there are in all if some are left out."""
+    more = f"  … ({len(texts)} in all)" if len(texts) > FEW else ""
+    return "  ".join(texts[:FEW]) + more
 
 
 def _shown(value: Any) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
-from linspec.registry.spec import resolve
 from linspec.solving.solution import Solution
 from linspec.testing.behaviour import Skip
 from linspec.testing.family import ProblemTesting, testing_of
@@ -110,42 +109,10 @@ def check_oracle(stated: Stated) -> Iterator[str]:
             yield f"{case.name}: attainable must be finite and not negative; got {oracle.attainable!r}"
 
 
-def check_command(stated: Stated) -> Iterator[str]:
-    """The command has the problem's name and number of matrices.
-
-    Names in its `varied` are parameters of the command. If it sets `scored` or `variates`, the class of solutions has
-    the method `score` or `transform`.
-    """
-    if not stated.spec.command:
-        raise Skip("the problem has no command")
-    command = resolve(stated.spec.command)
-    if getattr(command, "name", None) != stated.spec.name:
-        yield f"{stated.spec.command} must be a Kind named {stated.spec.name!r}; got {command!r}"
-    elif len(command.matrices) != len(stated.cls.stated.matrices):
-        yield (
-            f"{stated.spec.command} must have as many matrices as the problem, {stated.cls.stated.matrix_names}; "
-            f"got {command.matrices}"
-        )
-    else:
-        own = {parameter.name for parameter in command.own_parameters()}
-        yield from (
-            f"{stated.spec.command}.varied must name parameters of the command; it has none named {name!r}"
-            for name in command.varied
-            if name not in own
-        )
-        lacking = {"scored": "score", "variates": "transform"}
-        yield from (
-            f"{stated.spec.command}.{flag} says that {stated.cls.solution.__name__} has the method {method}; it has not"
-            for flag, method in lacking.items()
-            if getattr(command, flag) and not callable(getattr(stated.cls.solution, method, None))
-        )
-
-
 PROBLEM_CHECKS: dict[str, Callable[[Stated], Iterator[str]]] = {
     "name": check_name,
     "fields": check_fields,
     "cases": check_cases,
     "oracle": check_oracle,
-    "command": check_command,
 }
 """The checks of a problem, by their names in test ids and expected failures."""

@@ -111,36 +111,8 @@ def check_estimator(solved: Solved) -> Iterator[str]:
             yield f"{name}_ of the estimator must be {name} of linspec.solve; it differs"
 
 
-def check_command_line(solved: Solved) -> Iterator[str]:
-    """The command takes the data and numbers of a case, and shows rows of text for the answer."""
-    of: Any = resolve("linspec.cli.offered:kind_named")
-    if solved.cls.stated.matrices and solved.spec.command:
-        raise Skip("the problem has a command of its own")
-    kind, case = of(solved.spec.name), solved.case
-    known = {parameter.name for parameter in kind.parameters()}
-    numbers = {
-        name: value  # a ridge for each matrix cannot be said there
-        for name, value in case.parameters.items()
-        if name in known and not isinstance(value, tuple | list)
-    }
-    lacking = case.parameters.keys() - known
-    if lacking:
-        yield (
-            f"the command must take {', '.join(sorted(lacking))}, which cases of the problem have. Declare the fields "
-            "by linspec.count, ridge or flag, or name a linspec.cli.Kind as command of the record"
-        )
-        return
-    problem = kind.construct(list(case.arrays.values()), numbers)
-    if type(problem) is not solved.cls:
-        yield f"the command must state a {solved.cls.__name__}; got {type(problem).__name__}"
-    rows = kind.answer(solved.solution)
-    if not all(isinstance(label, str) and isinstance(text, str) for label, text in rows):
-        yield "the command must show rows of a label and a text; it shows others"
-
-
 UNASKED_CHECKS: dict[str, Callable[[Solved], Iterator[str]]] = {
     "names": check_names,
     "estimator": check_estimator,
-    "command-line": check_command_line,
 }
 """The checks of what follows from declared fields, by their names in test ids and expected failures."""

@@ -11,7 +11,6 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="deep-cca",
             target="linspec_deep.problem:DeepCCA",
             summary="Canonical correlations of features of two views, learnt by two nets.",
-            command="linspec_deep.command:COMMAND",
         ),
     )
 

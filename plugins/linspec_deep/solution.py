@@ -52,6 +52,10 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
         found = f"{count_of(len(self.correlations), 'correlation')} of learnt features"
         return f"{found}{self._with_ridge}, sum {total:.6f}"
 
+    def facts(self) -> list[tuple[str, str]]:
+        """The sum of the correlations, and the nets."""
+        return [*super().facts(), ("nets", f"{self.x_net} and {self.y_net}")]
+
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
         found = super().from_saved_parts(parts)

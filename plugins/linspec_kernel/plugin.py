@@ -11,19 +11,16 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="kernel-cca",
             target="linspec_kernel.problem:KernelCCA",
             summary="Canonical correlations of functions of two views, in the spaces of kernels.",
-            command="linspec_kernel.command:COMMAND",
         ),
         ProblemSpec(
             name="preimage-cca",
             target="linspec_kernel.preimage.problem:PreimageCCA",
             summary="Correlations of the kernel functions of single points, with bounds that make them sparse.",
-            command="linspec_kernel.preimage.command:COMMAND",
         ),
         ProblemSpec(
             name="kernel-ridge",
             target="linspec_kernel.ridge.problem:KernelRidge",
             summary="Ridge regression on functions in the space of a kernel, for any targets and ridges at once.",
-            command="linspec_kernel.ridge.command:COMMAND",
         ),
     )
 

@@ -69,8 +69,10 @@ class KernelCCA(OfKernels[KernelCCASolution]):
     X: Any = ls.matrix("two views", once=False)
     Y: Any = ls.matrix("two views", once=False)
     k: Any = ls.count("canonical pairs", limits=lambda problem: problem.limits)
-    kernel_x: Any = "rbf"
-    kernel_y: Any = None
+    kernel_x: Any = ls.setting(
+        "rbf", str, help="The kernel: rbf, 'rbf(scale=2)', 'polynomial(degree=3)', ..."
+    )
+    kernel_y: Any = ls.setting(None, str, help="The kernel of Y, if it differs from X's.")
     ridge: Any = ls.ridge(
         of=("X", "Y"),
         each=True,

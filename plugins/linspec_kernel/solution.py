@@ -81,6 +81,11 @@ class KernelCCASolution(
         total = float(self.correlations.sum())
         return f"{count_of(len(self.correlations), 'correlation')}{self._with_ridge}, sum {total:.6f}"
 
+    def facts(self) -> list[tuple[str, str]]:
+        """The sum of the correlations, and the kernels with all their numbers."""
+        kernels = dict.fromkeys([str(self.kernel_x), str(self.kernel_y)])
+        return [*super().facts(), ("kernels", " and ".join(kernels))]
+
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}
         return columns if self.bounds is None else {**columns, "bound": self.bounds}

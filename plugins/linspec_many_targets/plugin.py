@@ -11,7 +11,6 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="ridge-many-targets",
             target="linspec_many_targets.problem:RidgeManyTargets",
             summary="Ridge regression of many targets, each with a ridge and weights of bands chosen by held-out rows.",
-            command="linspec_many_targets.command:COMMAND",
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -111,10 +111,12 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
 
     X: Any = ls.matrix("data")
     Y: Any = ls.matrix("targets", like="X", vector=True)
-    ridges: Any = RIDGES
+    ridges: Any = ls.setting(RIDGES, several=True, help="Candidates, above 0.")
     bands: Any = None
-    band_weights: Any = field(default=None, kw_only=True)
-    splitter: Any = field(default=5, kw_only=True)
+    band_weights: Any = ls.setting(
+        None, int, kw_only=True, help="How many settings of weights of bands are tried."
+    )
+    splitter: Any = ls.setting(5, int, kw_only=True, help="Folds of successive rows.")
     groups: Any = field(default=None, kw_only=True)
     seed: int = field(default=0, kw_only=True)
     center: bool = ls.flag(True, "Fit an intercept, which no ridge shrinks; sparse data stay sparse.")
@@ -123,6 +125,9 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "ridge-many-targets"
+    command: ClassVar[Mapping[str, Any]] = {
+        "bands": ls.setting(None, int, several=True, help="The number of columns of each band, in order.")
+    }
     tolerance: ClassVar[float] = 1e-8
 
     band_names: ClassVar[tuple[str, ...]]
@@ -146,6 +151,14 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         )
         self.check_labels({"splitter": self.splitter, "groups": self.groups})
         self._split()
+
+    @classmethod
+    def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
+        """Construct the problem with a label for each column, of the numbers of columns that a command takes."""
+        counts = values.pop("bands", None)
+        labels = [f"band{i + 1}" for i, count in enumerate(counts or ()) for _ in range(count)]
+        values["bands"] = labels or None
+        return cls(*matrices, **values)
 
     def _keep(self, **values: Any) -> None:
         for name, value in values.items():

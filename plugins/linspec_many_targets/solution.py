@@ -77,6 +77,16 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
     def _headline(self) -> str:
         return f"{len(self.ridges)} targets"
 
+    def facts(self) -> list[tuple[str, str]]:
+        """The means of the weights of bands, if there are several bands."""
+        if len(self.band_names) < len("ab"):
+            return []
+        means = (
+            f"{name} {mean:.3f}"
+            for name, mean in zip(self.band_names, self.band_weights.mean(0), strict=True)
+        )
+        return [("mean weights of bands", ", ".join(means))]
+
     def _per_component(self) -> dict[str, Any]:
         return {"ridge": self.ridges, "held-out R²": self.scores}
 

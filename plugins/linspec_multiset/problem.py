@@ -39,6 +39,10 @@ class MultisetCCASolution(ls.LinearSolution, vector="component"):
     eigenvalues: HostArray = ls.field(value="eigenvalue")
     agreement: HostArray = ls.field(shape="m k")
 
+    def _per_component(self) -> dict[str, Any]:
+        of_views = {f"agreement of X{i + 1}": values for i, values in enumerate(self.agreement)}
+        return {**super()._per_component(), **of_views}
+
 
 def _sizes(problem: Any) -> Mapping[str, int]:
     """Return the sizes that k must not exceed."""
@@ -114,7 +118,9 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     k: Any = ls.count("components", limits=_sizes)
     ridge: Any = ls.ridge(each=True, help="Added to the diagonal of each XᵢᵀXᵢ.")
     center: bool = ls.flag(True)
-    view_weights: Any = field(default=None, kw_only=True)
+    view_weights: Any = ls.setting(
+        None, several=True, kw_only=True, help="How much each view counts; by default 1."
+    )
     present: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "multiset-cca"

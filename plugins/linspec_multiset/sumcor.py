@@ -64,6 +64,10 @@ class SumcorCCASolution(ls.LinearSolution, vector="component"):
     agreeing: HostArray = ls.field(shape="k")
     starts: int = 1
 
+    def _per_component(self) -> dict[str, Any]:
+        led = {"upper bound": self.bounds, f"starts that led to it, of {self.starts}": self.agreeing}
+        return {**super()._per_component(), **led}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SumcorCCA(ls.Problem[SumcorCCASolution]):

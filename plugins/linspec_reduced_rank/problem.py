@@ -108,6 +108,12 @@ class ReducedRankRegressionSolution(ComponentRegressionSolution, vector="compone
         total = self.total_squares
         return None if total is None else self.singular_values**2 * (1 / total if total > 0 else 0.0)
 
+    def facts(self) -> list[tuple[str, str]]:
+        """The sum of the singular values, and the share of all components together, if it is known."""
+        shares = self.explained
+        together = [] if shares is None else [("explained", f"{float(shares.sum()):.4f} together")]
+        return [*super().facts(), *together]
+
     def _per_component(self) -> dict[str, Any]:
         shares = self.explained
         return super()._per_component() | ({} if shares is None else {"explained": shares})

@@ -84,21 +84,11 @@ def test_ids_are_none_of_the_numbers() -> None:
     assert json.loads(Path("fewer.json").read_text())["column_names"]["X"] == ["b", "c"]
 
 
-def test_ids_that_are_numbers_are_none_of_the_numbers_either() -> None:
-    numbers = [str(i) for i in range(N)]
-    write("nx.csv", numbers, dict(zip("abc", X.T, strict=True)))
-    write("ny.csv", numbers[::-1], dict(zip("uv", Y.T, strict=True)))
-    _, said = run("solve", "cca", "nx.csv", "ny.csv", "-k", 1, "--ids", "who", code=2)
-    assert f"row 0, from 0: '{N - 1}' and '0'" in said
-    out, _ = run("solve", "svd", "nx.csv", "-k", 1, "--ids", "who")
-    assert f"nx.csv ({N} x 3, float64)" in out
-
-
 def test_files_without_the_column_are_paired_by_places_with_a_warning() -> None:
     _, said = run("solve", "cca", "x.csv", "y.npy", "-k", 1, "--ids", "who")
     assert said.startswith("Warning: y.npy has no column 'who'")
     _, said = run("solve", "cca", "y.npy", "x.csv", "-k", 1, "--ids", "who", code=2)
-    assert "y.npy has no names of columns" in said
+    assert "y.npy: its columns have no names" in said
 
 
 def test_views_and_groups_are_compared_too() -> None:

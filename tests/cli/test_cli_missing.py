@@ -14,7 +14,7 @@ import scipy.sparse
 from click.testing import CliRunner
 
 import linspec as ls
-from linspec.cli import data, main, missing
+from linspec.cli import data, main
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -97,8 +97,8 @@ def test_rows_leave_all_files_together(tmp_path: Path, suffix: str) -> None:
     command += ("--sample-weight", files["weights"], "--confounds", files["confounds"])
     out, told = run("solve", *command, "--drop-missing", "--out", tmp_path / "r.npz")
     assert told == (
-        f"--drop-missing: {N - keep.sum()} of {N} rows lack a value (3 in X, 2 in Y, 1 in weights, 2 in confounds) "
-        "and are left out.\n"
+        f"--drop-missing: {N - keep.sum()} of {N} rows lack a value (3 in X, 2 in Y, 1 in sample_weight, 2 in "
+        "confounds) and are left out.\n"
     )
     assert f"{keep.sum()} x 4" in out
     exact = ls.solve(
@@ -145,36 +145,15 @@ def test_labels_and_columns_of_one_file(tmp_path: Path, suffix: str) -> None:
     np.testing.assert_allclose(ls.load_solution(tmp_path / "r.npz").eigenvalues, exact.eigenvalues, rtol=1e-9)
     compared, told = run("compare", *named, "--drop-missing", "--solvers", "direct,two-stage")
     assert told.count("4 of 60 rows") == 1
-    assert f"{exact.eigenvalues.sum():.6f}" in compared
+    assert f"{exact.eigenvalues.sum():.7g}" in compared
     _, told = run("solve", "svd", path, "--columns", "c,d", "-k", 1, "--drop-missing")
     assert told == "--drop-missing: 0 of 60 rows lack a value.\n"
     _, said = run("solve", *named, code=2)
     assert "--drop-missing" in said
     _, said = run("solve", "svd", path, "--columns", "a,c,empty", "-k", 1, "--drop-missing", code=2)
-    assert "leaves no row: each of 60 lacks a value" in said
+    assert "leaves no row: 60 of 60 rows lack a value" in said
     _, said = run("solve", "svd", path, "--columns", "a,kind", "-k", 1, "--drop-missing", code=2)
     assert "kind" in said
-
-
-def test_what_the_remedies_name_works(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text("id,a,b\nu1,1,2\nu2,,4\nu3,5,7\nu4,1,1\n")
-    _, said = run("solve", "svd", path, "-k", 1, code=2)
-    remedy = "on the command line --ids id if it names the rows, else 'FILE:~id'; missing"
-    assert f"in column 'id'. Leave such columns out: columns=, {remedy}" in said
-    run("solve", "svd", path, "-k", 1, "--ids", "id", "--drop-missing")
-    _, said = run("solve", "svd", path, "-k", 1, "--columns", "~id", code=2)
-    assert (
-        "got an empty field in column 'a'. Fill such values, or leave their rows out of all files: on the comma"
-        in said
-    )
-    out, told = run("solve", "svd", path, "-k", 1, "--columns", "~id", "--drop-missing")
-    assert "1 of 4 rows" in told
-    assert f"{np.linalg.svd([[1, 2], [5, 7], [1, 1]], compute_uv=False)[0]:.6g}"[:5] in out
-    path.write_text('"the, id",a,b\nu1,1,2\nu3,5,7\n')
-    _, said = run("solve", "svd", path, "-k", 1, code=2)
-    assert """'FILE:~"the, id"'""" in said
-    run("solve", "svd", path, "-k", 1, "--columns", '~"the, id"')
 
 
 def test_files_of_unequal_length_are_not_paired(tmp_path: Path) -> None:
@@ -192,8 +171,7 @@ def test_files_of_unequal_length_are_not_paired(tmp_path: Path) -> None:
 def test_what_is_read_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """Large files, and several, are filtered in every pass."""
     monkeypatch.setattr(data, "SHARE", 0.0)
-    monkeypatch.setattr(missing, "SHARE", 0.0)
-    monkeypatch.setattr(missing, "BLOCK", 64)
+    monkeypatch.setattr(data, "BLOCK", 64)
     suffix = kind.removeprefix("*")
     path: Any = write(tmp_path, "X", suffix, X, GAPS["X"])
     if kind.startswith("*"):
@@ -216,44 +194,3 @@ def test_what_is_read_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     np.testing.assert_allclose(
         ls.load_solution(tmp_path / "r.npz").S, np.linalg.svd(kept, compute_uv=False)[:2], rtol=1e-6
     )
-
-
-@pytest.mark.parametrize("dtype", [np.int64, bool, np.float32])
-def test_a_file_that_lacks_nothing_keeps_its_entries_in_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: Any
-) -> None:
-    monkeypatch.setattr(missing, "SHARE", 0.0)
-    monkeypatch.setattr(missing, "BLOCK", 64)
-    whole = (10 * X).astype(dtype)
-    np.save(tmp_path / "A.npy", whole)
-    write(tmp_path, "Y", ".npy", Y, GAPS["Y"])
-    files = (tmp_path / "A.npy", tmp_path / "Y.npy")
-    run("solve", "least-squares", *files, "--no-center", "--drop-missing", "--out", tmp_path / "r.npz")
-    keep = without("Y")
-    x = np.linalg.lstsq(whole[keep].astype(float), Y[keep], rcond=None)[0]
-    np.testing.assert_allclose(ls.load_solution(tmp_path / "r.npz").x, x, rtol=1e-5)
-
-
-def test_a_file_without_rows_is_said_to_be_that(tmp_path: Path) -> None:
-    np.save(tmp_path / "E.npy", np.zeros((0, 3)))
-    plain = run("solve", "svd", tmp_path / "E.npy", "-k", 1, code=2)[1]
-    assert run("solve", "svd", tmp_path / "E.npy", "-k", 1, "--drop-missing", code=2)[1].endswith(plain)
-
-
-@pytest.mark.parametrize("share", [0.25, 0.0])
-def test_sparse_rows_that_all_lack_a_value_are_said_to_do_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float
-) -> None:
-    h5py = pytest.importorskip("h5py", reason="no h5py")
-    monkeypatch.setattr(data, "SHARE", share)  # in memory, or read in slices
-    matrix = scipy.sparse.csr_array(np.where(np.arange(4) == 1, np.nan, X))
-    with h5py.File(tmp_path / "a.h5ad", "w") as file:
-        file.attrs["encoding-type"] = "anndata"
-        group = file.create_group("X")
-        group.attrs.update({"encoding-type": "csr_matrix", "shape": matrix.shape})
-        for part in ("data", "indices", "indptr"):
-            group[part] = getattr(matrix, part)
-        for name, count in (("obs", N), ("var", 4)):
-            file[f"{name}/_index"] = [f"{name}{i}" for i in range(count)]
-    _, said = run("solve", "svd", tmp_path / "a.h5ad", "-k", 1, "--drop-missing", code=2)
-    assert f"leaves no row: each of {N} lacks a value ({N} in A). Leave columns with many gaps out" in said

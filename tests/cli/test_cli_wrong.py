@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -136,26 +133,6 @@ def test_numbers(folder: Path, monkeypatch: pytest.MonkeyPatch, problem: str) ->
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.slow
-def test_options_of_every_solver(folder: Path, monkeypatch: pytest.MonkeyPatch, problem: str) -> None:
-    monkeypatch.chdir(folder)
-    for solver in ls.solvers(problem):
-        for option in ls.get_solver(solver, problem).__dataclass_fields__:
-            for text in ("abc", "", "nan", "-1", "\0", "9" * 400, "1.5x"):
-                ended(
-                    "solve",
-                    problem,
-                    *PROBLEMS[problem],
-                    "--solver",
-                    solver,
-                    "--max-seconds",
-                    "0.2",
-                    "-o",
-                    f"{option}={text}",
-                )
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
 def test_files(folder: Path, monkeypatch: pytest.MonkeyPatch, problem: str) -> None:
     monkeypatch.chdir(folder)
     first, *others = PROBLEMS[problem]
@@ -188,23 +165,3 @@ def test_outputs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert ended("solve", "svd", "X.npy", "-k", "2", "--plot", name.replace(".npz", ".png")) == 2
         assert ended("transform", "r.npz", "X.npy", "--out", name.replace(".npz", ".csv")) == 2
         assert ended("compare", "svd", "X.npy", "-k", "2", "--out", name.replace(".npz", ".json")) == 2
-
-
-@pytest.mark.skipif(os.name != "posix", reason="elsewhere a folder that is in use cannot be removed")
-@pytest.mark.parametrize("option", ["--out", "--plot"])
-@pytest.mark.slow(keep=1)
-def test_a_working_folder_that_is_gone(folder: Path, tmp_path: Path, option: str) -> None:
-    gone = tmp_path / "gone"
-    code = (
-        f"import os; os.mkdir({str(gone)!r}); os.chdir({str(gone)!r}); os.rmdir({str(gone)!r});"
-        "from linspec.cli import main; main()"
-    )
-    name = {"--out": "o.npz", "--plot": "o.png"}[option]
-    command = ["solve", "svd", str(folder / "X.npy"), "-k", "2", "--solver", "block-krylov", option, name]
-    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("Error: ")
-    assert done.stderr.count("\n") == 1
-    sound = [*command[:-2], "--out", str(tmp_path / "o.npz")]
-    done = subprocess.run([sys.executable, "-c", code, *sound], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import re
-import subprocess
-import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -77,37 +73,6 @@ def test_nothing_has_the_name_of_the_example(kind: str, written: Path) -> None:
             assert not re.search(EXAMPLES[kind], line, re.IGNORECASE), f"{place}: {line}"
 
 
-def test_every_form_of_the_name_is_in_its_place(kind: str, written: Path) -> None:
-    project = tomllib.loads((written / "pyproject.toml").read_text("utf-8"))
-    assert project["project"]["name"] == "linspec-two-stage-7"
-    assert project["project"]["entry-points"]["linspec"] == {"two-stage-7": "linspec_two_stage_7.plugin"}
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["linspec_two_stage_7"]
-    package = written / "linspec_two_stage_7"
-    classes = [
-        node.name
-        for path in package.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ClassDef)
-    ]
-    assert "TwoStage7" in classes
-    assert 'name="two-stage-7"' in (package / "plugin.py").read_text("utf-8")
-    assert (written / "tests" / "test_two_stage_7.py").exists()
-    assert (written / "README.md").read_text("utf-8").startswith("# linspec-two-stage-7\n")
-
-
-def test_it_has_the_files_of_the_template_and_says_what_comes_next(kind: str, tmp_path: Path) -> None:
-    said = run(kind, "next", "--folder", tmp_path / "new" / "folder")
-    folder = tmp_path / "new" / "folder" / "linspec-next"
-    template = TEMPLATES / TEMPLATE.get(kind, kind)
-    there = [path for path in files_of(template) if path.suffix not in {".pyc", ".pyo"}]
-    assert len(files_of(folder)) == len([path for path in there if ".pytest_cache" not in path.parts])
-    commands = [line.strip() for line in said.splitlines() if line.startswith("    ")]
-    record = RECORDS[kind].replace("two-stage-7", "next")
-    assert commands == ["pip install -e '.[test]'", f"linspec check {record}", "pytest"]
-    readme = (folder / "README.md").read_text("utf-8")
-    assert all(f"$ {command}\n" in readme for command in commands)
-
-
 def test_it_is_registered_and_passes_the_kit(kind: str, written: Path, tmp_path: Path) -> None:
     """On arrays of NumPy; the tests of the package take every kind of data."""
     site = Site(tmp_path / "site")
@@ -121,25 +86,6 @@ def test_it_is_registered_and_passes_the_kit(kind: str, written: Path, tmp_path:
     if kind == "problem":
         report = "__import__('linspec.testing').testing.run_checks('two-stage-7/power', backends=['numpy'])"
         assert site.ask(f"{report}.failed") == []
-
-
-@pytest.mark.slow
-def test_its_own_tests_pass(kind: str, written: Path, tmp_path: Path) -> None:
-    site = Site(tmp_path / "site")
-    site.install_template(written / "linspec_two_stage_7")
-    done = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=written)
-    assert done.returncode == 0, done.stdout[-4000:]
-    done = site.run("-m", "linspec", "check", RECORDS[kind])
-    assert done.returncode == 0, done.stdout
-    assert " 0 failed" in done.stdout
-
-
-@pytest.mark.parametrize("name", ["x", "two-point", "b2", "next-step-of-an-iteration"])
-def test_names_of_one_letter_and_of_the_example_are_names(name: str, tmp_path: Path) -> None:
-    run("solver", name, "--folder", tmp_path)
-    for path in files_of(tmp_path):
-        if path.suffix == ".py":
-            ast.parse(path.read_text("utf-8"))
 
 
 def test_the_example_s_own_name_gives_the_template(tmp_path: Path) -> None:
@@ -165,27 +111,26 @@ def test_the_example_s_own_name_gives_the_template(tmp_path: Path) -> None:
 )
 def test_a_name_that_cannot_be_one(kind: str, name: str, better: str, tmp_path: Path) -> None:
     said = refusal(kind, name, "--folder", tmp_path)
-    assert "NAME must" in said
-    assert f"got {name!r}" in said
+    assert repr(name) in said
     if name.isascii():
-        assert f"Try {better!r}." in said
+        assert f"{better!r}." in said
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("solver", "lsqr", "least-squares has a solver named 'lsqr' already"),
-        ("solver --problem cca", "gram", "cca has a solver named 'gram' already"),
-        ("problem", "svd", "there is a kind of problem named 'svd' already"),
-        ("data", "zarr", "there is a kind of data named 'zarr' already"),
-        ("problem", "normalizer", "cannot have the name of a kind of records"),
-        ("solver", "lstsq", "a package linspec_lstsq is installed already"),
-        ("solver", "plugin", "something else that is named 'plugin'"),
-        ("solver", "iterate", "something else that is named 'iterate' or 'Iterate'"),
-        ("problem", "x", "something else that is named 'x' or 'X'"),
-        ("problem", "linear", "something else that is named 'linear' or 'Linear'"),
-        ("data", "samples", "something else that is named 'samples'"),
+        ("solver", "lsqr", "'lsqr' is the name of a solver already"),
+        ("solver --problem cca", "gram", "'gram' is the name of a solver already"),
+        ("problem", "svd", "'svd' is the name of a problem already"),
+        ("data", "zarr", "'zarr' is the name of a data already"),
+        ("problem", "normalizer", "'normalizer' is the name of a problem already"),
+        ("solver", "lstsq", "has a package linspec_lstsq already"),
+        ("solver", "plugin", "is used by the package itself"),
+        ("solver", "iterate", "is used by the package itself"),
+        ("problem", "x", "is used by the package itself"),
+        ("problem", "linear", "is used by the package itself"),
+        ("data", "samples", "is used by the package itself"),
     ],
 )
 def test_a_name_that_is_taken(kind: str, name: str, words: str, tmp_path: Path) -> None:
@@ -202,24 +147,3 @@ def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
     said = refusal("data", "mine", "--folder", tmp_path)
     assert f"{tmp_path / 'linspec-mine'} exists already. Choose another name or --folder" in said
     assert kept.read_text() == "mine"
-
-
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert "Not a directory" in refusal("data", "mine", "--folder", tmp_path / "file")
-
-
-def test_a_problem_whose_solvers_have_no_template(tmp_path: Path) -> None:
-    said = refusal("solver", "mine", "--problem", "kernels", "--folder", tmp_path)
-    assert "there are templates of solvers for cca, least-squares; got --problem kernels" in said
-    assert "got it for 'data'" in refusal("data", "mine", "--problem", "svd", "--folder", tmp_path)
-
-
-def test_it_loads_no_array_library(tmp_path: Path) -> None:
-    code = (
-        "import sys; from linspec.cli import main\n"
-        f"main(['new', 'solver', 'mine', '--folder', {str(tmp_path)!r}], standalone_mode=False)\n"
-        "print([name for name in ('numpy', 'scipy', 'array_api_compat', 'rich') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines()[-1] == "[]", done.stderr

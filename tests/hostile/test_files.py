@@ -68,13 +68,13 @@ def file_refused(path: Path, said: str = "", member: str = "") -> str:
 
 def read(path: Path, member: str = "") -> Any:
     """Read a file as the command does."""
-    from linspec.cli.data import read_named
+    from linspec.cli.data import read as rows_of
 
     try:
-        matrix = read_named(f"{path}{member}").values
+        matrix = rows_of(f"{path}{member}")
     except Exception as error:
         raise Raw(f"{type(error).__name__}: {error}") from error
-    return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+    return matrix.dense() if hasattr(matrix, "dense") else np.asarray(matrix)
 
 
 def reads(path: Path, expected: Any) -> None:
@@ -266,9 +266,9 @@ import numpy, scipy.sparse
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 64 * 2**20,) * 2)
 try:
-    linspec.cli.data.read_named({str(tmp_path / "a.csv.gz")!r})
-except linspec.cli.failures.Failure as error:
-    print(error.format_message())
+    linspec.cli.data.read({str(tmp_path / "a.csv.gz")!r})
+except linspec.errors.LinspecError as error:
+    print(error)
 else:
     raise Silent("silent: nothing was refused")
 """
@@ -340,8 +340,8 @@ def test_blanks_after_the_last_entry_of_a_matrix_market_file(tmp_path: Path, end
         path = tmp_path / f"{kind}.mtx"
         path.write_bytes(b"%%MatrixMarket matrix " + kind.encode() + b" real general\n" + body + end)
         program = f"""
-from linspec.cli.data import read_named
-print(float(read_named({str(path)!r}).values.sum()))
+from linspec.cli.data import read
+print(float(read({str(path)!r}).dense().sum()))
 """
         holds(apart(program).stdout.strip() == "2.0", "the entry is lost")
 

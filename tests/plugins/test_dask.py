@@ -468,22 +468,6 @@ def test_settings_that_make_workers_slow_are_told(client):
 # ---- the command line -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_files_and_matrices_of_the_command_line_are_put_on_workers(order, client, tmp_path):
-    from linspec.cli.columns import NamedMatrix
-    from linspec.cli.workers import _placed
-
-    np.save(tmp_path / "rows.npy", np.asarray(X, order=order))
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    for values in (mapped, scipy.sparse.csr_array(X)):
-        placed = _placed("X", NamedMatrix(values, names=("a",) * P))
-        assert placed.values.access == "blocks"
-        assert placed.names == ("a",) * P
-        np.testing.assert_allclose(placed.values.matmat(np.eye(P)), X)
-    texts = NamedMatrix(np.array(["rose", "lily"]))
-    assert _placed("y", texts) is texts
-
-
 def test_workers_and_rows_left_out_exclude_each_other(tmp_path):
     from click.testing import CliRunner
 

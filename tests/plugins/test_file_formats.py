@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import linspec as ls
 from linspec import registry
 from linspec.cli import main
-from linspec.cli.data import column_names_in, read_named
+from linspec.cli.data import names_in, read
 from linspec.errors import InvalidProblem, LinspecError, MissingPackage, NonFiniteData, UnsupportedData
 from linspec.operators import RowFiles, names_of_columns, texts_of_column
 
@@ -126,12 +126,12 @@ def test_both_doors_read_what_another_program_reads(tmp_path: Path, suffix: str)
     path = write(tmp_path / f"a{suffix.removesuffix('.gz')}")
     wanted = peer(path)
     path = packed(path) if suffix.endswith(".gz") else path
-    by_path, opened, command = ls.as_operator(path), ls.open_rows(path), read_named(str(path))
-    for found in (by_path, opened, command.values):
+    by_path, opened, command = ls.as_operator(path), ls.open_rows(path), read(str(path))
+    for found in (by_path, opened, command):
         np.testing.assert_allclose(entries(found), wanted, rtol=1e-15)
-    assert by_path.column_names == opened.column_names == command.names == names
+    assert by_path.column_names == opened.column_names == command.column_names == names
     assert ls.SVD(str(path), k=1).column_names == ({} if names is None else {"A": names})
-    assert scipy.sparse.issparse(command.values) == (write in (of_market, of_svmlight))
+    assert scipy.sparse.issparse(command.stored_array) == (write in (of_market, of_svmlight))
 
 
 @pytest.mark.parametrize("suffix", [*FORMATS, *(f"{suffix}.gz" for suffix in PACKED)])
@@ -143,10 +143,10 @@ def test_files_of_a_pattern_are_one_matrix(tmp_path: Path, suffix: str) -> None:
         if suffix.endswith(".gz"):
             packed(path)
     pattern = str(tmp_path / f"day*{suffix}")
-    opened, command = ls.open_rows(pattern), read_named(pattern)
-    for found in (opened, command.values):
+    opened, command = ls.open_rows(pattern), read(pattern)
+    for found in (opened, command):
         np.testing.assert_allclose(entries(found), np.vstack([wanted] * 3), rtol=1e-15)
-    assert opened.column_names == command.names == names
+    assert opened.column_names == command.column_names == names
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -194,7 +194,7 @@ def test_a_vector_is_a_column_in_python_and_a_vector_on_the_command_line(tmp_pat
     for name, save in (("b.npy", np.save), ("b.npz", np.savez)):
         save(tmp_path / name, A[:, 0])
         np.testing.assert_array_equal(ls.open_rows(tmp_path / name).dense(), A[:, :1])
-        np.testing.assert_array_equal(read_named(str(tmp_path / name)).values, A[:, 0])
+        np.testing.assert_array_equal(read(str(tmp_path / name)), A[:, 0])
 
 
 # ---- what is missing, and what is no number ---------------------------------------------------
@@ -243,8 +243,8 @@ def test_a_table_without_names_has_numbers_from_1_on(tmp_path: Path) -> None:
     path = tmp_path / "plain.csv"
     np.savetxt(path, A, fmt="%.17g", delimiter=",")
     assert list(names_of_columns(RowFiles((str(path),))) or ()) == [1, 2, 3, 4, 5]
-    assert column_names_in(str(path)) is None
-    np.testing.assert_array_equal(read_named(f"{path}:2..3").values, A[:, 1:3])
+    assert names_in(str(path)) == []
+    np.testing.assert_array_equal(read(f"{path}:2..3").dense(), A[:, 1:3])
     assert ls.open_rows(path).column_names is None
 
 
@@ -256,7 +256,7 @@ def test_names_that_occur_twice(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ls.open_rows(path, columns=[2]).dense(), [[3], [6]])
     with pytest.raises(InvalidProblem, match=r"'a' occurs 2 times\. Pick it by place, columns=\[0\]"):
         ls.open_rows(path, columns=["a"])
-    np.testing.assert_array_equal(read_named(f"{path}:~b").values, [[1, 3], [4, 6]])
+    np.testing.assert_array_equal(read(f"{path}:~b").dense(), [[1, 3], [4, 6]])
 
 
 def test_tables_have_no_parts_and_arrays_no_names(tmp_path: Path) -> None:
@@ -273,9 +273,9 @@ def test_what_is_damaged_is_refused_by_both_doors(tmp_path: Path, suffix: str) -
         (path / "zarr.json").write_bytes(b"{")
     else:
         path.write_bytes(b"\x00\x01\xff" + path.read_bytes()[3:50])
-    for read in (ls.open_rows, ls.as_operator):
+    for opening in (ls.open_rows, ls.as_operator):
         with pytest.raises(LinspecError, match=f"a{suffix}"):
-            read(path)
+            opening(path)
     result = CliRunner().invoke(main, ["solve", "svd", str(path), "-k", "1"])
     assert result.exit_code == 2, result.output
     assert f"a{suffix}" in result.stderr

@@ -31,8 +31,8 @@ def refusal(*arguments: object) -> str:
 
 
 def values(output: str) -> list[float]:
-    line = next(line for line in output.splitlines() if line.startswith("singular values"))
-    return [float(word) for word in line.removeprefix("singular values").split()]
+    lines = [line.split() for line in output.splitlines()]
+    return [float(words[1]) for words in lines if words and words[0].isdigit()]
 
 
 def expected(matrix: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ def test_columns_are_picked_from_several_files(files: Path) -> None:
     two = run(
         "solve", "cca", files / "part*.parquet", "--columns", "c0..c2", "--y-columns", "c3..c5", "-k", 1
     )
-    assert "X, pair1" in two
+    assert "largest weights of X" in two
 
 
 @pytest.mark.parametrize("suffix", ["zarr", "h5", "npy", "npz"])

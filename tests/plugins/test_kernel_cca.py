@@ -12,7 +12,6 @@ from planted import related
 from truths import kernel_matrix
 
 import linspec as ls
-from linspec.cli.offered import kind_named
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec_kernel import KernelCCA
 from linspec_kernel.certificate import functions, residuals
@@ -265,23 +264,6 @@ def test_the_flagship_is_right_where_it_iterates(monkeypatch):
         found = ls.solve(KernelCCA(X, Y, 3, kernel, ridge=0.6), "nystrom-lobpcg", rng=0, tol=1e-12)
         assert found.converged
         np.testing.assert_allclose(found.correlations, exact(X, Y, kernel, 0.6)[0][:3], atol=1e-6)
-
-
-def test_the_command_line_makes_kernels_of_its_options():
-    X, Y = views(60)
-    kind = kind_named("kernel-cca")
-    values = {"k": 2, "ridge": 0.5, "kernel": "polynomial", "degree": 3, "center": True}
-    problem = kind.construct([X, Y], values)
-    assert problem.kernel_x == problem.kernel_y == ls.kernels.polynomial(3)
-    other = kind.construct(
-        [X, Y], {**values, "kernel": "rbf", "kernel_y": "laplacian", "scale_factor": 0.5, "ridge_y": 2.0}
-    )
-    assert other.kernel_x == ls.kernels.rbf(factor=0.5)
-    assert other.kernel_y == ls.kernels.laplacian(factor=0.5)
-    assert other.ridge == (0.5, 2.0)
-    fixed = kind.construct([X, Y], {**values, "kernel": "rbf", "kernel_scale": 3.0})
-    assert fixed.kernel_x == ls.kernels.rbf(3.0)
-    assert "kernel rbf and laplacian" in kind.stated({**values, "kernel": "rbf", "kernel_y": "laplacian"})
 
 
 def test_iterates_are_scored_with_the_kernels_of_the_run():

@@ -14,7 +14,6 @@ from truths import extended, kernel_matrix
 
 import linspec as ls
 from linspec.arrays import HOST
-from linspec.cli.offered import kind_named
 from linspec.errors import ConvergenceWarning, InvalidProblem, MissingCapability
 from linspec_kernel import PreimageCCA
 from linspec_kernel.preimage.bounds import Bound
@@ -340,18 +339,6 @@ def test_rows_of_other_widths_are_refused():
         found.transform(X[:, :4])
     with pytest.raises(InvalidProblem, match="share"):
         found.supports(1.0)
-
-
-def test_the_command_line_makes_kernels_and_bounds():
-    X, Y = views(60, 5)
-    kind = kind_named("preimage-cca")
-    values = {"k": 1, "kernel": "polynomial", "offset": 0.0, "bound": 1.5, "bound_y": 2.0, "center": True}
-    problem = kind.construct([X, Y], values)
-    assert str(problem.kernel_x) == "Polynomial(degree=2, offset=0.0, gamma='scale')"
-    assert problem.bounds == (Bound("ratio", 1.5), Bound("ratio", 2.0))
-    assert kind.stated(values) == "kernel polynomial, ratio 1.5, k = 1, centred"
-    labels = [label for label, _ in kind.answer(ls.solve(problem, rng=0))]
-    assert labels == ["correlations", "sum", "columns of X, of Y", "starts that agree", "kernels"]
 
 
 @pytest.mark.parametrize("kernel", [ls.kernels.rbf(30.0), SQUARE])

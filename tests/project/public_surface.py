@@ -31,7 +31,6 @@ FOR_ALL = ("estimators", "targets", "metrics", "kernels", "features", "datasets"
 FOR_AUTHORS = (
     "arrays",
     "algebra",
-    "cli",
     "cost",
     "moments",
     "operators",

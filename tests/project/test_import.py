@@ -95,12 +95,6 @@ def test_functions_stay_functions_when_every_submodule_is_imported() -> None:
     assert run.returncode == 0, run.stderr
 
 
-def test_the_record_of_a_command_can_be_the_first_import() -> None:
-    """As where a problem is checked, or compared, in a process without a command line."""
-    run = python("from linspec.families.cca.command import COMMAND; print(COMMAND.name)")
-    assert run.stdout.strip() == "cca", run.stderr
-
-
 def test_the_stub_and_the_table_offer_the_same_names() -> None:
     stub = ast.parse((FOLDER / "__init__.pyi").read_text())
     imported = {

@@ -16,6 +16,7 @@ from linspec.process.plurals import count_of
 from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
+from linspec.solving.summary import percent
 from linspec.solving.tables import table_of_rows
 from linspec.sweeps.blocks import brought_here
 
@@ -115,6 +116,19 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}
         return columns if self.bounds is None else {**columns, "bound": self.bounds}
+
+    def explained_table(self, X: Any, Y: Any, **rows: Any) -> list[dict[str, Any]]:
+        """The share of each view that its own variates explain, and those of the other view: a row for each pair."""
+        of_own, of_others = self.variance_extracted(X, Y, **rows), self.redundancy(X, Y, **rows)
+        columns = {
+            f"of {view} by {whose}": [percent(float(share)) for share in shares]
+            for i, (view, other) in enumerate((("X", "Y"), ("Y", "X")))
+            for whose, shares in (("its variate", of_own[i]), (f"that of {other}", of_others[i]))
+        }
+        return [
+            {"pair": i + 1, **{name: shares[i] for name, shares in columns.items()}}
+            for i in range(len(self.correlations))
+        ]
 
     @at_home
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:

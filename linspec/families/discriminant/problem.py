@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from linspec import targets
 from linspec.algebra.small_matrices import (
     metric_rounding,
     ratio,
@@ -49,6 +50,15 @@ from linspec.solving.solution import Status
 from linspec.solving.stating import adopt_labels
 from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
+
+NO_TARGET = "none"  # the value of --target for a file that holds the targets themselves, and not labels
+
+# By value of --target, the function that makes targets from labels, and its arguments. Of these, `opls` alone takes no
+# weights of rows: the scaling of its targets does not count them.
+TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = {
+    **{name: (getattr(targets, name), {}) for name in ("lda", "opls", "cca")},
+    **{f"hsl-{name}": (targets.hsl, {"laplacian": name}) for name in ("zhou", "clique", "star")},
+}
 
 NULL = 10
 """A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this number of units of the data's rounding."""
@@ -120,7 +130,7 @@ class Discriminant(Problem[DiscriminantSolution]):
     """
 
     X: Any = matrix("data")
-    H: Any = matrix("targets", like="X")
+    H: Any = matrix("targets", like="X", labels="Y")
     k: Any = count("directions", optional=True)
     ridge: Any = fields.ridge(
         of=("X",), help="Added to the diagonal of XᵀX, which is not divided by the number of rows."
@@ -131,6 +141,15 @@ class Discriminant(Problem[DiscriminantSolution]):
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "discriminant"
+    command: ClassVar[Mapping[str, Any]] = {
+        "target": fields.setting(
+            "lda",
+            str,
+            choices=(*TARGETS, NO_TARGET),
+            help="The targets to make of the labels in Y-FILE. One column holds the class of each row; several columns "
+            "hold a label each. none: Y-FILE holds the targets themselves.",
+        )
+    }
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "pillai": "linspec.families.discriminant.held_out:PillaiTrace",
@@ -152,6 +171,27 @@ class Discriminant(Problem[DiscriminantSolution]):
         adopt_labels(self, {"H": given})
         super().__post_init__()
         object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
+
+    @classmethod
+    def from_command(cls, matrices: Sequence[Any], values: dict[str, Any]) -> Self:
+        """Construct the problem with the targets that a command makes of labels."""
+        X, labels = matrices
+        name = values.pop("target", NO_TARGET)
+        if name == NO_TARGET:
+            if getattr(labels.dtype, "kind", "") in ("U", "O"):
+                raise InvalidProblem(
+                    "--target none takes targets that are numbers; the file holds text. Choose another target."
+                )
+            return cls(X, labels, **values)
+        make, arguments = TARGETS[name]
+        if make is not targets.opls and "sample_weight" in values:
+            arguments = {**arguments, "sample_weight": values["sample_weight"]}
+        if hasattr(labels, "matmat"):
+            sparse = hasattr(labels.stored_array, "tocsr")
+            labels = labels.stored_array if sparse else labels.dense()
+        if len(labels.shape) > 1 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        return cls(X, make(labels, **arguments), **values)
 
     def _take_targets_apart(self) -> None:
         """Split H into labels and the block that multiplies them, after a check of its kind."""

@@ -25,6 +25,7 @@ from linspec.operators.row_model import weights_and_confounds
 from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
+from linspec.solving.summary import some_of
 from linspec.sweeps.blocks import brought_here
 from linspec.targets.labels import are_classes, class_codes
 
@@ -98,6 +99,13 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
     class_sizes: HostArray | None = field(None, shape="c")
     class_means: HostArray | None = field(None, shape="c k")
     within: HostArray | None = field(None, shape="k k")
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The sum of the eigenvalues, and the classes with their sizes."""
+        if self.classes is None or self.class_sizes is None:
+            return super().facts()
+        sizes = zip(self.classes.tolist(), self.class_sizes.tolist(), strict=True)
+        return [*super().facts(), ("classes", some_of([f"{name} ({size:g} rows)" for name, size in sizes]))]
 
     @at_home
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:

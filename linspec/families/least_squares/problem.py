@@ -83,7 +83,9 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
     ridge: Any = fields.ridge(
         path=True, help="Added to the diagonal of AᵀA, which is not divided by the number of rows."
     )
-    center: bool = flag(False, "Fit an intercept, which no ridge shrinks; sparse data stay sparse.")
+    center: bool = flag(
+        False, "Fit an intercept, which no ridge shrinks; sparse data stay sparse.", in_commands=True
+    )
     scale: bool = flag(False, kw_only=True)
     sample_weight: Any = field(default=None, kw_only=True)
     confounds: Any = field(default=None, kw_only=True)

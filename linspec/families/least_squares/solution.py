@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.errors import InvalidProblem
 from linspec.solving.along_ridges import RidgesSolution
 from linspec.solving.fields import field
 from linspec.solving.new_rows import NewRows
+from linspec.solving.summary import some_of
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -73,6 +76,17 @@ class LeastSquaresSolution(
                     f"x must have an entry for each mean; got {shape} and {len(means)} means."
                 )
         return found
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The norm of the coefficients, and the intercepts; of a path, see those of each ridge."""
+        if self.path:
+            return []
+        norm = float(np.linalg.norm(to_host(self.x).astype(np.float64)))
+        facts = [("coefficients", f"{' x '.join(map(str, self.x.shape))}, norm {norm:.6g}")]
+        if self.intercept is None:
+            return facts
+        intercepts = to_host(self.intercept).reshape(-1)
+        return [*facts, ("intercept", some_of([f"{value:.6g}" for value in intercepts.tolist()]))]
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         """The coefficients by the name of the right-hand side, and for a path also by the ridge."""

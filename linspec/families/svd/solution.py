@@ -10,19 +10,25 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
-from linspec.errors import InvalidProblem, MissingCapability
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
+from linspec.solving.summary import percent
 from linspec.solving.tables import table_of_columns, table_of_training_rows
 from linspec.sweeps.blocks import brought_here
 
 MOSTLY = 0.5
 """The least share of the means in the first component that the summary states."""
 
+DOMINANT, FEW_COLUMNS = 0.99, 2
+"""Squared weight of a column in the first component that is stated, where there are more columns than these."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class SVDSolution(LinearSolution, vector="component", residual="relative"):
+class SVDSolution(
+    LinearSolution, vector="component", residual="relative", objective="sum of squared singular values"
+):
     """Leading singular triplets.
 
     Attributes
@@ -144,6 +150,38 @@ class SVDSolution(LinearSolution, vector="component", residual="relative"):
             return super()._certificate()
         text = f"about {share:.0%} of component 1 is the column means: center=True subtracts them"
         return [*super()._certificate(), ("means", text)]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The sum of the squares, all shares together, and a column whose large unit makes up the first component."""
+        facts, shares = super().facts(), self.explained_variance_ratio
+        whole = "squares" if self.mean is None else "variance"
+        if shares is not None and len(shares):
+            facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
+        weights = np.square(to_host(self.Vh[:1]).astype(np.float64)).reshape(-1)
+        if (
+            self.mean is None
+            or self.scale is not None
+            or len(weights) <= FEW_COLUMNS
+            or max(weights) < DOMINANT
+        ):
+            return facts
+        column = int(weights.argmax())
+        name = shown(self.column_names.get("A", range(len(weights)))[column])
+        text = f"the column {name} has {percent(float(weights[column]))} of component 1, as columns are not scaled"
+        return [*facts, ("units", f"{text}: scale=True divides each by its standard deviation")]
+
+    def explained_table(self, *_: Any, **__: Any) -> list[dict[str, Any]]:
+        """The share of each component, and of the components up to it, as a row for each component."""
+        shares = self.explained_variance_ratio
+        whole = "of the squares" if self.mean is None else "of the variance"
+        return (
+            [
+                {"component": i + 1, whole: percent(float(share)), "cumulative": percent(float(together))}
+                for i, (share, together) in enumerate(zip(shares, np.cumsum(shares), strict=True))
+            ]
+            if shares is not None
+            else []
+        )
 
     @property
     def _new_rows(self) -> NewRows:

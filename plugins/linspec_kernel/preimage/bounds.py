@@ -19,6 +19,7 @@ and more than s² of them, the nearest point is not unique, and the first of the
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,8 +85,8 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
 
     Parameters
     ----------
-    given : tuple of (str, float), Bound, or None
-        None is ("ratio", √p), that is |u|₂ = 1 alone.
+    given : tuple of (str, float), str, Bound, or None
+        The text "1.5" is ("ratio", 1.5), and "l2:1" is ("l2", 1.0). None is ("ratio", √p), that is |u|₂ = 1 alone.
     name : str
         Name in messages.
     columns : int
@@ -113,6 +114,10 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
 
 
 def _pair(given: Any, name: str) -> tuple[Any, Any]:
+    if isinstance(given, str):
+        kind, _, number = given.rpartition(":")
+        with suppress(ValueError):
+            return kind or "ratio", float(number)
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise InvalidProblem(
             f"{name} must be a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0), or None; got {shown(given)}."

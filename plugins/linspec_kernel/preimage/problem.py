@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import linspec as ls
@@ -88,11 +88,18 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
     X: Any = ls.matrix("two views", once=False)
     Y: Any = ls.matrix("two views", once=False)
     k: Any = ls.count("pairs of points", limits=lambda problem: problem.limits)
-    kernel_x: Any = "linear"
-    kernel_y: Any = None
-    bound_x: Any = field(default=None, kw_only=True)
-    bound_y: Any = field(default=None, kw_only=True)
-    objective: Any = field(default="correlation", kw_only=True)
+    kernel_x: Any = ls.setting("linear", str, help="The kernel: linear, 'polynomial(degree=3)', rbf, ...")
+    kernel_y: Any = ls.setting(None, str, help="The kernel of Y, if it differs from X's.")
+    bound_x: Any = ls.setting(
+        None,
+        str,
+        kw_only=True,
+        help="Makes points sparse: |u|1 is at most so many times |u|2, from 1 (one column) on; or l1:1, l2:1.",
+    )
+    bound_y: Any = ls.setting(None, str, kw_only=True, help="That of Y, if it differs from X's.")
+    objective: Any = ls.setting(
+        "correlation", str, choices=tuple(OBJECTIVES), kw_only=True, help="What is maximised."
+    )
     center: bool = ls.flag(True, "Centre the values of the kernel functions.", kw_only=True)
 
     name: ClassVar[str] = "preimage-cca"

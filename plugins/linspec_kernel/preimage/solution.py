@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,13 @@ SUPPORT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PreimageCCASolution(TwoViewSolution, residual="gradient step", adjusted=False, saved_types=(Kernel,)):
+class PreimageCCASolution(
+    TwoViewSolution,
+    residual="gradient step",
+    objective="sum of the objective",
+    adjusted=False,
+    saved_types=(Kernel,),
+):
     """Pairs of points whose kernel functions are correlated.
 
     Attributes
@@ -67,6 +74,23 @@ class PreimageCCASolution(TwoViewSolution, residual="gradient step", adjusted=Fa
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{count_of(len(self.correlations), 'correlation')}, sum {total:.6f}"
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The sums, the kernels with all their numbers, and how many columns of each view matter."""
+        x, y = (support.sum(axis=0).tolist() for support in self.supports())
+        columns = [f"{a}, {b}" for a, b in zip(x, y, strict=True)]
+        return [
+            ("sum of correlations", f"{float(self.correlations.sum()):.7g}"),
+            *super().facts(),
+            ("columns of X, of Y", "  ".join(columns)),
+            ("starts", str(self.starts)),
+            ("kernels", " and ".join(dict.fromkeys([str(self.kernel_x), str(self.kernel_y)]))),
+        ]
+
+    @classmethod
+    def objective(cls, fields: Mapping[str, Any]) -> float:
+        """The sum of the values of all pairs."""
+        return float(np.sum(fields["values"]))
 
     def _per_component(self) -> dict[str, Any]:
         return {

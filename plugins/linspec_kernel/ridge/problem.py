@@ -95,7 +95,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         "number of rows, for kernels with k(x, x) = 1.",
         help="Above 0; added to the diagonal of the kernel matrix. Begin with 1e-4 times the rows.",
     )
-    kernel: Any = "rbf"
+    kernel: Any = ls.setting("rbf", str, help="The kernel: rbf, 'rbf(scale=2)', 'polynomial(degree=3)', ...")
     center: bool = ls.flag(False, "Fit a constant, which no ridge shrinks.")
     sample_weight: Any = field(default=None, kw_only=True)
 

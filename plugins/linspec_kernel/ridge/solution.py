@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 import linspec as ls
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
@@ -79,6 +81,14 @@ class KernelRidgeSolution(
             if value is not None and value.shape != others:
                 raise InvalidProblem(f"{name} must have shape {others}; got {value.shape}.")
         return found
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The kernel with all its numbers, the shape of the coefficients, and the bound of the errors."""
+        return [
+            ("kernel", str(self.kernel)),
+            ("coefficients", " x ".join(map(str, self.dual.shape))),
+            ("error of a function, at most", f"{float(np.max(self.bounds)):.2g}"),
+        ]
 
     @classmethod
     def has_rows(cls, fields: Mapping[str, Any]) -> bool:

@@ -1,0 +1,326 @@
+"""The command of a problem, from the declared fields of its class.
+
+Problem: a class of problems has said what its matrices and numbers are; a command should follow from that, also for
+the problem of a plugin.
+Method: matrices become files, or with `linspec.views` any number of files; k, ridges, yes or no, and settings become
+options. An option may have several values with commas between them where a command varies it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import fields as fields_of
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import click
+
+import linspec
+from linspec import registry
+from linspec.cli import data
+from linspec.cli.commands import AUTO, HEADER, option
+from linspec.cli.output import Failure
+from linspec.registry import options as solver_options
+from linspec.registry.options import Option
+from linspec.solving.fields import KEY, Count, Flag, Matrix, Ridge, Setting
+
+# Fields whose values are files with a row for each row of the data, and their help.
+ROW_FILES = {
+    "sample_weight": "How often each row counts: a file with one number for each row of the data.",
+    "confounds": "Take the linear effect of these variables out of every column: a file with a row for each.",
+}
+
+# The help of flags that a class declares without one.
+FLAGS = {
+    "center": "Take the column means out; sparse data stay sparse.",
+    "scale": "Divide columns by what is left of them: with centring, by their standard deviations.",
+}
+
+# The declaration of the only option that "auto" takes.
+TOL = Option(name="tol", default=None, help="residual to stop at", kind=float, optional=True, above=0)
+
+
+# ---- the parameters -----------------------------------------------------------------------------
+
+
+class Several(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
+    """Values with commas between them, as a tuple."""
+
+    name = "values"
+
+    def __init__(self, kind: Any) -> None:
+        self._one: Any = click.types.convert_type(kind)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert each value."""
+        texts = (
+            value if isinstance(value, tuple) else re.split(r",(?![^(]*\))", str(value))
+        )  # not within brackets
+        return tuple(self._one.convert(str(text).strip(), param, ctx) for text in texts)
+
+
+def declared_in(cls: Any) -> dict[str, Any]:
+    """Return the declarations of the options of a problem by name."""
+    stated, declared = cls.stated, {}
+    for name, field in {**cls.__dataclass_fields__, **cls.command}.items():
+        each = field.metadata.get(KEY)
+        if each is not None and not isinstance(each, Matrix):
+            declared[name] = each
+        if name == stated.ridge and each.each and len(stated.matrix_names) == len("XY"):
+            declared["ridge_y"] = Setting(
+                help="The ridge of the second matrix, if it differs from the first."
+            )
+    return declared
+
+
+def _option_of(name: str, declared: Any) -> click.Option:
+    """Make the option of a declared field."""
+    flag, text = f"--{name.replace('_', '-')}", getattr(declared, "help", "") or FLAGS.get(name, "")
+    if isinstance(declared, Flag):
+        shown = declared.default if declared.in_commands is None else declared.in_commands
+        return option(f"{flag}/--no-{flag[2:]}", default=shown, help=text)
+    if isinstance(declared, Count):
+        by_default = " By default as many as there are." * declared.optional
+        text = f"How many {declared.things}.{by_default}"
+        return option("-k", "--ks", "k", type=Several(int), required=not declared.optional, help=text)
+    kind: Any = (
+        click.Choice(choices)
+        if (choices := getattr(declared, "choices", ()))
+        else getattr(declared, "kind", float)
+    )
+    words, default = [flag, "--ridges", name], "0.0"
+    if not isinstance(declared, Ridge):
+        words = [*dict.fromkeys([flag.removesuffix("-x"), flag]), name]  # -x: of the first of two matrices
+        default = str(declared.default) if isinstance(declared.default, str | int) else ""
+    needed = isinstance(declared, Ridge) and bool(declared.positive)
+    settings: dict[str, Any] = {"required": True} if needed else {"default": default or None}
+    return option(*words, type=Several(kind), help=text, **settings)
+
+
+def parameters_of(cls: Any) -> list[click.Parameter]:
+    """Make the parameters of the commands of a problem: files, columns of files, and options."""
+    return [*files_of(cls), *options_of(cls)]
+
+
+def options_of(cls: Any) -> list[click.Parameter]:
+    """Make the options of a problem, from its declared fields and the further settings of its commands."""
+    fields = [field.name for field in fields_of(cls)]
+    files = {f"--{name.replace('_', '-')}": text for name, text in ROW_FILES.items() if name in fields}
+    declared = [_option_of(name, each) for name, each in declared_in(cls).items()]
+    return [*declared, *(option(name, help=text) for name, text in files.items())]
+
+
+def files_of(cls: Any) -> list[click.Parameter]:
+    """Make the arguments for the files of the matrices, and the options that pick their columns."""
+    names = matrices_of(cls)
+    if is_several(cls):
+        return [click.Argument(["files"], metavar="FILE...", nargs=-1, required=True), HEADER]
+    files = [
+        click.Argument([name.lower()], metavar=f"{name}-FILE", required=name == names[0]) for name in names
+    ]
+    text = "Columns of {0}-FILE by name: a,b or a range a..c, in delimited text with names and in .parquet."
+    more = " Without {0}-FILE, of the first file, whose matrix has the other columns then."
+    options = [option("--columns", metavar="NAMES", help=text.format(names[0]))]
+    for name in names[1:2]:
+        words = (f"--{name.lower()}-columns", "--target-column", "second_columns")
+        options.append(option(*words, metavar="NAMES", help=(text + more).format(name)))
+    return [*files, *options, HEADER]
+
+
+def matrices_of(cls: Any) -> list[str]:
+    """Return the names of the matrices, as their files are called."""
+    return [declared.labels or name for name, declared in cls.stated.matrices.items()]
+
+
+def is_several(cls: Any) -> bool:
+    """Whether the problem takes any number of matrices."""
+    return any(declared.several for declared in cls.stated.matrices.values())
+
+
+# ---- the request --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """The parsed arguments of a command for one problem.
+
+    Attributes
+    ----------
+    name : str
+        The problem.
+    cls : type
+        Its class.
+    arguments : dict from str
+        All arguments of the command.
+    """
+
+    name: str
+    cls: Any
+    arguments: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments.get(name)
+
+    def some(self, *names: str) -> dict[str, Any]:
+        """Return some arguments by name."""
+        return {name: self[name] for name in names}
+
+    @cached_property
+    def files(self) -> dict[str, str]:
+        """The file of each matrix by its name, with the columns that options name behind it."""
+        if is_several(self.cls):
+            return {f"X{i + 1}": file for i, file in enumerate(self["files"])}
+        names = matrices_of(self.cls)
+        files, picked = [self[name.lower()] for name in names], [self["columns"], self["second_columns"]]
+        if picked[1] and files[1] is None:
+            files[:2] = data.two_of_one_file(files[0], *picked)
+            picked = []
+        for name, file in zip(names, files, strict=True):
+            if file is None:
+                raise click.MissingParameter(param_hint=f"'{name}-FILE'", param_type="argument")
+        files[: len(picked)] = map(data.with_columns, files, picked)
+        return dict(zip(names, files, strict=True))
+
+    @property
+    def inputs(self) -> list[str]:
+        """Every file that the command reads, which it must not overwrite."""
+        return [*self.files.values(), *filter(None, self.some(*ROW_FILES, "groups", "start").values())]
+
+    def values(self, *varied: str) -> list[dict[str, Any]]:
+        """Return the values of the problem's options by name: of options with several values, each combination.
+
+        Parameters
+        ----------
+        *varied : str
+            The options that may have several values; "*" for all.
+        """
+        declared, grids = declared_in(self.cls), {}
+        for name in [str(parameter.name) for parameter in options_of(self.cls)]:
+            grids[name] = [self[name]]
+            if isinstance(self[name], tuple) and not getattr(declared[name], "several", False):
+                grids[name] = list(dict.fromkeys(self[name]))
+            if len(grids[name]) > 1 and not {name, "*"} & set(varied):
+                raise Failure(f"{typed(name)} must be one value here; got {in_words(self[name])}.")
+        return [dict(zip(grids, chosen, strict=True)) for chosen in product(*grids.values())]
+
+    def read(self, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Read the matrices, and the files with a row for each of their rows, whose options are named."""
+        others = {name: text for name, text in self.some(*ROW_FILES, *more).items() if text is not None}
+        labels = [declared.labels for declared in self.cls.stated.matrices.values()]
+        rows, _ = data.read_all(
+            {**self.files, **others}, [*labels, *more], drop=self["drop_missing"], ids=self["ids"]
+        )
+        return {name: rows[name] for name in self.files}, {name: rows[name] for name in others}
+
+    def state(self, values: Mapping[str, Any], matrices: Mapping[str, Any], rows: Mapping[str, Any]) -> Any:
+        """Construct the problem from the values of its options, its matrices, and its weights and confounds."""
+        chosen = {name: value for name, value in values.items() if value is not None} | {**rows}
+        if "ridge_y" in chosen:
+            chosen["ridge"] = (chosen.get("ridge", 0.0), chosen.pop("ridge_y"))
+        if "sample_weight" in rows:
+            chosen["sample_weight"] = data.as_array(rows["sample_weight"])
+        return self.cls.from_command(list(matrices.values()), chosen)
+
+    def facts(self, values: Mapping[str, Any], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return the problem and its files in words."""
+        files = [(name, f"{text} ({data.described(matrices[name])})") for name, text in self.files.items()]
+        return [("problem", self.words(values)), *files]
+
+    def words(self, values: Mapping[str, Any]) -> str:
+        """Return the problem and the values of its options in words, such as "cca, k = 2, ridge 1, centred"."""
+        words = [self.name]
+        for name, value in values.items():
+            if name == "k":
+                words.append("k by rank" if value is None else f"k = {value}")
+            elif name == "center":
+                words.append("centred" if value else "not centred")
+            elif value not in (None, False):  # also a ridge of 0
+                words.append(name.replace("_", " ") + f" {in_words(value)}" * (value is not True))
+        return ", ".join(words)
+
+    def about(self, values: Mapping[str, Any], *names: str, **more: Any) -> dict[str, Any]:
+        """Return the request for a file: the values, the named arguments, and more."""
+        request = {"problem": self.name, "files": self.files, **values, **self.some(*names)}
+        return {**request, **more, "linspec": linspec.__version__}
+
+    @cached_property
+    def solver(self) -> str:
+        """The solver: where the user names none and there is one, this one."""
+        names = registry.solvers(self.name)
+        return names[0] if self["solver"] == AUTO and len(names) == 1 else str(self["solver"])
+
+    def options(self, solver: str, texts: Sequence[str]) -> dict[str, Any]:
+        """Return the options of a solver as keyword arguments, from texts ``name=value`` and ``part.name=value``."""
+        pairs = [pair_of(text) for text in texts]
+        if solver == AUTO and (others := [name for name, _ in pairs if name != "tol"]):
+            raise Failure(
+                f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.'
+            )
+        cls: Any = None if solver == AUTO else registry.get_solver(solver, self.name)
+        declared = (
+            {"tol": TOL} if cls is None else {each.name: each for each in solver_options.options_of(cls)}
+        )
+        pairs += [("tol", repr(self["tol"]))] * (self["tol"] is not None and "tol" in declared)
+        return _parsed(cls, declared, pairs)
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """Split ``name=value``."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise Failure(f"--option must be NAME=VALUE; got {text!r}.")
+    return name.strip().replace("-", "_"), value.strip()
+
+
+def _parsed(cls: Any, declared: Mapping[str, Option], pairs: Collection[tuple[str, str]]) -> dict[str, Any]:
+    """Convert pairs (name, text) to keyword arguments of a class: of a solver, or of a part of one."""
+    values: dict[str, Any] = {}
+    inner: dict[str, list[tuple[str, str]]] = {}
+    for name, text in pairs:
+        front, dot, rest = name.partition(".")
+        if front not in declared:
+            solver_options.build(cls, {front: text})  # raises with a suggestion
+        if dot:
+            inner.setdefault(front, []).append((rest, text))
+        else:
+            values[front] = solver_options.parse(declared[front], text)
+    for name, texts in inner.items():
+        chosen, kind = values.get(name, declared[name].default), declared[name].part_kind
+        if kind is None or not isinstance(chosen, str):
+            raise Failure(
+                f"{name} is no part with options of its own, or is not chosen yet: --option {name}=NAME."
+            )
+        part: Any = registry.get_part(kind, chosen, declared[name].part_problem)
+        of_part = {each.name: each for each in solver_options.options_of(part)}
+        values[name] = solver_options.build(part, _parsed(part, of_part, texts))
+    return values
+
+
+def typed(name: str) -> str:
+    """Return the option of a field as a user types it."""
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+
+
+def in_words(value: Any) -> str:
+    """Return a value in words: numbers in six digits, several with commas between them."""
+    if isinstance(value, tuple | list):
+        return ", ".join(map(in_words, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def solve_line(request: Request, values: Mapping[str, Any]) -> str:
+    """Return the line of `linspec solve` for values of the problem's options."""
+    words = ["linspec", "solve", request.name, *request.files.values()]
+    words += [word for text in request["options"] for word in ("--option", text)]
+    solver = request["solver"] if request["solver"] != AUTO else None
+    more = {"solver": solver, "header": click.get_current_context().meta.get(data.HEADER)}
+    for name, value in {**values, **request.some("tol", "ids", "drop_missing"), **more}.items():
+        if isinstance(value, bool):
+            words += [typed(name)] if value else [f"--no-{name}"] * (name in (*FLAGS, "header"))
+        elif value is not None:
+            words += [typed(name), in_words(value).replace(" ", "")]
+    return shlex.join(words)
