@@ -12,7 +12,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             target="linspec_deep.problem:DeepCCA",
             summary="Canonical correlations of features of two views, learnt by two nets.",
             command="linspec_deep.command:COMMAND",
-            testing="linspec_deep.testing:TESTING",
+            testing="linspec.testing.references:DEEP_CCA",
         ),
     )
 

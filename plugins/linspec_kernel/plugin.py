@@ -12,21 +12,21 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             target="linspec_kernel.problem:KernelCCA",
             summary="Canonical correlations of functions of two views, in the spaces of kernels.",
             command="linspec_kernel.command:COMMAND",
-            testing="linspec_kernel.testing:TESTING",
+            testing="linspec.testing.references:KERNEL_CCA",
         ),
         ProblemSpec(
             name="preimage-cca",
             target="linspec_kernel.preimage.problem:PreimageCCA",
             summary="Correlations of the kernel functions of single points, with bounds that make them sparse.",
             command="linspec_kernel.preimage.command:COMMAND",
-            testing="linspec_kernel.preimage.testing:TESTING",
+            testing="linspec.testing.references:PREIMAGE",
         ),
         ProblemSpec(
             name="kernel-ridge",
             target="linspec_kernel.ridge.problem:KernelRidge",
             summary="Ridge regression on functions in the space of a kernel, for any targets and ridges at once.",
             command="linspec_kernel.ridge.command:COMMAND",
-            testing="linspec_kernel.ridge.testing:TESTING",
+            testing="linspec.testing.references:KERNEL_RIDGE",
         ),
     )
 

@@ -12,7 +12,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             target="linspec_many_targets.problem:RidgeManyTargets",
             summary="Ridge regression of many targets, each with a ridge and weights of bands chosen by held-out rows.",
             command="linspec_many_targets.command:COMMAND",
-            testing="linspec_many_targets.testing:TESTING",
+            testing="linspec.testing.references:MANY_TARGETS",
         ),
     )
 

@@ -12,14 +12,14 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             target="linspec_multiset.problem:MultisetCCA",
             summary="Canonical correlations of any number of views: the directions on which they agree most.",
             command="linspec_multiset.command:COMMAND",
-            testing="linspec_multiset.testing:TESTING",
+            testing="linspec.testing.references:MULTISET",
         ),
         ProblemSpec(
             name="sumcor-cca",
             target="linspec_multiset.sumcor:SumcorCCA",
             summary="Scores of several views with a large sum of correlations (SUMCOR): local maxima, with a bound.",
             command="linspec_multiset.command:SUMCOR",
-            testing="linspec_multiset.testing:SUMCOR",
+            testing="linspec.testing.references:SUMCOR",
         ),
     )
 

@@ -12,14 +12,14 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             target="linspec_pls.problem:PLS",
             summary="Directions of two views with the largest covariance: singular vectors of XᵀY.",
             command="linspec_pls.command:PAIRS",
-            testing="linspec_pls.testing:TESTING",
+            testing="linspec.testing.references:PLS",
         ),
         ProblemSpec(
             name="pls-regression",
             target="linspec_pls.regression.problem:PLSRegression",
             summary="Regression on the components of X that have the largest covariance with Y.",
             command="linspec_pls.command:REGRESSION",
-            testing="linspec_pls.regression.testing:TESTING",
+            testing="linspec.testing.references:PLS_REGRESSION",
         ),
     )
 

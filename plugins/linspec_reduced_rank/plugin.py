@@ -12,7 +12,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             target="linspec_reduced_rank.problem:ReducedRankRegression",
             summary="Least squares of several right-hand sides whose coefficients have rank k, with a ridge.",
             command="linspec_reduced_rank.command:COMMAND",
-            testing="linspec_reduced_rank.testing:TESTING",
+            testing="linspec.testing.references:REDUCED_RANK",
         ),
     )
 
