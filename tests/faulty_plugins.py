@@ -43,12 +43,14 @@ def altered(solution: Any, **changes: Any) -> Any:
 class Honest(Solver):
     """The SVD of the entries (Golub 1965)."""
 
+    least: ClassVar[float] = 0.0
+
     def solve(self, problem, run):
         run.plan(setup=2.0)
         run.moments("implicit").columns.means()  # refuses what is not finite
         A, B = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in self.matrices(problem))
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        keep = s > 1e-13 * s[0]
+        keep = s > max(1e-13 * s[0], self.least)
         x = Vt[keep].T @ ((s[keep] / (s[keep] ** 2 + self.ridge(problem)))[:, None] * (U[:, keep].T @ B))
         return self.twist(run.finish(**self.given(problem.A.home.blocks.place(x))), problem, run)
 
@@ -164,19 +166,20 @@ class Pairs(Solver):
         run.plan(setup=1.0 + moments.cost.setup)
         Sx, C, _, Sy = (to_host(G) for G in moments.products(*(np.eye(p) for p in moments.shape[1:])))
         Sx, Sy = Sx + problem.ridge[0] * np.eye(len(Sx)), Sy + problem.ridge[1] * np.eye(len(Sy))
+        Px, Py = (np.linalg.pinv(S, rcond=1e-12, hermitian=True) for S in (Sx, Sy))
         rng = run.rng if self.draws else np.random.default_rng(1)
         x = self.begin(run, rng.standard_normal((len(Sx), problem.k)))
         while True:
             x = x @ np.linalg.inv(np.linalg.cholesky(x.T @ Sx @ x)).T
-            y = np.linalg.solve(Sy, C.T @ x)
+            y = Py @ C.T @ x
             values, U = np.linalg.eigh(x.T @ C @ y)
             x, rho = x @ U[:, ::-1], np.sqrt(values[::-1])
-            y = np.linalg.solve(Sy, C.T @ x) / rho
+            y = Py @ C.T @ x / rho
             gap = C @ y - Sx @ x * rho
-            residual = float(np.sum(gap * np.linalg.solve(Sx, gap)) / rho.sum())
+            residual = float(np.sum(gap * (Px @ gap)) / rho.sum())
             if not run.proceed(residual=residual, current=lambda x=x, y=y: {"x_weights": x, "y_weights": y}):
                 return run.finish(x_weights=x, y_weights=y)
-            x = np.linalg.solve(Sx, C @ y)
+            x = Px @ C @ y
 
     def begin(self, run, x):
         return x if run.start is None else to_host(run.start["x_weights"])

@@ -21,7 +21,7 @@ from linspec.arrays import is_array, to_host
 from linspec.errors import InvalidProblem, LinspecError, MissingCapability, NonFiniteData
 from linspec.testing.data import BACKENDS
 from linspec.testing.references import planted
-from linspec.testing.solvers import OnHost, Skip, Solver, equal, left_behind, peak, reference_of, scores
+from linspec.testing.solvers import OnHost, Skip, Solver, equal, left_behind, peak, reference_of, scores, units
 
 __all__ = ["ADAPTER_CHECKS", "NORMALIZER_CHECKS", "PROBLEM_CHECKS", "TEST_MATRIX_CHECKS", "check_operator"]
 
@@ -122,9 +122,9 @@ def draws(matrix: Any) -> Iterator[str]:
         if rows * columns > 20 and np.array_equal(first, other):
             yield f"{what} must change with the generator; it does not. Draw from rng"
         made = matrix.operator(rows, columns, np.random.default_rng(7))
-        A = np.random.default_rng(1).standard_normal((columns, 4))
+        A = np.random.default_rng(1).standard_normal((4, rows))
         sketch = to_host(made.sketch(ls.as_operator(A)))
-        if not np.array_equal(to_host(made.dense()), first) or not np.allclose(sketch, first @ A, atol=1e-10):
+        if not np.array_equal(to_host(made.dense()), first) or not np.allclose(sketch, A @ first, atol=1e-10):
             yield f"operator({rows}, {columns}, rng) must have the entries of draw, and its sketch their products; they differ"
 
 
@@ -170,7 +170,7 @@ def check_operator(data: Any, *, entries: Array | None = None, seed: int = 0) ->
     >>> check_operator(np.eye(3))
     []
     """
-    return [*_products(data, entries, seed), *_rows(data, entries)]
+    return list(_products(data, entries, seed)) or list(_rows(data, entries))
 
 
 def _formed(A: Any) -> Array:
@@ -338,14 +338,19 @@ class Problem:
         self.spec, self.cls = spec, cls
 
     @property
-    def solver(self) -> Solver:
-        """The first exact solver, direct ones first."""
+    def solvers(self) -> list[Solver]:
+        """The exact solvers, direct ones first."""
         reference_of(self.spec.name)
-        found = [Solver(ls.registry.get_spec("solver", name, self.spec.name), ls.get_solver(name, self.spec.name)) for name in ls.solvers(self.spec.name)]
-        exact = [each for each in found if each.exact]
-        if not exact:
+        records = [(ls.registry.get_spec("solver", name, self.spec.name), name) for name in ls.solvers(self.spec.name)]
+        found = [Solver(spec, ls.get_solver(name, self.spec.name)) for spec, name in records]
+        return sorted((each for each in found if each.exact), key=lambda each: not each.has("direct"))
+
+    @property
+    def solver(self) -> Solver:
+        """The first exact solver."""
+        if not self.solvers:
             raise Skip("the problem has no exact solver here")
-        return min(exact, key=lambda each: not each.has("direct"))
+        return self.solvers[0]
 
 
 def stated(p: Problem) -> Iterator[str]:
@@ -360,15 +365,22 @@ def stated(p: Problem) -> Iterator[str]:
 
 def law(p: Problem) -> Iterator[str]:
     """The residual of an answer to other data is above the tolerance, in all units."""
-    for name in ls.solvers(p.spec.name):
-        s = Solver(ls.registry.get_spec("solver", name, p.spec.name), ls.get_solver(name, p.spec.name))
-        if not s.has("iterative") or s.reference.residual is None:
-            continue
-        for unit in (1.0, 1e50, 1e-50) if "ridge" not in s.case.parameters else (1.0,):
-            case = replace(s.case, matrices=tuple(X * unit for X in s.case.matrices), gentle=False)
-            found = s.solve(case, solver=s.make(oversample=0), callback=lambda progress: True)
-            yield from (f"data times {unit:g}, after the first iterate: {fault}" for fault in s.faults(case, found) if "claims" in fault)
-        return
+    able = [s for s in p.solvers if s.has("iterative") and s.reference.residual is not None]
+    if not able:
+        raise Skip("the problem has no exact solver here that iterates, or its reference no residual")
+    last = able[0].cases[-1]
+    for unit in (1.0,) if "ridge" in last.parameters else (1.0, 1e50, 1e-50):
+        case = replace(last, matrices=tuple(X * unit for X in last.matrices), gentle=False)
+        solver = able[0].make(oversample=0)
+        found = able[0].solve(case, solver=solver, callback=lambda progress: progress.iteration >= 1)
+        faults = (fault for fault in able[0].faults(case, found) if "claims" in fault)
+        yield from (f"data times {unit:g}, after an iteration: {fault}" for fault in faults)
+
+
+def all_units(p: Problem) -> Iterator[str]:
+    """Exact solvers have the answer of unit 1 for data times 1e±50; other data are refused, or solved rightly."""
+    for s in p.solvers:
+        yield from (f"{s.spec.name}: {fault}" for fault in units(s))
 
 
 def adjusted(p: Problem) -> Iterator[str]:
@@ -420,4 +432,11 @@ Checks = dict[str, Callable[..., Iterator[str]]]
 NORMALIZER_CHECKS: Checks = {"orthonormal": orthonormal, "refusals": refusals, "process": normalizer_process}
 TEST_MATRIX_CHECKS: Checks = {"draws": draws, "moments": moments, "process": matrix_process}
 ADAPTER_CHECKS: Checks = {"adapts": adapts, "laws": laws, "solves": solves, "reads": reads, "process": adapter_process}
-PROBLEM_CHECKS: Checks = {"stated": stated, "law": law, "adjusted": adjusted, "answers": answers, "process": problem_process}
+PROBLEM_CHECKS: Checks = {
+    "stated": stated,
+    "law": law,
+    "units": all_units,
+    "adjusted": adjusted,
+    "answers": answers,
+    "process": problem_process,
+}

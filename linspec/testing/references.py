@@ -80,8 +80,10 @@ class Reference:
         Takes a case and a solution, and returns the residual as the problem defines it.
     squared : bool, default False
         Whether an error of the answer is of the size of the root of the residual.
-    signs : str, default ""
-        The attribute of an answer whose columns have a positive entry of largest size, such as "weights".
+    arrays : str, default ""
+        The attribute of an answer whose arrays are of the library of the data, such as "weights".
+    signs : bool, default False
+        Whether the largest entry of each of its columns is positive.
     tol : float or None, default 1e-9
         The tolerance that iterative solvers get; None for their usual one.
     quick : mapping of str, optional
@@ -109,7 +111,8 @@ class Reference:
     seen: Callable[[Case, Any], Arrays]
     residual: Callable[[Case, Any], float] | None = None
     squared: bool = False
-    signs: str = ""
+    arrays: str = ""
+    signs: bool = False
     tol: float | None = 1e-9
     quick: Mapping[str, Any] = field(default_factory=dict)
     several: bool = False
@@ -165,7 +168,7 @@ def cases(*columns: int, center: bool = True, ridge: float = 5.0, **parameters: 
         far = [Case("large means", tuple(X + 1e4 for X in tall), given, 1e-5)] if center else []
         twice = Case("dependent columns", tuple(np.hstack([X, X[:, :1]]) for X in tall), given, 1e-6, gentle=False)
         more = {"ridge": ridge} if ridge else {}
-        wide = Case("wide", planted(20, *(4 * p for p in columns)), {**given, **more}, 1e-6, gentle=False)
+        wide = Case("wide", planted(20, *(4 * p for p in columns)), {**given, **more}, 1e-6)
         return (Case("tall", tall, given), *apart, *far, twice, wide)
 
     return made
@@ -271,7 +274,7 @@ def spectral(
         share = float(np.linalg.norm(F.T @ off) / np.linalg.norm(F.T @ (A @ W)))
         return share**2 if words.get("squared") else share
 
-    return Reference(cases=cases, exact=exact, seen=seen, residual=residual, signs=vectors[0], **words)
+    return Reference(cases=cases, exact=exact, seen=seen, residual=residual, arrays=vectors[0], signs=True, **words)
 
 
 def of_one(A: Array) -> tuple[Array, Array]:
@@ -369,6 +372,7 @@ LEAST_SQUARES = Reference(
     cases=cases(8, 2),
     exact=_least_squares,
     seen=lambda case, s: {"x": s.x},
+    arrays="x",
     residual=_gradient,
     companions=(1,),
     scaled=(0,),
@@ -423,6 +427,7 @@ MANY_TARGETS = Reference(
     cases=_banded,
     exact=_many_targets,
     seen=lambda case, s: {"weights": s.coefficients(), "scores": s.scores},
+    arrays="weights",
     residual=_of_chosen,
     companions=(1,),
     scaled=(0,),
@@ -450,6 +455,8 @@ def _deflated(case: Case, W: Array | None = None) -> list[tuple[Array, Array]]:
 
 def _of_components(case: Case, solution: Any) -> float:
     parts = _deflated(case, solution.x_weights)
+    if len(parts) < len(_deflated(case)):
+        return 1.0
     off = [np.linalg.norm(C @ (C.T @ w) - w * np.linalg.norm(C, 2) ** 2) / np.linalg.norm(C, 2) for C, w in parts]
     return float(max(off) / np.linalg.norm(parts[0][0], 2))
 
@@ -458,6 +465,7 @@ PLS_REGRESSION = Reference(
     cases=cases(8, 5, ridge=0, k=3),
     exact=lambda case: {"x_weights": _signed(np.column_stack([w for _, w in _deflated(case)]))},
     seen=lambda case, s: {"x_weights": _signed(s.x_weights)},
+    arrays="x_weights",
     residual=_of_components,
     companions=(1,),
 )
@@ -498,7 +506,7 @@ KERNEL_CCA = replace(
     residual=lambda case, s: (
         _OF_ALL_ROWS.residual(case, s) if s.residual_kind == "recomputed" else s.residual  # of other functions
     ),
-    signs="",
+    signs=False,
 )
 
 
@@ -511,6 +519,7 @@ KERNEL_RIDGE = Reference(
     cases=lambda: [Case("gaussian", planted(60, 5, 2), {"kernel": "rbf", "ridge": 0.5})],
     exact=lambda case: {"dual": np.linalg.solve(*_kernel_system(case))},
     seen=lambda case, s: {"dual": s.dual},
+    arrays="dual",
     residual=lambda case, s: _relative(_kernel_system(case)[1] - _kernel_system(case)[0] @ s.dual, case.matrices[1]),
     companions=(1,),
     pairwise=True,

@@ -65,10 +65,14 @@ def keeps_its_answer(self, problem, run):
     return run.finish(x=problem.A.home.blocks.place(kept[key]))
 
 
+def source(problem: Any) -> Any:
+    """The array that the user has passed."""
+    return getattr((problem.given or problem).A, "array", None)
+
+
 def changes_its_input(solution, problem, run):
-    source = getattr(getattr(problem.A, "operator", problem.A), "array", None)
-    if type(source) is np.ndarray and source.flags.writeable:
-        source[0, :] = 0.0
+    if type(source(problem)) is np.ndarray and source(problem).flags.writeable:
+        source(problem)[0, :] = 0.0
 
 
 def multiplies_uncounted(problem, run):
@@ -90,13 +94,11 @@ def hangs(problem, run):
         pass
 
 
-def swallows(self, problem, run):
+def swallows(problem, run):
     try:
-        run.moments("implicit").columns.means()
-        problem.A.dense()
+        run.moments("implicit").gram(np.ones((problem.A.shape[1], 1)))
     except BaseException:  # noqa: BLE001
         pass
-    return f.Honest.solve(self, problem, run)
 
 
 def other_error(self, problem, run):
@@ -107,15 +109,15 @@ def other_error(self, problem, run):
 
 
 def one_layout(self, problem, run):
-    source = getattr(getattr(problem.A, "operator", problem.A), "array", None)
-    if type(source) is np.ndarray and not source.flags.c_contiguous:
+    if type(source(problem)) is np.ndarray and not source(problem).flags.c_contiguous:
         raise BufferError("ndarray is not C-contiguous")
     return f.Honest.solve(self, problem, run)
 
 
 def reads_the_statement(self, problem):
-    """The matrices before weights, confounds, scale and means are taken into account."""
-    return (problem.given.A if hasattr(problem.given, "A") else problem.given.matrices["A"]), problem.B
+    """The matrices before weights, confounds and scale are taken into account."""
+    A = source(problem)
+    return (problem.A, problem.B) if A is None else (ls.as_operator(A - A.mean(axis=0)), problem.B)
 
 
 def raises_here(*_: Any) -> Any:
@@ -177,7 +179,7 @@ FAULTS = [
     Fault("has a random answer, as an approximate solver", solver(after(TRIPLETS, choose=lambda self, k, found: list(range(found - k, found))), "approximate"), "accuracy", "nearer to the exact ones than chance"),
     Fault("writes its own residual into the history, squared", solver(after(ITERATING, measure=squares)), "residual", "last residual of the history"),
     Fault("writes its own residual into the history, times 1000", solver(after(ITERATING, measure=thousandfold)), "residual", "last residual of the history"),
-    Fault("cuts at a number", solver(twisted(lambda s, p, r: f.altered(s, x=0 * s.x) if float(np.abs(f.to_host(s.x)).max()) > 0 and float(np.abs(np.asarray(f.to_host(to_bytes(p)))).max()) < 1e-20 else None)), "units", "must have the answer of unit 1"),
+    Fault("cuts at a number", solver(after(f.Honest, least=1e-20)), "units", "must be solved as in unit 1; .*never with a number"),
     # ---- data
     Fault("raises on one library", solver(twisted(raising(IndexError))), "data:array-api-strict", "raised IndexError: list index out of range .*py:"),
     Fault("refuses one library", solver(twisted(raising(ls.errors.MissingCapability))), "data:array-api-strict", "raised MissingCapability"),
@@ -198,7 +200,7 @@ FAULTS = [
     Fault("multiplies behind the counter's back", solver(after(ITERATING, begin=lambda self, p, r: multiplies_uncounted(p, r))), "passes", "passes must count every pass"),
     Fault("ignores its budget", solver(after(ITERATING, begin=lambda self, p, r: unlimited(p, r))), "passes", "must keep to max_passes"),
     Fault("goes on where a callback ends the run", solver(after(ITERATING, begin=lambda self, p, r: goes_on(p, r))), "callback", "must end the run with STOPPED"),
-    Fault("catches BaseException", solver(after(f.Honest, solve=swallows)), "interrupt", "Catch Exception instead"),
+    Fault("catches BaseException", solver(after(ITERATING, begin=lambda self, p, r: swallows(p, r))), "interrupt", "Catch Exception instead"),
     Fault("takes a start and begins anew", solver(after(PAIRS, begin=lambda self, run, x: x), "randomized", "warm-start"), "resume", "must begin at its start"),
     Fault("goes on from no checkpoint, and says so", solver(ITERATING, "resumable"), "resume", "gone on from a checkpoint|must leave its checkpoint"),
     Fault("has a value of an option that was never tried", solver(after(f.Honest, way=f.option("svd", "how", choices=("svd", "qr")), __annotations__={"way": str}, twist=lambda self, s, p, r: s if self.way == "svd" else nowhere)), "choices", "way='qr' must solve the case or refuse it; NameError"),  # noqa: F821
@@ -243,6 +245,7 @@ FAULTS = [
     Fault("has a reference that compares nothing", problem(testing="tests.faulty_plugins:NOTHING_SEEN"), "stated", "it compares nothing"),
     Fault("has a law by which every answer is exact", problem(f.law_of(lambda residual, size: 0.0)), "law", "claims residual 0; its arrays have"),
     Fault("has a law with a number", problem(f.law_of(lambda residual, size: residual * size / (size + 1e-20))), "law", "data times 1e-50"),
+    Fault("answers data in any unit", problem(f.problem_after(in_range=lambda self, looks: self)), "units", "must have the answer of unit 1, or be refused|raised|solved as"),
     Fault("does not look at its weights", problem(f.problem_after(__post_init__=f.takes_any_weights)), "adjusted", r"Call super\(\).__post_init__\(\)|raised"),
     Fault("forgets weights", problem(f.forgetting("sample_weight")), "adjusted", "effect of repeated rows"),
     Fault("forgets confounds", problem(f.forgetting("confounds")), "adjusted", "raised|effect of the residuals"),
