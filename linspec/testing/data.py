@@ -2,58 +2,44 @@
 
 Problem: "works on any data" is a claim about libraries and files that the author of a solver may not have.
 Method: each kind turns a NumPy array into its own data. array-api-strict stands for the libraries that are not
-installed: its devices cannot be mixed, so that an array made without `device=` is noticed. Products are counted by an
-operator of SciPy, readings by a callable of slices.
+installed: its devices cannot be mixed, so that an array made without `device=` is noticed.
 Source: the backend table of SciPy's array-API tests.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-import scipy.sparse.linalg
+from scipy.sparse.linalg import aslinearoperator
 
-__all__ = ["BACKENDS", "Backend", "Products", "Slices"]
+__all__ = ["BACKENDS", "Backend", "Slices", "Stopped"]
 
 Array = np.ndarray[Any, Any]
 HEIGHT = 17
 """The number of rows of a slice."""
 
 
-class Products(scipy.sparse.linalg.LinearOperator):
-    """A matrix that is known by its products alone, and counts them."""
-
-    def __init__(self, entries: Array) -> None:
-        super().__init__(entries.dtype, entries.shape)
-        self.entries, self.forward, self.adjoint = entries, 0, 0
-
-    def _matmat(self, V: Array) -> Array:
-        self.forward += 1
-        return self.entries @ V
-
-    def _rmatmat(self, U: Array) -> Array:
-        self.adjoint += 1
-        return self.entries.T @ U
-
-    @property
-    def passes(self) -> int:
-        """The number of passes that the products are: one has a product with the matrix and one with its transpose."""
-        return max(self.forward, self.adjoint)
+class Stopped(BaseException):
+    """Raised by data in the middle of a pass."""
 
 
 class Slices:
-    """A callable that yields the rows of a matrix in slices, and counts its readings."""
+    """A callable that yields rows in slices and counts its passes; after `until` of them it raises `Stopped`, once."""
 
-    def __init__(self, entries: Array) -> None:
-        self.entries, self.passes = entries, 0.0
+    def __init__(self, entries: Array, until: float = math.inf) -> None:
+        self.entries, self.until, self.passes, self.stopped = entries, until, 0.0, False
 
     def __call__(self) -> Iterator[Array]:
         for start in range(0, len(self.entries), HEIGHT):
+            if self.passes > self.until and not self.stopped:
+                self.stopped = True
+                raise Stopped
             part = self.entries[start : start + HEIGHT]
             self.passes += len(part) / len(self.entries)
             yield part.copy()
@@ -70,26 +56,22 @@ class Backend:
         Turns a NumPy array into data.
     library : str, default ""
         The library of the arrays, which the arrays of an answer must belong to; "" if the data are no arrays.
-    absent : callable
-        Returns the reason why there are none here, or "".
 
     Examples
     --------
     >>> from linspec.testing import BACKENDS
     >>> [backend.name for backend in BACKENDS if not backend.library]
-    ['csr', 'slices', 'products']
+    ['csr', 'slices', 'iterator', 'products']
     """
 
     name: str
     wrap: Callable[[Array], Any]
     library: str = ""
-    absent: Callable[[], str] = lambda: ""
 
     def missing(self) -> str:
         """Return the reason why there are no such data here, or ""."""
-        if self.library and importlib.util.find_spec(self.library) is None:
-            return f"no {self.library}"
-        return self.absent()
+        here = not self.library or importlib.util.find_spec(self.library)
+        return "" if here else f"no {self.library}"
 
 
 def _backwards(x: Array) -> Array:
@@ -107,37 +89,20 @@ def _strict(x: Array) -> Any:
     return array_api_strict.asarray(x.copy(), device=array_api_strict.Device("device1"))
 
 
-def _torch(x: Array) -> Any:
-    import torch
-
-    return torch.from_numpy(x.copy())
-
-
-def _cupy(x: Array) -> Any:
-    import cupy
-
-    return cupy.asarray(x)
-
-
-def _no_device() -> str:
-    import cupy
-
-    try:
-        return "" if cupy.cuda.runtime.getDeviceCount() else "cupy finds no device"
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"cupy finds no device ({error})"
+def _of(library: str) -> Callable[[Array], Any]:
+    return lambda x: importlib.import_module(library).asarray(x.copy())
 
 
 BACKENDS: tuple[Backend, ...] = (
     Backend("numpy", np.array, "numpy"),
-    Backend("layout", np.asfortranarray, "numpy"),
-    Backend("read-only", _backwards, "numpy"),
+    Backend("layout", _backwards, "numpy"),
     Backend("float32", lambda x: x.astype(np.float32), "numpy"),
     Backend("csr", scipy.sparse.csr_array),
     Backend("slices", Slices),
-    Backend("products", Products),
+    Backend("iterator", lambda x: Slices(x)()),
+    Backend("products", aslinearoperator),
     Backend("array-api-strict", _strict, "array_api_strict"),
-    Backend("torch", _torch, "torch"),
-    Backend("cupy", _cupy, "cupy", _no_device),
+    Backend("torch", _of("torch"), "torch"),
+    Backend("cupy", _of("cupy"), "cupy"),
 )
 """All kinds of data, those that are missing here, too."""

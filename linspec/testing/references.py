@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 Arrays = Mapping[str, Array]
 Pencil = Callable[..., tuple[Array, Array]]
 
-STRENGTHS = (3.0, 2.0, 1.2, 0.7)
+STRENGTHS = 3.0, 2.0, 1.2, 0.7
 """Standard deviations of the variables that planted matrices have in common, beside noise of 0.5."""
 
 NULL = 1e-11
@@ -94,6 +94,8 @@ class Reference:
         The positions of matrices that stay arrays, whatever the kind of data, such as right-hand sides.
     scaled : tuple of int, optional
         The positions of the matrices whose columns ``scale=True`` divides; by default all.
+    unitless : bool, default False
+        Whether data are taken in all units, since the problem divides by their size.
     pairwise : bool, default False
         Whether the problem is allowed memory in proportion to the square of the number of rows.
     missing : str, default ""
@@ -118,6 +120,7 @@ class Reference:
     several: bool = False
     companions: tuple[int, ...] = ()
     scaled: tuple[int, ...] | None = None
+    unitless: bool = False
     pairwise: bool = False
     missing: str = ""
 
@@ -141,7 +144,9 @@ def planted(n: int, *columns: int, seed: int = 0) -> tuple[Array, ...]:
     return tuple(X + 0.5 * rng.standard_normal(X.shape) + rng.standard_normal(X.shape[1]) for X in mixed)
 
 
-def cases(*columns: int, center: bool = True, ridge: float = 5.0, **parameters: Any) -> Callable[[], tuple[Case, ...]]:
+def cases(
+    *columns: int, center: bool = True, ridge: float = 5.0, **parameters: Any
+) -> Callable[[], tuple[Case, ...]]:
     """Return a function that makes the usual cases of matrices with so many columns, and the parameters of a problem.
 
     Parameters
@@ -166,7 +171,9 @@ def cases(*columns: int, center: bool = True, ridge: float = 5.0, **parameters: 
         tall = planted(60, *columns)
         apart = [Case("as they are", tall, {**given, "center": False})] if center else []
         far = [Case("large means", tuple(X + 1e4 for X in tall), given, 1e-5)] if center else []
-        twice = Case("dependent columns", tuple(np.hstack([X, X[:, :1]]) for X in tall), given, 1e-6, gentle=False)
+        twice = Case(
+            "dependent columns", tuple(np.hstack([X, X[:, :1]]) for X in tall), given, 1e-6, gentle=False
+        )
         more = {"ridge": ridge} if ridge else {}
         wide = Case("wide", planted(20, *(4 * p for p in columns)), {**given, **more}, 1e-6)
         return (Case("tall", tall, given), *apart, *far, twice, wide)
@@ -200,7 +207,11 @@ def second_moments(*matrices: Array, ridge: Any = 0.0) -> tuple[Array, Array]:
 
 def spectrum(A: Array, B: Array) -> tuple[Array, Array, Array]:
     """Return λ and W of A w = λ B w in decreasing order with WᵀBW = I, and F with FᵀBF = I on the range of B."""
-    size = np.sqrt(np.where(np.diag(B) > 0, np.diag(B), 1.0)) if np.linalg.cond(B) < 1 / NULL else np.ones(len(B))
+    size = (
+        np.sqrt(np.where(np.diag(B) > 0, np.diag(B), 1.0))
+        if np.linalg.cond(B) < 1 / NULL
+        else np.ones(len(B))
+    )
     lengths, V = np.linalg.eigh(B / np.outer(size, size))
     kept = lengths > NULL * lengths[-1]
     F = V[:, kept] / np.sqrt(lengths[kept]) / size[:, None]
@@ -274,7 +285,9 @@ def spectral(
         share = float(np.linalg.norm(F.T @ off) / np.linalg.norm(F.T @ (A @ W)))
         return share**2 if words.get("squared") else share
 
-    return Reference(cases=cases, exact=exact, seen=seen, residual=residual, arrays=vectors[0], signs=True, **words)
+    return Reference(
+        cases=cases, exact=exact, seen=seen, residual=residual, arrays=vectors[0], signs=True, **words
+    )
 
 
 def of_one(A: Array) -> tuple[Array, Array]:
@@ -321,31 +334,27 @@ PREIMAGE = replace(
     residual=None,
     squared=False,
     tol=None,
+    unitless=True,
 )
 """With linear kernels and points of length one, the pairs are the canonical ones."""
 DISCRIMINANT = spectral(
-    of_targets, cases=cases(8, 5, k=3), values="eigenvalues", vectors=("weights",), companions=(1,), scaled=(0,)
+    of_targets,
+    cases=cases(8, 5, k=3),
+    values="eigenvalues",
+    vectors=("weights",),
+    companions=(1,),
+    scaled=(0,),
 )
 
 
-def _reduced_rank() -> Reference:
-    """Return the reference of reduced-rank regression: the directions of discriminants, and W WᵀXᵀY."""
-    directions = spectral(
-        of_targets, cases=cases(8, 5, k=3), values="singular_values", vectors=("weights",), root=True, companions=(1,)
-    )
-
-    def exact(case: Case) -> Arrays:
-        (X, Y), ridge = centred(case), case.parameters.get("ridge", 0.0)
-        W = spectrum(*of_targets(X, Y, ridge))[1][:, : case.parameters["k"]]
-        return {**directions.exact(case), "coefficients": W @ W.T @ X.T @ Y}
-
-    def seen(case: Case, solution: Any) -> Arrays:
-        return {**directions.seen(case, solution), "coefficients": solution.coefficients()}
-
-    return replace(directions, exact=exact, seen=seen)
-
-
-REDUCED_RANK = _reduced_rank()
+REDUCED_RANK = spectral(
+    of_targets,
+    cases=cases(8, 5, k=3),
+    values="singular_values",
+    vectors=("weights",),
+    root=True,
+    companions=(1,),
+)
 
 # ---- linear systems -------------------------------------------------------------------------------
 
@@ -405,14 +414,6 @@ def _many_targets(case: Case) -> Arrays:
     return {"weights": np.hstack(columns), "scores": scores.max(axis=0)}
 
 
-def _of_chosen(case: Case, solution: Any) -> float:
-    """Return the largest ‖D Xᵀ(y − X w) − r D⁻¹w‖ / ‖D Xᵀy‖ for the chosen ridges and weights of bands."""
-    X, Y = centred(case)
-    D = np.sqrt(solution.band_weights.T[case.parameters["bands"]])
-    W = solution.weights
-    return _relative(D * (X.T @ (Y - X @ W)) - solution.ridges * W / D, D * (X.T @ Y))
-
-
 def _banded() -> list[Case]:
     """Return the cases of many targets, whose first half of columns is a band."""
     given = {"ridges": (1.0, 10.0, 100.0), "band_weights": ((0.5, 0.5), (0.9, 0.1)), "splitter": 3}
@@ -428,7 +429,6 @@ MANY_TARGETS = Reference(
     exact=_many_targets,
     seen=lambda case, s: {"weights": s.coefficients(), "scores": s.scores},
     arrays="weights",
-    residual=_of_chosen,
     companions=(1,),
     scaled=(0,),
 )
@@ -439,61 +439,46 @@ def _signed(W: Array) -> Array:
     return W * np.sign(np.sum(W**3, axis=0))
 
 
-def _deflated(case: Case, W: Array | None = None) -> list[tuple[Array, Array]]:
-    """Return XₐᵀY and the weights of each component, those of columns of W or else the exact ones."""
-    (X, Y), found = centred(case), list[tuple[Array, Array]]()
-    for a in range(case.parameters["k"] if W is None else W.shape[1]):
-        C = X.T @ Y
-        w = np.linalg.svd(C)[0][:, 0] if W is None else W[:, a]
-        if np.linalg.norm(C) < 1e-9 * np.linalg.norm(found[0][0] if found else C):
-            break
-        found.append((C, w))
+def _deflated(case: Case) -> Array:
+    """Return the weights of the components: the leading left singular vector of XᵀY, which then leaves X."""
+    (X, Y), found = centred(case), list[Array]()
+    for _ in range(case.parameters["k"]):
+        w = np.linalg.svd(X.T @ Y)[0][:, 0]
+        found.append(w)
         t = X @ w
         X = X - np.outer(t, t @ X) / (t @ t)
-    return found
-
-
-def _of_components(case: Case, solution: Any) -> float:
-    parts = _deflated(case, solution.x_weights)
-    if len(parts) < len(_deflated(case)):
-        return 1.0
-    off = [np.linalg.norm(C @ (C.T @ w) - w * np.linalg.norm(C, 2) ** 2) / np.linalg.norm(C, 2) for C, w in parts]
-    return float(max(off) / np.linalg.norm(parts[0][0], 2))
+    return _signed(np.column_stack(found))
 
 
 PLS_REGRESSION = Reference(
     cases=cases(8, 5, ridge=0, k=3),
-    exact=lambda case: {"x_weights": _signed(np.column_stack([w for _, w in _deflated(case)]))},
+    exact=lambda case: {"x_weights": _deflated(case)},
     seen=lambda case, s: {"x_weights": _signed(s.x_weights)},
     arrays="x_weights",
-    residual=_of_components,
     companions=(1,),
 )
 
 # ---- kernels and nets -----------------------------------------------------------------------------
 
 
-def _gaussian(X: Array, *, center: bool) -> Array:
+def _gaussian(X: Array) -> Array:
     """Return the kernel matrix of the Gaussian whose scale is the median distance of rows."""
     distances = scipy.spatial.distance.pdist(X)
-    K = np.exp(-(scipy.spatial.distance.squareform(distances) ** 2) / (2 * np.median(distances) ** 2))
-    return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() if center else K
+    found: Array = np.exp(
+        -(scipy.spatial.distance.squareform(distances) ** 2) / (2 * np.median(distances) ** 2)
+    )
+    return found
 
 
 def of_kernels(X: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
     """Return the pencil of kernel CCA for the coefficients of all rows, with features that are centred."""
-    K, L = (_gaussian(A, center=True) for A in (X, Y))
+    K, L = (K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in map(_gaussian, (X, Y)))
     return second_moments(K, L)[0], scipy.linalg.block_diag(K @ K + ridge * K, L @ L + ridge * L)
-
-
-def _of_gaussians() -> list[Case]:
-    given = {"k": 3, "kernel_x": "rbf", "ridge": 1.0}
-    return [Case("gaussian", planted(60, 5, 4), given, 1e-5)]
 
 
 _OF_ALL_ROWS = spectral(
     lambda X, Y, ridge, kernel_x: of_kernels(X, Y, ridge),
-    cases=_of_gaussians,
+    cases=lambda: [Case("gaussian", planted(60, 5, 4), {"k": 3, "kernel_x": "rbf", "ridge": 1.0}, 1e-5)],
     values="correlations",
     vectors=PAIR,
     length=2.0,
@@ -504,7 +489,9 @@ KERNEL_CCA = replace(
     _OF_ALL_ROWS,
     seen=lambda case, s: {"correlations": s.correlations},
     residual=lambda case, s: (
-        _OF_ALL_ROWS.residual(case, s) if s.residual_kind == "recomputed" else s.residual  # of other functions
+        _OF_ALL_ROWS.residual(case, s)
+        if s.residual_kind == "recomputed"
+        else s.residual  # of other functions
     ),
     signs=False,
 )
@@ -512,7 +499,7 @@ KERNEL_CCA = replace(
 
 def _kernel_system(case: Case) -> tuple[Array, Array]:
     X, Y = case.matrices
-    return _gaussian(X, center=False) + case.parameters["ridge"] * np.eye(len(X)), Y
+    return _gaussian(X) + case.parameters["ridge"] * np.eye(len(X)), Y
 
 
 KERNEL_RIDGE = Reference(
@@ -520,7 +507,9 @@ KERNEL_RIDGE = Reference(
     exact=lambda case: {"dual": np.linalg.solve(*_kernel_system(case))},
     seen=lambda case, s: {"dual": s.dual},
     arrays="dual",
-    residual=lambda case, s: _relative(_kernel_system(case)[1] - _kernel_system(case)[0] @ s.dual, case.matrices[1]),
+    residual=lambda case, s: _relative(
+        _kernel_system(case)[1] - _kernel_system(case)[0] @ s.dual, case.matrices[1]
+    ),
     companions=(1,),
     pairwise=True,
 )

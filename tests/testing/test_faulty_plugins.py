@@ -291,5 +291,5 @@ def test_honest_plugins_pass(fresh_registry, register):
 
 def test_each_check_has_a_faulty_plugin():
     caught = {name for fault in FAULTS for name in fault.check.split("|")}
-    tables = kit.SOLVER_CHECKS, kit.NORMALIZER_CHECKS, kit.TEST_MATRIX_CHECKS, kit.ADAPTER_CHECKS, kit.PROBLEM_CHECKS
+    tables = kit.SOLVER_CHECKS, *kit.CHECKS.values()
     assert {name for table in tables for name in table} | {"declaration"} <= caught
