@@ -314,7 +314,13 @@ def of_targets(X: Array, H: Array, ridge: float = 0.0) -> tuple[Array, Array]:
 PAIR = "x_weights", "y_weights"
 SVD = spectral(of_one, cases=cases(8, ridge=0, k=3), values="S", vectors=("Vh.T",), root=True)
 CCA = spectral(
-    second_moments, cases=cases(8, 6, k=3), values="correlations", vectors=PAIR, length=2.0, squared=True
+    second_moments,
+    cases=cases(8, 6, k=3),
+    values="correlations",
+    vectors=PAIR,
+    length=2.0,
+    squared=True,
+    tol=1e-7,
 )
 PLS = spectral(
     of_covariances, cases=cases(8, 6, ridge=0, k=3), values="singular_values", vectors=PAIR, length=2.0
