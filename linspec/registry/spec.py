@@ -322,7 +322,7 @@ class ProblemSpec(_Spec):
         The place of a `linspec.cli.kinds.Kind`, ``"package.module:NAME"``, by which the command line reads the
         problem and shows the solution. Without a command the problem can only be solved in Python.
     testing : str, default ""
-        The place of a `linspec.testing.ProblemTesting`, ``"package.module:NAME"``: planted cases and an oracle, by
+        The place of a `linspec.testing.Reference`, ``"package.module:NAME"``: cases and exact answers, by
         which the conformance kit tests the problem's solvers. Without it the solvers cannot be tested.
 
     Raises

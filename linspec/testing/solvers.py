@@ -438,7 +438,7 @@ def choices(s: Solver) -> Iterator[str]:
     for option in ls.describe(s.spec.qualified).options:
         for value in option.choices or ((True, False) if option.kind is bool else ()):
             with suppress(LinspecError):
-                found = s.solve(s.case, solver=s.make(tol=s.reference.tol and 1e-4, **{option.name: value}))
+                found = s.solve(s.case, solver=s.make(**{option.name: value}), callback=lambda p: p.iteration > 20)
                 faults = s.faults(replace(s.case, gentle=False), found)
                 yield from (f"{option.name}={value!r}: {fault}" for fault in faults)
 
