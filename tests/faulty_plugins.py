@@ -6,9 +6,7 @@ The honest parts at the head of each section pass all checks; a faulty one chang
 from __future__ import annotations
 
 import copy
-import os
-import time
-import warnings
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +16,10 @@ import numpy as np
 import scipy.sparse
 
 import linspec as ls
-from linspec import Needs, Normalizer, Solver, Status, TestMatrix, option
-from linspec.arrays import from_host, host_dtype, is_array, to_host
-from linspec.cost import sweeps_estimate
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
-from linspec.operators import HeldSketch, RowFiles, RowOperator, uncounted
+from linspec import Needs, Normalizer, Solver, TestMatrix, option
+from linspec.arrays import from_host, host_dtype, to_host
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.operators import HeldSketch, RowOperator
 from linspec.testing import references
 
 SOURCE = "Golub 1965, SIAM J. Numer. Anal. 2(2)"
@@ -203,7 +200,9 @@ class Orthonormal(Normalizer):
         host, unit = np.asarray(to_host(V), dtype=np.float64), float(np.finfo(host_dtype(V)).eps)
         G = self.summed(V, host) if MV is None else host.T @ np.asarray(to_host(MV), dtype=np.float64)
         values, W = np.linalg.eigh((G + G.T) / 2)
-        keep = values > max(1e-13, 10 * unit if MV is not None else 0.0) * max(values.max(initial=0.0), 1e-300)
+        keep = values > max(1e-13, 10 * unit if MV is not None else 0.0) * max(
+            values.max(initial=0.0), 1e-300
+        )
         T = W[:, keep] / np.sqrt(values[keep])
         return self.twist(V, from_host((host @ T).astype(host_dtype(V)), like=V), T)
 
@@ -284,7 +283,9 @@ class Sparse:
     """Sparse data of a foreign library."""
 
     def __init__(self) -> None:
-        self.held = scipy.sparse.random_array((2000, 200), density=0.005, rng=np.random.default_rng(0), format="csr")
+        self.held = scipy.sparse.random_array(
+            (2000, 200), density=0.005, rng=np.random.default_rng(0), format="csr"
+        )
         self.nnz = self.held.nnz
 
 
@@ -293,7 +294,7 @@ def parcel() -> Parcel:
 
 
 def stored() -> Parcel:
-    path = os.path.join(__import__("tempfile").mkdtemp(), "rows.npy")
+    path = str(Path(tempfile.mkdtemp()) / "rows.npy")
     np.save(path, np.random.default_rng(0).standard_normal((4000, 40)))
     return Parcel(None, path)
 
@@ -320,7 +321,9 @@ class Components(ls.SVD):
 def problem_after(**members: Any) -> type:
     """Derive a faulty kind of problem."""
     number = sum(name.startswith("FaultyProblem") for name in globals())
-    cls = type(f"FaultyProblem{number}", (Components,), {"__module__": __name__, "__doc__": "Broken.", **members})
+    cls = type(
+        f"FaultyProblem{number}", (Components,), {"__module__": __name__, "__doc__": "Broken.", **members}
+    )
     globals()[cls.__name__] = cls
     return cls
 
@@ -346,7 +349,9 @@ def answering(member: str, work: Callable[..., Any]) -> type:
     """Derive a problem whose answers have a faulty member."""
     number = sum(name.startswith("FaultyAnswer") for name in globals())
     words = {"__module__": __name__, "__doc__": "Broken.", member: work}
-    cls = dataclass(frozen=True, kw_only=True, repr=False)(type(f"FaultyAnswer{number}", (ls.SVDSolution,), words))
+    cls = dataclass(frozen=True, kw_only=True, repr=False)(
+        type(f"FaultyAnswer{number}", (ls.SVDSolution,), words)
+    )
     globals()[cls.__name__] = cls
     return problem_after(solution=cls)
 
@@ -410,7 +415,9 @@ def part(cls: type) -> Callable[[], str]:
 
     def register() -> str:
         target = f"{cls.__module__}:{cls.__name__}"
-        record = spec(name="faulty", target=target, summary="A part that is broken on purpose.", reference=SOURCE)
+        record = spec(
+            name="faulty", target=target, summary="A part that is broken on purpose.", reference=SOURCE
+        )
         ls.register(record)
         return record.qualified
 

@@ -13,7 +13,9 @@ from linspec.testing import BACKENDS, conformance
 # What is registered -> check -> why it fails. Strict: whoever mends one must take it out here.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
 
-SOLVERS = [f"{problem}/{name.rpartition('/')[2]}" for problem in ls.problems() for name in ls.solvers(problem)]
+SOLVERS = [
+    f"{problem}/{name.rpartition('/')[2]}" for problem in ls.problems() for name in ls.solvers(problem)
+]
 PARTS = [f"normalizer/{name}" for name in ls.normalizers()]
 PARTS += [f"test-matrix/{name}" for name in ls.test_matrices()]
 PARTS += [
@@ -25,7 +27,9 @@ PARTS += [f"problem/{name}" for name in ls.problems()]
 
 for _name in (*SOLVERS, *PARTS):
     _test = conformance(_name, expected_failures=EXPECTED_FAILURES.get(_name))
-    globals()["test_" + _name.replace("/", "_").replace("-", "_")] = pytest.mark.filterwarnings("ignore")(_test)
+    globals()["test_" + _name.replace("/", "_").replace("-", "_")] = pytest.mark.filterwarnings("ignore")(
+        _test
+    )
 
 
 def test_the_kit_has_not_shrunk():

@@ -64,7 +64,7 @@ def orthonormal(normalizer: Any) -> Iterator[str]:
             yield from unless(same, f"{where}: V must stay as it is; it is changed. Work on a copy")
             q, shape = np.asarray(to_host(Q), dtype=float), (len(V), rank)
             if q.shape != shape or T.shape != (V.shape[1], rank):
-                yield f"{where}: Q must have shape {shape} (rank {rank}), and T {(V.shape[1], rank)}; got {q.shape}, {T.shape}"
+                yield f"{where}: Q must have shape {shape} (rank {rank}), and T be {V.shape[1]} x {rank}; got {q.shape}, {T.shape}"
                 continue
             room = (2000 if M is None else 40000) * float(np.finfo(to_host(given[0]).dtype).eps)
             off = np.abs(q.T @ (q if M is None else M @ q) - np.eye(rank)).max(initial=0.0)
@@ -121,7 +121,7 @@ def draws(matrix: Any) -> Iterator[str]:
         yield from unless(
             (equal and np.allclose(to_host(made.sketch(ls.as_operator(A))), A @ first, atol=1e-10))
             or not same,
-            f"operator({rows}, {columns}, rng) must have the entries of draw, and its sketch their products; they differ",
+            f"operator({rows}, {columns}, rng) must have the entries of draw, and sketch by them; they differ",
         )
 
 
@@ -363,7 +363,7 @@ def adjusted(p: Problem) -> Iterator[str]:
             s.solve(replace(s.case, parameters={**s.case.parameters, "sample_weight": -np.ones(9)}))
         except (LinspecError, TypeError):
             continue
-        yield "negative weights, and too few, must be refused with an error of linspec.errors. Call super().__post_init__()"
+        yield "negative weights, and too few, must be refused by an error of linspec. Call super().__post_init__()"
 
 
 def answers(p: Problem) -> Iterator[str]:

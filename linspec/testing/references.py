@@ -125,6 +125,11 @@ class Reference:
     missing: str = ""
 
 
+def attributes(*names: str) -> Callable[[Case, Any], Arrays]:
+    """Return a `seen` that has attributes of an answer."""
+    return lambda _, solution: {name: getattr(solution, name) for name in names}
+
+
 # ---- data -----------------------------------------------------------------------------------------
 
 
@@ -336,7 +341,7 @@ PREIMAGE = replace(
     CCA,
     cases=lambda: [Case("linear", planted(60, 8, 6), {"k": 2, "kernel_x": "linear", "center": True}, 1e-3)],
     exact=lambda case: CCA.exact(replace(case, parameters={"k": 2, "center": True})),
-    seen=lambda case, s: {"correlations": s.correlations},
+    seen=attributes("correlations"),
     residual=None,
     squared=False,
     tol=None,
@@ -386,7 +391,7 @@ def _gradient(case: Case, solution: Any) -> float:
 LEAST_SQUARES = Reference(
     cases=cases(8, 2),
     exact=_least_squares,
-    seen=lambda case, s: {"x": s.x},
+    seen=attributes("x"),
     arrays="x",
     residual=_gradient,
     companions=(1,),
@@ -394,27 +399,30 @@ LEAST_SQUARES = Reference(
 )
 
 
-def _folds(X: Array, Y: Array, parameters: Mapping[str, Any], ridge: float, gamma: Array) -> Array:
+def _folds(case: Case, ridge: float, gamma: Array) -> Array:
     """Return the mean R² of a ridge and of weights of columns over folds of successive rows, for each target."""
+    (X, Y), parameters = case.matrices, case.parameters
     total = np.zeros(Y.shape[1])
     for rows in np.array_split(np.arange(len(X)), parameters["splitter"]):
         A, B = np.delete(X, rows, axis=0), np.delete(Y, rows, axis=0)
         mean, level = A.mean(axis=0) * parameters["center"], B.mean(axis=0) * parameters["center"]
         off = Y[rows] - level - (X[rows] - mean) @ _fit(A - mean, B - level, ridge, gamma)
         total += 1 - np.sum(off**2, axis=0) / np.sum((Y[rows] - Y[rows].mean(axis=0)) ** 2, axis=0)
-    return total / parameters["splitter"]
+    scores: Array = total / parameters["splitter"]
+    return scores
 
 
 def _fit(X: Array, Y: Array, ridge: float, gamma: Array) -> Array:
     """Return the coefficients of min ‖Y − X W‖² + r Σ w²/γ."""
     D = X * gamma
-    return D.T @ np.linalg.solve(D @ X.T + ridge * np.eye(len(X)), Y)
+    W: Array = D.T @ np.linalg.solve(D @ X.T + ridge * np.eye(len(X)), Y)
+    return W
 
 
 def _many_targets(case: Case) -> Arrays:
     (X, Y), known = centred(case), case.parameters
     settings = [(r, np.asarray(w)[known["bands"]]) for w in known["band_weights"] for r in known["ridges"]]
-    scores = np.array([_folds(*case.matrices, known, *each) for each in settings])
+    scores = np.array([_folds(case, *each) for each in settings])
     best = scores.argmax(axis=0)
     columns = [_fit(X, Y[:, [j]], *settings[i]) for j, i in enumerate(best)]
     return {"weights": np.hstack(columns), "scores": scores.max(axis=0)}
@@ -422,7 +430,11 @@ def _many_targets(case: Case) -> Arrays:
 
 def _banded() -> list[Case]:
     """Return the cases of many targets, whose first half of columns is a band."""
-    given = {"ridges": (1.0, 10.0, 100.0), "band_weights": ((0.5, 0.5), (0.9, 0.1)), "splitter": 3}
+    given: dict[str, Any] = {
+        "ridges": (1.0, 10.0, 100.0),
+        "band_weights": ((0.5, 0.5), (0.9, 0.1)),
+        "splitter": 3,
+    }
     return [
         replace(case, parameters={**case.parameters, "bands": [int(2 * j >= p) for j in range(p)]})
         for case in cases(8, 5, ridge=0, **given)()
@@ -433,7 +445,7 @@ def _banded() -> list[Case]:
 MANY_TARGETS = Reference(
     cases=_banded,
     exact=_many_targets,
-    seen=lambda case, s: {"weights": s.coefficients(), "scores": s.scores},
+    seen=lambda _, s: {"weights": s.coefficients(), "scores": s.scores},
     arrays="weights",
     companions=(1,),
     scaled=(0,),
@@ -442,7 +454,8 @@ MANY_TARGETS = Reference(
 
 def _signed(W: Array) -> Array:
     """Return the columns with a positive sum of cubes."""
-    return W * np.sign(np.sum(W**3, axis=0))
+    signed: Array = W * np.sign(np.sum(W**3, axis=0))
+    return signed
 
 
 def _deflated(case: Case) -> Array:
@@ -459,7 +472,7 @@ def _deflated(case: Case) -> Array:
 PLS_REGRESSION = Reference(
     cases=cases(8, 5, ridge=0, k=3),
     exact=lambda case: {"x_weights": _deflated(case)},
-    seen=lambda case, s: {"x_weights": _signed(s.x_weights)},
+    seen=lambda _, s: {"x_weights": _signed(s.x_weights)},
     arrays="x_weights",
     companions=(1,),
 )
@@ -476,14 +489,14 @@ def _gaussian(X: Array) -> Array:
     return found
 
 
-def of_kernels(X: Array, Y: Array, ridge: float) -> tuple[Array, Array]:
+def of_kernels(X: Array, Y: Array, ridge: float, kernel_x: str = "") -> tuple[Array, Array]:  # noqa: ARG001
     """Return the pencil of kernel CCA for the coefficients of all rows, with features that are centred."""
     K, L = (K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in map(_gaussian, (X, Y)))
     return second_moments(K, L)[0], scipy.linalg.block_diag(K @ K + ridge * K, L @ L + ridge * L)
 
 
 _OF_ALL_ROWS = spectral(
-    lambda X, Y, ridge, kernel_x: of_kernels(X, Y, ridge),
+    of_kernels,
     cases=lambda: [Case("gaussian", planted(60, 5, 4), {"k": 3, "kernel_x": "rbf", "ridge": 1.0}, 1e-5)],
     values="correlations",
     vectors=PAIR,
@@ -491,14 +504,18 @@ _OF_ALL_ROWS = spectral(
     squared=True,
     pairwise=True,
 )
+
+
+def _of_all_rows(case: Case, solution: Any) -> float:
+    """Return the residual of functions of all rows; that of other functions has no definition here."""
+    known = _OF_ALL_ROWS.residual
+    return known(case, solution) if known and solution.residual_kind == "recomputed" else float("nan")
+
+
 KERNEL_CCA = replace(
     _OF_ALL_ROWS,
-    seen=lambda case, s: {"correlations": s.correlations},
-    residual=lambda case, s: (
-        _OF_ALL_ROWS.residual(case, s)
-        if s.residual_kind == "recomputed"
-        else s.residual  # of other functions
-    ),
+    seen=attributes("correlations"),
+    residual=_of_all_rows,
     signs=False,
 )
 
@@ -511,7 +528,7 @@ def _kernel_system(case: Case) -> tuple[Array, Array]:
 KERNEL_RIDGE = Reference(
     cases=lambda: [Case("gaussian", planted(60, 5, 2), {"kernel": "rbf", "ridge": 0.5})],
     exact=lambda case: {"dual": np.linalg.solve(*_kernel_system(case))},
-    seen=lambda case, s: {"dual": s.dual},
+    seen=attributes("dual"),
     arrays="dual",
     residual=lambda case, s: _relative(
         _kernel_system(case)[1] - _kernel_system(case)[0] @ s.dual, case.matrices[1]
@@ -521,8 +538,8 @@ KERNEL_RIDGE = Reference(
 )
 DEEP_CCA = Reference(
     cases=lambda: [Case("planted", planted(100, 6, 5), {"k": 2})],
-    exact=lambda case: {"correlations": np.ones(2)},
-    seen=lambda case, s: {"correlations": s.correlations},
+    exact=lambda _: {"correlations": np.ones(2)},
+    seen=attributes("correlations"),
     quick={"width": 16, "epochs": 60, "step": 0.01},
     pairwise=True,
     missing="" if importlib.util.find_spec("torch") else "no torch",
