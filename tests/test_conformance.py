@@ -11,7 +11,9 @@ from linspec.registry import operator_adapters
 from linspec.testing import BACKENDS, conformance
 
 # What is registered -> check -> why it fails. Strict: whoever mends one must take it out here.
-EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
+EXPECTED_FAILURES: dict[str, dict[str, str]] = {
+    "preimage-cca/kcca-preimage": {"seed": "takes all rows of small data as landmarks, and draws none"},
+}
 
 SOLVERS = [
     f"{problem}/{name.rpartition('/')[2]}" for problem in ls.problems() for name in ls.solvers(problem)

@@ -344,6 +344,8 @@ PREIMAGE = replace(
     seen=attributes("correlations"),
     residual=None,
     squared=False,
+    arrays="x_preimages",
+    signs=False,
     tol=None,
     unitless=True,
 )
