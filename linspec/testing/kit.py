@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import re
 import signal
@@ -174,7 +175,9 @@ def limited(seconds: float) -> Iterator[None]:
         raise Overdue
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again each second: work may swallow the exception
+    signal.setitimer(
+        signal.ITIMER_REAL, min(seconds, 1e8), 1.0
+    )  # again each second: work may swallow the exception
     try:
         yield
     finally:
@@ -211,7 +214,15 @@ class Checks:
         self.time_limit, kind = time_limit, self.spec.kind
         self.cls: Any = None
         self.subject: Any = None
-        chosen = [b for b in BACKENDS if backends in (None, "all") or b.name in backends or "all" in backends]
+        if not 0 < time_limit < math.inf:
+            raise InvalidOption(f"time_limit must be a finite number of seconds above 0; got {time_limit!r}.")
+        known = {b.name: b for b in BACKENDS}
+        asked = (
+            known if backends in (None, "all") else [backends] if isinstance(backends, str) else [*backends]
+        )
+        if unknown := [each for each in asked if each not in (*known, "all")]:
+            raise InvalidOption(f"no backend is named {unknown[0]!r}; the backends are {', '.join(known)}.")
+        chosen = [known[each] for each in (known if "all" in asked else asked)]
         self.missing = {b.name: b.missing() for b in chosen if b.missing()}
         self.table: dict[str, Callable[[], Iterator[str]]] = {
             "declaration": partial(self._declared),

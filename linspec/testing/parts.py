@@ -64,7 +64,7 @@ def orthonormal(normalizer: Any) -> Iterator[str]:
             yield from unless(same, f"{where}: V must stay as it is; it is changed. Work on a copy")
             q, shape = np.asarray(to_host(Q), dtype=float), (len(V), rank)
             if q.shape != shape or T.shape != (V.shape[1], rank):
-                yield f"{where}: Q, T must have shapes {shape} (rank {rank}) and {(V.shape[1], rank)}; got {q.shape}, {T.shape}"
+                yield f"{where}: Q must have shape {shape} (rank {rank}), T as many columns; got {q.shape}, {T.shape}"
                 continue
             room = (2000 if M is None else 40000) * float(np.finfo(to_host(given[0]).dtype).eps)
             off = np.abs(q.T @ (q if M is None else M @ q) - np.eye(rank)).max(initial=0.0)
