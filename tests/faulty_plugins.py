@@ -159,7 +159,7 @@ class Pairs(Solver):
     draws: ClassVar[bool] = True
 
     def solve(self, problem, run):
-        moments = run.moments("implicit")
+        moments = run.moments("dense")
         run.plan(setup=1.0 + moments.cost.setup)
         Sx, C, _, Sy = (to_host(G) for G in moments.products(*(np.eye(p) for p in moments.shape[1:])))
         Sx, Sy = Sx + problem.ridge[0] * np.eye(len(Sx)), Sy + problem.ridge[1] * np.eye(len(Sy))

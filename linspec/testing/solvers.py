@@ -52,6 +52,9 @@ PART, EXACT, CLOCK, READING = 1 / 3, 1e-11, 1000.0, 1e12
 """Relative error of an approximate solver (random directions have a half); a residual at rounding; the factor between
 an estimate and the clock; bytes a second that no memory delivers."""
 
+EARLY: Mapping[str, Any] = {"callback": lambda progress: progress.iteration >= 5}
+"""Arguments of `linspec.solve` that end a run after some iterations."""
+
 EFFECTS = {
     "sample_weight": "repeated rows",
     "confounds": "residuals of a regression",
@@ -345,11 +348,10 @@ def bits(solution: Any) -> bytes:
 
 def seed(s: Solver) -> Iterator[str]:
     """Equal seeds give equal bits, also of an instance that was used before; other seeds others if it is random."""
-    early: dict[str, Any] = {"callback": lambda progress: progress.iteration >= 5}
     used, other = s.make(), replace(s.case, matrices=tuple(X[::-1] * 2.0 for X in s.case.matrices))
-    s.solve(other, solver=used, rng=7, **early)
+    s.solve(other, solver=used, rng=7, **EARLY)
     given = {"rng": 7}, {"rng": np.random.default_rng(7)}, {"rng": 7, "solver": used}
-    first, second, third = (bits(s.solve(s.case, **each, **early)) for each in given)
+    first, second, third = (bits(s.solve(s.case, **each, **EARLY)) for each in given)
     yield from unless(
         first == second,
         "equal seeds must give equal bits; two runs with rng=7 differ. Draw from run.rng alone",
@@ -358,7 +360,7 @@ def seed(s: Solver) -> Iterator[str]:
         second == third or first != second,
         "a solver must keep nothing of one problem for the next; a used one differs",
     )
-    pairs = [[s.solve(case, rng=rng, **early) for rng in (8, 9)] for case in s.reference.cases()]
+    pairs = [[s.solve(case, rng=rng, **EARLY) for rng in (8, 9)] for case in s.reference.cases()]
     same = all(bits(one) == bits(two) for one, two in pairs)
     shown = any(not one.residual <= EXACT ** (2 if s.reference.squared else 1) for one, _ in pairs)
     random = s.has("randomized")
@@ -378,7 +380,7 @@ def passes(s: Solver) -> Iterator[str]:
         made = s.wrapped(Slices)
         with suppress(BudgetTooSmall):
             limit = None if most == math.inf else most
-            found = s.solve(s.case, made, max_passes=limit, callback=lambda progress: progress.iteration >= 5)
+            found = s.solve(s.case, made, max_passes=limit, **EARLY)
             count = max(X.passes for X in made if isinstance(X, Slices)) - 1e-9
             yield from unless(
                 count <= found.passes,
@@ -495,8 +497,8 @@ def memory(s: Solver) -> Iterator[str]:
     rng = np.random.default_rng(0)
     tall = [X[rng.integers(0, len(X), 6000)] for X in s.case.matrices]
     size = sum(X.nbytes for X in tall)
-    s.solve(s.case, tall)  # what a first run imports and caches
-    most, left = peak(lambda: s.solve(s.case, tall))
+    s.solve(s.case, tall, **EARLY)  # what a first run imports and caches
+    most, left = peak(lambda: s.solve(s.case, tall, **EARLY))
     yield from unless(
         most <= 24 * size + 2**24,
         f"memory must grow with the rows, not with their square; {size / 1e6:.1f} MB take {most / 1e6:.0f} MB",
@@ -582,8 +584,9 @@ def left_behind(work: Callable[[], Any]) -> Iterator[str]:
 def process(s: Solver) -> Iterator[str]:
     """A solve prints nothing, gives no warnings but linspec's, and leaves the process as it was."""
     problem = s.state(s.case)
-    tuple(left_behind(lambda: ls.solve(problem, s.make(), rng=0)))  # its imports may warn, once
-    yield from left_behind(lambda: ls.solve(problem, s.make(), rng=0))
+    work = partial(ls.solve, problem, s.make(), rng=0, **EARLY)
+    tuple(left_behind(work))  # its imports may warn, once
+    yield from left_behind(work)
 
 
 SOLVER_CHECKS: dict[str, Callable[..., Iterator[str]]] = {
