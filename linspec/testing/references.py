@@ -172,7 +172,7 @@ def cases(
     """
 
     def made() -> tuple[Case, ...]:
-        given = {**parameters, **({"center": True} if center else {})}
+        given: dict[str, Any] = {**parameters, **({"center": True} if center else {})}
         tall = planted(60, *columns)
         apart = [Case("as they are", tall, {**given, "center": False})] if center else []
         far = [Case("large means", tuple(X + 1e4 for X in tall), given, 1e-5)] if center else []
@@ -423,7 +423,9 @@ def _fit(X: Array, Y: Array, ridge: float, gamma: Array) -> Array:
 
 def _many_targets(case: Case) -> Arrays:
     (X, Y), known = centred(case), case.parameters
-    settings = [(r, np.asarray(w)[known["bands"]]) for w in known["band_weights"] for r in known["ridges"]]
+    settings = [
+        (r, np.asarray(w)[known.get("bands", 0)]) for w in known["band_weights"] for r in known["ridges"]
+    ]
     scores = np.array([_folds(case, *each) for each in settings])
     best = scores.argmax(axis=0)
     columns = [_fit(X, Y[:, [j]], *settings[i]) for j, i in enumerate(best)]
@@ -431,17 +433,15 @@ def _many_targets(case: Case) -> Arrays:
 
 
 def _banded() -> list[Case]:
-    """Return the cases of many targets, whose first half of columns is a band."""
-    given: dict[str, Any] = {
-        "ridges": (1.0, 10.0, 100.0),
-        "band_weights": ((0.5, 0.5), (0.9, 0.1)),
-        "splitter": 3,
-    }
-    return [
+    """Return a case with one candidate, and cases in which the first half of the columns is a band."""
+    one: dict[str, Any] = {"ridges": (10.0,), "band_weights": ((1.0,),), "splitter": 3}
+    several = {**one, "ridges": (1.0, 10.0, 100.0), "band_weights": ((0.5, 0.5), (0.9, 0.1))}
+    banded = [
         replace(case, parameters={**case.parameters, "bands": [int(2 * j >= p) for j in range(p)]})
-        for case in cases(8, 5, ridge=0, **given)()
+        for case in cases(8, 5, ridge=0, **several)()
         for p in [case.matrices[0].shape[1]]
     ]
+    return [*cases(8, 5, ridge=0, **one)()[:1], *banded]
 
 
 MANY_TARGETS = Reference(
