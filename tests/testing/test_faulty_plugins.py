@@ -123,6 +123,10 @@ def reads_the_statement(self, problem):
     return (problem.A, problem.B) if A is None else (ls.as_operator(A - A.mean(axis=0)), problem.B)
 
 
+def refuses(*_: Any) -> Any:
+    raise ls.errors.MissingCapability("it cannot be done")
+
+
 def raises_here(*_: Any) -> Any:
     raise IndexError("index 9 is out of bounds")
 
@@ -301,6 +305,12 @@ FAULTS = [
         solver(after(f.Honest, least=1e-20)),
         "units",
         "must be solved as in unit 1, .*never with a number",
+    ),
+    Fault(
+        "refuses all data",
+        solver(after(f.Honest, solve=refuses)),
+        "accuracy",
+        "raised MissingCapability: it cannot",
     ),
     # ---- data
     Fault(
