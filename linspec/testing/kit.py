@@ -29,7 +29,7 @@ from typing import Any
 
 import linspec as ls
 from linspec import registry
-from linspec.errors import InvalidOption, LinspecError
+from linspec.errors import InvalidOption, LinspecError, MissingPackage
 from linspec.testing.data import BACKENDS
 from linspec.testing.parts import CHECKS, Adapter, Problem
 from linspec.testing.solvers import REFUSED, SOLVER_CHECKS, Skip, Solver, data, unless
@@ -269,6 +269,8 @@ class Checks:
             faults.append(
                 f"the check must end within {self.time_limit:g} s; it was ended. Does the solver end when it must?"
             )
+        except MissingPackage as absence:
+            raise Skip(str(absence)) from absence
         except Exception as raised:
             able = name not in OTHERS or str(self.spec.needs) == "adjoint"
             if isinstance(raised, REFUSED) and not able:
