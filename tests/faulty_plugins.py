@@ -20,6 +20,7 @@ from linspec import Needs, Normalizer, Solver, TestMatrix, option
 from linspec.arrays import from_host, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import HeldSketch, RowOperator
+from linspec.solving import NewRows
 from linspec.testing import references
 
 SOURCE = "Golub 1965, SIAM J. Numer. Anal. 2(2)"
@@ -370,6 +371,18 @@ def without(field: str) -> Callable[..., Any]:
 def prints_scores(self, A, *, confounds=None):
     print("scores")
     return ls.SVDSolution.transform(self, A, confounds=confounds)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WithoutWeights(ls.SVDSolution):
+    """Its vectors are not declared as weights, so that `scale` divides nothing."""
+
+    Vh: Any = ls.field(leading=True, axis=1, shape="k p")
+
+    def transform(self, A, *, confounds=None):
+        return NewRows(self.mean, self.slopes, self.confound_mean, self.scale).images(
+            A, self.Vh.T, "A", confounds
+        )
 
 
 def law_of(change: Callable[[float, float], float]) -> type:

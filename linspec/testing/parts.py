@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from pydoc import locate
 from typing import Any
 
 import numpy as np
@@ -329,6 +330,11 @@ def stated(p: Problem) -> Iterator[str]:
     """The class has the name of its record, its answer is right, and the reference compares something."""
     yield from unless(
         p.cls.name == p.spec.name, f"name must be {p.spec.name!r}, as in the record; got {p.cls.name!r}"
+    )
+    places = getattr(p.cls, "held_out_scores", {}).values()
+    lost = [place for place in places if locate(place.replace(":", ".")) is None]
+    yield from unless(
+        not lost, f"held_out_scores must name classes that can be imported; got {', '.join(lost)}"
     )
     for s in p.solvers[:1]:
         yield from s.faults(s.case, s.solved)
