@@ -339,7 +339,7 @@ SUMCOR = spectral(
 """For two views the components are the canonical pairs; for more there are local maxima, which no reference knows."""
 PREIMAGE = replace(
     CCA,
-    cases=lambda: [Case("linear", planted(40, 8, 6), {"k": 2, "kernel_x": "linear", "center": True}, 1e-3)],
+    cases=lambda: [Case("linear", planted(60, 8, 6), {"k": 2, "kernel_x": "linear", "center": True}, 1e-3)],
     exact=lambda case: CCA.exact(replace(case, parameters={"k": 2, "center": True})),
     seen=attributes("correlations"),
     residual=None,
