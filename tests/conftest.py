@@ -7,7 +7,6 @@ Environment variables:
 - ``LINSPEC_ELSEWHERE=1`` takes from the process what only Linux or POSIX has, before anything is imported.
 - ``LINSPEC_CUPY_DOUBLE=VERSION`` puts the double of CuPy in `doubles` in the place of `cupy`, with the names and
   signatures of that version. Where a line of linspec waits for a device without `to_host`, it raises.
-- ``LINSPEC_CONFORMANCE=all`` runs the conformance tests on every backend of the kit that is here, and all of its cases.
 - ``LINSPEC_LIMIT=SECONDS`` says how long a test may take, 600 by default, and six times as long if it is marked
   ``slow``. Where a test takes longer, its process ends, with the lines at which its threads stand.
 - ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).

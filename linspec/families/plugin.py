@@ -13,20 +13,24 @@ def linspec_problems() -> list[ProblemSpec]:
             name="cca",
             target="linspec.families.cca.problem:CCA",
             summary="Canonical correlations of two views.",
+            testing="linspec.testing.references:CCA",
         ),
         ProblemSpec(
             name="discriminant",
             target="linspec.families.discriminant.problem:Discriminant",
             summary="Directions that tell labels apart: LDA, OPLS, CCA with labels, hypergraphs.",
+            testing="linspec.testing.references:DISCRIMINANT",
         ),
         ProblemSpec(
             name="least-squares",
             target="linspec.families.least_squares.problem:LeastSquares",
             summary="Least squares and ridge regression.",
+            testing="linspec.testing.references:LEAST_SQUARES",
         ),
         ProblemSpec(
             name="svd",
             target="linspec.families.svd.problem:SVD",
             summary="Leading singular values and vectors; with --center principal components.",
+            testing="linspec.testing.references:SVD",
         ),
     ]

@@ -365,7 +365,7 @@ class ProblemSpec(_Spec):
     summary : str
         One sentence: what the problem computes.
     testing : str, default ""
-        The place of a `linspec.testing.ProblemTesting`, ``"package.module:NAME"``: planted cases and an oracle, by
+        The place of a `linspec.testing.Reference`, ``"package.module:NAME"``: cases and exact answers, by
         which the conformance kit tests the problem's solvers. Without it the solvers cannot be tested.
 
     Raises

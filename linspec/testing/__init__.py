@@ -1,87 +1,72 @@
-"""The public conformance kit, which tests whether a solver, normalizer, test matrix or adapter keeps the contract.
+"""The conformance kit for authors of plugins.
 
 The whole test file of a plugin::
 
     from linspec.testing import conformance
 
-    test_conformance = conformance("mysolver")
+    test_conformance = conformance("cca/mine")
 
-and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine")``, ``conformance("operator/mine")``,
-``conformance("problem/mine")``.
-Without pytest, `run_checks("mysolver")` returns a report, and `interface_issues("mysolver")` the faults of the
-declaration. `check_operator` tests an operator against its laws. pytest is imported when `conformance` is called.
+and likewise ``"normalizer/mine"``, ``"test-matrix/mine"``, ``"operator/mine"``, ``"problem/mine"``. Without pytest,
+`run_checks` returns a report. A problem of your own names a `Reference`, for which `spectral` and `cases` are made.
 
-Read `suite` first, which lists the checks, then `solving` and `answers`.
+Read `solvers` first: each function is a check, and its docstring a line of the contract.
 """
 
 from __future__ import annotations
 
-from linspec.testing.backends import BACKENDS, Backend
-from linspec.testing.family import ProblemTesting, testing_of
-from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
-from linspec.testing.oracle import ROUNDING, Law, Reading, as_host, precision, shift_of
-from linspec.testing.problems import Case, orthonormal, stated
-from linspec.testing.spectral import Spectrum, common_views, spectral_testing
-from linspec.testing.suite import (
-    Check,
-    CheckFailed,
-    Report,
-    Suite,
-    conformance,
-    interface_issues,
-    run_checks,
-)
+from typing import Any
+
+from linspec.testing.data import BACKENDS, Backend
+from linspec.testing.kit import CheckFailed, Report, conformance, run_checks
+from linspec.testing.parts import check_operator
+from linspec.testing.references import Case, Reference, cases, planted, second_moments, spectral
 
 __all__ = [
     "BACKENDS",
-    "ROUNDING",
     "Backend",
     "Case",
-    "Check",
     "CheckFailed",
-    "CountingOperator",
-    "Law",
-    "ProblemTesting",
-    "ProductsOnly",
-    "Reading",
+    "Reference",
     "Report",
-    "Spectrum",
-    "Suite",
-    "as_host",
     "cases",
     "check_operator",
-    "common_views",
     "conformance",
-    "interface_issues",
-    "orthonormal",
-    "precision",
+    "planted",
     "run_checks",
-    "shift_of",
-    "spectral_testing",
-    "stated",
-    "testing_of",
+    "second_moments",
+    "spectral",
 ]
 
 
-def cases(problem: str) -> tuple[Case, ...]:
-    """Return the test cases on which the kit tests every solver of a kind of problem.
+_GONE = {
+    *(
+        "ROUNDING",
+        "Check",
+        "CountingOperator",
+        "Law",
+        "ProblemTesting",
+        "ProductsOnly",
+        "Reading",
+        "Spectrum",
+        "Suite",
+    ),
+    *("as_host", "common_views", "interface_issues", "orthonormal", "planted_cca", "planted_discriminant"),
+    *(
+        "planted_least_squares",
+        "planted_svd",
+        "precision",
+        "shift_of",
+        "spectral_testing",
+        "stated",
+        "testing_of",
+    ),
+}
+"""Names that plugins may have imported before 0.1.0."""
 
-    Parameters
-    ----------
-    problem : str
-        A name from `linspec.problems`.
 
-    Returns
-    -------
-    tuple of Case
-        Small data, and the parameters of the problem. Most data are planted: made from chosen factors, so that the
-        exact answer is known beforehand (`Case.truth`).
-
-    Examples
-    --------
-    >>> from linspec.testing import cases
-    >>> case = cases("cca")[0]
-    >>> case.problem, sorted(case.arrays)
-    ('cca', ['X', 'Y'])
-    """
-    return tuple(testing_of(problem).cases())
+def __getattr__(name: str) -> Any:
+    if name in _GONE:
+        raise ImportError(
+            f"linspec.testing has no {name!r} any more; docs/about/stability.md says what there is instead."
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,6 +11,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="deep-cca",
             target="linspec_deep.problem:DeepCCA",
             summary="Canonical correlations of features of two views, learnt by two nets.",
+            testing="linspec.testing.references:DEEP_CCA",
         ),
     )
 

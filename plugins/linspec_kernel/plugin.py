@@ -11,16 +11,19 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="kernel-cca",
             target="linspec_kernel.problem:KernelCCA",
             summary="Canonical correlations of functions of two views, in the spaces of kernels.",
+            testing="linspec.testing.references:KERNEL_CCA",
         ),
         ProblemSpec(
             name="preimage-cca",
             target="linspec_kernel.preimage.problem:PreimageCCA",
             summary="Correlations of the kernel functions of single points, with bounds that make them sparse.",
+            testing="linspec.testing.references:PREIMAGE",
         ),
         ProblemSpec(
             name="kernel-ridge",
             target="linspec_kernel.ridge.problem:KernelRidge",
             summary="Ridge regression on functions in the space of a kernel, for any targets and ridges at once.",
+            testing="linspec.testing.references:KERNEL_RIDGE",
         ),
     )
 

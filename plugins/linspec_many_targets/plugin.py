@@ -11,6 +11,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="ridge-many-targets",
             target="linspec_many_targets.problem:RidgeManyTargets",
             summary="Ridge regression of many targets, each with a ridge and weights of bands chosen by held-out rows.",
+            testing="linspec.testing.references:MANY_TARGETS",
         ),
     )
 

@@ -11,11 +11,13 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="multiset-cca",
             target="linspec_multiset.problem:MultisetCCA",
             summary="Canonical correlations of any number of views: the directions on which they agree most.",
+            testing="linspec.testing.references:MULTISET",
         ),
         ProblemSpec(
             name="sumcor-cca",
             target="linspec_multiset.sumcor:SumcorCCA",
             summary="Scores of several views with a large sum of correlations (SUMCOR): local maxima, with a bound.",
+            testing="linspec.testing.references:SUMCOR",
         ),
     )
 

@@ -11,11 +11,13 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="pls",
             target="linspec_pls.problem:PLS",
             summary="Directions of two views with the largest covariance: singular vectors of XᵀY.",
+            testing="linspec.testing.references:PLS",
         ),
         ProblemSpec(
             name="pls-regression",
             target="linspec_pls.regression.problem:PLSRegression",
             summary="Regression on the components of X that have the largest covariance with Y.",
+            testing="linspec.testing.references:PLS_REGRESSION",
         ),
     )
 

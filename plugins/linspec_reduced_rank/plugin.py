@@ -11,6 +11,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="reduced-rank-regression",
             target="linspec_reduced_rank.problem:ReducedRankRegression",
             summary="Least squares of several right-hand sides whose coefficients have rank k, with a ridge.",
+            testing="linspec.testing.references:REDUCED_RANK",
         ),
     )
 

@@ -178,7 +178,7 @@ def test_the_page_shows_the_problem_template_as_it_is() -> None:
                 first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
                 assert "\n".join(text.splitlines()[first - 1 : node.end_lineno]) in page, node.name
                 shown.add(node.name)
-    assert {"MCA", "MCASolution", "Gram", "Power", "exact", "residual", "linspec_problems"} <= shown
+    assert {"MCA", "MCASolution", "Gram", "Power", "pencil", "linspec_problems"} <= shown
 
 
 # ------------------------------------------------------------------------- two of one name, and one that breaks

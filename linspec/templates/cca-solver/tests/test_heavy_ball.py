@@ -3,13 +3,13 @@
 import numpy as np
 
 import linspec as ls
-from linspec.testing import common_views, conformance
+from linspec.testing import conformance, planted
 
 test_conformance = conformance("cca/heavy-ball")
 
 
 def test_momentum_saves_iterations():
-    X, Y = common_views(200, (9, 7), (0.9, 0.7, 0.4))
+    X, Y = planted(200, 9, 7)
     problem = ls.CCA(X, Y, k=2)
     without, ours = (ls.solve(problem, "heavy-ball", momentum=share, rng=0) for share in (0.0, 0.6))
     exact = ls.solve(problem, "gram")

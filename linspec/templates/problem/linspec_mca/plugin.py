@@ -10,7 +10,7 @@ def linspec_problems():
             name="mca",
             target="linspec_mca.problem:MCA",
             summary="Directions of two views with the largest covariance: singular vectors of XᵀY.",
-            testing="linspec_mca.testing:TESTING",
+            testing="linspec_mca.testing:REFERENCE",
         )
     ]
 
