@@ -1,25 +1,27 @@
 """What the command line does: exit codes, output and files of command lines, as a record of one commit.
 
 Problem: commands are what most users see, and each problem has its own options.
-Method: every case is a line of a shell, and a child process for each command. What it prints is normalised; of the
-    files that it writes the names, keys, shapes and norms are recorded.
+Method: every case is a line of a shell. A fresh process runs it, as `python -m linspec` does. What it prints is
+    normalised; of the files that it writes the names, keys, shapes and norms are recorded.
 Source: none; the lines cover every command, problem, option and format, and refusals.
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import runpy
 import shlex
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -37,35 +39,68 @@ VARYING = {"seconds", "residual", "residuals", "history", "flops"}
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """All lines that have the text that --only names, two at a time; nothing is left in the folder."""
     lines = [line for line in cases("commands.txt", "lines") if os.environ.get("RECORD_ONLY", "") in line]
-    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(2) as two:
+    with tempfile.TemporaryDirectory() as name, processes() as two:
         inputs = Path(name) / "inputs"
         put_inputs(inputs)
-        places = [Path(name) / f"run-{number}" for number in range(len(lines))]
-        made = two.map(lambda line, place: outcome(line, inputs, place), lines, places)
-        yield from zip([f"linspec {line}" for line in lines], made, strict=True)
+        made = [two.submit(outcome, line, inputs, Path(name) / f"run-{i}") for i, line in enumerate(lines)]
+        yield from ((f"linspec {line}", each.result()) for line, each in zip(lines, made, strict=True))
+
+
+def processes() -> ProcessPoolExecutor:
+    """Two at a time, one for each line, which begin with the imports that all commands need."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(
+        ["numpy", "scipy.linalg", "scipy.sparse.linalg", "click", "linspec", __name__]
+    )
+    return ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1)
 
 
 def outcome(line: str, inputs: Path, place: Path) -> dict[str, Any]:
     """What the commands of a line print, their exit codes, and the files that all of them have written."""
     shutil.copytree(inputs, place)
-    before = {path.relative_to(place): path.stat().st_mtime_ns for path in place.rglob("*")}
+    os.chdir(place)
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     found: dict[str, Any] = {}
     for number, command in enumerate(line.split("&&")):
         words = [word for word in shlex.split(command) if word != "--"]
-        settings = [word.split("=", 1) for word in words[:1] if word[:1].isupper()]
-        done = subprocess.run(
-            [sys.executable, "-m", "linspec", *words[len(settings) :]],
-            cwd=place, env={"COLUMNS": "160", "TERM": "dumb", **os.environ, **dict(settings)}, timeout=300,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        said = [normalised(text, {str(place): "FOLDER"}) for text in (done.stdout, done.stderr)]
-        last = said[1].splitlines()[-1:] if done.returncode else said[1].splitlines()
-        found[f"{number + 1}"] = {"exit": done.returncode, "stdout": said[0], "stderr": "\n".join(last)}
-    after = {path.relative_to(place): path for path in sorted(place.rglob("*")) if path.is_file()}
-    new = {name: path for name, path in after.items() if path.stat().st_mtime_ns != before.get(name)}
-    found["files"] = {str(name): contents(path) for name, path in new.items() if name.suffix != ".pyc"}
+        settings = dict(word.split("=", 1) for word in words[:1] if word[:1].isupper())
+        os.environ.update({"COLUMNS": "160", "TERM": "dumb", **settings})
+        code, *said = run(words[len(settings) :])
+        said = [normalised(text, {str(place): "FOLDER"}) for text in said]
+        last = said[1].splitlines()[-1:] if code else said[1].splitlines()
+        found[f"{number + 1}"] = {"exit": code, "stdout": said[0], "stderr": "\n".join(last)}
+    after = [path for path in sorted(Path().rglob("*")) if path.is_file()]
+    new = [path for path in after if path.stat().st_mtime_ns != before.get(path) and path.suffix != ".pyc"]
+    found["files"] = {str(path): contents(path) for path in new}
+    os.chdir(inputs)
     shutil.rmtree(place)
     return found
+
+
+def run(words: list[str]) -> tuple[int, str, str]:
+    """Run `python -m linspec` in this process: the exit code, and what is printed."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        before = [os.dup(stream) for stream in (1, 2)]
+        for stream, file in enumerate((out, err), 1):
+            os.dup2(file.fileno(), stream)
+        code: Any = 0
+        try:
+            with patch("sys.argv", ["linspec", *words]):
+                runpy.run_module("linspec", run_name="__main__", alter_sys=True)
+        except SystemExit as ended:
+            code = ended.code or 0
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for stream, descriptor in enumerate(before, 1):
+                os.dup2(descriptor, stream)
+                os.close(descriptor)
+        return code, *(_read(file) for file in (out, err))
+
+
+def _read(file: Any) -> str:
+    file.seek(0)
+    return str(file.read().decode("utf-8", "replace"))
 
 
 def contents(path: Path) -> Any:

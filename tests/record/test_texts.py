@@ -7,6 +7,7 @@ import pytest
 
 import linspec as ls
 from record.commands import outcome as of_commands
+from record.commands import processes
 from record.texts import outcome
 from record.wording import differences, normalised
 
@@ -21,17 +22,14 @@ def test_commands_are_recorded_with_exit_codes_and_files(tmp_path):
     (tmp_path / "inputs").mkdir()
     np.save(tmp_path / "inputs" / "X.npy", np.eye(5))
     line = "solve svd X.npy -k 1 --out s.npz && solve svd X.npy -k 9"
-    found = of_commands(line, tmp_path / "inputs", tmp_path / "run")
+    with processes() as two:
+        found = two.submit(of_commands, line, tmp_path / "inputs", tmp_path / "run").result()
     assert [found["1"]["exit"], found["2"]["exit"], list(found["files"])] == [0, 2, ["s.npz"]]
 
 
 @pytest.mark.parametrize(
     ("key", "value", "kind"),
-    [
-        ("raises", "ValueError", "hard"),
-        ("text", "k is 9", "wording"),
-        ("text", "k must be 8; got 9.", "hard"),
-    ],
+    [("raises", "KeyError", "hard"), ("text", "k is 9", "wording"), ("text", "k must be 8; got 9.", "hard")],
 )
 def test_a_planted_difference_is_seen(key, value, kind):
     old = {"raises": "InvalidProblem", "text": "k must be 5; got 9.", "warns": []}

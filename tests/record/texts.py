@@ -233,19 +233,24 @@ def described(value: Any) -> Any:
     return {"shape": list(shape), "dtype": kind, "norm": size}
 
 
-def parameters(of: Any) -> list[str]:
-    """The parameters of a function, without annotations."""
+def parameters(of: Any) -> dict[str, Any]:
+    """The parameters of a function with their defaults, and which of them go by position."""
     try:
         every = inspect.signature(of).parameters.values()
     except (TypeError, ValueError):
-        return []
-    return [re.sub(r" at 0x\w+", "", str(each.replace(annotation=inspect.Parameter.empty))) for each in every]
+        return {}
+    defaults = {each.name: "" if each.default is each.empty else repr(each.default) for each in every}
+    known = {name: re.sub(r" at 0x\w+|^<class |>$", "", text) for name, text in defaults.items()}
+    return {"by position": [each.name for each in every if each.kind != each.KEYWORD_ONLY], **known}
 
 
 def attributes(of: Any) -> dict[str, Any]:
     """The public attributes of a class, with the parameters of its methods."""
     every = {name: inspect.getattr_static(of, name) for name in dir(of) if not name.startswith("_")}
-    return {name: parameters(each) if callable(each) else type(each).__name__ for name, each in every.items()}
+    declared = dict.fromkeys(getattr(of, "__dataclass_fields__", {}), "attribute")
+    return declared | {
+        name: parameters(each) if callable(each) else "attribute" for name, each in every.items()
+    }
 
 
 def surface() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -270,7 +275,7 @@ def surface() -> Iterator[tuple[str, dict[str, Any]]]:
     for name in ls.solvers():
         yield (
             f"solver {name}",
-            {"parameters": parameters(ls.get_solver(name)), "says": repr(ls.describe(name))},
+            {"parameters": parameters(ls.get_solver(name)), "describes": fields(ls.describe(name))},
         )
     for what in (ls.normalizers, ls.test_matrices):
         yield f"list of {what.__name__}", {"names": list(what())}
