@@ -62,41 +62,68 @@ def _without_columns(text: str) -> str:
     return "\n".join(lines)
 
 
-def differences(old: Any, new: Any, of: str = "") -> Iterator[str]:
-    """One line for each difference: `hard` or `wording`, where it is, and both sides."""
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each difference: `hard` or `wording`, the case and the place in it, and both sides.
+
+    A difference that many cases share is one line with the first of them and the number of the others.
+    """
+    shared: dict[tuple[str, str], list[str]] = {}
+    for case in [*old, *(case for case in new if case not in old)]:
+        if case not in new or case not in old:
+            what = (
+                f": gone; it was {_short(old[case])}" if case in old else f": new; it is {_short(new[case])}"
+            )
+            shared.setdefault(("hard", what), []).append(case)
+        else:
+            for kind, what in _within(old[case], new[case], ""):
+                shared.setdefault((kind, what), []).append(case)
+    for (kind, what), all_of_them in shared.items():
+        more = f" (and {len(all_of_them) - 1} more)" if all_of_them[1:] else ""
+        yield f"{kind}: {all_of_them[0]}{more}{what}"
+
+
+def _within(old: Any, new: Any, of: str) -> Iterator[tuple[str, str]]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in [*old, *(key for key in new if key not in old)]:
-            place = f"{of} > {key}" if of else str(key)
+            place = f"{of} > {key}"
             if key not in new:
-                yield f"hard: {place}: gone; it was {_short(old[key])}"
+                yield "hard", f"{place}: gone; it was {_short(old[key])}"
             elif key not in old:
-                yield f"hard: {place}: new; it is {_short(new[key])}"
+                yield "hard", f"{place}: new; it is {_short(new[key])}"
             else:
-                yield from differences(old[key], new[key], place)
+                yield from _within(old[key], new[key], place)
+    elif old != new and all(isinstance(each, list) and _are_names(each) for each in (old, new)):
+        gone, come = sorted(set(old) - set(new)), sorted(set(new) - set(old))
+        yield "hard", f"{of}: without {gone}, with {come}" if gone or come else f"{of}: other order"
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for number, (before, now) in enumerate(zip(old, new, strict=True)):
-            yield from differences(before, now, f"{of} > {number}")
+            yield from _within(before, now, f"{of} > {number}")
     elif isinstance(old, str) and isinstance(new, str) and of.rpartition(" > ")[2] in TEXTS:
         yield from _of_texts(old, new, of)
     elif not _agree(old, new):
-        yield f"hard: {of}: {_short(old)} -> {_short(new)}"
+        yield "hard", f"{of}: {_short(old)} -> {_short(new)}"
 
 
-def _of_texts(old: str, new: str, of: str) -> Iterator[str]:
+def _of_texts(old: str, new: str, of: str) -> Iterator[tuple[str, str]]:
     if NUMBER.sub("#", old).split() == NUMBER.sub("#", new).split():
         pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
         other = [f"{a} -> {b}" for a, b in pairs if not _agree(_number(a), _number(b))]
         if other:
-            yield f"hard: {of}: numbers {', '.join(other[:8])}"
+            yield "hard", f"{of}: numbers {', '.join(other[:8])}"
     else:
         before, now = old.split(), new.split()
         gone = [word for word in before if word not in now]
         come = [word for word in now if word not in before]
-        yield f"wording: {of}: without {_short(' '.join(gone))}, with {_short(' '.join(come))}: {_short(new, 300)}"
+        words = f"without {_short(' '.join(gone))}, with {_short(' '.join(come))}"
+        yield "wording", f"{of}: {words if gone or come else 'other order'}"
 
 
 def _number(text: str) -> float:
     return float(text.replace("−", "-"))
+
+
+def _are_names(values: list[Any]) -> bool:
+    return all(isinstance(each, str) for each in values)
 
 
 def _agree(old: Any, new: Any) -> bool:
