@@ -1,6 +1,6 @@
 """What the command line does: exit codes, output and files of command lines, as a record of one commit.
 
-Problem: commands are what most users see, and each problem has its own options.
+Problem: commands are what most users see, and each problem has options of its kind.
 Method: every case is a line of a shell. A fresh process runs it, as `python -m linspec` does. What it prints is
     normalised; of the files that it writes the names, keys, shapes and norms are recorded.
 Source: none; the lines cover every command, problem, option and format, and refusals.
@@ -42,8 +42,8 @@ def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as name, processes() as two:
         inputs = Path(name) / "inputs"
         put_inputs(inputs)
-        made = [two.submit(outcome, line, inputs, Path(name) / f"run-{i}") for i, line in enumerate(lines)]
-        yield from ((f"linspec {line}", each.result()) for line, each in zip(lines, made, strict=True))
+        runs = [two.submit(outcome, line, inputs, Path(name) / f"run-{i}") for i, line in enumerate(lines)]
+        yield from ((f"linspec {line}", each.result()) for line, each in zip(lines, runs, strict=True))
 
 
 def processes() -> ProcessPoolExecutor:
@@ -60,7 +60,7 @@ def outcome(line: str, inputs: Path, place: Path) -> dict[str, Any]:
     shutil.copytree(inputs, place)
     os.chdir(place)
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    found: dict[str, Any] = {}
+    entry: dict[str, Any] = {}
     for number, command in enumerate(line.split("&&")):
         words = [word for word in shlex.split(command) if word != "--"]
         settings = dict(word.split("=", 1) for word in words[:1] if word[:1].isupper())
@@ -68,13 +68,13 @@ def outcome(line: str, inputs: Path, place: Path) -> dict[str, Any]:
         code, *said = run(words[len(settings) :])
         said = [normalised(text, {str(place): "FOLDER"}) for text in said]
         last = said[1].splitlines()[-1:] if code else said[1].splitlines()
-        found[f"{number + 1}"] = {"exit": code, "stdout": said[0], "stderr": "\n".join(last)}
+        entry[f"{number + 1}"] = {"exit": code, "stdout": said[0], "stderr": "\n".join(last)}
     after = [path for path in sorted(Path().rglob("*")) if path.is_file()]
     new = [path for path in after if path.stat().st_mtime_ns != before.get(path) and path.suffix != ".pyc"]
-    found["files"] = {str(path): contents(path) for path in new}
+    entry["files"] = {str(path): contents(path) for path in new}
     os.chdir(inputs)
     shutil.rmtree(place)
-    return found
+    return entry
 
 
 def run(words: list[str]) -> tuple[int, str, str]:

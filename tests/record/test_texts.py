@@ -13,9 +13,9 @@ from record.wording import differences, normalised
 
 
 def test_an_error_is_recorded_with_its_class_and_text(tmp_path):
-    found = outcome("ls.SVD(X, 9)", {"ls": ls, "X": np.eye(5), "folder": tmp_path})
-    assert found["raises"] == "InvalidProblem"
-    assert "got 9" in found["text"]
+    entry = outcome("ls.SVD(X, 9)", {"ls": ls, "X": np.eye(5), "folder": tmp_path})
+    assert entry["raises"] == "InvalidProblem"
+    assert "got 9" in entry["text"]
 
 
 def test_commands_are_recorded_with_exit_codes_and_files(tmp_path):
@@ -23,8 +23,8 @@ def test_commands_are_recorded_with_exit_codes_and_files(tmp_path):
     np.save(tmp_path / "inputs" / "X.npy", np.eye(5))
     line = "solve svd X.npy -k 1 --out s.npz && solve svd X.npy -k 9"
     with processes() as two:
-        found = two.submit(of_commands, line, tmp_path / "inputs", tmp_path / "run").result()
-    assert [found["1"]["exit"], found["2"]["exit"], list(found["files"])] == [0, 2, ["s.npz"]]
+        entry = two.submit(of_commands, line, tmp_path / "inputs", tmp_path / "run").result()
+    assert [entry["1"]["exit"], entry["2"]["exit"], list(entry["files"])] == [0, 2, ["s.npz"]]
 
 
 @pytest.mark.parametrize(

@@ -176,12 +176,12 @@ def put_files(folder: Path, X: Any, Y: Any) -> None:
 
 def bad_inputs() -> list[str]:
     """Every problem with bad data, bad parameters and bad counts, and the calls that are wrong in other ways."""
-    found = []
+    calls = []
     for stated in cases("texts.txt", "problems with bad data"):
-        found += [stated.format(data, "", 2) for data in cases("texts.txt", "bad data")]
-        found += [stated.format("X", f", {words}", 2) for words in cases("texts.txt", "bad parameters")]
-        found += [stated.format("X", "", k) for k in ("0", "99", "1.5", "True") if "{2}" in stated]
-    return [*found, *cases("texts.txt", "bad calls")]
+        calls += [stated.format(data, "", 2) for data in cases("texts.txt", "bad data")]
+        calls += [stated.format("X", f", {words}", 2) for words in cases("texts.txt", "bad parameters")]
+        calls += [stated.format("X", "", k) for k in ("0", "99", "1.5", "True") if "{2}" in stated]
+    return [*calls, *cases("texts.txt", "bad calls")]
 
 
 def outcome(case: str, space: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def public(value: Any) -> str:
 
 
 def cases(file: str, section: str) -> list[str]:
-    """The lines of a section of a file beside this one."""
+    """The lines of a section of a file in this folder."""
     text = Path(__file__).with_name(file).read_text("utf-8").partition(f"[{section}]\n")[2]
     return text.partition("\n\n")[0].splitlines()
 
@@ -288,8 +288,8 @@ def surface() -> Iterator[tuple[str, dict[str, Any]]]:
 def environment() -> list[str]:
     """The variables named LINSPEC_… in the code of linspec and of its plugins."""
     entries = {entry.value.partition(".")[0] for entry in entry_points(group="linspec")}
-    found = [find_spec(name) for name in sorted(entries)]
-    folders = {Path(spec.origin).parent for spec in found if spec is not None and spec.origin}
+    specs = [find_spec(name) for name in sorted(entries)]
+    folders = {Path(spec.origin).parent for spec in specs if spec is not None and spec.origin}
     texts = (path.read_text() for folder in folders for path in folder.rglob("*.py"))
     return sorted({name for text in texts for name in re.findall(r"LINSPEC_[A-Z]\w+", text)})
 
@@ -313,11 +313,11 @@ def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"answer of {case}", {
             "solver": solution.solver, "status": solution.status.name, "attributes": fields(solution),
             "progress": sorted({name for each in seen for name in dir(each) if not name.startswith("_")}),
-            **{question: told(question, here) for question in cases("texts.txt", "questions")},
+            **{question: answered(question, here) for question in cases("texts.txt", "questions")},
         }  # fmt: skip
 
 
-def told(question: str, space: dict[str, Any]) -> dict[str, Any]:
+def answered(question: str, space: dict[str, Any]) -> dict[str, Any]:
     """The text of an answer, or the names and the norm of a table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -337,14 +337,14 @@ def told(question: str, space: dict[str, Any]) -> dict[str, Any]:
 
 def fields(of: Any) -> dict[str, Any]:
     """The public attributes of an object that are neither methods nor times."""
-    found = {}
+    values = {}
     for name in dir(of):
         if not name.startswith("_") and name not in {"seconds", "history", "residual", "residuals", "flops"}:
             with suppress(Exception):
                 value = getattr(of, name)
                 if not callable(value):
-                    found[name] = described(value)
-    return found
+                    values[name] = described(value)
+    return values
 
 
 def estimators(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -358,10 +358,10 @@ def estimators(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield case, {"raises": type(error).__name__, "text": str(error)}
                 continue
         known = {name: each for name, each in fields(fitted).items() if name.endswith("_")}
-        made = told("list(fitted.get_feature_names_out())", {**space, "fitted": fitted})
+        columns = answered("list(fitted.get_feature_names_out())", {**space, "fitted": fitted})
         methods = [n for n in dir(fitted) if not n.startswith("_") and callable(getattr(fitted, n, None))]
         yield case, {
-            "parameters": described(fitted.get_params()), "fitted": known, "makes": made, "repr": repr(fitted),
+            "parameters": described(fitted.get_params()), "fitted": known, "makes": columns, "repr": repr(fitted),
             "methods": methods, "tags": str(getattr(fitted, "_estimator_type", "")),
         }  # fmt: skip
 
@@ -386,11 +386,11 @@ def selections() -> Iterator[tuple[str, dict[str, Any]]]:
             case, other = f"select {name}, {kind}, {n} x {p}", kinds[kind](n, 10)
             problem = stated[name](kinds[kind](n, p), other)
             try:
-                found = ls.select(problem)
+                chosen = ls.select(problem)
             except ls.errors.LinspecError as error:
                 yield case, {"raises": type(error).__name__, "text": normalised(str(error), {})}
             else:
-                yield case, {"solver": found.name, "reason": normalised(found.reason, {})}
+                yield case, {"solver": chosen.name, "reason": normalised(chosen.reason, {})}
 
 
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
