@@ -33,7 +33,7 @@ from record.wording import differences, normalised
 
 __all__ = ["differences", "record"]
 
-VARYING = {"seconds", "residual", "residuals", "history", "flops"}
+VARYING = {"linspec", "seconds", "residual", "residuals", "history", "flops"}
 
 
 def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
