@@ -1,0 +1,407 @@
+"""What linspec says: errors, warnings, summaries, tables, names and signatures, as a record of one commit.
+
+Problem: a rewrite must not change what users read without anybody noticing.
+Method: every case is one expression in public names, which is also the name of the case. Its answer, its error and its
+    warnings are recorded as text in which times, memory and paths are tokens. Two records are compared word by word.
+Source: none; the cases are the errors that users make, and each warning that the code can give.
+Where we differ: a difference is either `hard` (a class, a name, a number, an answer) or of `wording`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import inspect
+import itertools
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+import linspec as ls
+from record.wording import differences, normalised
+
+__all__ = ["differences", "record"]
+
+MODULES = ("estimators", "targets", "metrics", "kernels", "datasets", "features", "plots", "errors")
+
+
+# ---- the names that cases use --------------------------------------------------------------------
+
+
+class Interrupting(np.random.Generator):
+    """A generator that sends Ctrl-C at its third permutation."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+        self.left = 3
+
+    def permutation(self, *args: Any, **kwargs: Any) -> Any:
+        self.left -= 1
+        if not self.left:
+            signal.raise_signal(signal.SIGINT)
+        return super().permutation(*args, **kwargs)
+
+
+def dask_workers() -> Any:
+    """A solve on a worker whose allocator gives memory back at every task, and whose BLAS has two threads."""
+    import dask.array
+    import distributed
+
+    before = {
+        "MALLOC_TRIM_THRESHOLD_": 65536,
+        **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 2),
+    }
+    settings = {f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in before.items()}
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        return ls.solve(ls.SVD(dask.array.ones((60, 5), chunks=(20, 5)), 1))
+
+
+def dask_without_workers() -> Any:
+    """A solve on a cluster whose first worker comes after seven seconds."""
+    import dask.array
+    import distributed
+
+    with (
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        threading.Timer(7.0, cluster.scale, [1]).start()
+        return ls.solve(ls.SVD(dask.array.ones((60, 5), chunks=(20, 5)), 1))
+
+
+class Unit(np.ndarray):
+    """An array with a unit, as of astropy."""
+
+    unit = units = "m"
+
+
+def names(folder: Path) -> dict[str, Any]:
+    """What the cases call their data."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    Y = X[:, :3] + rng.standard_normal((60, 3))
+    y = np.arange(60) % 3
+    X[:, 0] += y
+    nan, inf, few = X.copy(), X.copy(), np.arange(60) < 2
+    nan[7, 2], inf[7, 2] = np.nan, np.inf
+    frame = pd.DataFrame(X, columns=list("abcde"), index=[f"r{i}" for i in range(60)])
+    tall = rng.standard_normal((400, 40)) @ np.diag(0.97 ** np.arange(40))
+    gone = folder / "gone"
+    gone.mkdir()
+    put_files(folder, X, Y)
+
+    return {
+        **vars(sys.modules[__name__]), "folder": folder, "X": X, "Y": Y, "y": y, "nan": nan, "inf": inf,
+        "w": rng.uniform(0.5, 3.0, 60), "H": np.eye(3)[y], "frame": frame, "shuffled": frame[::-1],
+        "masked": np.ma.masked_greater(X, 2.0), "unit": X.view(Unit), "missing": frame.where(frame < 2.0),
+        "frame_of_texts": frame.assign(c="x"), "other_columns": frame.rename(columns={"a": "z"}),
+        "part_of_frame": frame.rename(index={"r59": "r99"}), "huge": symbolic(10**7, 10**7),
+        "products_alone": aslinearoperator(X), "liar": Liar(X), "far": sp.csr_array((X + 1e4).astype(np.float32)),
+        "constant_first": ls.LeastSquares(X, np.where(np.arange(60) < 20, 98.6, X[:, 1]), 1.0), "gone": gone,
+        "parts": np.arange(60) // 15, "noiseless": ls.LeastSquares(X, X.sum(axis=1) + 1e-9 * Y[:, 0]), "tall": tall,
+        "sites": ls.MultisetCCA([X, Y], 1, ridge=1.0, present=[None, np.arange(60) < 45], confounds=X[:, :1]),
+        "rare": ls.MultisetCCA([X, Y], 1, ridge=1.0, present=[None, few], confounds=X[:, :1]),
+        "steep": ls.LeastSquares(tall, tall[:, :1] + 1.0), "zarr_without_a_chunk": folder / "chunks.zarr",
+        "remove_gone": lambda progress: shutil.rmtree(gone, ignore_errors=True),
+        "interrupt": lambda progress: progress.iteration == 2 and signal.raise_signal(signal.SIGINT),
+        "implicit": {"form": "implicit", "block": 3}, "slow": {"rng": 0, "form": "implicit", "block": 3, "tol": 1e-12},
+        "cca": ls.CCA(X, Y, 2), "svd": ls.SVD(X, 2), "lstsq": ls.LeastSquares(X, Y),
+        "lda": ls.Discriminant(X, ls.targets.lda(y)),
+    }  # fmt: skip
+
+
+class Liar(LinearOperator):
+    """An operator whose products are not those of one matrix."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        super().__init__(X.dtype, X.shape)
+
+    def _matmat(self, V: Any) -> Any:
+        return self.X @ V
+
+    def _rmatmat(self, U: Any) -> Any:
+        return np.roll(self.X.T @ U, 1, axis=0)
+
+
+def symbolic(n: int, p: int) -> LinearOperator:
+    """An operator of any size whose products nobody asks for."""
+    return LinearOperator(
+        (n, p), matvec=lambda v: np.zeros(n), rmatvec=lambda u: np.zeros(p), dtype=np.float64
+    )
+
+
+def put_files(folder: Path, X: Any, Y: Any) -> None:
+    """Write the files that cases read, most of them broken."""
+    import zarr
+
+    for name, text in {
+        "letter.txt": "Dear reader,\nthis is no table.\n", "ragged.csv": "a,b\n1,2\n3\n4,5,6\n", "empty.npy": "",
+        "texts.csv": "a,b\n1,x\n2,y\n", "holes.csv": "a,b\n1,2\n,4\n", "plain.csv": "a,b\n1,2\n3,4\n5,7\n",
+        "plain.bin": "1 2", "bad.npz": "PK\3\4 no archive", "bad.svm": "1 1:2 2:3\n1 2:x\n",
+        "bad.mtx": "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1.0\n3 1 1.0\n",
+    }.items():  # fmt: skip
+        (folder / name).write_text(text)
+    np.save(folder / "cut.npy", X)
+    (folder / "cut.npy").write_bytes((folder / "cut.npy").read_bytes()[:-8])
+    np.save(folder / "objects.npy", np.array([["a", 1]], dtype=object), allow_pickle=True)
+    chunks = zarr.create_array(folder / "chunks.zarr", shape=X.shape, chunks=(20, 5), dtype=X.dtype)
+    chunks[:] = X
+    (folder / "chunks.zarr/c/1/0").unlink()
+
+
+# ---- what is recorded ------------------------------------------------------------------------------
+
+
+def bad_inputs() -> list[str]:
+    """Every problem with bad data, bad parameters and bad counts, and the calls that are wrong in other ways."""
+    calls = []
+    for stated in cases("texts.txt", "problems with bad data"):
+        calls += [stated.format(data, "", 2) for data in cases("texts.txt", "bad data")]
+        calls += [stated.format("X", f", {words}", 2) for words in cases("texts.txt", "bad parameters")]
+        calls += [stated.format("X", "", k) for k in ("0", "99", "1.5", "True") if "{2}" in stated]
+    return [*calls, *cases("texts.txt", "bad calls")]
+
+
+def outcome(case: str, space: dict[str, Any]) -> dict[str, Any]:
+    """The answer of a case, its error and its warnings."""
+    folders = {str(space["folder"]): "FOLDER", str(Path.cwd()): "HERE"}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            value = eval(case, space)  # one of the lines above
+            value = ls.solve(value) if isinstance(value, ls.Problem) else value
+            answer = {"returns": public(value), "status": getattr(getattr(value, "status", None), "name", "")}
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, that is the record
+            answer = {"raises": type(error).__name__, "text": normalised(str(error), folders)}
+    ours = [
+        each for each in caught if not issubclass(each.category, ResourceWarning | PendingDeprecationWarning)
+    ]
+    said = [
+        {"class": each.category.__name__, "text": normalised(str(each.message), folders)} for each in ours
+    ]
+    return {**answer, "warns": said}
+
+
+def public(value: Any) -> str:
+    """The first name of the class of a value that users can know."""
+    known = {each for module in (ls, ls.kernels, ls.errors, builtins, np, pd) for each in dir(module)}
+    return next(each.__name__ for each in type(value).__mro__ if each.__name__ in known)
+
+
+def cases(file: str, section: str) -> list[str]:
+    """The lines of a section of a file in this folder."""
+    text = Path(__file__).with_name(file).read_text("utf-8").partition(f"[{section}]\n")[2]
+    return text.partition("\n\n")[0].splitlines()
+
+
+def described(value: Any) -> Any:
+    """A value in terms of JSON: of arrays the shape, the type and the norm, which no change of signs changes."""
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    if isinstance(value, tuple | list):
+        return [described(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(key): described(each) for key, each in value.items()}
+    shape = getattr(value, "shape", None)
+    if shape is None or not hasattr(value, "dtype"):
+        return type(value).__name__
+    array = np.asarray(value)
+    size = float(np.linalg.norm(array)) if array.dtype.kind in "fiub" else 0.0
+    kind = "str" if array.dtype.kind == "U" else array.dtype.name
+    return {"shape": list(shape), "dtype": kind, "norm": size}
+
+
+def parameters(of: Any) -> dict[str, Any]:
+    """The parameters of a function with their defaults, and which of them go by position."""
+    try:
+        every = inspect.signature(of).parameters.values()
+    except (TypeError, ValueError):
+        return {}
+    defaults = {each.name: "" if each.default is each.empty else repr(each.default) for each in every}
+    known = {name: re.sub(r" at 0x\w+|^<class |>$", "", text) for name, text in defaults.items()}
+    return {"by position": [each.name for each in every if each.kind != each.KEYWORD_ONLY], **known}
+
+
+def attributes(of: Any) -> dict[str, Any]:
+    """The public attributes of a class, with the parameters of its methods."""
+    every = {name: inspect.getattr_static(of, name) for name in dir(of) if not name.startswith("_")}
+    declared = dict.fromkeys(getattr(of, "__dataclass_fields__", {}), "attribute")
+    return declared | {
+        name: parameters(each) if callable(each) else "attribute" for name, each in every.items()
+    }
+
+
+def surface() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every public name, its parameters, and the attributes of classes."""
+    for module in (ls, *(importlib.import_module(f"linspec.{name}") for name in MODULES)):
+        yield f"names of {module.__name__}", {"names": sorted(module.__all__)}
+        for name in sorted(module.__all__):
+            value = getattr(module, name)
+            if callable(value):
+                said = {"parameters": parameters(value)}
+                if inspect.isclass(value):
+                    said["attributes"] = attributes(value)
+                    said["bases"] = [
+                        base.__name__ for base in value.__mro__ if "linspec" not in base.__module__
+                    ]
+                yield f"{module.__name__}.{name}", said
+    for name in ls.problems():
+        yield (
+            f"problem {name}",
+            {"parameters": parameters(ls.get_problem(name)), "solvers": list(ls.solvers(name))},
+        )
+    for name in ls.solvers():
+        yield (
+            f"solver {name}",
+            {"parameters": parameters(ls.get_solver(name)), "describes": fields(ls.describe(name))},
+        )
+    for what in (ls.normalizers, ls.test_matrices):
+        yield f"list of {what.__name__}", {"names": list(what())}
+    for each in ls.plugins():
+        yield f"plugin {each.name}", {"status": each.status, "provides": list(each.provides)}
+    yield "Status", {each.name: {"text": str(each.value)} for each in ls.Status}
+    yield "environment variables", {"names": environment()}
+
+
+def environment() -> list[str]:
+    """The variables named LINSPEC_… in the code of linspec and of its plugins."""
+    entries = {entry.value.partition(".")[0] for entry in entry_points(group="linspec")}
+    specs = [find_spec(name) for name in sorted(entries)]
+    folders = {Path(spec.origin).parent for spec in specs if spec is not None and spec.origin}
+    texts = (path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    return sorted({name for text in texts for name in re.findall(r"LINSPEC_[A-Z]\w+", text)})
+
+
+def answers(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What problems and solutions say, and their tables."""
+    named_y = pd.DataFrame(space["Y"], columns=list("uvw"))
+    for case in cases("texts.txt", "problems"):
+        stated, _, solver = case.partition(" by ")
+        seen: list[Any] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                problem = eval(stated, {**space, "named_y": named_y})
+                solution = ls.solve(problem, solver or "auto", rng=0, callback=seen.append)
+            except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
+                yield f"answer of {case}", {"raises": type(error).__name__, "text": str(error)}
+                continue
+        data = [space["frame"], named_y, space["H"][:, :2]]
+        here = {**space, "problem": problem, "solution": solution, "data": data}
+        yield f"answer of {case}", {
+            "solver": solution.solver, "status": solution.status.name, "attributes": fields(solution),
+            "progress": sorted({name for each in seen for name in dir(each) if not name.startswith("_")}),
+            **{question: answered(question, here) for question in cases("texts.txt", "questions")},
+        }  # fmt: skip
+
+
+def answered(question: str, space: dict[str, Any]) -> dict[str, Any]:
+    """The text of an answer, or the names and the norm of a table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            answer = eval(question, space)
+        except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
+            return {"raises": type(error).__name__}
+    if isinstance(answer, str):
+        return {"text": normalised(re.sub(r"<[^>]*>", " ", answer), {str(space["folder"]): "FOLDER"})}
+    if isinstance(answer, pd.DataFrame):
+        index = [str(each) for each in answer.index[:8]]
+        return {"columns": [str(each) for each in answer.columns], "rows": index, "length": len(answer)}
+    if getattr(answer, "dtype", None) is not None and answer.dtype.names:
+        return {"names": list(answer.dtype.names), "length": len(answer)}
+    return {"is": described(answer)}
+
+
+def fields(of: Any) -> dict[str, Any]:
+    """The public attributes of an object that are neither methods nor times."""
+    values = {}
+    for name in dir(of):
+        if not name.startswith("_") and name not in {"seconds", "history", "residual", "residuals", "flops"}:
+            with suppress(Exception):
+                value = getattr(of, name)
+                if not callable(value):
+                    values[name] = described(value)
+    return values
+
+
+def estimators(space: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The parameters of every estimator, its fitted attributes and the columns that it makes."""
+    for case in cases("texts.txt", "estimators"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                fitted = eval(case, {**space, "E": ls.estimators})
+            except Exception as error:  # noqa: BLE001 - whatever it is, that is the record
+                yield case, {"raises": type(error).__name__, "text": str(error)}
+                continue
+        known = {name: each for name, each in fields(fitted).items() if name.endswith("_")}
+        columns = answered("list(fitted.get_feature_names_out())", {**space, "fitted": fitted})
+        methods = [n for n in dir(fitted) if not n.startswith("_") and callable(getattr(fitted, n, None))]
+        yield case, {
+            "parameters": described(fitted.get_params()), "fitted": known, "makes": columns, "repr": repr(fitted),
+            "methods": methods, "tags": str(getattr(fitted, "_estimator_type", "")),
+        }  # fmt: skip
+
+
+def selections() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The solver that `select` chooses, by problem, kind of data and shape."""
+    shapes = [(100, 10), (10**4, 100), (10**6, 1000), (10**7, 100), (100, 10**4), (3000, 10**6)]
+    kinds: dict[str, Callable[[int, int], Any]] = {
+        "dense": lambda n, p: np.broadcast_to(np.float64(1.0), (n, p)),
+        "products": symbolic,
+        "slices": lambda n, p: ls.as_operator(lambda: iter([np.ones((min(n, 10), p))]), rows=n),
+        "sparse": lambda n, p: sp.random_array((n, p), density=min(0.1, 1e5 / n / p), format="csr", rng=0),
+    }
+    stated: dict[str, Callable[[Any, Any], Any]] = {
+        "svd": lambda X, Y: ls.SVD(X, 5), "cca": lambda X, Y: ls.CCA(X, Y, 5, ridge=1.0),
+        "least-squares": lambda X, Y: ls.LeastSquares(X, Y, ridge=1.0), "pls": lambda X, Y: ls.PLS(X, Y, 5),
+    }  # fmt: skip
+    with patch.dict(os.environ, LINSPEC_MAX_MEMORY="8GiB", LINSPEC_NUM_THREADS="2"):
+        for (n, p), kind, name in itertools.product(shapes, kinds, stated):
+            if (kind == "dense" and n * p > 10**9) or (kind == "slices" and p > 10**5):
+                continue  # nobody has the memory, and the first slice is read
+            case, other = f"select {name}, {kind}, {n} x {p}", kinds[kind](n, 10)
+            problem = stated[name](kinds[kind](n, p), other)
+            try:
+                chosen = ls.select(problem)
+            except ls.errors.LinspecError as error:
+                yield case, {"raises": type(error).__name__, "text": normalised(str(error), {})}
+            else:
+                yield case, {"solver": chosen.name, "reason": normalised(chosen.reason, {})}
+
+
+def record(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All cases of this file whose names have the text that --only names; nothing is left in the folder."""
+    only = os.environ.get("RECORD_ONLY", "")
+    yield from (each for each in itertools.chain(surface(), selections()) if only in each[0])
+    with tempfile.TemporaryDirectory() as place:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            space = names(Path(place))
+        yield from (each for each in itertools.chain(answers(space), estimators(space)) if only in each[0])
+        for case in [*bad_inputs(), *cases("texts.txt", "warnings")]:
+            if only in case:
+                yield case, outcome(case, space)
