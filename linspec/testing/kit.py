@@ -125,7 +125,7 @@ def declaration(spec: Any, cls: Any) -> Iterator[str]:
     yield from unless(
         told, f"{cls.__name__} must have a docstring; it has none. State the method and its source"
     )
-    for option in ls.describe(spec.qualified).options:
+    for option in ls.describe(spec.qualified).options or ():
         yield from unless(option.help.strip(), f"the option {option.name} must have a help text; it has none")
         try:
             cls(**{option.name: object()})

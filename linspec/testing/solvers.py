@@ -439,7 +439,7 @@ def resume(s: Solver) -> Iterator[str]:
 
 def choices(s: Solver) -> Iterator[str]:
     """Every listed value of an option solves the first case, or refuses it."""
-    for option in ls.describe(s.spec.qualified).options:
+    for option in ls.describe(s.spec.qualified).options or ():
         for value in option.choices or ((True, False) if option.kind is bool else ()):
             with suppress(LinspecError):
                 found = s.solve(
