@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 import warnings
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,6 @@ from linspec.errors import (
     InvalidProblem,
     MissingCapability,
     NonFiniteData,
-    PerformanceWarning,
     UnsupportedData,
 )
 
@@ -113,26 +110,10 @@ DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}  # see test_minibatches
 SOLVERS = [name for name in ls.solvers() if name.partition("/")[0] in STATED]
 
 
-def test_auto_reckons_with_the_threads_of_the_workers(client):
-    choice = ls.select(ls.SVD(of(X), 2))
-    assert "shared by 2 workers" in choice.reason
-    assert ls.SVD(of(X), 2).sizes().round_seconds > 0
-
-
 def test_targets_may_be_a_list_of_delayed_blocks():
     lists = [[dask.delayed(A[:500]), dask.delayed(A[500:])] for A in (X, Y)]
     found = answers(ls.LeastSquares(*lists, ridge=1.0), "direct")
     np.testing.assert_allclose(found.x, answers(ls.LeastSquares(X, Y, ridge=1.0), "direct").x, rtol=1e-10)
-
-
-def test_als_takes_the_passes_of_arrays_in_any_order_of_sums():
-    """A few inner steps do not span blocks of three columns: the remainder is then not rounding alone."""
-    settings = {"tol": 1e-10, "form": "implicit", "oversample": 1}
-    found = answers(ls.CCA(of(X), of(Y, 500), 2, ridge=1.0), "als", **settings)
-    for order in (slice(None), slice(None, None, -1)):
-        held = answers(ls.CCA(X[order], Y[order], 2, ridge=1.0), "als", **settings)
-        assert found.passes == held.passes
-        np.testing.assert_allclose(found.correlations, held.correlations, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -258,93 +239,6 @@ def test_a_block_that_makes_no_matrix_is_named(client):
 # ---- the scheduler --------------------------------------------------------------------------------
 
 
-def test_the_scheduler_holds_no_more_after_many_passes(client):
-    def held(dask_scheduler: Any) -> int:
-        return len(dask_scheduler.tasks)
-
-    def settled() -> int:
-        """The tasks that are left once releases have arrived."""
-        last = -1
-        while last != (last := client.run_on_scheduler(held)):
-            time.sleep(0.1)
-        return last
-
-    m, V = ls.Moments(of(X), of(Y), center=True, form="implicit"), np.eye(P, 3)
-    for _ in range(2):
-        m.products(V, np.eye(Q, 3))
-    first = settled()
-    for _ in range(18):
-        m.products(V, np.eye(Q, 3))
-    deadline = time.monotonic() + PATIENCE
-    while (now := settled()) > first and time.monotonic() < deadline:
-        pass
-    assert now <= first
-    assert m.passes == 20
-
-
-def test_the_same_rows_of_both_views_are_asked_of_one_worker(client):
-    """Where dask then keeps them is its own affair."""
-    A, B = (ls.as_operator(data) for data in (of(X), of(Y, (1150, 50))))
-    answers(ls.CCA(A, B, 2, ridge=1.0), "lobpcg", form="implicit")
-    places = [held.place for held in A.handles]
-    assert [held.place for held in A.alongside(B)] == places
-    assert set(places) == set(client.nthreads()), "both workers are asked"
-    assert places == sorted(places), "for as many stretches"
-
-
-@pytest.mark.parametrize("chunked", [of, csr])
-def test_no_block_travels_in_a_pass_and_parts_travel_once(client, chunked):
-    """By what the workers say of their transfers; small blocks are as cheap to move as they ever are."""
-
-    def came(dask_worker: Any) -> list[tuple[str, int]]:
-        log = [one["keys"] for one in dask_worker.transfer_incoming_log]
-        return [(key, size) for keys in log for key, size in keys.items()]
-
-    A, B = (ls.as_operator(data) for data in (chunked(X, 200), chunked(Y, 200)))
-    m, V, W = ls.Moments(A, B, center=True, form="implicit"), np.eye(P, 3), np.eye(Q, 3)
-    m.products(V, W)
-    blocks = {held.future.key for held in [*A.handles, *A.alongside(B)]}
-    before = [len(found) for found in client.run(came).values()]
-    for _ in range(4):
-        m.products(V, W)
-    after = [found[n:] for found, n in zip(client.run(came).values(), before, strict=True)]
-    assert not blocks & {key for found in after for key, _ in found}
-    partial = 8 * (P + Q) * 6
-    assert sum(size for found in after for _, size in found) <= 10 * 2 * 2 * (
-        max(A.sizes) + max(B.sizes) + partial
-    )
-
-
-def test_without_room_for_the_blocks_they_are_computed_anew(monkeypatch):
-    held = answers(ls.CCA(of(X), of(Y), 2, ridge=1.0), "lobpcg", form="implicit")
-    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
-    read = []
-
-    def seen(block: Any) -> Any:
-        read.append(len(block))
-        return block
-
-    anew = answers(ls.CCA(of(X).map_blocks(seen, meta=X[:1]), of(Y), 2, ridge=1.0), "lobpcg", form="implicit")
-    assert np.array_equal(anew.x_weights, held.x_weights)
-    assert read.count(ROWS[1]) >= anew.passes
-
-
-def test_long_rows_are_kept_where_blocks_are_computed_anew(monkeypatch):
-    """Each step reads the blocks once: made anew, the long rows of a step would take all steps before it."""
-    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
-    read = []
-
-    def seen(block: Any) -> Any:
-        read.append(len(block))
-        return block
-
-    there = of(X).map_blocks(seen, meta=X[:1])
-    found = answers(ls.LeastSquares(there, Y, ridge=1.0), "lsqr", tol=1e-11)
-    exact = answers(ls.LeastSquares(X, Y, ridge=1.0), "lsqr", tol=1e-11)
-    np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-8 * np.abs(exact.x).max())
-    assert read.count(ROWS[1]) <= found.passes + 4  # before the first step: types, facts
-
-
 def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
     def stop(progress: Any) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -357,77 +251,6 @@ def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
 
 
 # ---- processes ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.slow
-def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, processes):
-    data = [of(A.astype(dtype)) for A in (X, Y)]
-
-    def solved(**given: Any) -> Any:
-        found = answers(ls.CCA(*data, 3, ridge=1.0), "lobpcg", form="implicit", tol=1e-12, **given)
-        return found.x_weights, found.y_weights, found.correlations
-
-    with processes.as_current():
-        by_two = solved()
-        killed = []
-
-        def kill(progress: Any) -> None:
-            if not killed:
-                killed.append(next(iter(processes.run(os.getpid).values())))
-                killer.args = killed[0], signal.SIGKILL
-                killer.start()
-
-        killer = threading.Timer(0.02, os.kill)
-        after = solved(callback=kill)
-        killer.join()
-        by_survivors = solved()
-    with (
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", silence_logs=50
-        ) as one,
-        distributed.Client(one),
-    ):
-        by_one = solved()
-    from linspec.sweeps.blocks import BlockOperator
-
-    edges = np.cumsum([0, *ROWS])
-    data = [BlockOperator([A.astype(dtype)[a:b] for a, b in pairwise(edges)]) for A in (X, Y)]
-    here = solved()
-    for found in (by_two, after, by_survivors, by_one):
-        assert all(np.array_equal(a, b) for a, b in zip(found, here, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("state", "solver", "options"),
-    [
-        (lambda cut: ls.SVD(cut(X), 3, center=True), "block-krylov", {"block": 2, "tol": 1e-10}),
-        (lambda cut: ls.CCA(cut(X), cut(Y), 2), "lobpcg", {"oversample": 1, "tol": 1e-10}),
-        (lambda cut: ls.LeastSquares(cut(X), cut(Y), ridge=1.0), "cg", {"tol": 1e-10, "random_columns": 0}),
-    ],
-)
-@pytest.mark.parametrize("cut", [of, csr])
-@pytest.mark.slow(keep=1)
-def test_a_checkpoint_is_gone_on_with_by_workers_and_in_this_process(
-    state, solver, options, cut, client, tmp_path
-):
-    """The bits are those of a run in one piece, whoever works after the cut."""
-
-    def found(**given: Any) -> Any:
-        s = answers(state(cut), solver, form="implicit", **options, **given)
-        names = ("S", "Vh", "x_weights", "y_weights", "x")
-        return [np.asarray(getattr(s, name)).tobytes() for name in names if hasattr(s, name)], s
-
-    path = tmp_path / "run.ckpt"
-    with client.as_current():
-        whole, s = found()
-        assert s.iterations > 1
-        found(checkpoint=path, callback=lambda progress: progress.iteration >= s.iterations // 2)
-        again, resumed = found(start=path)
-    with dask.config.set(scheduler="synchronous"):
-        here, _ = found(start=path)
-    assert again == here == whole
-    assert resumed.passes == s.passes
 
 
 def until_it_is_noticed(A: Any) -> None:
@@ -451,37 +274,7 @@ def test_blocks_that_nothing_can_make_again_are_named(processes):
     assert {int(number) for number in numbers.split(", ")} <= set(there)
 
 
-def test_settings_that_make_workers_slow_are_told(client):
-    from linspec_dask import engine
-
-    mended = engine.Settings("268435456", 1, ("elsewhere", 1))
-    with pytest.warns(PerformanceWarning, match="MALLOC_TRIM_THRESHOLD_=65536"):
-        engine.warn_of([mended, engine.Settings("65536", 1, ("elsewhere", 2))])
-    with pytest.warns(PerformanceWarning, match="BLAS use 4 threads.* OMP_NUM_THREADS=1"):
-        engine.warn_of([mended, engine.Settings(None, 4, ("elsewhere", 2))])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        engine.warn_of([mended, engine.Settings(None, 1, ("elsewhere", 2))])
-        engine.warn_of(list(client.run(engine.settings).values()))  # whose BLAS is that of this process
-
-
 # ---- the command line -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_files_and_matrices_of_the_command_line_are_put_on_workers(order, client, tmp_path):
-    from linspec.cli.columns import NamedMatrix
-    from linspec.cli.workers import _placed
-
-    np.save(tmp_path / "rows.npy", np.asarray(X, order=order))
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    for values in (mapped, scipy.sparse.csr_array(X)):
-        placed = _placed("X", NamedMatrix(values, names=("a",) * P))
-        assert placed.values.access == "blocks"
-        assert placed.names == ("a",) * P
-        np.testing.assert_allclose(placed.values.matmat(np.eye(P)), X)
-    texts = NamedMatrix(np.array(["rose", "lily"]))
-    assert _placed("y", texts) is texts
 
 
 def test_workers_and_rows_left_out_exclude_each_other(tmp_path):
