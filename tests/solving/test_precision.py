@@ -47,15 +47,6 @@ def test_narrow_targets_of_a_discriminant(solver: str, dtype: Any) -> None:
         assert found.status is wide.status
 
 
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int8])
-def test_classes_as_a_view(dtype: Any) -> None:
-    wide = ls.solve(ls.CCA(A, LABELS, 2), "gram")
-    for X, Y in ((A, LABELS.astype(dtype)), (LABELS.astype(dtype), A)):
-        found = ls.solve(ls.CCA(X, Y, 2), "gram")
-        assert found.x_weights.dtype == found.y_weights.dtype == np.float64
-        assert np.allclose(found.correlations, wide.correlations, rtol=1e-12)
-
-
 def test_data_that_are_narrow_themselves_keep_their_precision() -> None:
     small = RNG.integers(-100, 100, (300, 6)).astype(np.int8)
     assert ls.solve(ls.LeastSquares(small, np.ones(300)), "direct").x.dtype == np.float32
@@ -63,23 +54,6 @@ def test_data_that_are_narrow_themselves_keep_their_precision() -> None:
     assert found.x_weights.dtype == np.float32
     assert found.y_weights.dtype == np.float64
     assert "float32 data" not in ls.solve(ls.SVD(small, 2), "block-krylov").message
-
-
-@pytest.mark.parametrize("dtype", [np.float64, "float64", np.float32])
-@pytest.mark.parametrize("kind", ["dense", "sparse", "slices", "operator", "map"])
-def test_as_operator_takes_a_dtype(kind: str, dtype: Any, tmp_path: Any) -> None:
-    small = RNG.integers(-100, 100, (300, 3)).astype(np.int8)
-    np.save(tmp_path / "rows.npy", small)
-    data = str(tmp_path / "rows.npy") if kind == "map" else KINDS[kind](small)
-    operator = ls.as_operator(data, dtype=dtype)
-    assert operator.dtype == np.dtype(dtype)
-    V = RNG.standard_normal((3, 2))
-    assert np.allclose(operator.matmat(V), small @ V, rtol=1e-12 if operator.dtype == np.float64 else 1e-4)
-    if operator.access == "rows":
-        assert operator.rows(slice(0, 5)).dtype == operator.rows(np.array([4, 2])).dtype == operator.dtype
-    found = ls.solve(ls.SVD(operator, 2), "gram")
-    assert found.Vh.dtype == operator.dtype
-    assert np.allclose(found.S, np.linalg.svd(small.astype(float), compute_uv=False)[:2], rtol=1e-5)
 
 
 def test_dtypes_that_cannot_be() -> None:
