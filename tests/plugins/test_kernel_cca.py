@@ -6,13 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.sparse
 from planted import related
 from truths import kernel_matrix
 
 import linspec as ls
-from linspec.cli.offered import kind_named
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec_kernel import KernelCCA
 from linspec_kernel.certificate import functions, residuals
@@ -174,51 +171,6 @@ def test_a_precomputed_kernel_takes_the_cross_kernel_of_new_rows(solver):
         np.testing.assert_allclose(one, other * signs, atol=1e-6)
 
 
-def test_sparse_rows_stay_sparse_and_give_the_same():
-    X, Y = (A * (np.abs(A) > 0.8) for A in views(150))
-    dense = ls.solve(KernelCCA(X, Y, 3, RBF, ridge=0.1), "nystrom-lobpcg", rng=0, landmarks=40, tol=1e-12)
-    sparse = KernelCCA(*map(scipy.sparse.csr_array, (X, Y)), 3, RBF, ridge=0.1)
-    found = ls.solve(sparse, "nystrom-lobpcg", rng=0, landmarks=40, tol=1e-12)
-    np.testing.assert_allclose(found.correlations, dense.correlations, atol=1e-10)
-
-
-def test_an_iteration_is_one_pass_and_landmarks_cost_their_share():
-    X, Y = views(400)
-    problem = KernelCCA(X, Y, 3, RBF, ridge=0.05)
-    found = ls.solve(problem, "nystrom-lobpcg", rng=0, landmarks=40, extra=10, tol=1e-12)
-    np.testing.assert_allclose(np.diff(found.history["passes"]), 1.0)
-    assert found.history["passes"][0] == pytest.approx(
-        1 + 40 / 400 + 1 + 1
-    )  # rows, columns, a block of all, a pass
-    # The certificate takes two, and landmarks of its own, for it wants 200 of 400 rows, and looks at 256.
-    own = 200 / 400 + (256 / 400) ** 2
-    assert found.passes == pytest.approx(found.history["passes"][-1] + 2 + own)
-    assert found.converged
-
-
-def test_the_shift_saves_passes(monkeypatch):
-    """Without it, directions that the landmarks miss are amplified."""
-    from linspec_kernel import nystrom_lobpcg
-
-    X, Y = views(400)
-    problem = KernelCCA(X, Y, 3, RBF, ridge=0.04)
-    options = {"rng": 0, "landmarks": 40, "extra": 10, "tol": 1e-6}
-    with_shift = ls.solve(problem, "nystrom-lobpcg", **options)
-    always = property(lambda self: 0.0, lambda self, value: None)
-    monkeypatch.setattr(nystrom_lobpcg.Nystrom, "shift", always, raising=False)
-    with pytest.warns(ls.errors.ConvergenceWarning):
-        without = ls.solve(problem, "nystrom-lobpcg", max_iterations=with_shift.iterations, **options)
-    assert with_shift.converged
-    assert not without.converged
-
-
-def test_auto_takes_eigenvectors_of_few_rows_and_iterates_on_many():
-    few, many = (KernelCCA(*views(n), 3, RBF, ridge=0.1) for n in (200, 6000))
-    assert ls.select(few).name == "kcca"
-    assert ls.select(many).name == "nystrom-lobpcg"
-    assert "nystrom-lobpcg" in ls.select(few).reason
-
-
 def test_what_cannot_be_solved_is_said():
     X, Y = views(60)
     with pytest.raises(InvalidProblem, match="every correlation is 1"):
@@ -243,15 +195,6 @@ def test_what_cannot_be_solved_is_said():
             ls.solve(KernelCCA(X, Y, 2, indefinite, ridge=1.0), solver, rng=0)
 
 
-def test_rff_says_that_it_has_no_residual():
-    found = ls.solve(KernelCCA(*views(100), 2, RBF, ridge=1.0), "rff-kcca", rng=0)
-    assert np.isnan(found.residual)
-    assert found.residual_kind == "unavailable"
-    assert not found.converged
-    with pytest.raises(InvalidProblem, match="made of kernel functions"):
-        _ = found.x_dual
-
-
 @pytest.mark.slow
 def test_the_flagship_is_right_where_it_iterates(monkeypatch):
     """Planted cases are small: with few landmarks and a narrow block they take iterations."""
@@ -267,37 +210,6 @@ def test_the_flagship_is_right_where_it_iterates(monkeypatch):
         np.testing.assert_allclose(found.correlations, exact(X, Y, kernel, 0.6)[0][:3], atol=1e-6)
 
 
-def test_the_command_line_makes_kernels_of_its_options():
-    X, Y = views(60)
-    kind = kind_named("kernel-cca")
-    values = {"k": 2, "ridge": 0.5, "kernel": "polynomial", "degree": 3, "center": True}
-    problem = kind.construct([X, Y], values)
-    assert problem.kernel_x == problem.kernel_y == ls.kernels.polynomial(3)
-    other = kind.construct(
-        [X, Y], {**values, "kernel": "rbf", "kernel_y": "laplacian", "scale_factor": 0.5, "ridge_y": 2.0}
-    )
-    assert other.kernel_x == ls.kernels.rbf(factor=0.5)
-    assert other.kernel_y == ls.kernels.laplacian(factor=0.5)
-    assert other.ridge == (0.5, 2.0)
-    fixed = kind.construct([X, Y], {**values, "kernel": "rbf", "kernel_scale": 3.0})
-    assert fixed.kernel_x == ls.kernels.rbf(3.0)
-    assert "kernel rbf and laplacian" in kind.stated({**values, "kernel": "rbf", "kernel_y": "laplacian"})
-
-
-def test_iterates_are_scored_with_the_kernels_of_the_run():
-    """More rows than a scale is taken from: each draw has its own."""
-    X, Y = views(1100)
-    problem = KernelCCA(X, Y, 2, "rbf", ridge=1.0)
-    seen = []
-    found = ls.solve(
-        problem, "nystrom-lobpcg", rng=3, landmarks=50, extra=4, callback=lambda p: seen.append(p.current())
-    )
-    conclusion = problem.conclude(problem.moments("auto", (1, 1)), **seen[-1])
-    assert conclusion.fields["x_map"].kernel == found.kernel_x
-    np.testing.assert_allclose(conclusion.fields["correlations"], found.correlations, rtol=1e-12)
-    assert conclusion.residual == pytest.approx(found.residual, rel=0.5)  # other landmarks, another bound
-
-
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_rows_that_are_all_far_apart_have_a_kernel_matrix_near_the_identity(solver):
     """All its eigenvalues are 1, but for the constant: all correlations are 1 / (1 + ridge), and none is missed."""
@@ -306,18 +218,6 @@ def test_rows_that_are_all_far_apart_have_a_kernel_matrix_near_the_identity(solv
     kernel = ls.kernels.rbf(0.1)
     found = ls.solve(KernelCCA(X, Y, 2, kernel, kernel, ridge=1.0), solver, rng=0)
     np.testing.assert_allclose(found.correlations, [0.5, 0.5], atol=1e-6)
-
-
-@pytest.mark.parametrize("power", [-90, 90])
-def test_features_of_float32_in_other_units(power):
-    """Powers of two change no digit, and this kernel divides by the size of the rows."""
-    X, Y = (A.astype(np.float32) for A in views(60))
-    kernel, unit = ls.kernels.polynomial(2, 1.0), np.float32(2.0**power)
-    pairs = (X * unit, Y * unit), (X.astype(float), Y.astype(float))
-    found, wanted = (
-        ls.solve(KernelCCA(*pair, 2, kernel, ridge=1e-3), "nystrom-kcca", rng=0) for pair in pairs
-    )
-    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-6)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
