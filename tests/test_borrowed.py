@@ -287,6 +287,3 @@ def test_torch_sparse_tensors_that_cannot_be_borrowed():
             UnsupportedData, match=rf"^A must be a sparse tensor in CSR.*; got {fault}.*\. Pass"
         ):
             ls.SVD(given, k=1)
-
-
-# ---- libraries that are not used ----------------------------------------------------------------

@@ -261,6 +261,15 @@ def test_confounds_have_names_too() -> None:
     )
 
 
+def test_kernels_compare_names() -> None:
+    data = frame("pandas")
+    KernelCCA = ls.get_problem("kernel-cca")
+    found = ls.solve(KernelCCA(data, NUMBERS[:, :1], k=1, ridge=1.0))
+    np.testing.assert_allclose(found.transform(data), found.transform(NUMBERS))
+    with pytest.raises(InvalidProblem, match="another order"):
+        found.transform(data[["age", "height", "smokes"]])
+
+
 # ---- chunks -----------------------------------------------------------------------------------
 
 

@@ -176,6 +176,3 @@ def test_a_sparse_matrix_lies_on_a_device():
     with cupy.cuda.Device(1):
         assert (A @ cupy.ones((3, 1))).device == cupy.cuda.Device(1)
     assert A.get().shape == (3, 3)
-
-
-# ---- its place --------------------------------------------------------------------------------------------

@@ -75,9 +75,3 @@ def test_steps_of_cg_are_those_of_the_host():
                 assert np.all(apart <= 2 * tol * np.linalg.norm(A.T @ B, axis=0) / least), steps
             else:
                 assert np.all(apart <= 1e-9 * np.linalg.norm(x, axis=0)), steps
-
-
-# ---- blocks -----------------------------------------------------------------------------------------------
-
-
-# ---- what is made on the device ---------------------------------------------------------------------------

@@ -101,6 +101,19 @@ def test_it_agrees_with_scikit_learn(data, peer):
             )
 
 
+@pytest.mark.parametrize("priors", [PRIORS, [0.25] * 4], ids=["given", "uniform"])
+def test_it_agrees_with_scikit_learn_on_priors(data, priors):
+    """Its solver "svd", that is. Others weight the covariances of the classes by the priors, and not by their rows."""
+    X, y = data
+    theirs = LinearDiscriminantAnalysis(priors=priors).fit(X[FITTED], y[FITTED])
+    given = "uniform" if len(set(priors)) == 1 else priors
+    for classifier in both_ways(solved(X[FITTED], y[FITTED]), X[FITTED], y[FITTED], priors=given):
+        np.testing.assert_array_equal(classifier.predict(X[NEW]), theirs.predict(X[NEW]))
+        ours = [classifier, dataclasses.replace(classifier, covariance=classifier.covariance * 300 / 296)]
+        gaps = [np.abs(c.probabilities(X[NEW]) - theirs.predict_proba(X[NEW])).max() for c in ours]
+        assert min(gaps) < 1e-10
+
+
 @pytest.mark.parametrize("p", [6, 60], ids=["tall", "wide"])
 def test_the_ridge_is_the_shrinkage_of_scikit_learn(p):
     """S + rI over n is their shrunk covariance over 1 − s, for r = n s μ / (1 − s) and the mean variance μ."""

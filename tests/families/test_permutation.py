@@ -157,6 +157,13 @@ def test_few_rows_and_strong_pairs():
     assert scipy.stats.binomtest(int(300 * published), 300, 0.05, alternative="greater").pvalue < 1e-3
 
 
+@pytest.mark.slow
+def test_heavy_tails_do_no_harm():
+    """No normality is assumed: rows of a t-distribution with two degrees of freedom."""
+    p = false_positives(lambda rng: tuple(rng.standard_t(2, (40, 4)) for _ in "XY"), 200, 0, permutations=59)
+    assert scipy.stats.binomtest(int(np.sum(p <= 0.05)), 200, 0.05, alternative="greater").pvalue > 1e-3
+
+
 @pytest.mark.parametrize("statistic", ["wilks", "roy"])
 @pytest.mark.parametrize("r", [0, 1, 2, 4])
 @pytest.mark.slow(keep=2)
@@ -254,6 +261,13 @@ def test_null_correlations_are_those_of_permuted_rows(convert):
     assert found.max() < 0.6
     solution = ls.solve(problem)
     assert solution.supported(found.max()) == 2
+
+
+def test_null_correlations_of_deficient_views_end_in_zeros():
+    X, Y = planted(np.random.default_rng(0))
+    found = ls.null_correlations(ls.CCA(X[:, :2] @ np.ones((2, 5)), Y, k=4), "direct", rng=0)
+    assert (found[0, 1:] == 0).all()
+    assert found[0, 0] > 0
 
 
 def test_what_cannot_be_tested_is_said(monkeypatch):

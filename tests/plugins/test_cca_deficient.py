@@ -6,12 +6,14 @@ min(rank X, rank Y) pairs in all, and no noise beyond them.
 
 from __future__ import annotations
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
 
 import linspec as ls
+from linspec.arrays import to_host
 
 N = 60
 
@@ -158,6 +160,23 @@ def test_float32_data_are_told_to_their_rounding(solver, case):
     np.testing.assert_allclose(found.correlations, truth.correlations[:k], atol=1e-5)
     assert found.ranks == truth.ranks
     said(found, truth.ones, k, min(truth.ranks), deficient=truth.ranks != (X.shape[1], Y.shape[1]))
+
+
+@pytest.mark.parametrize(
+    "convert", [scipy.sparse.csr_array, array_api_strict.asarray], ids=["sparse", "strict"]
+)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize("solver", ["direct", "gram", "als"])
+@pytest.mark.slow(keep=14)
+def test_other_kinds_of_data_are_told_alike(solver, case, convert):
+    X, Y = case(np.random.default_rng(1))
+    k = min(3, *Truth(X, Y, center=True).ranks)
+    reference = ls.solve(ls.CCA(X, Y, k), solver, **OPTIONS[solver])
+    found = ls.solve(ls.CCA(convert(X), convert(Y), k), solver, **OPTIONS[solver])
+    np.testing.assert_allclose(found.correlations, reference.correlations, atol=1e-9)
+    assert found.ranks == reference.ranks
+    assert found.status is reference.status
+    assert np.isfinite(to_host(found.x_weights)).all()
 
 
 @pytest.mark.parametrize("solver", OPTIONS)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -251,6 +253,45 @@ def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
 
 
 # ---- processes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.slow
+def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, processes):
+    data = [of(A.astype(dtype)) for A in (X, Y)]
+
+    def solved(**given: Any) -> Any:
+        found = answers(ls.CCA(*data, 3, ridge=1.0), "lobpcg", form="implicit", tol=1e-12, **given)
+        return found.x_weights, found.y_weights, found.correlations
+
+    with processes.as_current():
+        by_two = solved()
+        killed = []
+
+        def kill(progress: Any) -> None:
+            if not killed:
+                killed.append(next(iter(processes.run(os.getpid).values())))
+                killer.args = killed[0], signal.SIGKILL
+                killer.start()
+
+        killer = threading.Timer(0.02, os.kill)
+        after = solved(callback=kill)
+        killer.join()
+        by_survivors = solved()
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", silence_logs=50
+        ) as one,
+        distributed.Client(one),
+    ):
+        by_one = solved()
+    from linspec.sweeps.blocks import BlockOperator
+
+    edges = np.cumsum([0, *ROWS])
+    data = [BlockOperator([A.astype(dtype)[a:b] for a, b in pairwise(edges)]) for A in (X, Y)]
+    here = solved()
+    for found in (by_two, after, by_survivors, by_one):
+        assert all(np.array_equal(a, b) for a, b in zip(found, here, strict=True))
 
 
 def until_it_is_noticed(A: Any) -> None:

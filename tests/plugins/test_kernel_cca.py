@@ -195,6 +195,15 @@ def test_what_cannot_be_solved_is_said():
             ls.solve(KernelCCA(X, Y, 2, indefinite, ridge=1.0), solver, rng=0)
 
 
+def test_rff_says_that_it_has_no_residual():
+    found = ls.solve(KernelCCA(*views(100), 2, RBF, ridge=1.0), "rff-kcca", rng=0)
+    assert np.isnan(found.residual)
+    assert found.residual_kind == "unavailable"
+    assert not found.converged
+    with pytest.raises(InvalidProblem, match="made of kernel functions"):
+        _ = found.x_dual
+
+
 @pytest.mark.slow
 def test_the_flagship_is_right_where_it_iterates(monkeypatch):
     """Planted cases are small: with few landmarks and a narrow block they take iterations."""
@@ -208,6 +217,20 @@ def test_the_flagship_is_right_where_it_iterates(monkeypatch):
         found = ls.solve(KernelCCA(X, Y, 3, kernel, ridge=0.6), "nystrom-lobpcg", rng=0, tol=1e-12)
         assert found.converged
         np.testing.assert_allclose(found.correlations, exact(X, Y, kernel, 0.6)[0][:3], atol=1e-6)
+
+
+def test_iterates_are_scored_with_the_kernels_of_the_run():
+    """More rows than a scale is taken from: each draw has its own."""
+    X, Y = views(1100)
+    problem = KernelCCA(X, Y, 2, "rbf", ridge=1.0)
+    seen = []
+    found = ls.solve(
+        problem, "nystrom-lobpcg", rng=3, landmarks=50, extra=4, callback=lambda p: seen.append(p.current())
+    )
+    conclusion = problem.conclude(problem.moments("auto", (1, 1)), **seen[-1])
+    assert conclusion.fields["x_map"].kernel == found.kernel_x
+    np.testing.assert_allclose(conclusion.fields["correlations"], found.correlations, rtol=1e-12)
+    assert conclusion.residual == pytest.approx(found.residual, rel=0.5)  # other landmarks, another bound
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

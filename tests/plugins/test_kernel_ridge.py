@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from planted import curved
 
 import linspec as ls
 from linspec import Status
-from linspec.errors import InvalidOption, InvalidProblem, LinspecError
+from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
 from linspec_kernel import KernelRidge
 
 RBF = ls.kernels.rbf(2.0)
@@ -184,6 +185,17 @@ def test_predictions_that_the_residual_does_not_show_are_a_finding() -> None:
     assert "Predictions at other rows may be wrong" in found.message
 
 
+def test_float32_says_what_it_reaches() -> None:
+    X, Y = data()
+    single = KernelRidge(X.astype("f4"), Y.astype("f4"), 1.0, RBF)
+    exact = ls.solve(KernelRidge(X, Y, 1.0, RBF), "direct")
+    for solver in SOLVERS:
+        found = ls.solve(single, solver, rng=0)
+        assert found.converged
+        assert found.dual.dtype == np.float32
+        np.testing.assert_allclose(found.predict(X.astype("f4")), exact.predict(X), rtol=0, atol=1e-3)
+
+
 # ---- runs ------------------------------------------------------------------------------------------
 
 
@@ -202,9 +214,6 @@ def test_cross_validation_over_ridges_is_that_of_the_folds_by_hand() -> None:
     assert found.best.ridge == ridges[int(np.argmax(found.mean[:, 0]))]
     with pytest.raises(InvalidProblem, match="rows of a precomputed kernel cannot be held out"):
         ls.cross_validate(KernelRidge(X @ X.T, Y, 0.1, "precomputed"), ridges=[0.1, 1.0])
-
-
-# ---- names, tables, files --------------------------------------------------------------------------
 
 
 # ---- what is wrong is said --------------------------------------------------------------------------
@@ -231,6 +240,23 @@ def test_what_cannot_be_solved_is_said_before_work() -> None:
         ls.solve(KernelRidge(X, Y, 1.0), "nystrom-pcg", landmarks=1)
     with pytest.raises(InvalidProblem, match="median distance"):
         ls.solve(KernelRidge(np.ones((60, 2)), Y, 1.0, "rbf"))
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_values_that_cannot_be_solved(solver: str) -> None:
+    X, Y = data(60)
+    for name, bad in (("X", np.nan), ("Y", np.inf)):
+        given = {"X": X.copy(), "Y": Y.copy()}
+        given[name][7, 1] = bad
+        for wrap in (lambda A: A, scipy.sparse.csr_array):
+            with pytest.raises(NonFiniteData, match=f"{name} must be finite; got .* at row 7, column 1"):
+                ls.solve(KernelRidge(*map(wrap, given.values()), 1.0, RBF), solver, rng=0)
+    indefinite = lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3  # noqa: E731
+    with pytest.raises(InvalidProblem, match="not positive semidefinite"):
+        ls.solve(KernelRidge(X, Y, 1e-6, indefinite), solver, rng=0)
+    one_sided = lambda A, B: A[:, :1] + 2 * B[:, :1].T  # noqa: E731
+    with pytest.raises(InvalidProblem, match=r"must be symmetric|not positive semidefinite"):
+        ls.solve(KernelRidge(X, Y, 1.0, one_sided), solver, rng=0)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

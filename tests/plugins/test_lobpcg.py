@@ -148,9 +148,3 @@ def test_stopped_early_it_is_honest():
         assert (apart <= found.bounds + 1e-12).all()
         loss = 1 - found.correlations.sum() / exact[:4].sum()
         assert loss <= 10 * found.residual + 1e-13
-
-
-# ---- what it costs --------------------------------------------------------------------------------
-
-
-# ---- parts ----------------------------------------------------------------------------------------

@@ -154,6 +154,3 @@ def test_a_tolerance_below_rounding_ends_with_the_truth():
     assert found.iterations < 100
     exact = np.linalg.lstsq(A.astype(float), A[:, 0].astype(float) + 1, rcond=None)[0]
     np.testing.assert_allclose(found.x, exact, atol=1e-5)
-
-
-# ---- as a part --------------------------------------------------------------------------------

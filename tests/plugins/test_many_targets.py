@@ -286,6 +286,22 @@ def test_bad_input_ends_in_one_clear_error(what):
         ls.solve(RidgeManyTargets(**({"X": X0, "Y": Y0, "bands": BANDS0} | given)))
 
 
+@pytest.mark.parametrize("rows", [28, 30])
+def test_a_stream_must_have_the_rows_of_its_labels(rows):
+    stream = RidgeManyTargets(
+        iter([X0[:20], X0[20:rows]]), iter([Y0[:20], Y0[20:rows]]), splitter=np.arange(29) % 3
+    )
+    with pytest.raises(InvalidProblem, match=f"29 rows must be of the rows of X and Y; got {rows} rows"):
+        ls.solve(stream)
+
+
+def test_unknown_targets_are_refused():
+    found = ls.solve(RidgeManyTargets(X0, Y0))
+    for wrong in (2, -1, "t", True, 0.5):
+        with pytest.raises(InvalidProblem, match="numbers from 0 to 1, or names"):
+            found.coefficients([wrong])
+
+
 @pytest.mark.parametrize("solver", ["gram", "kernel"])
 def test_a_target_that_does_not_vary_has_no_score_and_says_so(solver):
     Y = np.column_stack([Y0[:, 0], np.full(30, 0.1)])

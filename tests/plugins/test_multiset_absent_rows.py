@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 
 N, WIDTHS = 60, (4, 5, 3)
 RNG = np.random.default_rng(7)
@@ -95,6 +96,15 @@ def test_masks_without_absent_rows_change_no_bit():
     assert all(W.tobytes() == V.tobytes() for W, V in zip(masked.weights, plain.weights, strict=True))
 
 
+def test_a_row_that_no_view_has_is_left_out():
+    nowhere = np.arange(N) != 3
+    found = ls.solve(ls.MultisetCCA(VIEWS, k=3, present=[nowhere] * 3))
+    shorter = ls.solve(ls.MultisetCCA([np.delete(V, 3, axis=0) for V in VIEWS], k=3))
+    np.testing.assert_allclose(found.eigenvalues, shorter.eigenvalues, rtol=1e-12)
+    for W, V in zip(found.weights, shorter.weights, strict=True):
+        np.testing.assert_allclose(W, V, atol=1e-12)
+
+
 def test_what_stands_in_absent_rows_does_not_count():
     junk = [V.copy() for V in VIEWS]
     junk[0][~PRESENT[0]] = 7e9
@@ -149,6 +159,11 @@ def test_slices_and_blocks(solver):
         assert found.converged
 
 
+def test_products_alone_are_refused():
+    with pytest.raises(MissingCapability, match="needs rows that can be taken"):
+        ls.solve(ls.MultisetCCA([aslinearoperator(V) for V in VIEWS], k=3, present=PRESENT))
+
+
 # ---- studies --------------------------------------------------------------------------------------
 
 
@@ -169,6 +184,11 @@ def test_held_out_correlations_are_those_of_shared_rows():
                 total += a @ b / np.sqrt(a @ a * (b @ b))
         scores.append(total)
     np.testing.assert_allclose(np.ravel(found.scores), scores, rtol=1e-10)
+
+
+def test_permutations_are_refused():
+    with pytest.raises(InvalidProblem, match="absent rows of X1 and X3"):
+        ls.permutation_test(ls.MultisetCCA(VIEWS, k=1, present=PRESENT), permutations=9)
 
 
 # ---- what is refused ------------------------------------------------------------------------------
@@ -197,6 +217,11 @@ def test_absent_rows_must_be_finite():
         ls.solve(ls.MultisetCCA(holes, k=1, present=PRESENT))
 
 
+def test_moments_have_their_rows_already():
+    with pytest.raises(InvalidProblem, match="moments that are made already"):
+        ls.MultisetCCA(ls.Moments(*VIEWS, center=True), k=1, present=PRESENT)
+
+
 def test_masks_of_frames_have_the_order_of_the_rows():
     pd = pytest.importorskip("pandas")
     names = [f"row {i}" for i in range(N)]
@@ -207,6 +232,15 @@ def test_masks_of_frames_have_the_order_of_the_rows():
     np.testing.assert_allclose(found.eigenvalues, plain.eigenvalues, rtol=1e-12)
     with pytest.raises(InvalidProblem, match="order"):
         ls.MultisetCCA(frames, k=2, present=[mask[::-1], None, None])
+
+
+def test_sparse_gram_matrices_are_refused():
+    with pytest.raises(InvalidProblem, match='form "sparse" holds no Gram matrices'):
+        ls.solve(
+            ls.MultisetCCA([scipy.sparse.csr_array(V) for V in VIEWS], k=1, present=PRESENT),
+            "lobpcg",
+            form="sparse",
+        )
 
 
 def test_scores_where_a_view_is_absent():

@@ -12,6 +12,7 @@ from planted import common_views
 
 import linspec as ls
 from linspec import Status
+from linspec.errors import InvalidProblem
 
 
 def related(n=300, widths=(6, 5, 7), factors=3, seed=0, noise=1.0):
@@ -115,6 +116,13 @@ def test_unrelated_views_have_eigenvalues_of_one():
     views = common_views(60, (5, 4, 6), (), own=3, seed=1)
     found = ls.solve(ls.MultisetCCA(views, k=4, ridge=0.5), "lobpcg", rng=0)
     np.testing.assert_allclose(found.eigenvalues, 1.0, atol=1e-12)
+
+
+def test_more_components_than_columns_of_a_view():
+    X, Y, z = related(widths=(6, 5, 1))
+    found = ls.solve(ls.MultisetCCA([X, Y, z], k=4))
+    A, B = pencil([X, Y, z], (0, 0, 0), (1, 1, 1))
+    np.testing.assert_allclose(found.eigenvalues, scipy.linalg.eigh(A, B)[0][::-1][:4], rtol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["GCCA", "MCCA"])
@@ -251,6 +259,19 @@ def test_directions_that_squaring_hides_are_reported():
 
 
 # ---- the problem ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [[1, 2], [1, 0, 1], [1, -1, 1], [1, np.nan, 1], "abc", 3])
+def test_weights_of_views_are_checked(weights):
+    with pytest.raises(
+        InvalidProblem, match="view_weights must be a positive number for each of the 3 views"
+    ):
+        ls.MultisetCCA(related(), k=1, view_weights=weights)
+
+
+def test_a_single_view_is_refused():
+    with pytest.raises(InvalidProblem, match="at least two"):
+        ls.MultisetCCA(related()[:1], k=1)
 
 
 def test_agreement_is_the_squared_correlation_with_the_consensus():

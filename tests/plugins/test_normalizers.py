@@ -132,6 +132,19 @@ def test_lauchli_matrix_has_full_rank_although_its_gram_matrix_does_not(method):
     assert Q.shape[1] == (k if method in ("cholesky-qr", "qr") else 1)
 
 
+@ANY_CONDITION
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-13])
+def test_near_dependent_leading_columns_cost_the_others_nothing(method, delta):
+    """Multiplying by the inverse of a factor that is not graded would lose a factor 1/δ in later columns."""
+    a, b, c, d = orthonormal(400, 4).T
+    V = np.stack([a, a + delta * b, c + b, d], axis=1)
+    Q, T = orthonormalize(method, V)
+    assert Q.shape == V.shape
+    assert departure(Q) < 1e-14
+    assert np.linalg.norm(V - Q @ (Q.T @ V)) < 20 * EPS
+    assert backward_error(Q, V, T) < 10 * EPS
+
+
 # ---------------------------------------------------------------------------------------- rank
 
 
@@ -331,12 +344,6 @@ def test_cholesky_qr_ends_with_householder_qr(monkeypatch, condition):
     assert orthonormalize("cholesky-qr", V)[0].shape == Q.shape
 
 
-# ---------------------------------------------------------------------------------------- arrays
-
-
-# ---------------------------------------------------------------------------------------- misuse
-
-
 # ---------------------------------------------------------------------------------------- any block
 
 
@@ -360,6 +367,3 @@ def test_any_rank_shape_and_scale(method, p, k, rank, decades, seed):
     size = np.linalg.norm(V / np.where(np.abs(V).max(axis=0) == 0, 1, np.abs(V).max(axis=0)))
     weight = np.linalg.norm(T * np.abs(V).max(axis=0, initial=0.0)[:, None])
     assert np.linalg.norm(Q - V @ T) <= 40 * EPS * max(size * weight, 1)
-
-
-# ---------------------------------------------------------------------------------------- contract

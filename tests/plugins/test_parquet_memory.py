@@ -1,4 +1,4 @@
-"""Buffers of Parquet files count as memory: bounds from pyarrow's own pool, plans, and refusals."""
+"""Buffers of Parquet files count as memory, and a whole file is read in tiles."""
 
 from __future__ import annotations
 

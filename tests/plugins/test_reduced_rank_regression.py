@@ -229,9 +229,6 @@ def test_scaled_columns_give_coefficients_in_given_units(solver: str) -> None:
     np.testing.assert_allclose(found.predict(X), predicted, atol=1e-9)
 
 
-# ---- kinds of data --------------------------------------------------------------------------------
-
-
 # ---- ranks and ridges ------------------------------------------------------------------------------
 
 
@@ -318,6 +315,3 @@ def test_what_is_no_problem_is_refused(change: Any, error: type, words: str) -> 
     X, Y = data()
     with pytest.raises(error, match=words):
         ReducedRankRegression(**{"X": X, "Y": Y, "k": 2, **change})
-
-
-# ---- elsewhere ----------------------------------------------------------------------------------------

@@ -84,3 +84,13 @@ def test_at_least_k_components():
     X, Y = planted()
     found = ls.solve(ls.CCA(X, Y, 4, center=False), "rpcca", rng=0, components=1, svd="direct")
     assert found.correlations.shape == (4,)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_weights_of_wide_slices_beside_an_array(ridge):
+    rng = np.random.default_rng(0)
+    X, Y, w = rng.standard_normal((5, 16)), rng.standard_normal((5, 18)), rng.uniform(0.5, 2, 5)
+    slices = ls.CCA(lambda: iter([X[:2], X[2:]]), Y, 2, ridge=ridge, sample_weight=w)
+    rows = ls.CCA(X, Y, 2, ridge=ridge, sample_weight=w)
+    found, wanted = (ls.solve(problem, "rpcca", rng=0) for problem in (slices, rows))
+    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-8)

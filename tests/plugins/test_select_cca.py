@@ -1,11 +1,4 @@
-"""The rule by which "auto" chooses among CCA solvers, on either side of its boundaries.
-
-`gram` while forming and factorising three Gram matrices takes less time than some dozens of products with thin blocks
-and fits into half of the memory; `two-stage` beyond where Y is narrow, and `lobpcg` elsewhere, with the moments in the
-form that is cheapest: held as sparse or as dense matrices, or swept. `direct` never takes less time than `gram`; it
-is for those who call it by name. The problems of the rule have shapes, or the places of entries, and nothing is
-multiplied.
-"""
+"""Which CCA solvers "auto" may choose, and the answers of what it chooses for views that are hard."""
 
 from __future__ import annotations
 
@@ -77,14 +70,8 @@ def test_nothing_fits(memory):
         chosen(20_000, 3000)
 
 
-# ---- sparse data ------------------------------------------------------------------------------------
-
-
 def sparse_problem(X, Y, k=20, ridge=1.0):
     return ls.CCA(X, Y, k, ridge=ridge, center=False)
-
-
-# ---- who is never chosen ----------------------------------------------------------------------------
 
 
 def test_approximate_solvers_are_never_chosen(memory, monkeypatch):
@@ -110,9 +97,6 @@ def test_approximate_solvers_are_never_chosen(memory, monkeypatch):
         selection = ls.select(candidate)
         assert selection.name in EXACT
         assert "free" not in selection.reason
-
-
-# ---- on numbers -------------------------------------------------------------------------------------
 
 
 def planted(n, p, q, rng):

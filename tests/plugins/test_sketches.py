@@ -202,9 +202,6 @@ def test_several_tiles_are_independent(case, monkeypatch):
     assert np.max(np.abs(correlations)) < 5 / np.sqrt(400)
 
 
-# ---- memory -------------------------------------------------------------------------------------
-
-
 # ---- options and use as parts ----------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ import scipy.sparse
 from planted import planted_cca
 
 import linspec as ls
+from linspec.errors import NonFiniteData
 
 NAME = "stochastic-appgrad"
 
@@ -167,6 +168,17 @@ def test_it_ends_by_its_own_rule_without_a_budget():
     assert solution.status is ls.Status.APPROXIMATE
     assert "3 times" in solution.message
     assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
+
+
+@pytest.mark.parametrize("where", ["X", "Y"])
+def test_what_is_not_finite_in_a_file_is_named(tmp_path, where):
+    views = dict(zip("XY", tall(2000), strict=True))
+    views[where][1234, 5] = np.nan
+    for name, A in views.items():
+        np.save(tmp_path / f"{name}.npy", A)
+    problem = ls.CCA(tmp_path / "X.npy", tmp_path / "Y.npy", 2, center=False)
+    with pytest.raises(NonFiniteData, match="row 1234, column 5"):
+        ls.solve(problem, NAME, rng=0)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1e6, (0.0, 7.0)])

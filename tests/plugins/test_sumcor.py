@@ -11,6 +11,7 @@ import scipy.optimize
 
 import linspec as ls
 from linspec import Status
+from linspec.errors import InvalidProblem
 
 
 def related(n=300, widths=(6, 5, 7), factors=3, seed=0):
@@ -163,6 +164,17 @@ def test_weights_confounds_and_streams():
     once = ls.solve(ls.SumcorCCA([iter([V[:100], V[100:]]) for V in views], k=2), rng=0)
     assert once.passes == 1
     np.testing.assert_allclose(once.sums, ls.solve(ls.SumcorCCA(views, k=2), rng=0).sums, rtol=1e-10)
+
+
+def test_what_is_refused():
+    with pytest.raises(InvalidProblem, match="at least two"):
+        ls.SumcorCCA(related()[:1], k=1)
+    with pytest.raises(InvalidProblem, match="k"):
+        ls.SumcorCCA(related(), k=6)
+    with pytest.raises(InvalidProblem, match="ridge"):
+        ls.SumcorCCA(related(), k=1, ridge=-1.0)
+    with pytest.raises(ls.errors.LinspecError, match="starts"):
+        ls.solve(ls.SumcorCCA(related(), k=1), "horst", starts=0)
 
 
 DEAD = {"constant": np.full((120, 2), 98.6), "zeros": np.zeros((120, 3))}

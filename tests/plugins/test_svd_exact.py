@@ -9,6 +9,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
 from linspec import Status
+from linspec.errors import NonFiniteData
 
 EPS = np.finfo(np.float64).eps
 ALL = [("direct", {}), ("gram", {}), ("lanczos", {}), ("lanczos", {"method": "propack"})]
@@ -182,7 +183,14 @@ def test_large_means_cost_direct_and_gram_no_digits():
 # ---- other kinds of data ------------------------------------------------------------------------
 
 
-# ---- passes -------------------------------------------------------------------------------------
+@every_solver
+def test_what_is_not_finite_is_named_also_in_wide_data(solver, options, tmp_path):
+    A = np.random.default_rng(0).standard_normal((9, 30))
+    A[7, 11] = np.nan
+    np.save(tmp_path / "wide.npy", A)  # files are not looked through before
+    for center in (False, True):
+        with pytest.raises(NonFiniteData, match="row 7, column 11"):
+            ls.solve(ls.SVD(str(tmp_path / "wide.npy"), 2, center=center), solver, rng=0, **options)
 
 
 # ---- lanczos ------------------------------------------------------------------------------------
@@ -275,6 +283,3 @@ def test_a_failing_operator_is_heard(method):
 
     with pytest.raises(OSError, match="the disk is gone"):
         ls.solve(ls.SVD(Failing(), 3), "lanczos", rng=0, method=method, form="implicit")
-
-
-# ---- auto ---------------------------------------------------------------------------------------

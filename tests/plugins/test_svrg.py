@@ -45,6 +45,21 @@ def objectives(A, b, ridge, **options):
     return np.array(seen), found
 
 
+@pytest.mark.parametrize("snapshot", ["best", "last"])
+@pytest.mark.parametrize("ridge", [0.0, 2.5])
+@pytest.mark.parametrize(("n", "p", "rank"), [(400, 12, 12), (12, 80, 12), (40, 40, 25), (300, 12, 5)])
+@pytest.mark.slow(keep=5)
+def test_exact(snapshot, ridge, n, p, rank):
+    """Also the least norm: nothing leaves the row space."""
+    rng = np.random.default_rng(0)
+    A = with_singular_values(n, p, np.linspace(3, 1, rank), rng)
+    B = rng.standard_normal((n, 3))
+    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), "svrg", rng=0, snapshot=snapshot, tol=1e-10)
+    assert found.converged
+    exact = ridge_answer(A, B, ridge)
+    assert np.linalg.norm(found.x - exact) < 1e-8 * np.linalg.norm(exact)
+
+
 def test_batches_of_a_partition_average_to_the_full_product():
     rng = np.random.default_rng(0)
     A, e = rng.standard_normal((60, 7)), rng.standard_normal((7, 2))

@@ -145,6 +145,24 @@ def test_as_many_independent_columns_as_rows_fit_anything():
     assert "any targets are met exactly" in s.message
 
 
+def test_components_are_as_many_as_the_rank():
+    assert len(quiet(ls.Discriminant(TALL, targets.lda(CLASSES))).eigenvalues) == 3
+    s = quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 4))
+    assert (len(s.eigenvalues), s.status) == (3, Status.RANK_DEFICIENT)
+    assert len(quiet(ls.Discriminant(TALL, targets.cca(LABELS))).eigenvalues) == 5  # one label is there twice
+
+
+def test_a_run_that_is_cut_within_stage_1_says_what_it_did_not_measure(tmp_path):
+    problem = ls.Discriminant(TALL, targets.lda(CLASSES), ridge=1.0)
+    settings, path = {"lstsq": "cg", "form": "implicit"}, tmp_path / "run.ckpt"
+    cut = quiet(problem, **settings, max_iterations=3, checkpoint=path)
+    assert cut.status is Status.ITERATION_LIMIT
+    assert "before the rows of X were reduced" in cut.message
+    found, whole = quiet(problem, **settings, start=path), quiet(problem, **settings)
+    assert found.weights.tobytes() == whole.weights.tobytes()
+    assert found.message == whole.message
+
+
 def test_an_ill_conditioned_gram_matrix_is_not_trusted():
     """Columns differ by 1e-9: squares cannot distinguish them, orthogonal transformations can."""
     X = np.hstack([TALL, TALL[:, :4] + 1e-7 * RNG.standard_normal((200, 4))])
@@ -308,6 +326,13 @@ def test_units_of_columns_do_not_matter_without_a_ridge(form, lstsq, sparse):
     Q = np.linalg.qr(Y - Y.mean(axis=0))[0]
     assert c.converged
     np.testing.assert_allclose(c.correlations, np.sqrt(exact(X, Q, 0.0)[1]), atol=1e-5)
+
+
+@pytest.mark.parametrize("X", [TALL, np.hstack([TALL, TALL[:, :3]]), WIDE], ids=["full", "dependent", "wide"])
+def test_rank_and_degeneracy_are_those_of_direct(X):
+    H = targets.lda(CLASSES[: len(X)])
+    found, direct = (quiet(ls.Discriminant(X, H), name) for name in ("two-stage", "direct"))
+    assert (found.rank, found.status) == (direct.rank, direct.status)
 
 
 @pytest.mark.parametrize("solver", ["direct", "two-stage"])

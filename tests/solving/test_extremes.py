@@ -43,7 +43,6 @@ KINDS = {
     "map": lambda entries, path: as_map(path, entries),
     "callable": lambda entries, _: lambda: iter([entries[:23], entries[23:]]),
     "centred": lambda entries, _: ls.as_operator(entries).centered(np.zeros(entries.shape[1])),
-    "sum": lambda entries, _: 0.5 * ls.as_operator(entries) + 0.5 * ls.as_operator(entries),
     "products": lambda entries, _: scipy.sparse.linalg.aslinearoperator(entries),
     "blocks": lambda entries, _: BlockOperator([entries[:23], entries[23:]]),
 }
@@ -66,6 +65,17 @@ def test_the_message_names_matrix_column_and_power() -> None:
     )
     with pytest.raises(ls.errors.DataOutOfRange, match=match):
         ls.solve(ls.CCA(B, entries, 2))
+
+
+@pytest.mark.parametrize("size", [1e-37, 1e-30, 1e-15, 1e15, 1e30])
+@pytest.mark.parametrize("kind", [*KINDS, "once"])
+def test_float32_data_of_any_size_are_multiplied_in_float64(kind: str, size: float, tmp_path: Any) -> None:
+    single = (A * size).astype(np.float32)
+    exact = np.linalg.svd(single.astype(np.float64), compute_uv=False)[:2]
+    wrap = once if kind == "once" else KINDS[kind]
+    for solver in ("gram",) if kind == "once" else ("gram", "block-krylov"):
+        found = ls.solve(ls.SVD(wrap(single, tmp_path), 2), solver, rng=0)
+        assert np.allclose(found.S, exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "map", "callable", "blocks", "once"])

@@ -68,6 +68,18 @@ def test_moments_of_any_partition_in_any_order_are_those_of_all_rows(mean, count
     assert held.total == pytest.approx(w.sum(), rel=1e-13)
 
 
+def test_a_first_row_far_from_all_others_costs_no_digits():
+    rng = np.random.default_rng(0)
+    A = correlated(rng, 2000, 4)
+    A[0] += 1e6
+    held = ls.HeldMoments("svd", k=4, center=True)
+    for numbers in np.array_split(np.arange(len(A)), 400):
+        held.add(A[numbers])
+    wide = A.astype(np.longdouble) - A.astype(np.longdouble).mean(axis=0)
+    G, lengths = wide.T @ wide, np.sqrt((wide**2).sum(axis=0))
+    assert np.abs((gram_and_mean(held.problem())[0] - G) / lengths[:, None] / lengths).max() < 1e-12
+
+
 def test_constant_columns_stay_exactly_constant():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((60, 3))
@@ -537,3 +549,32 @@ def test_partial_fit_is_fit_on_all_rows():
 
 
 # ---- classes -----------------------------------------------------------------------------------
+
+
+def test_discriminant_directions_by_indicators_of_classes():
+    rng = np.random.default_rng(0)
+    y = np.sort(rng.integers(3, size=200))  # most batches have one class
+    X = correlated(rng, 200, 5) + 3 * np.eye(3, 5)[y]
+    held = ls.HeldMoments(ls.CCA, k=2, ridge=(1.5, 0.0))
+    for some in np.array_split(np.arange(200), 20):
+        held.add(X[some], np.eye(3)[y[some]])
+    found, wanted = (
+        ls.solve(held.problem(), "gram"),
+        ls.solve(ls.Discriminant(X, ls.targets.lda(y), 2, ridge=1.5)),
+    )
+    assert found.correlations**2 == pytest.approx(wanted.eigenvalues, rel=1e-12)
+    assert np.abs(found.x_weights) == pytest.approx(np.abs(wanted.weights), abs=1e-12)
+
+
+def test_targets_of_the_classes_of_a_batch_are_refused():
+    rng = np.random.default_rng(0)
+    X, y, w = rng.standard_normal((30, 4)), np.arange(30) % 3, rng.random(30)
+    held = ls.HeldMoments(ls.Discriminant, ridge=1.0)
+    for H in (
+        ls.targets.lda(y),
+        ls.targets.lda(y, sample_weight=w),
+        ls.targets.cca(scipy.sparse.csr_array(np.eye(3)[y])),
+        ls.targets.cca(np.eye(3)[y]),
+    ):
+        with pytest.raises(InvalidProblem, match="scaled by the rows of each class"):
+            held.add(X, H)

@@ -62,9 +62,6 @@ def test_a_test_matrix_that_draws_has_an_operator():
     np.testing.assert_allclose(Omega.sketch(ls.as_operator(data())), data() @ drawn, atol=1e-12)
 
 
-# ---- the operator -------------------------------------------------------------------------------
-
-
 # ---- random projections -------------------------------------------------------------------------
 
 

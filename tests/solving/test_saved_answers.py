@@ -209,6 +209,22 @@ def test_a_kernel_of_ones_own_comes_back_and_a_function_is_refused_before_anythi
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
 
 
+def test_confounds_and_scale_and_paths_come_back(tmp_path):
+    X, Y = views()
+    Z = np.random.default_rng(5).standard_normal((60, 2))
+    for problem in (
+        ls.CCA(X, Y, k=2, ridge=0.1, confounds=Z, scale=True),
+        ls.LeastSquares(X, Y, ridge=[0.1, 1.0], center=True, confounds=Z),
+        ls.SVD(X, k=2, center=True, confounds=Z, scale=True),
+    ):
+        solution = ls.solve(problem)
+        solution.save(tmp_path / "a.npz")
+        again = ls.load_solution(tmp_path / "a.npz")
+        same(solution, again)
+        method = "predict" if hasattr(again, "predict") else "transform"
+        same(getattr(solution, method)(X, confounds=Z), getattr(again, method)(X, confounds=Z))
+
+
 def json_like(value: Any) -> Any:
     """NumPy's numbers as Python's, which is how they come back."""
     if isinstance(value, np.generic):
@@ -407,6 +423,12 @@ def test_what_is_known_of_columns_is_there_for_each_view(problem, field, views, 
     refused(path, changed(path.read_bytes(), _set(f"fields/{name}", views)), "each view")
 
 
+def test_an_answer_without_its_weights_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    ls.solve(ls.CCA(np.eye(9, 3), np.eye(9, 2), k=1)).save(path)
+    refused(path, changed(path.read_bytes(), _set("fields/x_weights", None)), "weights are missing")
+
+
 @pytest.mark.parametrize("field", ["message", "solver", "problem", "residual_kind"])
 def test_no_text_of_a_file_acts_on_a_terminal(field, tmp_path):
     path = tmp_path / "a.npz"
@@ -533,6 +555,19 @@ def test_what_would_expand_beyond_memory_is_refused_before_it_is_read(sound, tmp
     refused(path, with_entry(sound, "linspec.npy", text, zipfile.ZIP_DEFLATED), "bytes of memory")
     deep = b"[" * 200_000
     refused(path, with_entry(sound, "linspec.npy", header_of("(200000,)", "'|u1'") + deep))
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    import os
+
+    with pytest.raises(FileNotFoundError):
+        ls.load_solution(tmp_path / "none.npz")
+    with pytest.raises(InvalidFile, match="no regular file"):
+        ls.load_solution(tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(InvalidFile, match="no regular file"):
+            ls.load_solution(tmp_path / "pipe")
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):

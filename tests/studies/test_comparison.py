@@ -113,6 +113,15 @@ def test_equal_rows_are_held_out_of_every_problem_and_every_run(views):
     assert other.held_out == 60
 
 
+def test_rows_are_held_out_of_data_whose_moments_were_given(views):
+    X, Y = views
+    given, plain = (
+        ls.compare(ls.CCA(*data, k=1, ridge=50.0), "gram", held_out=0.3, rng=0).entries[0].score
+        for data in ((ls.Moments(X, Y, center=True),), (X, Y))
+    )
+    assert given == plain
+
+
 def pillai(P: np.ndarray, T: np.ndarray) -> float:
     """The sum of the squared cosines of the angles between two spans, about the means."""
     P, T = (scipy.linalg.orth(Z - Z.mean(axis=0), rcond=1e-8) for Z in (P, T))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,12 +11,14 @@ import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.stats
+from backends import backends
 
 import linspec as ls
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
     MissingCapability,
+    NonFiniteData,
 )
 from linspec.families.least_squares import generalized
 
@@ -266,6 +269,19 @@ def test_rows_labelled_never_are_in_every_training_set():
 # ---- data of any kind ----
 
 
+@pytest.mark.parametrize("backend", [b for b in backends() if b.readable], ids=lambda backend: backend.name)
+def test_data_of_any_kind_have_the_same_scores(backend):
+    if backend.missing():
+        pytest.skip(backend.missing())
+    X, Y = (np.round(4 * A) / 4 * (np.abs(A) > 2) for A in some_views())  # exact in float32, and sparse
+    before = [backend.wrap(A.astype(np.float64 if backend.float64 else np.float32)) for A in (X, Y)]
+    content = [backend.snapshot(A) for A in before]
+    found = ls.cross_validate(ls.CCA(*before, 2), ridges=[5.0], ks=[1, 2], splitter=LABELS, score="tcc")
+    exact = of_cca(X, Y, Rows(), splits_of(LABELS), [5.0], [1, 2], "tcc")
+    np.testing.assert_allclose(found.scores, exact, atol=1e-10)
+    assert [backend.snapshot(A) for A in before] == content
+
+
 # ---- without Gram matrices ----
 
 
@@ -373,6 +389,20 @@ def test_generalized_cross_validation_is_its_formula(name):
         ls.cross_validate(ls.CCA(A, B, 2), method="gcv")
 
 
+@pytest.mark.parametrize("backend", [b for b in backends() if b.readable], ids=lambda backend: backend.name)
+@pytest.mark.parametrize("name", ["all", "as they are"])
+def test_the_gram_matrix_of_fewer_rows_serves_as_well(name, backend):
+    rows, ridges = with_enough_rows(ROWS[name]), [0.5, 5.0, 300.0]
+    if backend.missing():
+        pytest.skip(backend.missing())
+    A, B = (np.round(4 * M) / 4 for M in some_views(p=400, q=2))  # exact in float32
+    given = [backend.wrap(M.astype(np.float64 if backend.float64 else np.float32)) for M in (A, B)]
+    found = ls.cross_validate(ls.LeastSquares(*given, **rows.stated()), ridges=ridges, method="gcv")
+    assert found.reason.startswith("rows")
+    expected = scores_of_hat_matrices(*hat_matrices(A, B, rows, ridges))
+    np.testing.assert_allclose(found.scores[0, :, 0], expected, rtol=1e-8 if backend.float64 else 1e-4)
+
+
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("p", [25, 200])
 def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
@@ -440,6 +470,21 @@ def test_what_cannot_be_is_refused_in_words(error, words, given):
     problem = ls.CCA(X, Y, 2, sample_weight=given.pop("sample_weight", None))
     with pytest.raises(error, match=words):
         ls.cross_validate(problem, **given)
+
+
+def test_entries_that_are_not_finite_are_named():
+    X, _ = some_views()
+    X[57, 3] = math.nan
+    for data in (X, scipy.sparse.csr_matrix(X * (np.abs(X) > 4) + 0 * X)):
+        with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 57, column 3"):
+            ls.cross_validate(ls.SVD(data, 2))
+
+
+def test_operators_known_by_their_products_have_no_rows_to_hold_out():
+    X, Y = (scipy.sparse.linalg.aslinearoperator(A) for A in some_views())
+    for form in ("auto", "implicit"):
+        with pytest.raises(MissingCapability, match="needs rows that can be taken"):
+            ls.cross_validate(ls.CCA(X, Y, 2), form=form)
 
 
 def test_accuracy_of_classes_is_that_of_scikit_learn_on_the_same_folds() -> None:

@@ -15,6 +15,7 @@ import scipy.sparse.linalg
 import linspec as ls
 from linspec.errors import (
     BudgetTooSmall,
+    ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
     MissingCapability,
@@ -193,6 +194,14 @@ def test_what_cannot_be_tested_is_refused():
         ls.permutation_test(ls.CCA(X, Y, 2), form="dense")
     with pytest.raises(BudgetTooSmall, match="one solve took"):
         ls.permutation_test(problem, Gram(), max_seconds=1e-9)
+
+
+def test_solutions_that_have_not_converged_are_counted():
+    X, Y = related(30, (6, 5), (), 10)
+    with pytest.warns(ConvergenceWarning) as said:
+        test = ls.permutation_test(ls.CCA(X, Y, 2), "als", permutations=3, max_iterations=1, tol=1e-14, rng=0)
+    assert test.unconverged == 3
+    assert "3 of 3 permutations have not converged" in str(said[-1].message)
 
 
 # ---- bootstrap --------------------------------------------------------------------------------------

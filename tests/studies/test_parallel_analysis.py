@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from backends import backends
 
 import linspec as ls
 from linspec.errors import (
+    InvalidDeclaration,
     InvalidProblem,
 )
 from linspec.studies.inference.columns import with_columns_permuted
@@ -154,3 +156,16 @@ def test_weights_are_equal_rows_and_fractions_are_refused():
     np.testing.assert_allclose(tests[0].drawn, tests[1].drawn)
     with pytest.raises(InvalidProblem, match="how many equal rows"):
         ls.permutation_test(ls.SVD(A, k=3, sample_weight=w / 2))
+
+
+def test_a_problem_of_one_matrix_that_permutes_rows_is_refused():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Plain(ls.SVD):
+        A: Any = ls.matrix("data")
+
+    with pytest.raises(
+        InvalidProblem, match=r"Plain has one, A\. Use linspec\.bootstrap .*permuted=\"columns\""
+    ):
+        ls.permutation_test(Plain(factors(0), 2))
+    with pytest.raises(InvalidDeclaration, match="permuted must be one of rows, columns; got 'entries'"):
+        ls.matrix("data", permuted="entries")

@@ -145,6 +145,3 @@ def test_what_has_no_path_is_refused():
         InvalidProblem, match="ridge must be a number or one for each of X1, X2, X3; got 2 numbers"
     ):
         ls.ridge_path(Agreement([X, Y, X], 1), [(1.0, 2.0)], solver=Dense())
-
-
-# ---- iterators --------------------------------------------------------------------------------------
