@@ -336,22 +336,6 @@ def test_labels_of_a_series(library: str) -> None:
     assert set(solution.predict(frame(library))) <= set(SPECIES)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_series_is_a_right_hand_side_weights_and_confounds(library: str) -> None:
-    data = frame(library)
-    b, w = series(library, HEIGHT[::-1], "price"), series(library, AGE, "w")
-    found = ls.solve(ls.LeastSquares(selected(data, ["height", "age"]), b, sample_weight=w))
-    R = np.sqrt(AGE)
-    exact = np.linalg.lstsq(NUMBERS[:, :2] * R[:, None], HEIGHT[::-1] * R, rcond=None)[0]
-    np.testing.assert_allclose(found.x, exact)
-    confounded = ls.solve(ls.SVD(NUMBERS[:, :2], k=1, confounds=selected(data, ["smokes"])))
-    np.testing.assert_allclose(confounded.S, ls.solve(ls.SVD(NUMBERS[:, :2], k=1, confounds=NUMBERS[:, 2])).S)
-    with pytest.raises(UnsupportedData, match="B must hold numbers; got text in column"):
-        ls.LeastSquares(data, series(library, SPECIES, "species"))
-    with pytest.raises(InvalidProblem, match=r"targets\.lda\(y\)"):
-        ls.Discriminant(data, series(library, SPECIES))
-
-
 # ---- tables -----------------------------------------------------------------------------------
 
 

@@ -200,14 +200,3 @@ def test_supported_pairs_are_exact_ones_however_early_the_run_ended():
             counts.append(found.supported(0.5))
         assert counts == sorted(counts)
         assert counts[-1] == int(np.sum(exact > 0.5)) > 0
-
-
-def test_supported_counts_the_leading_run_only(views):
-    import dataclasses
-
-    X, Y = views
-    solution = ls.solve(ls.CCA(X, Y, k=3, ridge=1.0), "gram")
-    doubtful = dataclasses.replace(solution, bounds=np.array([0.0, 2.0, 0.0]))
-    assert (solution.supported(), doubtful.supported(), solution.supported(1.0)) == (3, 1, 0)
-    with pytest.raises(InvalidProblem, match="level must be a number"):
-        solution.supported("high")

@@ -108,14 +108,8 @@ STATED = {
     "discriminant": (lambda A, B: ls.Discriminant(A, B, 2, ridge=1.0), "eigenvalues"),
 }
 LONG = {name: {"max_iterations": 20} for name in ("cca/naive-gradient", "cca/sparse-appgrad")}
-DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}  # see test_minibatches_of_dask
+DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}  # their batches depend on how rows lie
 SOLVERS = [name for name in ls.solvers() if name.partition("/")[0] in STATED]
-
-
-def test_targets_may_be_a_list_of_delayed_blocks():
-    lists = [[dask.delayed(A[:500]), dask.delayed(A[500:])] for A in (X, Y)]
-    found = answers(ls.LeastSquares(*lists, ridge=1.0), "direct")
-    np.testing.assert_allclose(found.x, answers(ls.LeastSquares(X, Y, ridge=1.0), "direct").x, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -140,31 +134,7 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name):
         np.testing.assert_allclose(a, b, rtol=0, atol=(1e-8 if exact.converged else 1e-6) * np.abs(b).max())
 
 
-@pytest.mark.parametrize("name", sorted(DRAWN))
-@pytest.mark.slow(keep=1)
-def test_minibatches_of_dask(name, request):
-    """Their steps are those of rows in memory of this process, and go to the answer."""
-    state, value = STATED[name.partition("/")[0]]
-    best = getattr(answers(state(X, Y), "direct" if value == "x" else "gram"), value)
-
-    def found(**given: Any) -> Any:
-        return getattr(answers(state(of(X), of(Y, 500)), name, **given), value)
-
-    enough, near = ({"tol": 1e-9}, 1e-7) if value == "x" else ({"epochs": 10.0}, 0.1)
-    np.testing.assert_allclose(found(**enough), best, rtol=0, atol=near * np.abs(best).max())
-    here = found(max_passes=4)
-    request.getfixturevalue("client")
-    assert np.array_equal(found(max_passes=4), here)
-
-
 # ---- kinds of data --------------------------------------------------------------------------------
-
-
-def test_lists_of_delayed_blocks_and_of_futures(client):
-    exact = np.linalg.svd(X)[1][:3]
-    pieces = np.split(X, [300, 301, 900])
-    for blocks in ([dask.delayed(piece) for piece in pieces], client.scatter(pieces)):
-        np.testing.assert_allclose(answers(ls.SVD(blocks, 3), "gram").S, exact, rtol=1e-10)
 
 
 @pytest.mark.parametrize("cluster_there", [False, True])
@@ -194,13 +164,6 @@ def test_columns_in_chunks_are_joined_and_unknown_sizes_computed():
         ls.as_operator(unknown)
     with pytest.raises(InvalidProblem, match="two dimensions; got 3"):
         ls.as_operator(da.zeros((4, 3, 2)))
-
-
-def test_a_vector_of_dask_is_a_right_hand_side_and_gives_a_vector():
-    found = answers(ls.LeastSquares(of(X), of(Y[:, 0], 500)), "cg")
-    exact = np.linalg.lstsq(X, Y[:, 0])[0]
-    assert found.x.shape == exact.shape
-    np.testing.assert_allclose(found.x, exact, atol=1e-6)
 
 
 @pytest.mark.parametrize("where", ["client", "here", "recomputed"])
@@ -316,19 +279,6 @@ def test_blocks_that_nothing_can_make_again_are_named(processes):
 
 
 # ---- the command line -----------------------------------------------------------------------------
-
-
-def test_workers_and_rows_left_out_exclude_each_other(tmp_path):
-    from click.testing import CliRunner
-
-    from linspec.cli import main
-
-    np.save(tmp_path / "rows.npy", X)
-    file = str(tmp_path / "rows.npy")
-    given = ["solve", "cca", file, file, "-k", "1", "--workers", "2", "--held-out", "0.5"]
-    found = CliRunner().invoke(main, given)
-    assert found.exit_code == 2
-    assert "--held-out takes rows out" in found.output
 
 
 # ---- labels ---------------------------------------------------------------------------------------

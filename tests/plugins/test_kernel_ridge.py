@@ -276,23 +276,6 @@ def test_targets_of_any_size_and_constant_ones(solver: str) -> None:
     assert not nothing.dual.any()
 
 
-def test_new_rows_and_scores_that_do_not_fit() -> None:
-    X, Y = data(60)
-    found = ls.solve(KernelRidge(X, Y, [0.1, 1.0], RBF))
-    with pytest.raises(InvalidProblem, match="4 columns"):
-        found.predict(X[:, :3])
-    named = ls.solve(KernelRidge(ls.labelled(X, columns=list("abcd")), Y, 0.1, RBF))
-    with pytest.raises(InvalidProblem, match="columns"):
-        named.predict(ls.labelled(X, columns=list("bacd")))
-    with pytest.raises(InvalidProblem, match=r"along_path"):
-        found.score(X, Y)
-    with pytest.raises(InvalidProblem, match="the shape of the predictions"):
-        found.along_path()[0].score(X, Y[:, :1])
-    for study in (ls.bootstrap, ls.permutation_test):
-        with pytest.raises(LinspecError):
-            study(KernelRidge(X, Y, 0.1, RBF))
-
-
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_a_ridge_below_the_rounding_of_the_kernel_ends_as_a_status(seed: int) -> None:

@@ -255,16 +255,6 @@ def test_every_rank_and_ridge_is_cross_validated_in_one_pass(center: bool, scale
     np.testing.assert_allclose(solved.scores, found.scores, rtol=1e-8)
 
 
-def test_weights_and_confounds_are_cross_validated() -> None:
-    X, Y = data(120)
-    rng = np.random.default_rng(6)
-    more = {"sample_weight": rng.integers(0, 3, 120), "confounds": rng.standard_normal((120, 2))}
-    problem = ReducedRankRegression(X, Y, 5, **more)
-    given = {"ridges": [0.5, 5.0], "ks": [2, 5], "splitter": np.arange(120) % 4}
-    dense, solved = (ls.cross_validate(problem, form=form, **given) for form in ("dense", "solve"))
-    np.testing.assert_allclose(dense.scores, solved.scores, rtol=1e-8)
-
-
 def test_the_planted_rank_is_chosen() -> None:
     X, Y = data(400, 20, 15, 4)
     found = ls.cross_validate(ReducedRankRegression(X, Y, 15), ridges=[0.1, 1.0], ks=range(1, 16), rng=0)
@@ -278,17 +268,6 @@ def test_errors_that_are_rounding_are_marked() -> None:
     with pytest.warns(ls.errors.AccuracyWarning):
         found = ls.cross_validate(ReducedRankRegression(X, Y, 1), splitter=np.arange(100) % 4)
     assert found.uncertain.all()
-
-
-@pytest.mark.parametrize("shape", [(200, 12, 8), (50, 120, 8)])
-def test_a_path_of_ridges_takes_one_pass_and_has_every_rank(shape: tuple[int, int, int]) -> None:
-    X, Y = data(*shape)
-    path = ls.ridge_path(ReducedRankRegression(X, Y, 5), [0.5, 5.0, 50.0], form="dense")
-    assert path.passes == 1
-    for ridge, solution in zip(path.ridges, path.solutions, strict=True):
-        for k in (1, 5):
-            right = by_definition(X, Y, k, ridge)
-            np.testing.assert_allclose(solution.coefficients(k), right, atol=1e-8 * np.abs(right).max())
 
 
 # ---- bad input --------------------------------------------------------------------------------------

@@ -80,12 +80,6 @@ def test_correlation_in_short_directions_is_not_found():
     np.testing.assert_allclose(ls.solve(problem, "l-cca", rng=0, **options).correlations, exact, atol=1e-5)
 
 
-def test_at_least_k_components():
-    X, Y = planted()
-    found = ls.solve(ls.CCA(X, Y, 4, center=False), "rpcca", rng=0, components=1, svd="direct")
-    assert found.correlations.shape == (4,)
-
-
 @pytest.mark.parametrize("ridge", [0.0, 1.0])
 def test_weights_of_wide_slices_beside_an_array(ridge):
     rng = np.random.default_rng(0)

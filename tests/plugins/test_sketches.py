@@ -9,13 +9,12 @@ import scipy.sparse
 import scipy.stats
 
 import linspec as ls
-from linspec.operators import Sketch, sketched
+from linspec.operators import Sketch
 from linspec.registry import get_part
 from linspec.registry.options import build
 from linspec_sketches.count_sketch import CountSketch
 from linspec_sketches.sparse_sign import SparseSign
 from linspec_sketches.srht import hadamard, transformed
-from linspec_sketches.very_sparse import VerySparse
 
 ALL = {
     "count-sketch": {},
@@ -194,20 +193,4 @@ def test_distances_between_points(name):
 # ---- products -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["gaussian", "very-sparse-3"])
-def test_several_tiles_are_independent(case, monkeypatch):
-    monkeypatch.setattr(sketched, "TILE_ENTRIES", 1)  # sixteen columns a tile
-    entries = draw(case, 400, 40)
-    correlations = np.corrcoef(entries, rowvar=False)[np.triu_indices(40, 1)]
-    assert np.max(np.abs(correlations)) < 5 / np.sqrt(400)
-
-
 # ---- options and use as parts ----------------------------------------------------------------------
-
-
-def test_densities_are_those_of_the_paper():
-    assert VerySparse().share(10_000) == pytest.approx(0.01)
-    assert VerySparse(rule="logarithm").share(10_000) == pytest.approx(np.log(10_000) / 10_000)
-    assert VerySparse(density=1 / 3).share(10_000) == pytest.approx(1 / 3)
-    for rows in (0, 1, 2):
-        assert 0 < VerySparse(rule="logarithm").share(rows) <= 1

@@ -99,16 +99,6 @@ def test_few_readings_capture_nearly_all(make, share, center):
     assert min(s.correlations.sum() for s in found) > share * best
 
 
-def test_minibatches_take_fewer_readings_than_sweeps():
-    X, Y = tall()
-    problem = ls.CCA(X, Y, 3, ridge=20.0, center=False)
-    budget = 4
-    stochastic = ls.solve(problem, NAME, rng=0, max_passes=budget)
-    swept = ls.solve(problem, "appgrad", form="implicit", rng=0, max_passes=3 * budget)
-    best = ls.solve(problem, "gram").correlations.sum()
-    assert best - stochastic.correlations.sum() < 0.1 * (best - swept.correlations.sum())
-
-
 @pytest.mark.slow
 def test_columns_of_very_different_size_get_steps_of_their_own():
     X, Y = words()

@@ -69,18 +69,6 @@ def test_scores_are_passed_as_a_list_or_by_name():
     np.testing.assert_allclose(loadings[1, 0], np.corrcoef(VIEWS[0][:, 1], scores[:, 0])[0, 1], atol=1e-10)
 
 
-def test_names_of_frames_are_kept_by_view():
-    pandas = pytest.importorskip("pandas")
-    frames = [
-        pandas.DataFrame(X, columns=[f"{c}{j}" for j in range(X.shape[1])])
-        for c, X in zip("abc", VIEWS, strict=True)
-    ]
-    found = solved(Agreement(frames, 1, ridge=1.0))
-    assert list(found.weights_table("X2").index) == ["b0", "b1", "b2", "b3"]
-    with pytest.raises(InvalidProblem, match="X3"):
-        found.transform([*frames[:2], frames[2][["c1", "c0", "c2"]]])
-
-
 def test_the_commands_solve_and_transform_three_files(tmp_path, monkeypatch):
     own = registry.Registry()
     monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)

@@ -6,7 +6,7 @@ frames and arrays give the answer of plain arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -90,10 +90,6 @@ def estimator(name: str, *fitted: Any, **options: Any) -> Any:
     estimators = pytest.importorskip("linspec.estimators", reason="no scikit-learn")
     made = getattr(estimators, name)(**options)
     return made.fit(*fitted) if fitted else made
-
-
-def pairs(x: Any, y: Any) -> Callable[[], Iterator[Any]]:
-    return lambda: ((x[i : i + 20], y[i : i + 20]) for i in range(0, N, 20))
 
 
 Call = Callable[[Any], Any]
@@ -260,14 +256,6 @@ def test_labels_that_are_not_the_same_are_paired_by_position() -> None:
     with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
         assert LSQ_Z.predict(X, confounds=Z.set_axis(later.index)).shape == (N, 2)
     assert CCA.score(X.reset_index(drop=True), Y) == CCA.score(NUMBERS["X"], NUMBERS["Y"])
-
-
-def test_the_halves_of_a_pair_of_slices_are_paired_by_their_labels() -> None:
-    found = solved(ls.CCA(*ls.paired(pairs(X, Y)), 2), "gram")
-    assert np.allclose(found.correlations, CCA.correlations)
-    order = np.concatenate([np.arange(i + 19, i - 1, -1) for i in range(0, N, 20)])  # each slice for itself
-    with pytest.raises(InvalidProblem, match="got the same labels in another order"):
-        solved(ls.CCA(*ls.paired(pairs(X, Y.iloc[order])), 2), "gram")
 
 
 def test_labels_of_files_count_as_well() -> None:

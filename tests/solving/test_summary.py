@@ -81,24 +81,6 @@ def facts(solution) -> dict[str, str]:
     return dict(solution.summary().facts)
 
 
-def test_values_with_a_ridge_are_called_so():
-    X, Y = rows(), rows(p=4)[:, ::-1] + rows(p=4)
-    for plain, penalised, label in (
-        (ls.CCA(X, Y, k=2), ls.CCA(X, Y, k=2, ridge=(0.0, 3.0)), "canonical correlation"),
-        (ls.Discriminant(X, Y), ls.Discriminant(X, Y, ridge=2.0), "eigenvalue"),
-    ):
-        with_ridge, without = ls.solve(penalised), ls.solve(plain)
-        assert "with the ridge" in repr(with_ridge)
-        assert facts(with_ridge)["ridge"].startswith(
-            ("(0, 3)", "2")[label == "eigenvalue"] + f": each {label} is with the ridge"
-        )
-        assert "ridge" not in repr(without)
-        assert "ridge" not in facts(without)
-    assert with_ridge.ridge == 2.0
-    path = ls.solve(ls.LeastSquares(X, Y, ridge=[0.1, 1.0]))
-    assert facts(path)["ridge"] == "(0.1, 1)"
-
-
 def test_a_summary_shows_the_residual_once_and_what_it_is():
     A = rows()
     for problem, kind in (

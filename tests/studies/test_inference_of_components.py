@@ -22,7 +22,6 @@ from linspec.errors import (
     UnknownOption,
 )
 from linspec.studies.inference.bootstrap import drawn_solves
-from linspec.studies.inference.rows import loaded
 from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
 
 RNG = np.random.default_rng
@@ -144,18 +143,6 @@ def test_weights_are_repeated_rows():
     np.testing.assert_array_equal(weighted.p_values, repeated.p_values)
     with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
         ls.permutation_test(MCA(X, Y, k=2, sample_weight=np.full(20, 0.5)), Gram())
-
-
-def test_files_are_read_once_and_other_data_have_the_same_test(tmp_path):
-    X, Y = related(30, (4, 3), (1.0,), 6)
-    np.save(tmp_path / "X.npy", X)
-    problem = MCA(ls.as_operator(tmp_path / "X.npy"), scipy.sparse.csr_array(Y), k=2)
-    assert not problem.X.resident
-    assert loaded(problem).X.resident
-    assert loaded(problem).Y is problem.Y
-    expected = ls.permutation_test(MCA(X, Y, k=2), Gram(), permutations=20, rng=0)
-    found = ls.permutation_test(problem, Gram(), permutations=20, rng=0)
-    np.testing.assert_allclose(found.drawn, expected.drawn)
 
 
 def test_classes_are_permuted():
