@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -21,7 +20,7 @@ from linspec.errors import (
     NonFiniteData,
     UnsupportedData,
 )
-from linspec.operators import SparseOperator, as_operator, uncounted
+from linspec.operators import SparseOperator, as_operator
 
 pytest.importorskip("narwhals", reason="frames are read by narwhals, the extra 'frames'")
 
@@ -91,13 +90,6 @@ def test_the_common_dtype_decides_the_precision(library: str) -> None:
     np.testing.assert_array_equal(as_operator(wide).dense(), [[1, 1], [2, 2.0**40]])
 
 
-def test_a_pandas_frame_of_one_dtype_is_not_copied() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    data = pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=list("abc"))
-    A: Any = as_operator(data)
-    assert np.shares_memory(A.array, data.to_numpy())
-
-
 def test_names_of_pandas_that_are_no_texts() -> None:
     pd = pytest.importorskip("pandas", reason="no pandas")
     assert as_operator(pd.DataFrame(np.eye(3))).column_names is None
@@ -119,15 +111,6 @@ def test_columns_of_extension_dtypes() -> None:
         as_operator(whole)
 
 
-@pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_decimals_are_numbers(library: str) -> None:
-    from decimal import Decimal
-
-    np.testing.assert_array_equal(
-        as_operator(frame(library, a=[Decimal("1.25"), Decimal("2.50")])).dense(), [[1.25], [2.5]]
-    )
-
-
 def test_sparse_columns_of_pandas_stay_sparse() -> None:
     pd = pytest.importorskip("pandas", reason="no pandas")
     matrix = scipy.sparse.random_array((30, 5), density=0.3, rng=np.random.default_rng(0), format="csc")
@@ -146,21 +129,6 @@ def test_sparse_columns_of_pandas_stay_sparse() -> None:
     data.loc[7, "dense"] = np.nan
     with pytest.raises(NonFiniteData, match="a missing value at row 7, column 'dense'"):
         as_operator(data)
-
-
-def test_a_batch_of_pyarrow_and_arrays_of_it() -> None:
-    pa = pytest.importorskip("pyarrow", reason="no pyarrow")
-    A = as_operator(pa.record_batch({"a": [1.0, 2.0], "b": [3, 4]}))
-    np.testing.assert_array_equal(A.dense(), [[1, 3], [2, 4]])
-    assert A.column_names == ("a", "b")
-    np.testing.assert_array_equal(as_operator(pa.array([1, 2])).dense(), [[1], [2]])
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_series_is_one_column(library: str) -> None:
-    A = as_operator(series(library, AGE, "age"))
-    np.testing.assert_array_equal(A.dense()[:, 0], AGE)
-    assert A.column_names == (None if library == "pyarrow" else ("age",))
 
 
 # ---- what is refused --------------------------------------------------------------------------
@@ -201,13 +169,6 @@ def test_missing_values_are_named_by_the_first_row(library: str) -> None:
         as_operator(frame(library, a=[1.0, np.inf]))
     with pytest.raises(NonFiniteData, match="row 2"):
         as_operator(series(library, [1.0, 2.0, None]))
-
-
-def test_row_labels_are_in_messages() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    given = pd.DataFrame({"a": [1.0, np.nan]}, index=["Ann", "Bob"])
-    with pytest.raises(NonFiniteData, match=r"row 1 \('Bob'\), column 'a'"):
-        as_operator(given)
 
 
 def test_a_lazy_frame_is_refused_with_its_remedy() -> None:
@@ -267,22 +228,6 @@ def test_new_frames_must_have_the_names_in_their_order(library: str) -> None:
             use(other)
 
 
-def test_an_answer_to_arrays_takes_frames() -> None:
-    for solution, use in solved(NUMBERS):
-        assert solution.column_names == {}
-        np.testing.assert_allclose(use(frame("pandas")), use(NUMBERS))
-
-
-def test_names_survive_pickling_and_moments() -> None:
-    data = frame("pandas")
-    problem = pickle.loads(pickle.dumps(ls.SVD(data, k=1)))
-    solution = pickle.loads(pickle.dumps(ls.solve(problem)))
-    assert solution.column_names == {"A": NAMES}
-    moments = ls.Moments(data, center=True)
-    assert uncounted(moments.X)[0].column_names == NAMES
-    assert ls.solve(ls.SVD(moments, k=1, center=True)).column_names == {"A": NAMES}
-
-
 def test_names_survive_a_file(tmp_path: Any) -> None:
     data = frame("polars")
     solution = ls.solve(ls.CCA(selected(data, ["height", "age"]), selected(data, ["smokes"]), k=1))
@@ -314,14 +259,6 @@ def test_confounds_have_names_too() -> None:
     np.testing.assert_allclose(
         svd.transform(data, confounds=extra), svd.transform(data, confounds=extra.to_numpy())
     )
-
-
-def test_names_along_a_path_of_ridges() -> None:
-    data = frame("pandas")
-    problem = ls.CCA(data[["smokes"]], data[["height", "age"]], k=1, sample_weight=AGE)
-    solution = ls.ridge_path(problem, [1.0, 2.0]).solutions[1]
-    assert solution.column_names == {"X": ("smokes",), "Y": ("height", "age")}
-    assert list(solution.weights_table("Y").index) == ["height", "age"]
 
 
 def test_kernels_compare_names() -> None:
@@ -367,13 +304,6 @@ def test_chunks_with_other_names_are_refused_by_their_number() -> None:
         ls.solve(ls.SVD(iter(chunks), k=1), "gram")
 
 
-def test_a_list_of_arrays_is_slices_that_are_read_again() -> None:
-    chunks = [NUMBERS[:2], NUMBERS[2:]]
-    found = ls.solve(ls.SVD(chunks, k=1), "block-krylov")
-    np.testing.assert_allclose(found.S, np.linalg.norm(NUMBERS, 2))
-    pickle.loads(pickle.dumps(as_operator(chunks)))
-
-
 def test_lists_of_rows() -> None:
     np.testing.assert_array_equal(as_operator(NUMBERS.tolist()).dense(), NUMBERS)
     found = ls.solve(ls.LeastSquares([[1, 0], [0, 2], [0, 0]], [3, 4, 5]))
@@ -404,47 +334,6 @@ def test_labels_of_a_series(library: str) -> None:
     solution = ls.solve(ls.Discriminant(frame(library), found, ridge=1.0))
     assert solution.classes.tolist() == ["ash", "elm", "oak"]
     assert set(solution.predict(frame(library))) <= set(SPECIES)
-
-
-def test_categories_are_labels() -> None:
-    wanted = ls.targets.lda(SPECIES).toarray()
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    for given in (pd.Categorical(SPECIES), pd.Series(SPECIES, dtype="category"), pd.Index(SPECIES)):
-        np.testing.assert_array_equal(ls.targets.lda(given).toarray(), wanted)
-    pl = pytest.importorskip("polars", reason="no polars")
-    np.testing.assert_array_equal(ls.targets.lda(pl.Series(SPECIES, dtype=pl.Categorical)).toarray(), wanted)
-    pa = pytest.importorskip("pyarrow", reason="no pyarrow")
-    np.testing.assert_array_equal(ls.targets.lda(pa.array(SPECIES).dictionary_encode()).toarray(), wanted)
-
-
-def test_confounds_with_names_of_their_own() -> None:
-    """`labelled` names the columns of an array of confounds, and other rows must have them in that order."""
-    rng = np.random.default_rng(0)
-    A, Z = rng.standard_normal((30, 3)), rng.standard_normal((30, 2))
-    named = ls.labelled(Z, columns=["age", "hour"])
-    solution = ls.solve(ls.SVD(A, k=1, confounds=named))
-    assert solution.column_names == {"confounds": ("age", "hour")}
-    plain = ls.solve(ls.SVD(A, k=1, confounds=Z))
-    np.testing.assert_array_equal(solution.transform(A, confounds=named), plain.transform(A, confounds=Z))
-    turned = ls.labelled(Z[:, ::-1], columns=["hour", "age"])
-    with pytest.raises(InvalidProblem, match="confounds must have the columns of the training rows"):
-        solution.transform(A, confounds=turned)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_series_is_a_right_hand_side_weights_and_confounds(library: str) -> None:
-    data = frame(library)
-    b, w = series(library, HEIGHT[::-1], "price"), series(library, AGE, "w")
-    found = ls.solve(ls.LeastSquares(selected(data, ["height", "age"]), b, sample_weight=w))
-    R = np.sqrt(AGE)
-    exact = np.linalg.lstsq(NUMBERS[:, :2] * R[:, None], HEIGHT[::-1] * R, rcond=None)[0]
-    np.testing.assert_allclose(found.x, exact)
-    confounded = ls.solve(ls.SVD(NUMBERS[:, :2], k=1, confounds=selected(data, ["smokes"])))
-    np.testing.assert_allclose(confounded.S, ls.solve(ls.SVD(NUMBERS[:, :2], k=1, confounds=NUMBERS[:, 2])).S)
-    with pytest.raises(UnsupportedData, match="B must hold numbers; got text in column"):
-        ls.LeastSquares(data, series(library, SPECIES, "species"))
-    with pytest.raises(InvalidProblem, match=r"targets\.lda\(y\)"):
-        ls.Discriminant(data, series(library, SPECIES))
 
 
 # ---- tables -----------------------------------------------------------------------------------
@@ -491,13 +380,6 @@ def test_tables_of_pairs_directions_and_coefficients() -> None:
     assert path.weights_table().loc["age", "smokes, ridge 2"] == path.x[1, 1]
 
 
-def test_without_names_columns_are_numbered() -> None:
-    solution = ls.solve(ls.LeastSquares(NUMBERS, NUMBERS[:, :2]))
-    rows = solution.weights_table()
-    assert [row["column"] for row in rows] == [0, 1, 2]
-    assert list(rows[0]) == ["column", "x1", "x2"]
-
-
 # ---- rows in another order ---------------------------------------------------------------------------
 
 
@@ -520,17 +402,6 @@ MAKERS: dict[str, Callable[[Any, Any], Any]] = {
     "labelled": lambda X, Y: ls.CCA(X, ls.labelled(Y.to_numpy(), list(Y.index)), k=1),
     "kernel": lambda X, Y: ls.get_problem("kernel-cca")(X, Y, k=1, ridge=1.0),
 }
-
-
-@pytest.mark.parametrize("problem", MAKERS)
-def test_the_same_rows_in_another_order_are_refused(problem: str) -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    X, Y = _people(pd)
-    MAKERS[problem](X, Y)
-    with pytest.raises(InvalidProblem, match=r"same labels in another order: row 0 is 'person 39'"):
-        MAKERS[problem](X, Y[::-1])
-    MAKERS[problem](X, Y[::-1].loc[X.index])  # the remedies of the message
-    MAKERS[problem](X, Y[::-1].set_axis(X.index))
 
 
 def test_an_index_that_only_counts_has_an_order_too() -> None:
@@ -596,16 +467,6 @@ def test_labels_that_agree_in_part_are_warned_of_once(made: str, labels: str) ->
     assert len([each for each in told if "in common" in str(each.message)]) == 1
 
 
-def test_estimators_refuse_another_order_of_rows() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    estimators = pytest.importorskip("linspec.estimators", reason="no scikit-learn")
-    X, Y = _people(pd)
-    for estimator, y in ((estimators.CCA(n_components=1), Y), (estimators.Ridge(), Y["u"])):
-        estimator.fit(X, y)
-        with pytest.raises(InvalidProblem, match="in another order"):
-            estimator.fit(X, y[::-1])
-
-
 # ---- numbers that NumPy has not ----------------------------------------------------------------------
 
 
@@ -623,14 +484,3 @@ def test_wide_integers_and_decimals_are_numbers() -> None:
         [True, False],
         [False, True],
     ]
-
-
-def test_columns_of_complex_numbers_and_decimal_objects_are_named() -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    frame = pd.DataFrame({"fine": [1.0, 2.0], "phase": [1 + 1j, 2.0], "price": [Decimal(1), Decimal(2)]})
-    with pytest.raises(
-        UnsupportedData, match=r"complex128 in column 'phase', Python objects \(Decimal\) in column 'price'"
-    ):
-        ls.as_operator(frame)
-    with pytest.raises(UnsupportedData, match="complex128 in column 'phase'"):
-        ls.LeastSquares(frame[["fine"]], frame["phase"])

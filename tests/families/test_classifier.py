@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import pickle
 
-import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
@@ -15,7 +14,6 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import linspec as ls
 from linspec import targets
-from linspec.arrays import device_of, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 
 N, FITTED, NEW = 400, slice(0, 300), slice(300, 400)
@@ -134,50 +132,6 @@ def test_the_ridge_is_the_shrinkage_of_scikit_learn(p):
         np.testing.assert_allclose(shrunk.probabilities(new), theirs.predict_proba(new), atol=1e-9)
 
 
-def test_a_backend_gets_its_own_arrays_back(data, backend):
-    X, y = data
-    dtype = np.float64 if backend.float64 else np.float32
-    rows = backend.wrap(X.astype(dtype))
-    codes = np.unique(y, return_inverse=True)[1]
-    given = backend.companion(codes)
-    H = targets.lda(given)
-    solution = ls.solve(ls.Discriminant(rows, H, ridge=1.0), "two-stage", rng=0)
-    assert (solution.classes is None) == (not isinstance(given, np.ndarray))
-    classifier = solution.classifier(rows, given)
-    found = classifier.probabilities(rows)
-    if backend.is_array:
-        assert namespace(found) is namespace(rows)
-        assert device_of(found) == device_of(rows)
-    assert str(found.dtype).rpartition(".")[2] == np.dtype(dtype).name
-    exact = posterior(X, y, X, 1.0)
-    np.testing.assert_allclose(to_host(found), exact, atol=1e-6 if backend.float64 else 1e-3)
-    predicted = classifier.predict(rows)
-    assert type(predicted) is np.ndarray
-    sure = exact.max(axis=1) > 0.51
-    np.testing.assert_array_equal(predicted[sure], exact.argmax(axis=1)[sure])
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        scipy.sparse.csr_array,
-        array_api_strict.asarray,
-        lambda A: lambda: (A[a : a + 30] for a in range(0, len(A), 30)),
-        lambda A: iter([A[:20], A[20:]]),
-        lambda A: A.astype(np.float32),
-    ],
-    ids=["csr", "strict", "slices", "once", "float32"],
-)
-def test_new_rows_may_be_of_any_kind(data, kind):
-    X, y = data
-    solution = solved(X[FITTED], y[FITTED], ridge=1.0)
-    exact = posterior(X[FITTED], y[FITTED], X[NEW], 1.0)
-    np.testing.assert_allclose(to_host(solution.probabilities(kind(X[NEW]))), exact, atol=1e-4)
-    assert (solution.predict(kind(X[NEW])) == np.sort(NAMES)[exact.argmax(axis=1)]).all()
-    swept = solution.classifier(kind(X[FITTED]), y[FITTED])
-    np.testing.assert_allclose(swept.probabilities(X[NEW]), exact, atol=1e-4)
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -275,31 +229,6 @@ def test_targets_know_their_classes_until_they_are_changed(data):
     assert targets.classes_of(H) is None
     with pytest.raises(MissingCapability, match="unchanged"):
         ls.solve(ls.Discriminant(X, H, ridge=1.0)).predict(X)
-
-
-def test_columns_of_an_indicator_matrix_are_numbered(data):
-    X, y = data
-    codes = np.unique(y, return_inverse=True)[1] * 2
-    indicators = scipy.sparse.csr_array(np.eye(7)[codes])
-    solution = ls.solve(ls.Discriminant(X, targets.lda(indicators)))
-    assert solution.classes.tolist() == [0, 2, 4, 6]
-    np.testing.assert_array_equal(solution.predict(X), solved(X, codes).predict(X))
-
-
-def test_shared_moments_keep_the_classes(data):
-    X, y = data
-    moments = ls.Moments(X, targets.lda(y), center=True)
-    for ridge in (1.0, 100.0):
-        found = ls.solve(ls.Discriminant(moments, ridge=ridge))
-        np.testing.assert_allclose(found.probabilities(X), posterior(X, y, X, ridge), atol=1e-9)
-
-
-def test_float32_data_have_classes_too(data):
-    X, y = data
-    solution = solved(X.astype(np.float32), y, ridge=1.0)
-    found = solution.probabilities(X.astype(np.float32))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, posterior(X, y, X, 1.0), atol=1e-3)
 
 
 def test_classes_that_the_rows_separate_completely_need_a_ridge():

@@ -9,7 +9,6 @@ import scipy.stats
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem
-from linspec.families.cca.inference.permutation import _crossing_logs, _log_unshared
 from linspec.studies.inference.gaps import excess_of, gaps_of
 
 
@@ -281,25 +280,6 @@ def test_pairs_that_a_draw_lacks_count_as_zero(method):
         np.testing.assert_array_equal(np.abs(ends[:, :, 1]).min(axis=0), 0)
 
 
-def test_with_a_ridge_draws_as_they_are_are_their_own_solutions():
-    X, Y = planted(np.random.default_rng(22), 60, 5, 4)
-    counts = np.random.default_rng(23).multinomial(60, np.full(60, 1 / 60), size=3)
-    found = ls.bootstrap(ls.CCA(X, Y, 3, ridge=20.0), "gram", draws=3, method="percentile", rng=Given(counts))
-    loaded = []
-    for w in counts:
-        drawn = ls.solve(ls.CCA(X, Y, 3, ridge=20.0, sample_weight=w), "gram")
-        L = drawn.loadings(X, sample_weight=w)
-        # inner products of the variates on all rows, averaged over both views, have the sign of the pair
-        C = [(V - V.mean(0)).T @ (V - V.mean(0)) for V in (X, Y)]
-        both = 0.0
-        for G, name in zip(C, ("x_weights", "y_weights"), strict=True):
-            a, b = getattr(found.solution, name), getattr(drawn, name)
-            products = np.sum(a * (G @ b), axis=0)
-            both = both + products / np.sqrt(np.sum(a * (G @ a), axis=0) * np.sum(b * (G @ b), axis=0))
-        loaded.append(L * np.sign(both))
-    np.testing.assert_allclose(found.x_loadings, np.quantile(loaded, [0.025, 0.975], axis=0), atol=1e-9)
-
-
 def test_groups_are_drawn_whole_and_widen_intervals():
     """Each row three times: as if there were three times the rows, unless they are drawn together."""
     X, Y = planted(np.random.default_rng(11), 80, 3, 3, (0.6,))
@@ -327,44 +307,6 @@ def test_corrected_intervals_hold_what_percentiles_miss():
     assert percentiles <= 16
 
 
-def test_sparse_rows_with_weights_and_a_solver_that_begins_at_the_solution():
-    rng = np.random.default_rng(13)
-    X, Y = (scipy.sparse.csr_array(np.where(np.abs(A) > 0.8, A, 0.0)) for A in planted(rng, 300))
-    w = rng.integers(1, 3, 300)
-    exact, found = (
-        ls.bootstrap(ls.CCA(X, Y, 2, ridge=1.0, sample_weight=w), s, draws=4, rng=0, **o)
-        for s, o in (("gram", {}), ("lobpcg", {"tol": 1e-10}))
-    )
-    assert found.solution.solver.endswith("lobpcg")
-    np.testing.assert_allclose(exact.correlations, found.correlations, atol=0.2)
-    assert (found.draws, found.unconverged) == (4, 0)
-
-
-@pytest.mark.parametrize("kind", ["torch", "array_api_strict"])
-def test_arrays_of_other_libraries_have_the_same_intervals_and_tests(kind):
-    library = pytest.importorskip(kind)
-    X, Y = planted(np.random.default_rng(17), 60, 3, 3)
-    rows = {"sample_weight": np.arange(60) % 3, "confounds": np.linspace(0, 1, 60) ** 2}
-    A, B = library.asarray(X), library.asarray(Y)
-    own, other = (
-        ls.bootstrap(ls.CCA(*views, 2, **rows), "gram", draws=4, rng=0) for views in ((X, Y), (A, B))
-    )
-    for name in ("correlations", "x_weights", "y_loadings", "agreement"):
-        np.testing.assert_allclose(getattr(other, name), getattr(own, name), atol=1e-10)
-    wanted, found = (ls.significance(ls.CCA(*views, **rows)) for views in ((X, Y), (A, B)))
-    np.testing.assert_allclose(found.wilks.p_values, wanted.wilks.p_values, rtol=1e-9)
-    assert type(own.solution.cross_loadings(X, Y, confounds=rows["confounds"])[0]) is np.ndarray
-    assert type(other.solution.cross_loadings(A, B, confounds=rows["confounds"])[0]) is type(A)
-
-
-def test_rows_that_are_read_once_are_enough_for_significance():
-    X, Y = planted(np.random.default_rng(18), 60)
-    once = ls.CCA(*(iter([A[:25], A[25:]]) for A in (X, Y)))
-    np.testing.assert_allclose(
-        ls.significance(once).wilks.p_values, ls.significance(ls.CCA(X, Y)).wilks.p_values, rtol=1e-9
-    )
-
-
 def test_a_bootstrap_refuses_what_it_cannot_draw():
     X, Y = planted(np.random.default_rng(14), 40)
     problem = ls.CCA(X, Y, 1)
@@ -381,16 +323,6 @@ def test_a_bootstrap_refuses_what_it_cannot_draw():
 
 
 # ---- permutation tests of many columns ---------------------------------------------------------------
-
-
-@pytest.mark.parametrize("shape", [(180, 170, 420), (170, 190, 900)], ids=str)
-def test_blocks_of_steps_are_the_steps_one_by_one(shape):
-    p, q, n = shape
-    rng = np.random.default_rng(15)
-    U, V = (np.linalg.qr(rng.standard_normal((n, c)))[0] for c in (p, q))
-    M = U.T @ V
-    one_by_one = [_log_unshared(M[k:, :k]) for k in range(min(p, q))]
-    np.testing.assert_allclose(_crossing_logs(M), one_by_one, rtol=1e-10, atol=1e-12)
 
 
 def test_agreement_has_the_lengths_that_its_docstring_states():

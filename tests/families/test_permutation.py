@@ -16,7 +16,6 @@ import scipy.stats
 import linspec as ls
 import linspec.families.cca.inference.permutation
 from linspec.errors import (
-    BudgetTooSmall,
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
@@ -182,35 +181,7 @@ def test_planted_pairs_are_found(statistic, r):
     assert np.sum(np.array(counts) == r) >= 8
 
 
-def test_p_values_never_fall():
-    test = ls.permutation_test(ls.CCA(*planted(np.random.default_rng(0))), permutations=99, rng=0)
-    assert (np.diff(test.p_values) >= 0).all()
-    assert (test.p_values >= test.uncorrected).all()
-    assert test.p_values[0] == 0.01
-    assert test.components(0.5) >= test.components(0.01)
-    assert "2 of 6 pairs" in repr(test)
-
-
 # ---- kinds of data --------------------------------------------------------------------------------
-
-KINDS = {
-    "float32": lambda A: A.astype(np.float32),
-    "csr": scipy.sparse.csr_array,
-    "strict": array_api_strict.asarray,
-    "device": lambda A: array_api_strict.asarray(A, device=array_api_strict.Device("device1")),
-    "fortran": np.asfortranarray,
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_data_gives_the_same_answer(kind):
-    X, Y = planted(np.random.default_rng(0))
-    X[X < 0] = 0
-    reference = ls.permutation_test(ls.CCA(X, Y), permutations=30, rng=1)
-    test = ls.permutation_test(ls.CCA(KINDS[kind](X), KINDS[kind](Y)), permutations=30, rng=1)
-    close = 1e-5 if kind == "float32" else 1e-12
-    np.testing.assert_allclose(test.correlations, reference.correlations, atol=close)
-    np.testing.assert_allclose(test.p_values, reference.p_values, atol=2 / 31)
 
 
 def test_dependent_and_constant_columns_change_nothing():
@@ -327,13 +298,6 @@ def test_what_cannot_be_tested_is_said(monkeypatch):
         ls.permutation_test(ls.CCA(X, Y))
 
 
-def test_seeds_repeat():
-    X, Y = noise(np.random.default_rng(0))
-    runs = [ls.permutation_test(ls.CCA(X, Y), permutations=50, rng=seed).uncorrected for seed in (3, 3, 4)]
-    np.testing.assert_array_equal(runs[0], runs[1])
-    assert (runs[0] != runs[2]).any()
-
-
 def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
     """It returns the test with the permutations made so far; the clock moves a second at every look."""
     X, Y = noise(np.random.default_rng(0))
@@ -347,46 +311,3 @@ def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
     whole = ls.permutation_test(ls.CCA(X, Y), permutations=9, max_seconds=np.inf, rng=3)
     assert (ended.permutations, ended.interrupted) == (9, False)
     np.testing.assert_array_equal(ended.uncorrected, whole.uncorrected)
-
-
-def test_max_seconds_that_end_before_a_permutation_are_refused(monkeypatch):
-    X, Y = noise(np.random.default_rng(0))
-    looks = itertools.count()
-    monkeypatch.setattr("time.perf_counter", lambda: float(next(looks)))
-    with pytest.raises(
-        BudgetTooSmall, match=r"max_seconds=1 were over before a permutation was made.*solution="
-    ):
-        ls.permutation_test(ls.CCA(X, Y), max_seconds=1, rng=3)
-    with pytest.raises(InvalidOption, match="max_seconds must be a positive number; got 0"):
-        ls.permutation_test(ls.CCA(X, Y), max_seconds=0)
-
-
-@pytest.mark.parametrize("K", [1, 16, 161, 500, 5000])
-def test_blocks_of_steps_have_every_step_once(K):
-    steps = [
-        step
-        for a, b in linspec.families.cca.inference.permutation._blocks_of_steps(K)
-        for step in range(a, b)
-    ]
-    assert steps == list(range(K))
-
-
-def test_units_change_no_test_or_are_refused():
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 3))
-    usual = ls.permutation_test(ls.CCA(X, Y), permutations=49, rng=0)
-    for size in (1e-59, 1e59):
-        assert np.allclose(
-            ls.permutation_test(ls.CCA(X * size, Y), permutations=49, rng=0).p_values, usual.p_values
-        )
-    for size in (1e-200, 1e-61, 1e62, 1e200):
-        with pytest.raises(ls.errors.DataOutOfRange, match="largest entry of Y"):
-            ls.permutation_test(ls.CCA(X, Y * size), permutations=49, rng=0)
-
-
-def test_rows_that_count_more_than_memory_holds_are_refused():
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((60, 4)), rng.standard_normal((60, 3))
-    for function in (ls.permutation_test, ls.null_correlations):
-        with pytest.raises(ls.errors.InvalidProblem, match="rows do not fit into memory"):
-            function(ls.CCA(X, Y, sample_weight=np.full(60, 1e30)))

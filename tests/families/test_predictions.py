@@ -90,42 +90,6 @@ def test_scores_and_reconstructions_are_those_of_pca(views, kind, solver):
     assert to_host(scores).dtype == to_host(again).dtype == dtype
 
 
-@pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
-def test_scores_of_the_training_rows_are_the_left_vectors(views, center):
-    A = views[0]
-    solution = ls.solve(ls.SVD(A, k=8, center=center, left=True), "direct")
-    scores = solution.transform(A)
-    np.testing.assert_allclose(scores, solution.U * solution.S, atol=1e-11)
-    np.testing.assert_allclose(solution.inverse_transform(scores), A, atol=1e-11)  # all eight directions
-
-
-def test_a_backend_gets_its_own_arrays_back(views, backend):
-    dtype = np.float64 if backend.float64 else np.float32
-    A = backend.wrap(views[0].astype(dtype))
-    close = 1e-10 if backend.float64 else 1e-4
-    solution = ls.solve(
-        ls.SVD(A, k=3, center=True), "block-krylov", rng=0, tol=1e-5 if dtype == np.float32 else 1e-12
-    )
-    scores = solution.transform(A)
-    again = solution.inverse_transform(scores)
-    for found in (scores, again):
-        in_place(found, backend, A, np.dtype(dtype).name)
-    Ac = views[0] - views[0].mean(axis=0)
-    Vt = np.linalg.svd(Ac, full_matrices=False)[2][:3]
-    np.testing.assert_allclose(to_host(again), Ac @ Vt.T @ Vt + views[0].mean(axis=0), atol=1e3 * close)
-    lengths = np.linalg.norm(Ac @ Vt.T, axis=0)
-    np.testing.assert_allclose(np.linalg.norm(to_host(scores), axis=0), lengths, rtol=1e2 * close)
-
-
-def test_rows_that_do_not_fit_are_refused(views):
-    X, Y = views
-    solution = ls.solve(ls.SVD(X, k=3), "gram")
-    with pytest.raises(InvalidProblem, match="A must have the 8 columns of the training data; got 6"):
-        solution.transform(Y)
-    with pytest.raises(InvalidProblem, match="scores must have the 3 columns of `transform`; got 6"):
-        solution.inverse_transform(Y)
-
-
 # ---- least squares ----------------------------------------------------------------------------------
 
 
@@ -145,28 +109,6 @@ def test_predictions_are_those_of_ridge_regression(views, kind, vector, ridge):
     expected = np.stack([predicted(alpha) for alpha in ridge]) if path else predicted(ridge)
     assert tuple(found.shape) == expected.shape
     np.testing.assert_allclose(to_host(found), expected, atol=tolerance(kind))
-
-
-@pytest.mark.parametrize("vector", [True, False], ids=["vector", "matrix"])
-@pytest.mark.parametrize("ridge", [5.0, RIDGES], ids=["one", "path"])
-def test_predictions_stay_where_the_rows_are(views, backend, vector, ridge):
-    dtype = np.float64 if backend.float64 else np.float32
-    A, B = (view.astype(dtype) for view in views)
-    B = B[:, 0] if vector else B
-    data = backend.wrap(A)
-    solution = ls.solve(
-        ls.LeastSquares(data, backend.companion(B), ridge=ridge),
-        "cg",
-        tol=1e-5 if dtype == np.float32 else 1e-12,
-    )
-    found = solution.predict(data)
-    in_place(found, backend, data, np.dtype(dtype).name)
-    exact = [
-        views[0] @ np.linalg.solve(views[0].T @ views[0] + r * np.eye(8), views[0].T @ B)
-        for r in np.atleast_1d(ridge)
-    ]
-    expected = np.stack(exact) if isinstance(ridge, tuple) else exact[0]
-    np.testing.assert_allclose(to_host(found), expected, atol=1e-9 if backend.float64 else 1e-3)
 
 
 def test_square_paths_are_not_taken_for_matrices():
@@ -306,14 +248,6 @@ def test_every_backend_predicts(views, backend):
             in_place(getattr(found, name), backend, data[0], np.dtype(dtype).name)
 
 
-def test_views_that_are_read_once_predict_too(views):
-    X, Y = views
-    found = ls.solve(ls.CCA(slices(X)(), slices(Y)(), k=2, ridge=1.0), "gram")
-    assert found.passes == 1.0
-    P = found.transform(X)
-    np.testing.assert_allclose(found.predict(X), on_variates(P, Y, P), atol=1e-11)
-
-
 def test_sparse_columns_with_large_means_predict(views):
     """Their entries are shifted before the solve: means and coefficients are those of the data."""
     X = scipy.sparse.csr_array(1e-3 * views[0] + 1e4)
@@ -391,13 +325,3 @@ def test_what_cannot_be_predicted_is_said(solution, views):
         without.predict(X)
     with pytest.raises(MissingCapability, match="coefficients x_from_x"):
         without.inverse_transform(X[:, :3])
-
-
-def test_a_loaded_path_predicts_sparse_rows_to_the_last_bit(tmp_path):
-    rng = np.random.default_rng(0)
-    for draw in range(20):
-        X, Y = rng.standard_normal((40, 4)), rng.standard_normal((40, 3))
-        solution = ls.solve(ls.LeastSquares(X, Y, ridge=[1.0, 10.0], center=bool(draw % 2)))
-        solution.save(tmp_path / "answer.npz")
-        new = scipy.sparse.csr_array(rng.standard_normal((6, 4)))
-        assert np.array_equal(ls.load_solution(tmp_path / "answer.npz").predict(new), solution.predict(new))

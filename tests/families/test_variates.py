@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import array_api_strict
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec import metrics
 from linspec.arrays import to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 
@@ -83,42 +79,6 @@ def test_every_kind_of_rows_gives_the_same_variates_and_scores(solution, views, 
     assert type(score.total) is float
 
 
-def test_rows_of_a_file_are_not_loaded_as_a_whole(solution, views, tmp_path):
-    for name, view in zip("XY", views, strict=True):
-        np.save(tmp_path / f"{name}.npy", view[NEW])
-    mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "XY"]
-    by_path = solution.score(tmp_path / "X.npy", str(tmp_path / "Y.npy"))
-    np.testing.assert_allclose(solution.score(*mapped).correlations, by_path.correlations, atol=1e-14)
-    np.testing.assert_allclose(solution.transform(X=mapped[0]), oracle(solution, views)[0], atol=1e-13)
-
-
-@pytest.mark.parametrize("trained", ["csr", "strict", "float32"])
-@pytest.mark.parametrize("new", ["numpy", "csr", "strict", "float32", "slices"])
-def test_training_and_new_rows_need_not_be_of_one_kind(views, trained, new):
-    solution = ls.solve(ls.CCA(*(KINDS[trained](view[FITTED]) for view in views), k=3, ridge=1.0), "gram")
-    reference = ls.solve(ls.CCA(*(view[FITTED] for view in views), k=3, ridge=1.0), "gram")
-    close = 1e-5 if "float32" in (trained, new) else 1e-12
-    scores = [s.score(*(KINDS[new](view[NEW]) for view in views)) for s in (solution, reference)]
-    np.testing.assert_allclose(scores[0].correlations, scores[1].correlations, atol=close)
-
-
-def test_the_total_is_that_of_the_metrics(solution, views):
-    X, Y = (view[NEW] for view in views)
-    means = (solution.x_mean, solution.y_mean) if solution.x_mean is not None else False
-    correlations, total = solution.score(X, Y)
-    weights = solution.x_weights, solution.y_weights
-    assert total == pytest.approx(metrics.tcc(X, Y, *weights, center=means), abs=1e-12)
-    np.testing.assert_allclose(correlations, metrics.correlations(X, Y, *weights, center=means), atol=1e-12)
-
-
-def test_on_the_training_rows_without_a_ridge_it_gives_the_correlations_back(views):
-    X, Y = views
-    solution = ls.solve(ls.CCA(X, Y, k=4), "direct")
-    score = solution.score(X, Y)
-    np.testing.assert_allclose(score.correlations, solution.correlations, atol=1e-12)
-    assert score.total == pytest.approx(solution.correlations.sum(), abs=1e-12)
-
-
 def test_the_total_is_of_the_best_rotation(solution, views):
     """It does not depend on how the columns are turned; the correlations of the pairs do."""
     import dataclasses
@@ -157,14 +117,6 @@ def test_variates_that_do_not_vary_correlate_with_nothing(views, dtype):
     single = solution.score(X[310:311], Y[310:311])
     np.testing.assert_array_equal(single.correlations, 0.0)
     assert single.rows == 1
-
-
-def test_variates_that_are_zero_give_zero_without_centring(views):
-    X, Y = views
-    solution = ls.solve(ls.CCA(X[FITTED], Y[FITTED], k=3, ridge=1.0, center=False), "gram")
-    score = solution.score(np.zeros_like(X[NEW]), Y[NEW])
-    np.testing.assert_array_equal(score.correlations, 0.0)
-    assert score.total == 0.0
 
 
 def test_what_cannot_be_scored_is_said(views):
@@ -248,41 +200,3 @@ def test_supported_pairs_are_exact_ones_however_early_the_run_ended():
             counts.append(found.supported(0.5))
         assert counts == sorted(counts)
         assert counts[-1] == int(np.sum(exact > 0.5)) > 0
-
-
-def test_supported_counts_the_leading_run_only(views):
-    import dataclasses
-
-    X, Y = views
-    solution = ls.solve(ls.CCA(X, Y, k=3, ridge=1.0), "gram")
-    doubtful = dataclasses.replace(solution, bounds=np.array([0.0, 2.0, 0.0]))
-    assert (solution.supported(), doubtful.supported(), solution.supported(1.0)) == (3, 1, 0)
-    with pytest.raises(InvalidProblem, match="level must be a number"):
-        solution.supported("high")
-
-
-def test_a_score_is_a_named_tuple_that_knows_its_rows(solution, views):
-    X, Y = (view[FITTED.stop :] for view in views)
-    score = solution.score(X, Y)
-    correlations, total = score
-    assert correlations is score[0] is score.correlations
-    assert total == score[-1] == score.total
-    assert (len(score), score._fields) == (2, ("correlations", "total"))
-    assert list(score._asdict()) == ["correlations", "total"]
-    assert score == solution.score(X, Y) == (correlations.copy(), total)
-    assert (correlations.copy(), total) == score
-    for other in (
-        (correlations, total + 1),
-        (correlations[:1], total),
-        (correlations + 1e-9, total),
-        (total,),
-        3,
-    ):
-        assert score != other
-        assert not score == other  # noqa: SIM201 (another method than !=)
-    for copied in (pickle.loads(pickle.dumps(score)), copy.copy(score), copy.deepcopy(score)):
-        assert copied == score
-        assert copied.rows == score.rows == len(X)
-    assert score._replace(total=0.5) == (correlations, 0.5)
-    assert score._replace(total=0.5).rows == len(X)
-    assert f"rows={len(X)})" in repr(score)

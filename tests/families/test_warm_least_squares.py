@@ -29,22 +29,6 @@ def solve(name: str, problem: ls.LeastSquares, **named):
     return ls.solve(problem, name, rng=0, **SWEEPING[name], **named)
 
 
-def test_these_are_the_solvers_that_take_a_start():
-    traits = {name: ls.describe(f"least-squares/{name}").traits for name in ls.solvers("least-squares")}
-    assert sorted(name for name, words in traits.items() if "warm-start" in words) == SOLVERS
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_begun_at_the_solution_it_is_done(data, name: str):
-    A, B = data
-    start = exact(A, B, 0.5)
-    for given in (start, {"x": start}, ls.solve(ls.LeastSquares(A, B, ridge=0.5), "direct")):
-        found = solve(name, ls.LeastSquares(A, B, ridge=0.5), start=given)
-        assert found.iterations == 0
-        assert found.passes <= 3  # set-up and certificate
-        np.testing.assert_allclose(found.x, start, rtol=1e-9)
-
-
 @pytest.mark.parametrize("name", SOLVERS)
 def test_the_answer_for_a_neighbouring_ridge_saves_passes(data, name: str):
     A, B = data
@@ -94,15 +78,6 @@ def test_a_start_is_in_the_units_and_columns_of_the_data(data, name: str, unit: 
     assert solve(name, problem, start=cold).iterations == 0
 
 
-def test_the_side_of_the_rows_gives_way_to_a_start():
-    rng = np.random.default_rng(2)
-    A, b = rng.standard_normal((30, 90)), rng.standard_normal(30)
-    problem = ls.LeastSquares(A, b, ridge=0.1)
-    found = ls.solve(problem, "cg", start=exact(A, b, 0.1))
-    assert found.iterations == 0
-    np.testing.assert_allclose(ls.solve(problem, "cg", start=np.ones(90)).x, exact(A, b, 0.1), atol=1e-7)
-
-
 def test_without_a_ridge_what_the_data_do_not_see_of_a_start_stays():
     """The solution nearest the start: it differs from that of least norm by the start's part in the null space."""
     rng = np.random.default_rng(3)
@@ -110,16 +85,6 @@ def test_without_a_ridge_what_the_data_do_not_see_of_a_start_stays():
     nearest = start + np.linalg.pinv(A) @ (b - A @ start)
     for name in ("cg", "lsqr"):
         np.testing.assert_allclose(ls.solve(ls.LeastSquares(A, b), name, start=start).x, nearest, atol=1e-6)
-
-
-@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
-@pytest.mark.parametrize("name", SOLVERS)
-def test_starts_in_other_libraries(data, library: str, name: str):
-    xp = pytest.importorskip(library)
-    A, B = (xp.asarray(part) for part in data)
-    cold = solve(name, ls.LeastSquares(A, B, ridge=0.5))
-    assert solve(name, ls.LeastSquares(A, B, ridge=0.5), start=cold).iterations == 0
-    assert solve(name, ls.LeastSquares(A, B, ridge=0.5), start=np.asarray(cold.x)).iterations == 0
 
 
 def test_refusals(data):

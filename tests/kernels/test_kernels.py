@@ -78,13 +78,6 @@ def test_distances_of_rows_far_from_the_origin_keep_their_digits():
     np.testing.assert_allclose(found, exact, atol=1e-5)
 
 
-def test_a_pass_is_counted_for_a_product_and_its_share_for_columns():
-    op = ls.KernelOperator(X, ls.kernels.rbf(2.5), form="tiled")
-    op.matmat(V)
-    op.columns(range(13))
-    assert op.ledger.sweeps == pytest.approx(1 + 13 / 130)  # rows in memory that are no one's to count
-
-
 def test_scales_are_taken_from_the_rows_once():
     distances = cdist(X, X)[np.triu_indices(130, 1)]
     sums = cdist(X, X, "cityblock")[np.triu_indices(130, 1)]
@@ -156,15 +149,6 @@ def test_any_problem_takes_features_of_any_rows(kind, tmp_path):
         )
         expected = ls.solve(ls.LeastSquares(F, B, ridge=0.1, sample_weight=weights), "direct")
         np.testing.assert_allclose(found.x, expected.x, atol=1e-7)
-
-
-def test_an_iterator_of_slices_stays_one_that_is_read_once():
-    A = features_of(iter([X[:50], X[50:]]))
-    assert A.sweeps == 1
-    found = ls.solve(ls.SVD(A, 3, left=False), "gram")
-    np.testing.assert_allclose(
-        found.S, np.linalg.svd(features_of(X).dense(), compute_uv=False)[:3], rtol=1e-7
-    )
 
 
 def test_what_cannot_be_a_kernel_is_refused():
@@ -259,19 +243,6 @@ def test_gradients_of_functions_of_points_are_those_of_differences(kernel, of):
     steps = [np.outer(step, np.ones(3)) * h for step in np.eye(7)]
     expected = np.array([(total(U + step) - total(U - step)) / (2 * h) for step in steps])
     assert np.abs(gradient - expected).max() <= 1e-8 * max(1.0, np.abs(expected).max())
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [ls.kernels.laplacian(9.0), ls.kernels.precomputed(), DEFINED["function"][0]],
-    ids=lambda kernel: type(kernel).__name__,
-)
-def test_other_kernels_have_no_functions_of_products(kernel):
-    assert not kernel.projects
-    T = np.ones((3, 2))
-    for call in (lambda: kernel.along(T, None, T), lambda: kernel.pullback(ls.as_operator(T), T, T, T, T)):
-        with pytest.raises(InvalidProblem, match="linear, polynomial or rbf"):
-            call()
 
 
 def test_a_row_far_from_all_others_costs_them_no_digits():

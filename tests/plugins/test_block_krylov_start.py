@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import InvalidProblem, NonFiniteData
 from linspec_svd import start_proof
 
 SPECTRA = {
@@ -66,18 +66,6 @@ def test_no_start_hides_a_leading_vector(spectrum, start, tol):
     found = solve(A, tol=tol, start=HOSTILE[start](Vh))
     assert found.status is ls.Status.CONVERGED
     assert_leading(found, s, Vh, tol)
-
-
-@pytest.mark.parametrize("basis", [None, 18])
-@pytest.mark.parametrize("block", [1, 3])
-def test_few_random_columns_take_longer_and_find_the_same(block, basis):
-    """Also where a small basis is begun again, and the random columns of the start are dropped."""
-    s = SPECTRA["slow"]
-    A, Vh = planted(s)
-    found = solve(A, start=Vh[1 : K + 1], block=block, basis=basis)
-    assert found.converged
-    assert_leading(found, s, Vh, 1e-6)
-    assert basis is None or "begun again 0 times" not in found.message
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-9])
@@ -149,28 +137,11 @@ def slow():
     return planted(np.arange(1, 401.0) ** -0.5, n=600)[0]
 
 
-def test_its_own_answer_saves_passes(slow):
-    cold = solve(slow, 20, tol=1e-8)
-    for start in (cold, {"Vh": cold.Vh}, cold.Vh):
-        warm = solve(slow, 20, tol=1e-8, start=start)
-        assert warm.converged
-        assert warm.passes < 0.75 * cold.passes
-        np.testing.assert_allclose(warm.S, cold.S, rtol=1e-9)
-
-
 def test_the_answer_of_a_slightly_changed_matrix_saves_passes(slow):
     near = solve(slow + 1e-6 * np.random.default_rng(0).standard_normal(slow.shape) / 30, 20, tol=1e-8)
     cold, warm = solve(slow, 20, tol=1e-8), solve(slow, 20, tol=1e-8, start=near)
     assert warm.converged
     assert warm.passes < 0.75 * cold.passes
-    np.testing.assert_allclose(warm.S, cold.S, rtol=1e-9)
-
-
-def test_a_run_is_continued_to_a_smaller_tolerance(slow):
-    rough, cold = solve(slow, 20, tol=1e-5), solve(slow, 20, tol=1e-10)
-    warm = solve(slow, 20, tol=1e-10, start=rough)
-    assert warm.converged
-    assert warm.passes < cold.passes
     np.testing.assert_allclose(warm.S, cold.S, rtol=1e-9)
 
 
@@ -193,23 +164,6 @@ def test_refusals(start, error, match):
     A, _ = planted(SPECTRA["slow"])
     with pytest.raises(error, match=match):
         solve(A, start=start)
-
-
-def test_solvers_without_the_trait_name_the_one_that_has_it():
-    A, Vh = planted(SPECTRA["slow"])
-    with pytest.raises(MissingCapability, match="block-krylov"):
-        ls.solve(ls.SVD(A, K), "lanczos", start=Vh[:K])
-
-
-@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
-def test_starts_in_other_libraries(library):
-    xp = pytest.importorskip(library)
-    s = SPECTRA["slow"]
-    A, Vh = planted(s)
-    for start in (xp.asarray(Vh[1 : K + 1]), Vh[1 : K + 1]):
-        found = solve(xp.asarray(A), start=start)
-        assert found.converged
-        np.testing.assert_allclose(found.S, s[:K], atol=1e-6)
 
 
 def test_rests_of_very_different_lengths_lose_nothing():

@@ -120,25 +120,3 @@ def test_units_do_not_matter_and_nothing_is_found_in_nothing(method):
         empty = ls.solve(ls.CCA(*views, 4), method, rng=0)
         assert empty.status is ls.Status.RANK_DEFICIENT
         assert empty.x_weights.shape == (X.shape[1], 0)
-
-
-@pytest.mark.slow
-def test_restarts_do_not_stop_it():
-    """A spectrum without gaps takes more sweeps than a basis has blocks."""
-    rng = np.random.default_rng(0)
-    Q = np.linalg.qr(rng.standard_normal((1500, 800)))[0]
-    rho = np.linspace(0.9, 0.5, 400)
-    X, Y = Q[:, :400], Q[:, :400] * rho + Q[:, 400:] * np.sqrt(1 - rho**2)
-    problem = ls.CCA(X, Y, 5, center=False)
-    found = ls.solve(problem, "dw-cca", rng=0, oversample=3, form="implicit", tol=1e-8)
-    assert found.iterations > 12
-    np.testing.assert_allclose(found.correlations, rho[:5], atol=3e-6)
-
-
-def test_a_sweep_an_iteration_and_fewer_than_d_cca_takes():
-    X, Y = word_counts(1)
-    problem = ls.CCA(X, Y, 6, ridge=1.0, center=False)
-    found = ls.solve(problem, "dw-cca", rng=0, form="implicit")
-    assert found.passes == found.iterations + 3
-    other = ls.solve(problem, "d-cca", rng=0, form="implicit", oversample=10)
-    assert found.passes < 0.6 * other.passes

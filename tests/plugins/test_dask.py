@@ -20,7 +20,6 @@ from linspec.errors import (
     InvalidProblem,
     MissingCapability,
     NonFiniteData,
-    PerformanceWarning,
     UnsupportedData,
 )
 
@@ -109,30 +108,8 @@ STATED = {
     "discriminant": (lambda A, B: ls.Discriminant(A, B, 2, ridge=1.0), "eigenvalues"),
 }
 LONG = {name: {"max_iterations": 20} for name in ("cca/naive-gradient", "cca/sparse-appgrad")}
-DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}  # see test_minibatches_of_dask
+DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}  # their batches depend on how rows lie
 SOLVERS = [name for name in ls.solvers() if name.partition("/")[0] in STATED]
-
-
-def test_auto_reckons_with_the_threads_of_the_workers(client):
-    choice = ls.select(ls.SVD(of(X), 2))
-    assert "shared by 2 workers" in choice.reason
-    assert ls.SVD(of(X), 2).sizes().round_seconds > 0
-
-
-def test_targets_may_be_a_list_of_delayed_blocks():
-    lists = [[dask.delayed(A[:500]), dask.delayed(A[500:])] for A in (X, Y)]
-    found = answers(ls.LeastSquares(*lists, ridge=1.0), "direct")
-    np.testing.assert_allclose(found.x, answers(ls.LeastSquares(X, Y, ridge=1.0), "direct").x, rtol=1e-10)
-
-
-def test_als_takes_the_passes_of_arrays_in_any_order_of_sums():
-    """A few inner steps do not span blocks of three columns: the remainder is then not rounding alone."""
-    settings = {"tol": 1e-10, "form": "implicit", "oversample": 1}
-    found = answers(ls.CCA(of(X), of(Y, 500), 2, ridge=1.0), "als", **settings)
-    for order in (slice(None), slice(None, None, -1)):
-        held = answers(ls.CCA(X[order], Y[order], 2, ridge=1.0), "als", **settings)
-        assert found.passes == held.passes
-        np.testing.assert_allclose(found.correlations, held.correlations, rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -157,31 +134,7 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name):
         np.testing.assert_allclose(a, b, rtol=0, atol=(1e-8 if exact.converged else 1e-6) * np.abs(b).max())
 
 
-@pytest.mark.parametrize("name", sorted(DRAWN))
-@pytest.mark.slow(keep=1)
-def test_minibatches_of_dask(name, request):
-    """Their steps are those of rows in memory of this process, and go to the answer."""
-    state, value = STATED[name.partition("/")[0]]
-    best = getattr(answers(state(X, Y), "direct" if value == "x" else "gram"), value)
-
-    def found(**given: Any) -> Any:
-        return getattr(answers(state(of(X), of(Y, 500)), name, **given), value)
-
-    enough, near = ({"tol": 1e-9}, 1e-7) if value == "x" else ({"epochs": 10.0}, 0.1)
-    np.testing.assert_allclose(found(**enough), best, rtol=0, atol=near * np.abs(best).max())
-    here = found(max_passes=4)
-    request.getfixturevalue("client")
-    assert np.array_equal(found(max_passes=4), here)
-
-
 # ---- kinds of data --------------------------------------------------------------------------------
-
-
-def test_lists_of_delayed_blocks_and_of_futures(client):
-    exact = np.linalg.svd(X)[1][:3]
-    pieces = np.split(X, [300, 301, 900])
-    for blocks in ([dask.delayed(piece) for piece in pieces], client.scatter(pieces)):
-        np.testing.assert_allclose(answers(ls.SVD(blocks, 3), "gram").S, exact, rtol=1e-10)
 
 
 @pytest.mark.parametrize("cluster_there", [False, True])
@@ -211,13 +164,6 @@ def test_columns_in_chunks_are_joined_and_unknown_sizes_computed():
         ls.as_operator(unknown)
     with pytest.raises(InvalidProblem, match="two dimensions; got 3"):
         ls.as_operator(da.zeros((4, 3, 2)))
-
-
-def test_a_vector_of_dask_is_a_right_hand_side_and_gives_a_vector():
-    found = answers(ls.LeastSquares(of(X), of(Y[:, 0], 500)), "cg")
-    exact = np.linalg.lstsq(X, Y[:, 0])[0]
-    assert found.x.shape == exact.shape
-    np.testing.assert_allclose(found.x, exact, atol=1e-6)
 
 
 @pytest.mark.parametrize("where", ["client", "here", "recomputed"])
@@ -256,93 +202,6 @@ def test_a_block_that_makes_no_matrix_is_named(client):
 
 
 # ---- the scheduler --------------------------------------------------------------------------------
-
-
-def test_the_scheduler_holds_no_more_after_many_passes(client):
-    def held(dask_scheduler: Any) -> int:
-        return len(dask_scheduler.tasks)
-
-    def settled() -> int:
-        """The tasks that are left once releases have arrived."""
-        last = -1
-        while last != (last := client.run_on_scheduler(held)):
-            time.sleep(0.1)
-        return last
-
-    m, V = ls.Moments(of(X), of(Y), center=True, form="implicit"), np.eye(P, 3)
-    for _ in range(2):
-        m.products(V, np.eye(Q, 3))
-    first = settled()
-    for _ in range(18):
-        m.products(V, np.eye(Q, 3))
-    deadline = time.monotonic() + PATIENCE
-    while (now := settled()) > first and time.monotonic() < deadline:
-        pass
-    assert now <= first
-    assert m.passes == 20
-
-
-def test_the_same_rows_of_both_views_are_asked_of_one_worker(client):
-    """Where dask then keeps them is its own affair."""
-    A, B = (ls.as_operator(data) for data in (of(X), of(Y, (1150, 50))))
-    answers(ls.CCA(A, B, 2, ridge=1.0), "lobpcg", form="implicit")
-    places = [held.place for held in A.handles]
-    assert [held.place for held in A.alongside(B)] == places
-    assert set(places) == set(client.nthreads()), "both workers are asked"
-    assert places == sorted(places), "for as many stretches"
-
-
-@pytest.mark.parametrize("chunked", [of, csr])
-def test_no_block_travels_in_a_pass_and_parts_travel_once(client, chunked):
-    """By what the workers say of their transfers; small blocks are as cheap to move as they ever are."""
-
-    def came(dask_worker: Any) -> list[tuple[str, int]]:
-        log = [one["keys"] for one in dask_worker.transfer_incoming_log]
-        return [(key, size) for keys in log for key, size in keys.items()]
-
-    A, B = (ls.as_operator(data) for data in (chunked(X, 200), chunked(Y, 200)))
-    m, V, W = ls.Moments(A, B, center=True, form="implicit"), np.eye(P, 3), np.eye(Q, 3)
-    m.products(V, W)
-    blocks = {held.future.key for held in [*A.handles, *A.alongside(B)]}
-    before = [len(found) for found in client.run(came).values()]
-    for _ in range(4):
-        m.products(V, W)
-    after = [found[n:] for found, n in zip(client.run(came).values(), before, strict=True)]
-    assert not blocks & {key for found in after for key, _ in found}
-    partial = 8 * (P + Q) * 6
-    assert sum(size for found in after for _, size in found) <= 10 * 2 * 2 * (
-        max(A.sizes) + max(B.sizes) + partial
-    )
-
-
-def test_without_room_for_the_blocks_they_are_computed_anew(monkeypatch):
-    held = answers(ls.CCA(of(X), of(Y), 2, ridge=1.0), "lobpcg", form="implicit")
-    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
-    read = []
-
-    def seen(block: Any) -> Any:
-        read.append(len(block))
-        return block
-
-    anew = answers(ls.CCA(of(X).map_blocks(seen, meta=X[:1]), of(Y), 2, ridge=1.0), "lobpcg", form="implicit")
-    assert np.array_equal(anew.x_weights, held.x_weights)
-    assert read.count(ROWS[1]) >= anew.passes
-
-
-def test_long_rows_are_kept_where_blocks_are_computed_anew(monkeypatch):
-    """Each step reads the blocks once: made anew, the long rows of a step would take all steps before it."""
-    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
-    read = []
-
-    def seen(block: Any) -> Any:
-        read.append(len(block))
-        return block
-
-    there = of(X).map_blocks(seen, meta=X[:1])
-    found = answers(ls.LeastSquares(there, Y, ridge=1.0), "lsqr", tol=1e-11)
-    exact = answers(ls.LeastSquares(X, Y, ridge=1.0), "lsqr", tol=1e-11)
-    np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-8 * np.abs(exact.x).max())
-    assert read.count(ROWS[1]) <= found.passes + 4  # before the first step: types, facts
 
 
 def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
@@ -398,38 +257,6 @@ def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype
         assert all(np.array_equal(a, b) for a, b in zip(found, here, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("state", "solver", "options"),
-    [
-        (lambda cut: ls.SVD(cut(X), 3, center=True), "block-krylov", {"block": 2, "tol": 1e-10}),
-        (lambda cut: ls.CCA(cut(X), cut(Y), 2), "lobpcg", {"oversample": 1, "tol": 1e-10}),
-        (lambda cut: ls.LeastSquares(cut(X), cut(Y), ridge=1.0), "cg", {"tol": 1e-10, "random_columns": 0}),
-    ],
-)
-@pytest.mark.parametrize("cut", [of, csr])
-@pytest.mark.slow(keep=1)
-def test_a_checkpoint_is_gone_on_with_by_workers_and_in_this_process(
-    state, solver, options, cut, client, tmp_path
-):
-    """The bits are those of a run in one piece, whoever works after the cut."""
-
-    def found(**given: Any) -> Any:
-        s = answers(state(cut), solver, form="implicit", **options, **given)
-        names = ("S", "Vh", "x_weights", "y_weights", "x")
-        return [np.asarray(getattr(s, name)).tobytes() for name in names if hasattr(s, name)], s
-
-    path = tmp_path / "run.ckpt"
-    with client.as_current():
-        whole, s = found()
-        assert s.iterations > 1
-        found(checkpoint=path, callback=lambda progress: progress.iteration >= s.iterations // 2)
-        again, resumed = found(start=path)
-    with dask.config.set(scheduler="synchronous"):
-        here, _ = found(start=path)
-    assert again == here == whole
-    assert resumed.passes == s.passes
-
-
 def until_it_is_noticed(A: Any) -> None:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
@@ -451,34 +278,7 @@ def test_blocks_that_nothing_can_make_again_are_named(processes):
     assert {int(number) for number in numbers.split(", ")} <= set(there)
 
 
-def test_settings_that_make_workers_slow_are_told(client):
-    from linspec_dask import engine
-
-    mended = engine.Settings("268435456", 1, ("elsewhere", 1))
-    with pytest.warns(PerformanceWarning, match="MALLOC_TRIM_THRESHOLD_=65536"):
-        engine.warn_of([mended, engine.Settings("65536", 1, ("elsewhere", 2))])
-    with pytest.warns(PerformanceWarning, match="BLAS use 4 threads.* OMP_NUM_THREADS=1"):
-        engine.warn_of([mended, engine.Settings(None, 4, ("elsewhere", 2))])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        engine.warn_of([mended, engine.Settings(None, 1, ("elsewhere", 2))])
-        engine.warn_of(list(client.run(engine.settings).values()))  # whose BLAS is that of this process
-
-
 # ---- the command line -----------------------------------------------------------------------------
-
-
-def test_workers_and_rows_left_out_exclude_each_other(tmp_path):
-    from click.testing import CliRunner
-
-    from linspec.cli import main
-
-    np.save(tmp_path / "rows.npy", X)
-    file = str(tmp_path / "rows.npy")
-    given = ["solve", "cca", file, file, "-k", "1", "--workers", "2", "--held-out", "0.5"]
-    found = CliRunner().invoke(main, given)
-    assert found.exit_code == 2
-    assert "--held-out takes rows out" in found.output
 
 
 # ---- labels ---------------------------------------------------------------------------------------

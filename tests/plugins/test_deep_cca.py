@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import textwrap
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import linspec as ls
 from linspec.errors import BudgetTooSmall, InvalidOption, InvalidProblem, MissingCapability, MissingPackage
@@ -114,15 +112,6 @@ def test_variates_of_the_training_rows_have_the_correlations_of_the_certificate(
 
 
 @with_torch
-def test_the_answer_says_that_it_is_approximate(found):
-    assert found.status is ls.Status.APPROXIMATE
-    assert not found.converged
-    assert found.residual < 1e-20  # of the small analysis at the end
-    assert "exact CCA of the learnt features on the 1500 training rows" in found.message
-    assert "better nets may exist" in found.message
-
-
-@with_torch
 def test_nets_are_evaluated_as_torch_evaluates_them(views, found):
     import torch
 
@@ -141,62 +130,6 @@ def test_nets_are_evaluated_as_torch_evaluates_them(views, found):
 
 
 @with_torch
-def test_the_same_seed_gives_the_same_numbers_whatever_torch_is_set_to(views):
-    import torch
-
-    X, Y = views
-    first = quick(X, Y, rng=3)
-    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
-    state, python = torch.get_rng_state(), random.getstate()
-    torch.set_num_threads(2)
-    torch.set_default_dtype(torch.float64)
-    try:
-        with torch.no_grad():
-            second = quick(X, Y, rng=np.random.default_rng(3))
-        with torch.inference_mode():
-            third = quick(X, Y, rng=3)
-            assert torch.is_inference_mode_enabled()
-        assert torch.get_num_threads() == 2
-        assert torch.equal(torch.get_rng_state(), state)
-        assert random.getstate() == python
-        with pytest.raises(ZeroDivisionError):
-            quick(X, Y, callback=lambda _: 1 / 0)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_default_dtype(dtype)
-        torch.set_num_threads(threads)
-    for other in (second, third):
-        assert np.array_equal(first.correlations, other.correlations)
-        assert np.array_equal(first.x_weights, other.x_weights)
-        assert all(map(np.array_equal, first.y_net.weights, other.y_net.weights))
-    assert not np.array_equal(first.correlations, quick(X, Y, rng=4).correlations)
-
-
-@with_torch
-def test_arrays_sparse_matrices_and_files_give_the_same(views, tmp_path):
-    import torch
-
-    X, Y = (np.where(np.median(A) < A, A, 0.0) for A in views)
-    first = quick(X, Y)
-    for name, A in (("X", X), ("Y", Y)):
-        np.save(tmp_path / f"{name}.npy", A)
-    files = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "XY"]
-    sparse = [scipy.sparse.csr_array(A) for A in (X, Y)]
-    tensors = [torch.from_numpy(A.copy()) for A in (X, Y)]
-    for given in (sparse, tensors):
-        other = quick(*given)
-        assert np.allclose(other.correlations, first.correlations, atol=1e-6)
-    assert type(other.x_weights) is torch.Tensor
-    assert type(other.transform(X)) is np.ndarray
-    assert type(other.transform(tensors[0])) is torch.Tensor
-    assert type(first.transform(sparse[0])) is np.ndarray
-    assert np.allclose(first.transform(sparse[0]), first.transform(X), atol=1e-12)
-    # Rows of a file are drawn in runs: other batches, and the same law.
-    of_file = quick(*files)
-    assert np.allclose(of_file.score(X, Y).correlations, of_file.correlations, atol=1e-10)
-
-
-@with_torch
 def test_units_change_nothing(views):
     X, Y = views
     first, other = quick(X, Y), quick(X * 2.0**190, Y * 2.0**-190)
@@ -206,26 +139,6 @@ def test_units_change_nothing(views):
     quick(X * 2.0**190, Y, callback=lambda p: seen.append(p.current()["x_net"]))
     assert np.isfinite(seen[-1](X * 2.0**190)).all()
     assert np.abs(seen[-1](X * 2.0**190)).max() < 100
-
-
-# ---- saving -----------------------------------------------------------------------------------
-
-
-@with_torch
-def test_a_solution_comes_back_from_a_file_without_pickle(views, found, tmp_path):
-    X, Y = views
-    path = tmp_path / "deep.cca"
-    found.save(path)
-    with np.load(path, allow_pickle=False) as file:
-        assert all(file[name].dtype != object for name in file.files)
-    loaded = ls.load_solution(path)
-    assert type(loaded) is DeepCCASolution
-    for one, other in zip(found.transform(X, Y), loaded.transform(X, Y), strict=True):
-        assert np.array_equal(one, other)
-    assert loaded.score(X[NEW], Y[NEW]) == found.score(X[NEW], Y[NEW])
-    assert repr(loaded) == repr(found)
-    assert (loaded.status, loaded.message, loaded.rows) == (found.status, found.message, 1500)
-    assert np.array_equal(loaded.history, found.history)
 
 
 # ---- how a run ends ---------------------------------------------------------------------------
@@ -266,39 +179,6 @@ def test_covariances_that_cannot_be_factored_end_the_run_with_the_nets_before_th
     assert np.isfinite(solution.transform(X)).all()
 
 
-@with_torch
-@pytest.mark.parametrize(
-    "settings", [{"batch": 500}, {"batch": 500, "held_out": 0.3, "step": 0.03, "epochs": 12}]
-)
-def test_a_run_goes_on_from_a_checkpoint_with_the_bits_of_one_in_one_piece(views, tmp_path, settings):
-    settings = {"epochs": 6, **settings}
-    whole, path = quick(*views, **settings), tmp_path / "nets.ckpt"
-    cut = quick(*views, **settings, checkpoint=path, callback=lambda p: p.iteration == 3)
-    assert (cut.status, cut.iterations) == (ls.Status.STOPPED, 3)
-    resumed = quick(*views, **{**settings, "rng": 9}, start=path)  # random numbers are those of the file
-    assert resumed.iterations == whole.iterations
-    assert np.array_equal(resumed.history["residual"], whole.history["residual"])
-    for name in ("x_net", "y_net"):
-        one, other = getattr(resumed, name), getattr(whole, name)
-        assert all(map(np.array_equal, one.weights, other.weights))
-        assert all(map(np.array_equal, one.biases, other.biases))
-        assert not any(array.flags.writeable for array in (one.shift, *one.weights, *one.biases))
-
-
-@with_torch
-def test_callbacks_see_torch_as_their_process_has_set_it(views):
-    import torch
-
-    seen, before = [], torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        with torch.no_grad():
-            quick(*views, callback=lambda _: seen.append((torch.get_num_threads(), torch.is_grad_enabled())))
-    finally:
-        torch.set_num_threads(before)
-    assert seen == [(2, False)] * 3
-
-
 # ---- what is refused --------------------------------------------------------------------------
 
 
@@ -315,14 +195,6 @@ def test_options_that_leave_too_few_rows(views, options, words):
         quick(*views, **options)
 
 
-@pytest.mark.parametrize(
-    "options", [{"width": 0}, {"depth": 0}, {"held_out": 0.6}, {"step": 0}, {"epochs": 0}, {"ridge": 0}]
-)
-def test_options_out_of_range(options):
-    with pytest.raises(InvalidOption, match=next(iter(options))):
-        ls.get_solver("deep-cca/dcca")(**options)
-
-
 def test_problems_that_cannot_be_stated(views):
     X, Y = views
     with pytest.raises(InvalidProblem, match="equally many rows; got 2000 and 5"):
@@ -335,19 +207,6 @@ def test_problems_that_cannot_be_stated(views):
         DeepCCA(iter([X]), Y, k=2)
     with pytest.raises(InvalidProblem, match="follow one another"):
         Net(np.zeros(3), 1.0, (np.zeros((3, 4)), np.zeros((5, 2))), (np.zeros(4), np.zeros(2)))
-
-
-@with_torch
-def test_rows_that_do_not_fit_a_solution(views, found):
-    X, Y = views
-    with pytest.raises(InvalidProblem, match="X must have 6 columns, as the training rows; got 5"):
-        found.transform(Y)
-    with pytest.raises(InvalidProblem, match="got neither"):
-        found.transform()
-    with pytest.raises(InvalidProblem, match="equally many rows; got 10 and 9"):
-        found.score(X[:10], Y[:9])
-    with pytest.raises(InvalidProblem, match="both views"):
-        found.score(X, None)
 
 
 # ---- without torch ----------------------------------------------------------------------------
@@ -401,19 +260,6 @@ np.save({str(tmp_path / "P.npy")!r}, loaded.transform(np.load({str(tmp_path / "X
 """
     run(BLOCKED + code)
     assert np.array_equal(np.load(tmp_path / "P.npy"), found.transform(X))
-
-
-def test_stating_listing_and_describing_load_no_torch():
-    code = """
-import sys
-import numpy as np
-import linspec as ls
-from linspec_deep.problem import DeepCCA
-DeepCCA(np.ones((9, 3)), np.ones((9, 2)), 2)
-ls.solvers("deep-cca"), ls.describe("deep-cca/dcca"), ls.get_solver("deep-cca/dcca")(width=3)
-print("torch" in sys.modules)
-"""
-    assert run(code).strip() == "False"
 
 
 def test_rows_that_are_not_counted_yet_make_a_problem():

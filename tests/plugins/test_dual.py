@@ -32,16 +32,6 @@ def test_the_answer_is_that_of_the_other_side(ridge):
         assert (x[:, 1] == 0).all()
 
 
-@pytest.mark.parametrize("center", [False, True])
-def test_one_sweep_an_iteration_and_blocks_of_rows(center):
-    """A block Krylov space of z with m columns is all of it after n/m steps."""
-    A, B = wide(n=30, p=200)
-    found = ls.solve(ls.LeastSquares(A, B, ridge=0.1, center=center), "cg", form="implicit", tol=1e-11)
-    assert found.iterations <= 30 / 3 + 2  # the gradient is known one step late
-    np.testing.assert_array_equal(np.diff(found.history["passes"])[1:-1], 1)
-    assert found.passes == found.iterations + 2  # x = Aᵀz, and the certificate
-
-
 def test_reported_gradients_are_those_of_the_iterate_before():
     A, B = wide()
     seen = []
@@ -99,20 +89,6 @@ def test_targets_that_depend_on_each_other_up_to_rounding_cost_no_steps(columns)
     )
     assert of_all.iterations <= of_seven.iterations + 1
     np.testing.assert_allclose(of_all.x, ridge_answer(A, B, 0.1), atol=1e-7)
-
-
-def test_a_prepared_solver_works_on_the_rows_and_counts_a_sweep_a_step():
-    A, B = wide(n=30, p=200)
-    problem = ls.LeastSquares(A, B)
-    solver = ls.get_solver("cg", problem)(tol=1e-11)
-    run = ls.Run(problem, solver, "cg")
-    state = solver.prepare(ls.Moments(run.problem.A, form="implicit"), 0.1, run)
-    np.testing.assert_allclose(state.solve(run.problem.B), ridge_answer(A, B, 0.1), atol=1e-9)
-    assert run.passes <= 30 / 3 + 3
-    again = state.solve(
-        run.problem.B, x0=ridge_answer(A, B, 0.1), AtB=A.T @ B
-    )  # on the columns, from the answer
-    np.testing.assert_allclose(again, ridge_answer(A, B, 0.1), atol=1e-9)
 
 
 def test_an_answer_in_doubt_is_finished_on_the_other_side():

@@ -8,7 +8,6 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.moments.columns import Columns
 
 SOLVERS = ["direct", "gram", "block-krylov", "lanczos", "spca", "lazy-spca"]
 SHAPES = [(300, 40), (40, 300)]
@@ -73,42 +72,6 @@ def test_truncated_svd_of_scikit_learn_has_other_shares():
     )
     assert np.any(np.diff(peer.explained_variance_ratio_) > 0)
     assert np.all(np.diff(found.explained_variance_ratio) < 0)
-
-
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("form", ["dense", "sparse", "implicit"])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_held_moments_know_their_trace(form, center, shape):
-    A = uneven(*shape)
-    moments = ls.Moments(scipy.sparse.csr_array(A), center=center, form=form)
-    for _ in range(2):
-        found = ls.solve(ls.SVD(moments, 3, center=center), "block-krylov", rng=0)
-        np.testing.assert_allclose(
-            found.total_squares, np.sum((A - center * A.mean(axis=0)) ** 2), rtol=1e-10
-        )
-
-
-@every_solver
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
-def test_no_sweep_of_its_own(solver, center, kind, monkeypatch):
-    counts = []
-    for told in (True, False):
-        if not told:
-            monkeypatch.setattr(Columns, "total_squares", lambda self: None)
-        found = solved(kind(uneven(300, 40)), 3, solver, center=center)
-        counts.append((found.passes, found.columns))
-    assert counts[0] == counts[1]
-
-
-@pytest.mark.parametrize("solver", ["gram", "block-krylov", "lanczos"])
-@pytest.mark.parametrize("center", [False, True])
-def test_slices_of_rows_have_it_as_an_array_has(solver, center):
-    A = uneven(300, 40)
-    found = solved(lambda: iter(np.array_split(A, 7)), 3, solver, center=center)
-    centred = A - center * A.mean(axis=0)
-    np.testing.assert_allclose(found.total_squares, np.sum(centred**2), rtol=1e-12)
-    np.testing.assert_allclose(found.column_norms, np.linalg.norm(centred, axis=0), rtol=1e-12)
 
 
 @pytest.mark.parametrize("center", [False, True])

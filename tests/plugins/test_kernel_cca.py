@@ -6,8 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.linalg
-import scipy.sparse
 from planted import related
 from truths import kernel_matrix
 
@@ -173,51 +171,6 @@ def test_a_precomputed_kernel_takes_the_cross_kernel_of_new_rows(solver):
         np.testing.assert_allclose(one, other * signs, atol=1e-6)
 
 
-def test_sparse_rows_stay_sparse_and_give_the_same():
-    X, Y = (A * (np.abs(A) > 0.8) for A in views(150))
-    dense = ls.solve(KernelCCA(X, Y, 3, RBF, ridge=0.1), "nystrom-lobpcg", rng=0, landmarks=40, tol=1e-12)
-    sparse = KernelCCA(*map(scipy.sparse.csr_array, (X, Y)), 3, RBF, ridge=0.1)
-    found = ls.solve(sparse, "nystrom-lobpcg", rng=0, landmarks=40, tol=1e-12)
-    np.testing.assert_allclose(found.correlations, dense.correlations, atol=1e-10)
-
-
-def test_an_iteration_is_one_pass_and_landmarks_cost_their_share():
-    X, Y = views(400)
-    problem = KernelCCA(X, Y, 3, RBF, ridge=0.05)
-    found = ls.solve(problem, "nystrom-lobpcg", rng=0, landmarks=40, extra=10, tol=1e-12)
-    np.testing.assert_allclose(np.diff(found.history["passes"]), 1.0)
-    assert found.history["passes"][0] == pytest.approx(
-        1 + 40 / 400 + 1 + 1
-    )  # rows, columns, a block of all, a pass
-    # The certificate takes two, and landmarks of its own, for it wants 200 of 400 rows, and looks at 256.
-    own = 200 / 400 + (256 / 400) ** 2
-    assert found.passes == pytest.approx(found.history["passes"][-1] + 2 + own)
-    assert found.converged
-
-
-def test_the_shift_saves_passes(monkeypatch):
-    """Without it, directions that the landmarks miss are amplified."""
-    from linspec_kernel import nystrom_lobpcg
-
-    X, Y = views(400)
-    problem = KernelCCA(X, Y, 3, RBF, ridge=0.04)
-    options = {"rng": 0, "landmarks": 40, "extra": 10, "tol": 1e-6}
-    with_shift = ls.solve(problem, "nystrom-lobpcg", **options)
-    always = property(lambda self: 0.0, lambda self, value: None)
-    monkeypatch.setattr(nystrom_lobpcg.Nystrom, "shift", always, raising=False)
-    with pytest.warns(ls.errors.ConvergenceWarning):
-        without = ls.solve(problem, "nystrom-lobpcg", max_iterations=with_shift.iterations, **options)
-    assert with_shift.converged
-    assert not without.converged
-
-
-def test_auto_takes_eigenvectors_of_few_rows_and_iterates_on_many():
-    few, many = (KernelCCA(*views(n), 3, RBF, ridge=0.1) for n in (200, 6000))
-    assert ls.select(few).name == "kcca"
-    assert ls.select(many).name == "nystrom-lobpcg"
-    assert "nystrom-lobpcg" in ls.select(few).reason
-
-
 def test_what_cannot_be_solved_is_said():
     X, Y = views(60)
     with pytest.raises(InvalidProblem, match="every correlation is 1"):
@@ -288,18 +241,6 @@ def test_rows_that_are_all_far_apart_have_a_kernel_matrix_near_the_identity(solv
     kernel = ls.kernels.rbf(0.1)
     found = ls.solve(KernelCCA(X, Y, 2, kernel, kernel, ridge=1.0), solver, rng=0)
     np.testing.assert_allclose(found.correlations, [0.5, 0.5], atol=1e-6)
-
-
-@pytest.mark.parametrize("power", [-90, 90])
-def test_features_of_float32_in_other_units(power):
-    """Powers of two change no digit, and this kernel divides by the size of the rows."""
-    X, Y = (A.astype(np.float32) for A in views(60))
-    kernel, unit = ls.kernels.polynomial(2, 1.0), np.float32(2.0**power)
-    pairs = (X * unit, Y * unit), (X.astype(float), Y.astype(float))
-    found, wanted = (
-        ls.solve(KernelCCA(*pair, 2, kernel, ridge=1e-3), "nystrom-kcca", rng=0) for pair in pairs
-    )
-    np.testing.assert_allclose(found.correlations, wanted.correlations, atol=1e-6)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -11,7 +11,6 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import kernels
-from linspec.errors import BudgetTooSmall
 
 RNG = np.random.default_rng(0)
 Z = RNG.standard_normal((240, 2))
@@ -63,19 +62,3 @@ def test_a_run_goes_on_to_the_answer_of_a_run_in_one_piece(solver: str, case: st
         np.testing.assert_allclose(found.correlations, whole.correlations, rtol=1e-6)
         again = 1 + (SOLVERS[solver].get("landmarks", 0) / 240)  # the rows, and the landmarks' columns
         assert found.passes - whole.passes == pytest.approx(again)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_budget_counts_both_runs(solver: str, tmp_path: Path) -> None:
-    """Also what is read again: where it does not fit, the run is refused."""
-    options, path = SOLVERS[solver], tmp_path / "run.ckpt"
-    part = ls.solve(problem(), solver, rng=0, checkpoint=path, max_passes=9, **options)
-    assert part.status is ls.Status.BUDGET
-    for budget in (9, 11, 13):
-        try:
-            found = ls.solve(problem(), solver, start=path, max_passes=budget, **options)
-        except BudgetTooSmall:
-            assert budget == 9
-            continue
-        assert part.passes < found.passes <= budget
-    assert found.iterations > part.iterations

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,22 +102,6 @@ def test_a_weight_counts_rows_and_0_leaves_them_out(solver: str, center: bool) -
     np.testing.assert_allclose(ls.solve(scaled, solver, rng=0).predict(Z), same.predict(Z), rtol=0, atol=1e-6)
 
 
-def test_forms_and_kinds_of_data_give_the_same(tmp_path: Path) -> None:
-    X, Y = data(2100)
-    X = np.where(np.abs(X) > 0.8, X, 0.0)
-    np.save(tmp_path / "X.npy", X)
-    options = {"rng": 0, "tol": 1e-10, "landmarks": 100}
-    held = ls.solve(KernelRidge(X, Y, 2.0, RBF), "nystrom-pcg", storage="held", **options)
-    others = {
-        "tiled": (X, Y),
-        "sparse": (scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)),
-        "file": (tmp_path / "X.npy", Y),
-    }
-    for name, given in others.items():
-        found = ls.solve(KernelRidge(*given, 2.0, RBF), "nystrom-pcg", storage="tiled", **options)
-        np.testing.assert_allclose(found.dual, held.dual, rtol=0, atol=1e-7, err_msg=name)
-
-
 def test_a_precomputed_kernel_takes_the_values_of_new_rows() -> None:
     (X, Y), (Z, _) = data(), data(30, seed=1)
     op = ls.KernelOperator(X, RBF, center=False)
@@ -166,15 +147,6 @@ def test_bounds_hold_at_any_point_for_unfinished_answers(iterations: int) -> Non
     assert fitted.max() <= found.residual + exact.residual
 
 
-def test_an_iteration_is_a_pass_and_landmarks_cost_their_share() -> None:
-    X, Y = data(400)
-    found = ls.solve(KernelRidge(X, Y, 0.01, RBF), "nystrom-pcg", rng=0, landmarks=40)
-    np.testing.assert_allclose(np.diff(found.history["passes"]), 1.0)
-    assert found.history["passes"][0] == pytest.approx(1 + 2 * 40 / 400)  # rows; landmarks, drawn and used
-    assert found.passes == pytest.approx(found.history["passes"][-1] + 1)
-    assert found.converged
-
-
 def test_pivots_find_groups_that_equal_chances_miss() -> None:
     """Twenty rows far from all others need landmarks of their own."""
     X, Y = data(1000)
@@ -185,16 +157,6 @@ def test_pivots_find_groups_that_equal_chances_miss() -> None:
         for drawn in ("rpcholesky", "uniform")
     }
     assert found["rpcholesky"].iterations < found["uniform"].iterations
-
-
-def test_random_columns_save_passes() -> None:
-    X, Y = data(1000, m=1)
-    problem = KernelRidge(X, Y, 1e-2, RBF)
-    wide, narrow = (
-        ls.solve(problem, "nystrom-pcg", rng=0, landmarks=50, columns=columns, tol=1e-6)
-        for columns in (20, 0)
-    )
-    assert wide.iterations < narrow.iterations
 
 
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
@@ -237,50 +199,6 @@ def test_float32_says_what_it_reaches() -> None:
 # ---- runs ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ridge", [0.01, [1e-3, 0.1]])
-def test_a_run_goes_on_with_the_same_bits(ridge: Any, tmp_path: Path) -> None:
-    X, Y = data()
-    path, options = tmp_path / "run.ckpt", {"landmarks": 30, "tol": 1e-9}
-    problem = KernelRidge(X, Y, ridge, "rbf", center=True, sample_weight=np.arange(300) % 3 + 0.5)
-    whole = ls.solve(problem, "nystrom-pcg", rng=0, **options)
-    for stop in (0, whole.iterations // 2):
-        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
-        ls.solve(problem, "nystrom-pcg", rng=0, **cut, **options)
-        found = ls.solve(problem, "nystrom-pcg", start=path, **options)
-        assert found.iterations == whole.iterations > 2
-        assert found.dual.tobytes() == whole.dual.tobytes()
-    other = KernelRidge(X, Y, ridge, "laplacian", center=True, sample_weight=np.arange(300) % 3 + 0.5)
-    with pytest.raises(InvalidProblem, match="of another run: kernel must be the same"):
-        ls.solve(other, "nystrom-pcg", start=path, **options)
-
-
-def test_a_run_begins_at_an_earlier_answer() -> None:
-    X, Y = data()
-    w = np.random.default_rng(2).integers(0, 3, 300)
-    problem = KernelRidge(X, Y, [0.01, 0.1], RBF, center=True, sample_weight=w)
-    first = ls.solve(problem, "nystrom-pcg", rng=0, landmarks=30)
-    again = ls.solve(problem, "nystrom-pcg", rng=0, landmarks=30, start=first)
-    assert again.iterations <= 1 < first.iterations
-    with pytest.raises(InvalidProblem, match=r"start must have a dual of shape .*; got \(3, 2\)"):
-        ls.solve(problem, "nystrom-pcg", start={"dual": np.zeros((3, 2))})
-
-
-def test_landmarks_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    from linspec_kernel.ridge.nystrom_pcg import SHARE, NystromPCG
-
-    moments = KernelRidge(*data(2000), 1.0).moments("tiled", (1, 1))
-    assert NystromPCG()._landmarks(2000, moments.home) == 400
-    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "2000000")
-    assert NystromPCG()._landmarks(2000, moments.home) == int(SHARE * 2_000_000 / 16_000)
-    assert NystromPCG(landmarks=300)._landmarks(2000, moments.home) == 300
-
-
-def test_auto_factors_few_rows_and_iterates_on_many() -> None:
-    few, many = (KernelRidge(*data(n), 0.1, RBF) for n in (200, 20_000))
-    assert ls.select(few).name == "direct"
-    assert ls.select(many).name == "nystrom-pcg"
-
-
 def test_cross_validation_over_ridges_is_that_of_the_folds_by_hand() -> None:
     X, Y = data(120)
     labels, ridges = np.arange(120) % 4, (1e-3, 0.1, 10.0)
@@ -298,76 +216,7 @@ def test_cross_validation_over_ridges_is_that_of_the_folds_by_hand() -> None:
         ls.cross_validate(KernelRidge(X @ X.T, Y, 0.1, "precomputed"), ridges=[0.1, 1.0])
 
 
-# ---- names, tables, files --------------------------------------------------------------------------
-
-
-def test_names_of_targets_and_rows_are_kept(tmp_path: Path) -> None:
-    X, Y = data(30)
-    rows = [f"r{i}" for i in range(30)]
-    named = [ls.labelled(X, rows=rows), ls.labelled(Y, rows=rows, columns=["low", "high"])]
-    found = ls.solve(KernelRidge(*named, [0.1, 1.0], RBF, center=True))
-    columns = ["low, ridge 0.1", "high, ridge 0.1", "low, ridge 1", "high, ridge 1"]
-    assert found.target_names == columns
-    table = found.dual_table()
-    assert list(table[0]) == ["row", *columns]
-    assert table[3]["row"] == "r3"
-    assert table[3]["high, ridge 1"] == found.dual[1, 3, 1]
-    predictions = found.predictions_table(ls.labelled(X[:2], rows=["new", "newer"]))
-    assert [row["row"] for row in predictions] == ["new", "newer"]
-    assert predictions[0]["low, ridge 0.1"] == found.predict(X[:2])[0, 0, 0]
-    found.save(tmp_path / "answer.npz")
-    again = ls.load_solution(tmp_path / "answer.npz")
-    np.testing.assert_allclose(again.predict(X[:5]), found.predict(X[:5]), rtol=0, atol=1e-14)
-    assert again.dual_table() == table
-    with pytest.raises(InvalidProblem, match="order"):
-        KernelRidge(named[0], ls.labelled(Y[::-1], rows=rows[::-1]), 0.1)
-
-
-def test_a_vector_of_targets_stays_one() -> None:
-    X, Y = data()
-    for solver in SOLVERS:
-        found = ls.solve(KernelRidge(X, Y[:, 0], 0.1, RBF, center=True), solver, rng=0)
-        assert found.dual.shape == (300,)
-        assert found.predict(X[:5]).shape == (5,)
-        assert found.intercept.shape == found.bounds.shape == ()
-        assert 0.9 < found.score(X, Y[:, 0]) < 1
-    assert ls.solve(KernelRidge(X, list(Y[:, 0]), [0.1, 1.0])).dual.shape == (2, 300)
-
-
-def test_the_command_line_fits_scores_and_predicts(tmp_path: Path) -> None:
-    X, Y = data(200)
-    for name, array in {"X": X, "Y": Y, "w": np.arange(200) % 3, "Z": X[:3]}.items():
-        np.save(tmp_path / f"{name}.npy", array)
-
-    def said(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "linspec", *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=tmp_path,
-        )
-        return done.stdout + done.stderr
-
-    command = ("solve", "kernel-ridge", "X.npy", "Y.npy", "--center", "--kernel-scale", "2")
-    weighted = (*command, "--ridge", "0.1,1", "--sample-weight", "w.npy", "--out", "a.npz")
-    assert "written: a.npz" in said(*weighted)
-    expected = ls.solve(KernelRidge(X, Y, [0.1, 1.0], RBF, center=True, sample_weight=np.arange(200) % 3))
-    lines = said("transform", "a.npz", "Z.npy").splitlines()
-    assert "target2, ridge 0.1" in lines[0]
-    numbers = np.array([line.split(",") for line in lines[1:4]], dtype=float)
-    np.testing.assert_allclose(numbers, np.hstack(list(expected.predict(X[:3]))), rtol=1e-9)
-    held = said(*command, "--ridge", "0.1", "--held-out", "0.2", "--seed", "0")
-    assert 0.7 < float(" ".join(held.split()).partition("R² ")[2].partition(",")[0]) < 1
-
-
 # ---- what is wrong is said --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ridge", [0, -1.0, np.nan, [1.0, 0.0], [], "small"])
-def test_ridges_that_are_none(ridge: Any) -> None:
-    with pytest.raises(LinspecError, match="ridge"):
-        KernelRidge(*data(), ridge)
 
 
 def test_what_cannot_be_solved_is_said_before_work() -> None:
@@ -425,23 +274,6 @@ def test_targets_of_any_size_and_constant_ones(solver: str) -> None:
     nothing = ls.solve(KernelRidge(X, np.zeros((300, 1)), 0.1, RBF), solver, rng=0)
     assert nothing.converged
     assert not nothing.dual.any()
-
-
-def test_new_rows_and_scores_that_do_not_fit() -> None:
-    X, Y = data(60)
-    found = ls.solve(KernelRidge(X, Y, [0.1, 1.0], RBF))
-    with pytest.raises(InvalidProblem, match="4 columns"):
-        found.predict(X[:, :3])
-    named = ls.solve(KernelRidge(ls.labelled(X, columns=list("abcd")), Y, 0.1, RBF))
-    with pytest.raises(InvalidProblem, match="columns"):
-        named.predict(ls.labelled(X, columns=list("bacd")))
-    with pytest.raises(InvalidProblem, match=r"along_path"):
-        found.score(X, Y)
-    with pytest.raises(InvalidProblem, match="the shape of the predictions"):
-        found.along_path()[0].score(X, Y[:, :1])
-    for study in (ls.bootstrap, ls.permutation_test):
-        with pytest.raises(LinspecError):
-            study(KernelRidge(X, Y, 0.1, RBF))
 
 
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")

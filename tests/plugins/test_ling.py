@@ -111,31 +111,6 @@ def test_the_second_stage_contracts_as_the_source_says():
         assert after <= factor * before + 1e-9 * gaps[0]
 
 
-@pytest.mark.parametrize("variant", ["deflated", "projection"])
-def test_prepared_once_for_many_right_hand_sides(variant):
-    model = MODELS["spiked"]
-    B = np.stack([model.draw(np.random.default_rng(i)) for i in range(3)], axis=1)
-    problem = ls.LeastSquares(model.A, B)
-    solver = with_parts(ls.get_solver("ling", problem)(variant=variant, tol=1e-13))
-    run = ls.Run(problem, solver, "ling", rng=0)
-    state = solver.prepare(run.problem.A, 0.0, run)
-    # At ridge 0 without the projection of iterates Algorithm 5 converges to least squares for any U.
-    np.testing.assert_allclose(state.solve(run.problem.B), np.linalg.lstsq(model.A, B)[0], atol=1e-7)
-
-
-def test_a_path_shares_the_components():
-    model = MODELS["spiked"]
-    y, ridges = response(model), (300.0, 2.0)
-    path = ls.solve(ls.LeastSquares(model.A, y, ridge=ridges), "ling", rng=0, tol=1e-11, form="implicit")
-    alone = [
-        ls.solve(ls.LeastSquares(model.A, y, ridge=r), "ling", rng=0, tol=1e-11, form="implicit")
-        for r in ridges
-    ]
-    assert path.passes <= max(found.passes for found in alone) + 1
-    for x, one in zip(path.x, alone, strict=True):
-        np.testing.assert_allclose(x, one.x, atol=1e-7)
-
-
 # ---- principal component regression -----------------------------------------------------------
 
 
@@ -160,15 +135,3 @@ def test_pcr_regresses_on_the_leading_components_alone():
     found = ls.solve(ls.LeastSquares(A, y), "pcr", rng=0, rank=3)
     np.testing.assert_allclose(found.x, V[:, :3] @ (U[:, :3].T @ y / s[:3]), atol=1e-13)
     assert "3 principal components" in found.message
-
-
-def test_form_says_how_moments_are_held_as_in_every_solver():
-    variant, form = ls.describe("least-squares/ling").options, ls.describe("least-squares/cg").options
-    named = {option.name: option for option in variant}
-    assert named["form"].choices == {option.name: option for option in form}["form"].choices
-    assert named["variant"].choices == ("deflated", "ridge", "simplified", "projection")
-    A = np.random.default_rng(0).standard_normal((60, 30))
-    held, swept = (
-        ls.solve(ls.LeastSquares(A, A[:, 0]), "ling", rng=0, rank=3, form=f) for f in ("dense", "implicit")
-    )
-    assert held.passes < swept.passes

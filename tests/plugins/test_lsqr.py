@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -32,16 +31,6 @@ def iterates_of(problem, **options):
     found = []
     ls.solve(problem, "lsqr", callback=lambda p: found.append(p.current()["x"].copy()), **options)
     return found
-
-
-@pytest.mark.parametrize("ridge", [0.0, 2.5])
-@pytest.mark.parametrize(("n", "p", "rank"), [(80, 12, 12), (12, 80, 12), (40, 40, 25), (80, 12, 5)])
-def test_exact(ridge, n, p, rank):
-    rng = np.random.default_rng(0)
-    A, B = with_singular_values(n, p, np.linspace(3, 1, rank), rng), rng.standard_normal((n, 3))
-    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), "lsqr", tol=1e-12)
-    assert found.converged
-    np.testing.assert_allclose(found.x, ridge_answer(A, B, ridge), atol=1e-10)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 4.0])
@@ -97,28 +86,6 @@ def test_exact_solution_breaks_nothing(ridge):
 # ---- counts -----------------------------------------------------------------------------------
 
 
-def test_one_product_each_way_an_iteration_for_all_columns():
-    rng = np.random.default_rng(4)
-    A, B = with_singular_values(60, 10, np.linspace(2, 1, 10), rng), rng.standard_normal((60, 5))
-    operator, counts = CountingOperator(A), []
-    found = ls.solve(
-        ls.LeastSquares(operator, B),
-        "lsqr",
-        callback=lambda p: counts.append((operator.forward, operator.adjoint)),
-    )
-    assert counts == [(i, i + 1) for i in range(found.iterations + 1)]
-
-
-def test_one_sweep_an_iteration_where_there_are_row_slices():
-    rng = np.random.default_rng(5)
-    A, B = with_singular_values(60, 10, np.linspace(2, 1, 10), rng), rng.standard_normal((60, 5))
-    operator = CountingOperator(A, sliceable=True)
-    found = ls.solve(ls.LeastSquares(operator, B), "lsqr")
-    assert found.converged
-    assert operator.passes == pytest.approx(found.iterations + 3)  # with AᵀB, certificate, Gram matrix
-    np.testing.assert_allclose(found.history["passes"], np.arange(found.iterations + 1) + 1)
-
-
 def test_columns_that_are_done_leave_the_block():
     """One column is a left singular vector (done after one step), one is zero, one takes all steps."""
     rng = np.random.default_rng(6)
@@ -135,19 +102,6 @@ def test_columns_that_are_done_leave_the_block():
     ]  # two columns forward and back, then one; one of signs rides in the first
     assert (steps[1:] == 2).all()
     np.testing.assert_allclose(found.x, ridge_answer(A, B, 0.0), atol=1e-8)
-
-
-@pytest.mark.parametrize("ridges", [[0.0, 0.1, 10.0], [1e4, 1e-3]])
-def test_a_path_costs_the_products_of_its_hardest_ridge(ridges):
-    rng = np.random.default_rng(7)
-    A, B = with_singular_values(90, 30, np.geomspace(6, 1, 30), rng), rng.standard_normal((90, 3))
-    operator = CountingOperator(A)
-    found = ls.solve(ls.LeastSquares(operator, B, ridge=ridges), "lsqr", tol=1e-9)
-    alone = [ls.solve(ls.LeastSquares(A, B, ridge=r), "lsqr", tol=1e-9) for r in ridges]
-    assert found.iterations == max(one.iterations for one in alone)
-    assert operator.forward <= found.iterations + 2  # and the certificate, and at ridge 0 the Gram matrix
-    for x, r in zip(found.x, ridges, strict=True):
-        np.testing.assert_allclose(x, ridge_answer(A, B, r), atol=1e-9)
 
 
 def test_pairs_of_column_and_ridge_may_be_done_in_any_order():
@@ -200,60 +154,3 @@ def test_a_tolerance_below_rounding_ends_with_the_truth():
     assert found.iterations < 100
     exact = np.linalg.lstsq(A.astype(float), A[:, 0].astype(float) + 1, rcond=None)[0]
     np.testing.assert_allclose(found.x, exact, atol=1e-5)
-
-
-def test_sparse_and_integers():
-    rng = np.random.default_rng(12)
-    A = scipy.sparse.random(
-        400, 30, 0.1, format="csc", random_state=0, data_rvs=lambda m: rng.integers(1, 9, m)
-    ).astype(np.int64)
-    b = rng.integers(-5, 6, 400)
-    found = ls.solve(ls.LeastSquares(A, b, ridge=1.0), "lsqr", tol=1e-11)
-    exact = ridge_answer(A.toarray().astype(float), b[:, None].astype(float), 1.0)
-    np.testing.assert_allclose(found.x, exact[:, 0], atol=1e-9)
-
-
-# ---- as a part --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ridge", [0.0, 0.7])
-@pytest.mark.parametrize("held", [False, True])
-def test_prepared_state(ridge, held):
-    rng = np.random.default_rng(13)
-    A, B = rng.standard_normal((60, 9)), rng.standard_normal((60, 4))
-    B[:, 2] = 0
-    problem = ls.LeastSquares(A, B, ridge=ridge)
-    instance = ls.get_solver("lsqr", problem)()
-    run = ls.Run(problem, instance, "lsqr")
-    given = ls.Moments(run.problem.A, form="dense") if held else run.problem.A
-    state = instance.prepare(given, ridge, run)
-    exact = ridge_answer(A, B, ridge)
-    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-11), exact, atol=1e-9)
-    warm = state.solve(run.problem.B, x0=exact + 1e-3, tol=1e-11, AtB=A.T @ B)
-    np.testing.assert_allclose(warm, exact, atol=1e-9)
-    assert (warm[:, 2] == 0).all()
-    before = run.passes
-    state.solve(run.problem.B, x0=exact, tol=1e-9, AtB=A.T @ B)
-    assert run.passes <= before + 2  # the start is looked at, and found to be good
-
-
-def test_as_part_of_alternating_least_squares():
-    rng = np.random.default_rng(14)
-    X = rng.standard_normal((300, 8))
-    Y = X[:, :6] @ rng.standard_normal((6, 6)) + rng.standard_normal((300, 6))
-    ours = ls.solve(ls.CCA(X, Y, 2), "als", lstsq="lsqr", rng=0)
-    exact = ls.solve(ls.CCA(X, Y, 2), "direct")
-    assert ours.converged
-    np.testing.assert_allclose(ours.correlations, exact.correlations, atol=1e-6)
-
-
-@pytest.mark.parametrize("budget", range(6, 30, 2))
-def test_budgets_hold_within_outer_methods(budget):
-    rng = np.random.default_rng(15)
-    X, Y = rng.standard_normal((300, 8)), rng.standard_normal((300, 6))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
-        found = ls.solve(
-            ls.CCA(X, Y, 2), "als", lstsq="lsqr", form="implicit", rng=0, max_passes=budget, tol=1e-14
-        )
-    assert found.passes <= budget

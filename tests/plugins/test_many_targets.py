@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,22 +121,6 @@ def test_one_candidate_is_a_ridge_regression_and_its_score_a_cross_validation():
     assert found.scores[0] == pytest.approx(validated.scores.mean(), abs=1e-12)
 
 
-def test_more_candidates_never_have_a_lower_score():
-    X, Y, bands = planted(80, 9, 5)
-    few = ls.solve(RidgeManyTargets(X, Y, RIDGES, bands, band_weights=3))
-    more = ls.solve(RidgeManyTargets(X, Y, RIDGES, bands, band_weights=12))
-    assert np.all(more.scores >= few.scores)
-
-
-def test_drawn_weights_sum_to_one_begin_even_and_depend_on_the_seed_alone():
-    X, Y, bands = planted(40, 9, 2)
-    settings = RidgeManyTargets(X, Y, bands=bands, band_weights=9).settings
-    np.testing.assert_allclose(settings.sum(axis=1), 1)
-    np.testing.assert_allclose(settings[0], 1 / 3)
-    assert np.array_equal(settings, RidgeManyTargets(2 * X, Y, bands=bands, band_weights=9).settings)
-    assert not np.array_equal(settings, RidgeManyTargets(X, Y, bands=bands, band_weights=9, seed=1).settings)
-
-
 def test_a_band_of_weight_zero_has_no_coefficients():
     X, Y, bands = planted(60, 9, 4)
     for solver in ("gram", "kernel"):
@@ -148,16 +130,6 @@ def test_a_band_of_weight_zero_has_no_coefficients():
             RidgeManyTargets(X[:, bands != 1], Y, bands=bands[bands != 1], band_weights=[[1.0, 2.0]]), solver
         )
         np.testing.assert_allclose(found.coefficients()[bands != 1], without.coefficients(), rtol=1e-9)
-
-
-def test_folds_of_successive_rows_are_those_of_scikit_learn():
-    KFold = pytest.importorskip("sklearn.model_selection").KFold
-    X, Y, _ = planted(47, 4, 3)
-    by_number = ls.solve(RidgeManyTargets(X, Y, splitter=5))
-    by_splitter = ls.solve(RidgeManyTargets(X, Y, splitter=KFold(5)))
-    assert np.array_equal(by_number.scores, by_splitter.scores)
-    by_other_number = ls.solve(RidgeManyTargets(X, Y, splitter=np.int64(5)))
-    assert np.array_equal(by_number.scores, by_other_number.scores)
 
 
 def test_coefficients_for_a_ridge_of_each_target_are_those_of_scikit_learn():
@@ -229,32 +201,6 @@ def test_one_pass_over_any_rows_has_the_same_answer(kind, tmp_path):
     np.testing.assert_allclose(coefficients, exact.coefficients(), atol=1e-10)
 
 
-def test_sparse_columns_with_dense_targets_and_float32():
-    X, Y, _ = planted(100, 8, 3)
-    sparse = ls.solve(RidgeManyTargets(scipy.sparse.csr_array(X), Y))
-    dense = ls.solve(RidgeManyTargets(X, Y))
-    np.testing.assert_allclose(sparse.coefficients(), dense.coefficients(), rtol=1e-9)
-    single = ls.solve(RidgeManyTargets(X.astype(np.float32), Y.astype(np.float32)))
-    assert single.coefficients().dtype == np.float32
-    np.testing.assert_allclose(single.scores, dense.scores, atol=1e-6)
-    mixed = ls.solve(RidgeManyTargets(X.astype(np.float32), Y))
-    np.testing.assert_allclose(mixed.scores, dense.scores, atol=1e-6)
-
-
-def test_targets_in_many_blocks_are_the_targets_in_one(monkeypatch):
-    import linspec_many_targets.choice as choice
-
-    X, Y, bands = planted(60, 9, 150)
-    for solver in ("gram", "kernel"):
-        problem = RidgeManyTargets(X, Y, RIDGES, bands, band_weights=GAMMAS)
-        whole = ls.solve(problem, solver)
-        monkeypatch.setattr(choice, "BLOCK_ENTRIES", 1)  # blocks of 64
-        parts = ls.solve(problem, solver)
-        monkeypatch.undo()
-        np.testing.assert_allclose(parts.scores, whole.scores, rtol=1e-12)
-        np.testing.assert_allclose(parts.coefficients(), whole.coefficients(), rtol=1e-9, atol=1e-12)
-
-
 # ---- the answer --------------------------------------------------------------------------------
 
 
@@ -285,38 +231,6 @@ def test_predictions_work_through_the_factors_for_named_targets_and_confounds(sh
     assert len(found.weights_table("X")) == X.shape[1]
 
 
-def test_predictions_of_factors_on_torch_and_saved(tmp_path):
-    torch = pytest.importorskip("torch")
-    X, Y, bands = planted(*SHAPES["wide, many targets"])
-    found = ls.solve(
-        RidgeManyTargets(torch.tensor(X), torch.tensor(Y), RIDGES, bands, band_weights=GAMMAS), "kernel"
-    )
-    assert found.mixing is not None
-    predicted = found.predict(torch.tensor(X[:4]))
-    assert isinstance(predicted, torch.Tensor)
-    np.testing.assert_allclose(
-        predicted.numpy(), (X[:4] - X.mean(axis=0)) @ found.coefficients().numpy() + Y.mean(axis=0)
-    )
-    found.save(tmp_path / "answer.npz")
-    back = ls.load_solution(tmp_path / "answer.npz")
-    np.testing.assert_allclose(back.predict(X[:4]), predicted.numpy())
-    assert back.band_names == ("0", "1", "2")
-
-
-def test_predictions_of_factors_for_rows_on_workers():
-    array = pytest.importorskip("dask.array")
-    X, Y, _ = planted(*SHAPES["wide, many targets"])
-    found = ls.solve(RidgeManyTargets(X, Y), "kernel")
-    there = found.predict(array.from_array(X, chunks=(15, X.shape[1])))
-    np.testing.assert_allclose(np.asarray(there), found.predict(X))
-    table = found.predictions_table(array.from_array(X, chunks=(15, X.shape[1])), targets=[3], library="")
-    np.testing.assert_allclose([row["target4"] for row in table], found.predict(X)[:, 3])
-    score = found.score(
-        array.from_array(X, chunks=(15, X.shape[1])), array.from_array(Y, chunks=(15, Y.shape[1]))
-    )
-    assert score == pytest.approx(found.score(X, Y))
-
-
 def test_scores_of_rows_are_those_of_scikit_learn():
     r2_score = pytest.importorskip("sklearn.metrics").r2_score
     X, Y, _ = planted(80, 6, 4)
@@ -327,56 +241,6 @@ def test_scores_of_rows_are_those_of_scikit_learn():
     total = r2_score(Y[60:], found.predict(X[60:]), multioutput="variance_weighted", sample_weight=w)
     assert found.score(X[60:], Y[60:], sample_weight=w) == pytest.approx(total)
     assert np.isnan(found.target_scores(X[60:], Y[60:] * 0)).all()
-
-
-def test_a_vector_is_one_target_and_bands_may_be_named_by_columns():
-    pandas = pytest.importorskip("pandas")
-    X, Y, _ = planted(60, 4, 1)
-    frame = pandas.DataFrame(X, columns=list("abcd"))
-    found = ls.solve(
-        RidgeManyTargets(frame, pandas.Series(Y[:, 0]), bands={"left": ["a", "b"], "right": ["d", "c"]})
-    )
-    assert found.predict(frame).shape == (60,)
-    assert found.band_names == ("left", "right")
-    assert found.band_of.tolist() == [0, 0, 1, 1]
-    assert list(found.targets_table().columns) == [
-        "ridge",
-        "held-out R²",
-        "weight of left",
-        "weight of right",
-    ]
-    with pytest.raises(InvalidProblem, match="in another order"):
-        found.predict(frame[list("bacd")])
-
-
-def test_nested_cross_validation_and_the_estimator():
-    X, Y, _ = planted(90, 5, 3)
-    folds = np.arange(90) % 3
-    outer = ls.cross_validate(RidgeManyTargets(X, Y, RIDGES, splitter=folds), splitter=np.repeat([0, 1], 45))
-    expected = [
-        ls.solve(RidgeManyTargets(X[own], Y[own], RIDGES, splitter=folds[own])).score(X[rest], Y[rest])
-        for own, rest in ((slice(45, None), slice(0, 45)), (slice(0, 45), slice(45, None)))
-    ]
-    np.testing.assert_allclose(np.ravel(outer.scores), expected, rtol=1e-9)
-    pytest.importorskip("sklearn")
-    estimator = ls.estimators.of(RidgeManyTargets)(ridges=RIDGES).fit(X, Y)
-    assert estimator.predict(X[:2]).shape == (2, 3)
-
-
-def test_the_command_solves_it(tmp_path):
-    X, Y, bands = planted(60, 9, 3)
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "Y.npy", Y)
-    command = [
-        sys.executable, "-m", "linspec", "solve", "ridge-many-targets", "X.npy", "Y.npy", "--ridges", "1,10",
-        "--bands", "3,3,3", "--band-weights", "4", "--out", "found.npz",
-    ]  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "held-out R²" in done.stdout
-    assert "mean weights of band1, band2, band3" in done.stdout
-    exact = ls.solve(RidgeManyTargets(X, Y, [1, 10], bands, band_weights=4))
-    np.testing.assert_allclose(ls.load_solution(tmp_path / "found.npz").scores, exact.scores)
 
 
 # ---- what is refused, and what is said ----------------------------------------------------------

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import backends
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, SweptOnce
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 
-BACKENDS = [backend for backend in backends() if backend.name not in {"products-only", "scipy-operator"}]
 N, WIDTHS = 60, (4, 5, 3)
 RNG = np.random.default_rng(7)
 COMMON = RNG.standard_normal((N, 2))
@@ -161,27 +159,6 @@ def test_slices_and_blocks(solver):
         assert found.converged
 
 
-@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
-def test_array_libraries(backend):
-    if reason := backend.missing():
-        pytest.skip(reason)
-    exact = ls.solve(ls.MultisetCCA(VIEWS, k=3, present=PRESENT)).eigenvalues
-    for solver, options in (("gram", {}), ("lobpcg", {"rng": 0, "form": "implicit"})):
-        views = [backend.wrap(V if backend.float64 else V.astype(np.float32)) for V in VIEWS]
-        found = ls.solve(ls.MultisetCCA(views, k=3, present=PRESENT), solver, **options)
-        np.testing.assert_allclose(found.eigenvalues, exact, rtol=1e-10 if backend.float64 else 1e-5)
-
-
-def test_data_that_are_read_once_need_known_means():
-    once = ls.MultisetCCA([slices(V) for V in VIEWS], k=3, present=PRESENT)
-    with pytest.raises(SweptOnce, match="2 passes"):
-        ls.solve(once, "gram")
-    once = ls.MultisetCCA([slices(V) for V in VIEWS], k=3, present=PRESENT, center=False)
-    found = ls.solve(once, "gram")
-    assert found.passes == 1
-    np.testing.assert_allclose(found.eigenvalues / 3, dense(3, center=False)[0], atol=1e-12)
-
-
 def test_products_alone_are_refused():
     with pytest.raises(MissingCapability, match="needs rows that can be taken"):
         ls.solve(ls.MultisetCCA([aslinearoperator(V) for V in VIEWS], k=3, present=PRESENT))
@@ -209,27 +186,6 @@ def test_held_out_correlations_are_those_of_shared_rows():
     np.testing.assert_allclose(np.ravel(found.scores), scores, rtol=1e-10)
 
 
-@pytest.mark.parametrize("form", ["auto", "implicit"])
-def test_ridges_share_the_moments(form):
-    problem, ridges = ls.MultisetCCA(VIEWS, k=2, present=PRESENT), [1.0, 10.0]
-    path = ls.ridge_path(problem, ridges, solver="lobpcg", form=form, rng=0)
-    for solution, ridge in zip(path.solutions, ridges, strict=True):
-        alone = ls.solve(problem.with_numbers(ridge=(ridge,) * 3))
-        np.testing.assert_allclose(solution.eigenvalues, alone.eigenvalues, rtol=1e-11)
-        for one, other in zip(solution.transform(VIEWS), alone.transform(VIEWS), strict=True):
-            np.testing.assert_allclose(one, other, atol=1e-7)
-
-
-def test_a_bootstrap_draws_rows_with_their_masks():
-    problem = ls.MultisetCCA(VIEWS, k=2, present=PRESENT)
-    junk = [V.copy() for V in VIEWS]
-    junk[2][~PRESENT[2]] = -40.0
-    found = ls.bootstrap(problem, draws=20, rng=0)
-    other = ls.bootstrap(ls.MultisetCCA(junk, k=2, present=PRESENT), draws=20, rng=0)
-    np.testing.assert_allclose(found.agreement, other.agreement, rtol=1e-9)
-    np.testing.assert_allclose(found.weights["X2"], other.weights["X2"], atol=1e-9)
-
-
 def test_permutations_are_refused():
     with pytest.raises(InvalidProblem, match="absent rows of X1 and X3"):
         ls.permutation_test(ls.MultisetCCA(VIEWS, k=1, present=PRESENT), permutations=9)
@@ -252,26 +208,6 @@ def test_permutations_are_refused():
 def test_masks_are_checked(present, message):
     with pytest.raises(InvalidProblem, match=message):
         ls.MultisetCCA(VIEWS, k=1, present=present)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, r"present must have a row for each of X1; got 40 for at least 60"),
-        (
-            {"sample_weight": COUNTS},
-            "present must have a number for each row; got masks and data with 40 and 60",
-        ),
-        (
-            {"confounds": CONFOUNDS},
-            "present must have a number for each row; got masks and data with 40 and 60",
-        ),
-    ],
-)
-def test_masks_of_another_length_than_a_stream_are_named(given, message):
-    views = [lambda X=X: iter([X[:30], X[30:]]) for X in VIEWS[:2]]
-    with pytest.raises(InvalidProblem, match=message):
-        ls.solve(ls.MultisetCCA(views, 2, present=[np.arange(40) > 3, None], **given))
 
 
 def test_absent_rows_must_be_finite():
@@ -329,29 +265,6 @@ def test_each_view_is_less_what_confounds_explain_in_its_own_rows(center, tmp_pa
         root = np.sqrt(COUNTS * (1.0 if mask is None else mask))[:, None]
         slopes = np.linalg.lstsq(design * root, X * root)[0]
         np.testing.assert_allclose(scores, (X - design @ slopes) @ W, atol=1e-11)
-
-
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-def test_a_run_goes_on_with_the_same_masks_alone(form, tmp_path):
-    rng = np.random.default_rng(0)
-    common = rng.standard_normal((400, 4))
-    views = [
-        0.4 * common @ rng.standard_normal((4, p)) + rng.standard_normal((400, p)) * np.geomspace(1, 30, p)
-        for p in (60, 70, 50)
-    ]
-    masks = [rng.random(400) < 0.8, None, rng.random(400) < 0.8]
-    problem, options = ls.MultisetCCA(views, k=2, present=masks), {"form": form, "oversample": 0, "rng": 0}
-    path = tmp_path / "run.ckpt"
-    whole = ls.solve(problem, "lobpcg", **options)
-    budget = {"max_passes": 9} if form == "implicit" else {"callback": lambda iterate: iterate.iteration >= 5}
-    part = ls.solve(problem, "lobpcg", checkpoint=path, **budget, **options)
-    assert part.iterations < whole.iterations
-    found = ls.solve(problem, "lobpcg", start=path, **options)
-    assert found.iterations == whole.iterations
-    np.testing.assert_array_equal(found.eigenvalues, whole.eigenvalues)
-    other = ls.MultisetCCA(views, k=2, present=[masks[0], None, None])
-    with pytest.raises(InvalidProblem, match="the parameters of the problem"):
-        ls.solve(other, "lobpcg", start=path, **options)
 
 
 @pytest.mark.parametrize("solver", ["gram", "lobpcg"])

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-from click.testing import CliRunner
 from planted import common_views
 
 import linspec as ls
 from linspec import Status
-from linspec.cli import main
 from linspec.errors import InvalidProblem
 
 
@@ -204,14 +202,6 @@ def test_a_swept_answer_has_the_residual_of_the_factors():
     assert exact / 3 <= found.residual <= 3 * exact
 
 
-def test_an_earlier_answer_saves_sweeps():
-    views = sparse_views()
-    problem = ls.MultisetCCA(views, k=4, ridge=1.0)
-    first = ls.solve(problem, "lobpcg", rng=0, form="implicit")
-    again = ls.solve(problem, "lobpcg", rng=1, form="implicit", start=first)
-    assert again.iterations < first.iterations / 2
-
-
 # ---- what the law finds ---------------------------------------------------------------------------
 
 
@@ -271,13 +261,6 @@ def test_directions_that_squaring_hides_are_reported():
 # ---- the problem ----------------------------------------------------------------------------------
 
 
-def test_scores_of_some_views():
-    views = related()
-    found = ls.solve(ls.MultisetCCA(views, k=2))
-    scores = found.transform(X2=views[1][:10])
-    np.testing.assert_allclose(scores, (views[1][:10] - views[1].mean(axis=0)) @ found.weights[1], atol=1e-12)
-
-
 @pytest.mark.parametrize("weights", [[1, 2], [1, 0, 1], [1, -1, 1], [1, np.nan, 1], "abc", 3])
 def test_weights_of_views_are_checked(weights):
     with pytest.raises(
@@ -300,20 +283,3 @@ def test_agreement_is_the_squared_correlation_with_the_consensus():
         exact = [np.corrcoef(S[:, j], consensus[:, j])[0, 1] ** 2 for j in range(3)]
         np.testing.assert_allclose(own, exact, atol=1e-12)
     np.testing.assert_allclose([1, 2, 1] @ found.agreement, found.eigenvalues, rtol=1e-12)
-
-
-def test_view_weights_on_the_command_line(tmp_path):
-    files = [str(tmp_path / f"{i}.npy") for i in range(3)]
-    for file, V in zip(files, related(), strict=True):
-        np.save(file, V)
-    weighted = ["solve", "multiset-cca", *files, "-k", "2", "--view-weights"]
-    run = CliRunner().invoke(main, [*weighted, "1,2,1", "--out", str(tmp_path / "found.npz")])
-    assert run.exit_code == 0, run.output
-    assert "view weights 1, 2, 1" in run.output
-    assert "agreement of X3" in run.output
-    exact = ls.solve(ls.MultisetCCA(related(), k=2, view_weights=[1, 2, 1]))
-    with np.load(tmp_path / "found.npz") as saved:
-        np.testing.assert_allclose(saved["eigenvalues"], exact.eigenvalues, rtol=1e-12)
-    short = CliRunner().invoke(main, [*weighted, "1,2"])
-    assert short.exit_code != 0
-    assert "for each of the 3 views" in short.output

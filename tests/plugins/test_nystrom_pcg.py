@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import linspec as ls
 from linspec import datasets
 from linspec.arrays import HOST
-from linspec.registry.options import with_parts
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 
@@ -43,16 +41,6 @@ def test_condition_number_of_the_preconditioned_matrix(ridge):
     assert np.mean(found) < 28
 
 
-@pytest.mark.parametrize("scaled", [False, True])
-def test_the_transforms_are_each_others_inverses(scaled):
-    rng = np.random.default_rng(1)
-    A = rng.standard_normal((80, 40)) * np.geomspace(1, 100, 40)
-    H = NystromPreconditioner.of(sketched(A.T @ A, 15, 2, scaled=scaled), 0.7)
-    G = rng.standard_normal((40, 3))
-    np.testing.assert_allclose(H.gradient(H.back(G)), G, atol=1e-9)
-    np.testing.assert_allclose(H.back(np.eye(40)), H.forward(np.eye(40)).T, atol=1e-12)
-
-
 def test_large_singular_values_no_longer_count():
     model = datasets.steep_spectrum(0, n=400, p=300)
     problem = ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=400.0)
@@ -71,37 +59,6 @@ def test_rounding_in_the_preconditioned_variables_does_not_end_the_iteration_ear
     assert ls.solve(problem, "nystrom-pcg", rng=0, tol=tol, form="implicit").converged
 
 
-def test_a_flat_spectrum_gets_no_preconditioner():
-    model = datasets.flat_spectrum(0, n=400, p=300)
-    problem = ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=1.0)
-    cg, nystrom = (ls.solve(problem, name, rng=0, form="implicit") for name in ("cg", "nystrom-pcg"))
-    assert nystrom.passes <= cg.passes + 1  # AᵀB rides in the sketch's sweep
-
-
-def test_rank_is_doubled_where_that_pays_and_not_beyond():
-    """Fifty eigenvalues for 10⁵ columns are known, and the trace."""
-
-    def pays(values, width=1, ridge=1e-9):
-        prices = Prices(entries=1e9, rate=1e10, p=10**5, width=width)
-        return Outlook(10**5, float(values.sum()), prices, digits=9.5).pays(values[:50], ridge)
-
-    falling, flat = np.arange(1.0, 10**5 + 1) ** -2, np.linspace(2, 1, 10**5)
-    assert pays(falling)
-    assert not pays(flat)
-    assert not pays(falling, ridge=1.0)  # the ridge is above what is left
-    assert not pays(falling, width=64)  # wide blocks deal with large eigenvalues themselves
-
-
-def test_sketches_are_counted():
-    rng = np.random.default_rng(2)
-    n, p = 900, 600
-    U, V = np.linalg.qr(rng.standard_normal((n, p)))[0], np.linalg.qr(rng.standard_normal((p, p)))[0]
-    for values, least, most in ((np.arange(1.0, p + 1) ** -1.5, 2, 5), (np.linspace(30, 20, p), 1, 1)):
-        problem = ls.LeastSquares(U * values @ V.T, rng.standard_normal(n), ridge=1e-9)
-        run = ls.solve(problem, "nystrom-pcg", rng=0, form="implicit", tol=1e-10, callback=lambda _: True)
-        assert least <= run.history["passes"][0] <= most
-
-
 def test_badly_scaled_columns_are_scaled():
     rng = np.random.default_rng(3)
     A = rng.standard_normal((500, 60)) * np.geomspace(1, 1e5, 60)
@@ -117,61 +74,9 @@ def test_badly_scaled_columns_are_scaled():
     assert unscaled.residual > found.residual
 
 
-def test_counts_of_words_are_not_scaled():
-    """To scale columns takes another sketch, a sweep."""
-    A = scipy.sparse.random(300, 80, 0.1, random_state=0, format="csr") @ scipy.sparse.diags_array(
-        np.geomspace(1, 1e4, 80)
-    )
-    sparse, dense = (
-        ls.solve(
-            ls.LeastSquares(matrix, np.ones(300), ridge=1.0), "nystrom-pcg", rng=0, rank=5, form="implicit",
-            callback=lambda _: True,
-        ).history["passes"][0]
-        for matrix in (A, A.toarray())
-    )  # fmt: skip
-    assert dense == sparse + 1
-
-
-def test_a_path_takes_the_sweeps_of_its_slowest_ridge():
-    model = datasets.steep_spectrum(3, n=300, p=200)
-    y = model.draw(np.random.default_rng(0))
-    ridges = (1e4, 10.0, 100.0)
-    path = ls.solve(ls.LeastSquares(model.A, y, ridge=ridges), "nystrom-pcg", rng=0, rank=60, form="implicit")
-    alone = [
-        ls.solve(ls.LeastSquares(model.A, y, ridge=r), "nystrom-pcg", rng=0, rank=60, form="implicit").passes
-        for r in ridges
-    ]
-    assert path.converged
-    assert path.passes <= max(alone) + 1
-
-
 def test_least_norm_without_a_ridge():
     rng = np.random.default_rng(4)
     A = rng.standard_normal((200, 40)) * np.geomspace(1, 20, 40) @ rng.standard_normal((40, 120))
     B = rng.standard_normal((200, 2))
     found = ls.solve(ls.LeastSquares(A, B), "nystrom-pcg", rng=0, tol=1e-12)
     np.testing.assert_allclose(found.x, np.linalg.lstsq(A, B)[0], atol=1e-9)
-
-
-def test_prepared_once_for_many_right_hand_sides():
-    model = datasets.steep_spectrum(5, n=300, p=200)
-    B = np.stack([model.draw(np.random.default_rng(i)) for i in range(3)], axis=1)
-    problem = ls.LeastSquares(model.A, B, ridge=50.0)
-    solver = with_parts(ls.get_solver("nystrom-pcg", problem)(form="implicit"))
-    run = ls.Run(problem, solver, "nystrom-pcg", rng=0)
-    state, exact = solver.prepare(run.problem.A, 50.0, run), ridge_answer(model.A, B, 50.0)
-    for columns in (slice(0, 1), slice(1, 3)):
-        AtB = model.A.T @ B[:, columns]
-        found = state.solve(ls.as_operator(B[:, columns]), tol=1e-12, AtB=AtB)
-        np.testing.assert_allclose(found, exact[:, columns], atol=1e-6)
-
-
-def test_a_rank_that_is_asked_for_is_used():
-    """Also where the Gram matrix is held and iterations cost next to nothing."""
-    rng = np.random.default_rng(6)
-    A, B = rng.standard_normal((400, 80)) * np.geomspace(30, 1, 80), rng.standard_normal((400, 3))
-    cg, ranked = (
-        ls.solve(ls.LeastSquares(A, B, ridge=1.0), name, rng=0, **options).iterations
-        for name, options in (("cg", {}), ("nystrom-pcg", {"rank": 60}))
-    )
-    assert ranked < cg / 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -24,11 +22,6 @@ def views(n: int, p: int, q: int, seed: int = 0) -> tuple[Any, Any]:
         (causes @ rng.standard_normal((5, m)) + rng.standard_normal((n, m))) * rng.uniform(0.2, 4, m) + 3
         for m in (p, q)
     )
-
-
-def test_the_problems_are_attributes_of_linspec() -> None:
-    assert ls.PLS is PLS
-    assert ls.PLSRegression is PLSRegression
 
 
 # ---- singular vectors of the cross product -----------------------------------------------------
@@ -69,28 +62,6 @@ def test_sparse_views_are_solved_by_products_alone() -> None:
     exact = np.sort(scipy.sparse.linalg.svds(C, k=6, return_singular_vectors=False, random_state=0))[::-1]
     np.testing.assert_allclose(ours.singular_values, exact, rtol=1e-10)
     assert ours.converged
-
-
-MEMORY = """
-import resource
-from tests.plugins.test_pls import PLS, sparse_views
-import linspec as ls
-views = sparse_views(50_000, 10_000, 5_000)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-solution = ls.solve(PLS(*views, k=10), rng=0)
-assert solution.converged and solution.solver == "block-krylov", solution
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts resident memory in kilobytes")
-def test_no_cross_product_is_held() -> None:
-    """XᵀY would take 400 MB."""
-    done = subprocess.run(
-        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, cwd=ls.__path__[0] + "/.."
-    )
-    assert int(done.stdout) < 200_000
 
 
 def test_the_basis_is_restarted() -> None:
@@ -271,43 +242,6 @@ def test_converged_fits_are_projections_on_the_krylov_space(
         fit = sum(b * (b @ y) for b in basis).astype(np.float64)
         assert not found.converged or np.allclose(found.predict(X), fit, atol=3e-6)
         assert found.converged or condition > 1e4
-
-
-def test_a_run_goes_on_from_its_checkpoint(tmp_path: Any) -> None:
-    X, Y = views(100, 30, 3)
-    problem = PLSRegression(X, Y, k=6)
-    whole = ls.solve(problem, "nipals", form="implicit")
-    file = tmp_path / "run.npz"
-    cut = ls.solve(problem, "nipals", form="implicit", max_passes=whole.passes - 2, checkpoint=file)
-    assert not cut.converged
-    assert cut.residual == 1
-    assert cut.x_weights.shape[1] < 6
-    resumed = ls.solve(problem, "nipals", form="implicit", checkpoint=file)
-    np.testing.assert_array_equal(resumed.x_weights, whole.x_weights)
-
-
-def test_estimators_follow_from_the_fields() -> None:
-    pytest.importorskip("sklearn")
-    X, Y = views(100, 10, 3)
-    fitted = ls.estimators.of(PLSRegression)(n_components=3).fit(X, Y)
-    assert fitted.transform(X).shape == (100, 3)
-
-
-def test_the_command_line_predicts_rows_that_were_not_fitted(tmp_path: Any) -> None:
-    """R² of a fifth of the rows, for columns that have five common causes."""
-    for name, view in zip("XY", views(200, 12, 3), strict=True):
-        np.save(tmp_path / f"{name}.npy", view)
-    command = [sys.executable, "-m", "linspec", "solve", "pls-regression", "X.npy", "Y.npy", "-k", "5"]
-    done = subprocess.run(
-        [*command, "--held-out", "0.2", "--seed", "0"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    said = " ".join((done.stdout + done.stderr).split())
-    share = float(said.partition("R² ")[2].partition(",")[0])
-    assert 0.7 < share < 1
 
 
 @pytest.mark.parametrize("form", ["auto", "dense", "implicit"])

@@ -91,11 +91,6 @@ def test_nearest_points_of_balls_are_those_of_an_optimiser(kind, order):
         np.testing.assert_allclose(np.sum((u - y) ** 2), found.fun, rtol=1e-5)
 
 
-def test_one_column_is_kept_at_the_least_ratio():
-    U = Bound("ratio", 1.0).nearest(np.array([[0.2, -3.0], [-0.9, 1.0], [0.3, 3.0]]))
-    np.testing.assert_array_equal(U, [[0, -1], [-1, 0], [0, 0]])
-
-
 # ---- objectives -------------------------------------------------------------------------------
 
 
@@ -228,37 +223,6 @@ def test_sparse_streamed_and_products_alone_give_the_answer_of_the_array():
         ls.solve(PreimageCCA(*(scipy.sparse.linalg.aslinearoperator(A) for A in (X, Y)), 1, "rbf"), rng=0)
 
 
-def test_rows_of_an_rbf_kernel_may_be_sparse_or_streamed():
-    X, Y = (np.where(np.abs(A) < 0.8, 0.0, A) for A in views(150, 5))
-    answers = [
-        ls.solve(PreimageCCA(of(X), of(Y), 1, ls.kernels.rbf(1.5)), rng=0)
-        for of in (np.asarray, scipy.sparse.csr_array, lambda A: lambda: iter([A[:70], A[70:]]))
-    ]
-    for found in answers:
-        np.testing.assert_allclose(found.correlations, answers[0].correlations, atol=1e-6)
-    new = answers[1].transform(scipy.sparse.csr_array(X))
-    np.testing.assert_allclose(new, answers[0].transform(X), atol=1e-3)
-
-
-def test_starts_climb_on_some_rows_and_the_best_is_polished_on_all():
-    X, Y = views(6000, 8)
-    problem = PreimageCCA(X, Y, 1, SQUARE, bound_x=("ratio", 1.5))
-    few, every = (ls.solve(problem, "gradkcca", rng=0, sample=rows) for rows in (1000, 0))
-    np.testing.assert_allclose(few.correlations, every.correlations, atol=1e-6)
-    assert few.passes < every.passes / 2
-    assert few.starts == 8
-    assert 1 <= few.agreeing[0] <= 8
-
-
-def test_many_columns_are_compared_in_part_and_it_is_said():
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((60, 1100)), rng.standard_normal((60, 5))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        found = ls.solve(PreimageCCA(X, Y, 1, bound_x=("ratio", 1.5)), "gradkcca", rng=0, max_iterations=5)
-    assert "1000 and 5 columns drawn at random" in found.message
-
-
 def test_nothing_left_for_another_pair_is_said():
     X, Y = planted_cca(60, 5, 4, (0.95, 0.8), 1, values_x=(3, 3), values_y=(2, 2)).arrays.values()
     found = ls.solve(PreimageCCA(X, Y, 4), rng=0)
@@ -267,13 +231,6 @@ def test_nothing_left_for_another_pair_is_said():
 
 
 # ---- options ----------------------------------------------------------------------------------
-
-
-def test_without_a_bound_and_with_the_linear_kernel_it_is_cca():
-    X, Y = views(200, 4, np.exp)
-    exact = ls.solve(ls.CCA(X, Y, 1)).correlations[0]
-    found = ls.solve(PreimageCCA(X, Y, 1), "gradkcca", rng=0, repeats=3)
-    np.testing.assert_allclose(found.correlations[0], exact, atol=1e-7)
 
 
 def test_an_earlier_answer_is_polished():
@@ -330,15 +287,6 @@ def test_values_of_kernels_that_overflow_are_refused():
     X = rng.standard_normal((30, 4)) * 1e120
     with pytest.raises(ls.errors.NonFiniteData, match="overflow"):
         ls.solve(PreimageCCA(X, X, 1, ls.kernels.polynomial(3, 0.0, 1.0)), rng=0)
-
-
-def test_rows_of_other_widths_are_refused():
-    X, Y = views(100, 5)
-    found = ls.solve(PreimageCCA(X, Y, 1), rng=0)
-    with pytest.raises(InvalidProblem, match="must have 5 columns"):
-        found.transform(X[:, :4])
-    with pytest.raises(InvalidProblem, match="share"):
-        found.supports(1.0)
 
 
 @pytest.mark.parametrize("kernel", [ls.kernels.rbf(30.0), SQUARE])

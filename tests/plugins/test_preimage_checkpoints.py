@@ -86,15 +86,3 @@ def test_a_run_whose_passes_were_used_up_goes_on_to_the_pairs_that_it_lacks(tmp_
     found = ls.solve(problem(3), "gradkcca", start=path)
     np.testing.assert_allclose(found.correlations, whole.correlations, rtol=1e-6)
     assert found.iterations == whole.iterations
-
-
-def test_a_run_that_began_at_an_answer_goes_on(tmp_path: Path) -> None:
-    """The answer has one pair of three, and is in the file."""
-    path = tmp_path / "run.ckpt"
-    start = ls.solve(problem(1), "gradkcca", rng=0)
-    whole = ls.solve(problem(3), "gradkcca", rng=0, start=start)
-    for stop in (0, whole.iterations // 2):
-        cut = {"checkpoint": path, "callback": lambda progress, stop=stop: progress.iteration >= stop}
-        ls.solve(problem(3), "gradkcca", rng=0, start=start, **cut)
-        found = ls.solve(problem(3), "gradkcca", start=path)
-        np.testing.assert_allclose(found.correlations, whole.correlations, rtol=1e-6)

@@ -110,9 +110,3 @@ def test_power_sweeps_find_long_shared_directions():
         for q in (0, 1, 2)
     ]
     assert loss[0] > 2 * loss[1] > 6 * loss[2] > 0
-
-
-def test_a_budget_that_is_too_small_names_the_least():
-    X, Y = views()
-    with pytest.raises(ls.errors.BudgetTooSmall, match="at least 4"):
-        ls.solve(ls.CCA(X, Y, 4, center=False), "randomized", power_sweeps=2, form="implicit", max_passes=3)

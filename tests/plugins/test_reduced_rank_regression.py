@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidProblem, LinspecError, NonFiniteData
+from linspec.errors import InvalidProblem, LinspecError
 
 ReducedRankRegression = ls.get_problem("reduced-rank-regression")
 
@@ -45,10 +41,6 @@ def objective(X: Any, Y: Any, B: Any, ridge: float) -> float:
 
 
 # ---- the answer --------------------------------------------------------------------------------
-
-
-def test_the_problem_is_an_attribute_of_linspec() -> None:
-    assert ls.ReducedRankRegression is ReducedRankRegression
 
 
 @pytest.mark.parametrize("ridge", [0.0, 5.0])
@@ -205,36 +197,7 @@ def test_right_hand_sides_that_x_does_not_explain_have_no_component(solver: str)
         np.testing.assert_allclose(found.predict(X), np.tile(Y.mean(axis=0), (50, 1)), atol=1e-12)
 
 
-def test_messages_say_each_finding_once() -> None:
-    X, Y = data()
-    low = X[:, :2] @ np.ones((2, 8))
-    for Z in (low, np.ones_like(Y)):
-        message = ls.solve(ReducedRankRegression(X, Z, 3)).message
-        assert message.count("are returned") == 1
-
-
-def test_a_short_budget_is_not_taken_for_an_answer() -> None:
-    X, Y = data(300, 60, 10)
-    X = X * np.geomspace(1, 1e4, 60)
-    found = ls.solve(
-        ReducedRankRegression(X, Y, 3), "two-stage", lstsq="cg", rng=0, max_passes=6, form="implicit"
-    )
-    assert not found.converged
-    assert found.passes <= 6
-
-
 # ---- weights, confounds, scale, names -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_weights_are_repeated_rows(solver: str) -> None:
-    X, Y = data(60)
-    w = np.random.default_rng(3).integers(0, 4, 60)
-    weighted = ls.solve(ReducedRankRegression(X, Y, 2, 1.0, sample_weight=w), solver, rng=0, **tight(solver))
-    repeated = by_definition(np.repeat(X, w, axis=0), np.repeat(Y, w, axis=0), 2, 1.0)
-    np.testing.assert_allclose(weighted.coefficients(), repeated, atol=1e-10)
-    total = np.repeat(Y, w, axis=0)
-    assert np.isclose(weighted.total_squares, np.sum((total - total.mean(axis=0)) ** 2))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -266,112 +229,6 @@ def test_scaled_columns_give_coefficients_in_given_units(solver: str) -> None:
     np.testing.assert_allclose(found.predict(X), predicted, atol=1e-9)
 
 
-def test_a_callback_sees_weights_of_the_given_columns() -> None:
-    X, Y = data()
-    seen: list[Any] = []
-    found = ls.solve(
-        ReducedRankRegression(X, Y, 3, 1.0, scale=True),
-        "two-stage",
-        rng=0,
-        callback=lambda progress: seen.append(progress.current()["weights"]),
-    )
-    angle = np.linalg.svd(np.linalg.qr(seen[-1])[0].T @ np.linalg.qr(found.weights)[0], compute_uv=False)
-    assert angle.min() > 1 - 1e-8
-
-
-def test_names_are_in_tables_and_other_names_are_refused() -> None:
-    pandas = pytest.importorskip("pandas")
-    X, Y = data(50, 4, 3, 2)
-    genes, traits = [f"gene {i}" for i in range(4)], ["height", "weight", "age"]
-    frame, right = pandas.DataFrame(X, columns=genes), pandas.DataFrame(Y, columns=traits)
-    found = ls.solve(ReducedRankRegression(frame, right, 2))
-    assert (
-        list(
-            found.weights_table("X")["column"]
-            if "column" in found.weights_table("X")
-            else found.weights_table("X").index
-        )
-        == genes
-    )
-    assert found.column_names == {"X": tuple(genes), "Y": tuple(traits)}
-    with pytest.raises(LinspecError, match="gene"):
-        found.predict(frame[genes[::-1]])
-    with pytest.raises(LinspecError):
-        ReducedRankRegression(frame, right.iloc[::-1], 2)  # rows with the same labels in another order
-
-
-# ---- kinds of data --------------------------------------------------------------------------------
-
-
-def test_sparse_data_stay_sparse_and_take_one_run_of_cg() -> None:
-    rng = np.random.default_rng(5)
-    X = scipy.sparse.random_array((400, 150), density=0.05, rng=rng).tocsr()
-    Y = X[:, :5] @ rng.standard_normal((5, 6)) + 0.1 * rng.standard_normal((400, 6))
-    problem = ReducedRankRegression(X, Y, 2, 0.5)
-    found = ls.solve(problem, "two-stage", lstsq="cg", form="implicit", rng=0, tol=1e-10)
-    assert found.converged
-    right = by_definition(X.toarray(), Y, 2, 0.5)
-    np.testing.assert_allclose(found.coefficients(), right, atol=1e-8)
-
-
-@pytest.mark.parametrize("lstsq", ["cg", "lsqr", "direct", "sketch-precondition", "gd"])
-def test_any_least_squares_solver_is_a_part(lstsq: str) -> None:
-    X, Y = data()
-    found = ls.solve(ReducedRankRegression(X, Y, 3, 20.0), "two-stage", lstsq=lstsq, rng=0)
-    right = by_definition(X, Y, 3, 20.0)
-    np.testing.assert_allclose(found.coefficients(), right, atol=1e-4 * np.abs(right).max())
-    assert found.converged
-
-
-def test_iterators_are_read_once() -> None:
-    X, Y = data()
-    parts = [slice(i, i + 30) for i in range(0, 200, 30)]
-    found = ls.solve(ReducedRankRegression((X[s] for s in parts), (Y[s] for s in parts), 3, 1.0))
-    assert found.passes == 1
-    assert found.converged
-    np.testing.assert_allclose(found.coefficients(), by_definition(X, Y, 3, 1.0), atol=1e-10)
-    new = np.concatenate(list(map(np.asarray, (found.predict(X[s]) for s in parts))))
-    np.testing.assert_allclose(new, found.predict(X), atol=1e-12)
-
-
-def test_slices_from_files_are_solved(tmp_path: Path) -> None:
-    X, Y = data()
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "Y.npy", Y)
-    rows = [ls.open_rows(tmp_path / name) for name in ("X.npy", "Y.npy")]
-    found = ls.solve(ReducedRankRegression(*rows, 3, 1.0))
-    np.testing.assert_allclose(found.coefficients(), by_definition(X, Y, 3, 1.0), atol=1e-10)
-
-
-def test_dask_blocks_are_solved() -> None:
-    da = pytest.importorskip("dask.array")
-    X, Y = data()
-    blocks = [da.from_array(A, chunks=(50, A.shape[1])) for A in (X, Y)]
-    found = ls.solve(ReducedRankRegression(*blocks, 3, 1.0))
-    np.testing.assert_allclose(found.coefficients(), by_definition(X, Y, 3, 1.0), atol=1e-10)
-
-
-@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float32", "float64"), ("float64", "float32")])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_arrays_have_the_dtypes_of_their_matrices(dtypes: tuple[str, str], solver: str) -> None:
-    X, Y = (A.astype(dtype) for A, dtype in zip(data(), dtypes, strict=True))
-    found = ls.solve(ReducedRankRegression(X, Y, 3, 1.0), solver, rng=0)
-    assert found.converged
-    assert found.weights.dtype == dtypes[0]
-    right = by_definition(*(A.astype(np.float64) for A in (X, Y)), 3, 1.0)
-    np.testing.assert_allclose(found.coefficients(), right, atol=2e-4 * np.abs(right).max())
-
-
-def test_arrays_stay_in_their_library_torch() -> None:
-    torch = pytest.importorskip("torch")
-    X, Y = data()
-    for solver in SOLVERS:
-        found = ls.solve(ReducedRankRegression(torch.asarray(X), torch.asarray(Y), 3, 1.0), solver, rng=0)
-        assert isinstance(found.weights, torch.Tensor)
-        assert isinstance(found.predict(torch.asarray(X)), torch.Tensor)
-        np.testing.assert_allclose(found.coefficients().numpy(), by_definition(X, Y, 3, 1.0), atol=1e-7)
-
-
 # ---- ranks and ridges ------------------------------------------------------------------------------
 
 
@@ -398,16 +255,6 @@ def test_every_rank_and_ridge_is_cross_validated_in_one_pass(center: bool, scale
     np.testing.assert_allclose(solved.scores, found.scores, rtol=1e-8)
 
 
-def test_weights_and_confounds_are_cross_validated() -> None:
-    X, Y = data(120)
-    rng = np.random.default_rng(6)
-    more = {"sample_weight": rng.integers(0, 3, 120), "confounds": rng.standard_normal((120, 2))}
-    problem = ReducedRankRegression(X, Y, 5, **more)
-    given = {"ridges": [0.5, 5.0], "ks": [2, 5], "splitter": np.arange(120) % 4}
-    dense, solved = (ls.cross_validate(problem, form=form, **given) for form in ("dense", "solve"))
-    np.testing.assert_allclose(dense.scores, solved.scores, rtol=1e-8)
-
-
 def test_the_planted_rank_is_chosen() -> None:
     X, Y = data(400, 20, 15, 4)
     found = ls.cross_validate(ReducedRankRegression(X, Y, 15), ridges=[0.1, 1.0], ks=range(1, 16), rng=0)
@@ -421,17 +268,6 @@ def test_errors_that_are_rounding_are_marked() -> None:
     with pytest.warns(ls.errors.AccuracyWarning):
         found = ls.cross_validate(ReducedRankRegression(X, Y, 1), splitter=np.arange(100) % 4)
     assert found.uncertain.all()
-
-
-@pytest.mark.parametrize("shape", [(200, 12, 8), (50, 120, 8)])
-def test_a_path_of_ridges_takes_one_pass_and_has_every_rank(shape: tuple[int, int, int]) -> None:
-    X, Y = data(*shape)
-    path = ls.ridge_path(ReducedRankRegression(X, Y, 5), [0.5, 5.0, 50.0], form="dense")
-    assert path.passes == 1
-    for ridge, solution in zip(path.ridges, path.solutions, strict=True):
-        for k in (1, 5):
-            right = by_definition(X, Y, k, ridge)
-            np.testing.assert_allclose(solution.coefficients(k), right, atol=1e-8 * np.abs(right).max())
 
 
 # ---- bad input --------------------------------------------------------------------------------------
@@ -458,72 +294,3 @@ def test_what_is_no_problem_is_refused(change: Any, error: type, words: str) -> 
     X, Y = data()
     with pytest.raises(error, match=words):
         ReducedRankRegression(**{"X": X, "Y": Y, "k": 2, **change})
-
-
-@pytest.mark.parametrize("name", ["X", "Y"])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_entries_that_are_no_numbers_are_refused(name: str, solver: str) -> None:
-    given = dict(zip("XY", data(), strict=True))
-    given[name][3, 1] = np.nan
-    with pytest.raises(NonFiniteData, match=name):
-        ls.solve(ReducedRankRegression(**given, k=2), solver)
-
-
-def test_a_rank_that_the_answer_does_not_have_is_refused() -> None:
-    X, Y = data()
-    found = ls.solve(ReducedRankRegression(X, Y, 2))
-    for k in (3, -1):
-        with pytest.raises(InvalidProblem, match="between 0 and the 2 components"):
-            found.predict(X, k=k)
-    with pytest.raises(LinspecError, match="12"):
-        found.predict(X[:, :5])
-
-
-# ---- elsewhere ----------------------------------------------------------------------------------------
-
-
-def test_an_estimator_predicts_all_right_hand_sides() -> None:
-    model_selection = pytest.importorskip("sklearn.model_selection")
-    X, Y = data()
-    model = ls.estimators.of(ReducedRankRegression)(n_components=3, ridge=1.0).fit(X, Y)
-    np.testing.assert_allclose(
-        model.predict(X), (X - X.mean(axis=0)) @ by_definition(X, Y, 3, 1.0) + Y.mean(axis=0)
-    )
-    scores = model_selection.cross_val_score(model, X, Y, cv=3)
-    assert scores.min() > 0.5
-
-
-def test_the_command_solves_and_cross_validates(tmp_path: Path) -> None:
-    X, Y = data()
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "Y.npy", Y)
-    command = [sys.executable, "-m", "linspec"]
-    solve = [
-        "solve",
-        "reduced-rank-regression",
-        "X.npy",
-        "Y.npy",
-        "-k",
-        "3",
-        "--ridge",
-        "1",
-        "--out",
-        "found.npz",
-    ]
-    done = subprocess.run([*command, *solve], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "singular value" in done.stdout
-    saved = ls.load_solution(tmp_path / "found.npz")
-    np.testing.assert_allclose(saved.coefficients(), by_definition(X, Y, 3, 1.0), atol=1e-10)
-    choose = [
-        "cross-validate",
-        "reduced-rank-regression",
-        "X.npy",
-        "Y.npy",
-        "--ks",
-        "1,2,3",
-        "--ridges",
-        "1,10",
-    ]
-    done = subprocess.run([*command, *choose], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse
-from backends import CountingOperator
 
 import linspec as ls
 
@@ -80,72 +78,6 @@ def test_correlation_in_short_directions_is_not_found():
     assert found.residual > 0.01
     options = {"components": 5, "iterations": 40, "inner_iterations": 10}
     np.testing.assert_allclose(ls.solve(problem, "l-cca", rng=0, **options).correlations, exact, atol=1e-5)
-
-
-def test_two_sweeps_which_an_independent_count_confirms():
-    X, Y = planted()
-    operators = [CountingOperator(A, sliceable=True, readable=True) for A in (X, Y)]
-    found = ls.solve(ls.CCA(*operators, 3, center=False), "rpcca", rng=0, components=4, form="implicit")
-    assert found.passes == 2
-    assert max(operator.passes for operator in operators) == pytest.approx(2)
-
-
-@pytest.mark.parametrize(
-    ("svd", "center", "passes"), [("spca", False, 3), ("spca", True, 4), ("gram", True, 2)]
-)
-def test_the_sweeps_of_a_part_are_those_of_the_run(svd, center, passes):
-    """Products that the part makes by itself are counted as those that it makes through the moments."""
-    X, Y = planted()
-    sparse = [scipy.sparse.csr_array(A) for A in (X, Y)]
-    found = ls.solve(
-        ls.CCA(*sparse, 3, center=center), "rpcca", rng=0, components=4, svd=svd, form="implicit"
-    )
-    assert found.passes == passes
-    assert found.columns > 0
-
-
-def test_the_budget_is_that_of_the_run():
-    """An SVD that goes on to a tolerance gets what the other sweeps leave, and a refusal says what is enough."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((2, 600, 200))
-    part = ls.get_solver("block-krylov", "svd")(tol=1e-12, form="implicit", block=4)
-    for passes in (6, 9):
-        found = ls.solve(
-            ls.CCA(X, Y, 3, center=False),
-            "rpcca",
-            rng=0,
-            components=5,
-            svd=part,
-            form="implicit",
-            max_passes=passes,
-        )
-        assert passes - 1 <= found.passes <= passes
-    with pytest.raises(ls.errors.BudgetTooSmall, match=r"rpcca needs at least 3 passes.*max_passes=2"):
-        ls.solve(
-            ls.CCA(X, Y, 3, center=False),
-            "rpcca",
-            rng=0,
-            components=5,
-            svd="spca",
-            form="implicit",
-            max_passes=2,
-        )
-
-
-def test_moments_that_are_held_are_not_made_again():
-    X, Y = planted()
-    moments = ls.Moments(X, Y, form="dense")
-    first = ls.solve(ls.CCA(moments, k=3, center=False), "rpcca", rng=0)
-    again = ls.solve(ls.CCA(moments, k=3, center=False), "rpcca", rng=0)
-    assert first.passes == 1
-    assert again.passes == 0
-    np.testing.assert_allclose(again.correlations, RHO[:3], atol=1e-10)
-
-
-def test_at_least_k_components():
-    X, Y = planted()
-    found = ls.solve(ls.CCA(X, Y, 4, center=False), "rpcca", rng=0, components=1, svd="direct")
-    assert found.correlations.shape == (4,)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1.0])

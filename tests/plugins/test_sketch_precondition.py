@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-import warnings
-from itertools import pairwise
-
 import numpy as np
 import pytest
-import scipy.sparse
 from backends import CountingOperator
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import linspec as ls
-from linspec.arrays import HOST, Home, to_host
-from linspec.moments.ways import settle
-from linspec.operators import AdjustedOperator
-from linspec.operators.row_model import row_model
-from linspec.sweeps import RowSketch, SparseSigns, in_memory
-from linspec.sweeps.task import Tree
+from linspec.arrays import to_host
+from linspec.sweeps import RowSketch, SparseSigns
 from linspec_lstsq.golub_kahan import Stacked
 
 NAME = "sketch-precondition"
@@ -73,140 +62,7 @@ def test_the_sketch_is_a_subspace_embedding(kind):
         assert s[-1] > 1 - distortion
 
 
-@pytest.mark.parametrize("nonzeros", [1, 4])
-def test_every_row_is_added_with_signs_to_as_many_rows_of_the_sketch(nonzeros):
-    """A = I shows S itself: `nonzeros` signs a column but where two cancel, and rows that get equally many."""
-    n, size = 600, 50
-    S, _, _ = sketch_of(np.eye(n), size, nonzeros, seed=2)
-    hits = np.round(np.abs(S) * np.sqrt(nonzeros)).astype(int)
-    np.testing.assert_allclose(np.abs(S) * np.sqrt(nonzeros), hits, atol=1e-12)
-    a_column, a_row = hits.sum(axis=0), hits.sum(axis=1)
-    assert (a_column <= nonzeros).all()
-    assert (a_row <= n * nonzeros // size).all()
-    assert (a_column == nonzeros).mean() > 1 - nonzeros**2 / size / 2
-    assert a_row.mean() > 0.9 * n * nonzeros / size
-    if nonzeros == 1:
-        assert (a_row == n // size).all()
-    assert 0.3 < (S[S != 0] > 0).mean() < 0.7
-
-
-def test_the_sketch_is_the_same_wherever_the_data_are():
-    strict = pytest.importorskip("array_api_strict")
-    rng = np.random.default_rng(3)
-    A = rng.standard_normal((5000, 7))
-    here, there = sketch_of(A, 40, 8, seed=4), sketch_of(A, 40, 8, seed=4, like=strict)
-    np.testing.assert_allclose(here[0], there[0], atol=1e-12)
-    np.testing.assert_allclose(here[1], A_column := here[0][:, :1], atol=1e-12)
-    np.testing.assert_allclose(there[1], A_column, atol=1e-12)
-    np.testing.assert_allclose(to_host(there[2]), A.T @ A[:, :1], atol=1e-9)
-
-
-def entries_of(signs):
-    """S, from the definition: ±1/√ζ where the place of a row is, modulo the rows of S."""
-    S = np.zeros((signs.size, signs.n))
-    for number, inside, among in signs.pieces(0, signs.n):
-        places, factors = (array[:, inside] for array in signs.group(number))
-        for place, factor in zip(places, factors, strict=True):
-            np.add.at(S, (place % signs.size, np.arange(among.start, among.stop)), factor)
-    return S
-
-
-def test_rows_that_do_not_fill_a_group_are_gathered_once():
-    """Where the array API alone is used, places without a row must add nothing."""
-    signs, other = SparseSigns(100, 64, 3, 5), Home(HOST.xp, "elsewhere")
-    block = np.random.default_rng(6).standard_normal((100, 5))
-    exact = entries_of(signs) @ block
-    for cuts in ([0, 100], [0, 37, 64, 100]):
-        pieces = [
-            signs.times(*(array[:, a:b] for array in signs.group(0)), block[a:b], other)
-            for a, b in pairwise(cuts)
-        ]
-        np.testing.assert_allclose(sum(pieces), exact, atol=1e-12)
-
-
-def sketched(signs, data, edges, order):
-    """Block by block, merged in the tree of any order."""
-    tree = Tree(task := RowSketch(signs, HOST, cross=True), len(edges) - 1)
-    for number in order:
-        rows = slice(edges[number], edges[number + 1])
-        tree.add(number, task.part([A.rows(rows) for A in data], rows.start))
-    return tree.root()
-
-
-@given(cuts=st.sets(st.integers(1, 8999), max_size=6), seed=st.integers(0, 9))
-@settings(max_examples=15, deadline=None)
-def test_blocks_in_any_partition_and_order_give_the_same_sketch(cuts, seed):
-    rng = np.random.default_rng(20)
-    A, B, signs = rng.standard_normal((9000, 4)), rng.standard_normal((9000, 2)), SparseSigns(9000, 30, 3, 7)
-    S, data, edges = entries_of(signs), [ls.as_operator(A), ls.as_operator(B)], [0, *sorted(cuts), 9000]
-    order = np.random.default_rng(seed).permutation(len(edges) - 1)
-    found, again = sketched(signs, data, edges, order), sketched(signs, data, edges, range(len(edges) - 1))
-    for a, b, exact in zip(
-        (*found.sketches, found.cross), (*again.sketches, again.cross), (S @ A, S @ B, A.T @ B), strict=True
-    ):
-        assert np.array_equal(a, b)
-        np.testing.assert_allclose(a, exact, atol=1e-10)
-
-
-def test_a_merge_writes_into_neither_sketch_and_both_can_be_pickled():
-    rng = np.random.default_rng(21)
-    data = [ls.as_operator(rng.standard_normal((500, k))) for k in (4, 2)]
-    task = RowSketch(SparseSigns(500, 20, 3, 1), HOST, cross=True)
-    parts = [task.part([A.rows(slice(a, b)) for A in data], a) for a, b in ((0, 200), (200, 500))]
-    before = [sketch.copy() for part in parts for sketch in part.sketches]
-    merged = task.merge(*parts)
-    after = [sketch for part in parts for sketch in part.sketches]
-    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
-    task, parts = pickle.loads(pickle.dumps((task, parts)))
-    assert all(
-        np.array_equal(a, b) for a, b in zip(merged.sketches, task.merge(*parts).sketches, strict=True)
-    )
-
-
-@pytest.mark.parametrize("center", [False, True])
-def test_the_sketch_has_the_same_bits_on_any_number_of_threads_and_is_of_adjusted_rows(center, monkeypatch):
-    """Weighted rows, less means and confounds: S times the matrix that LAPACK makes of them."""
-    rng = np.random.default_rng(22)
-    n = 60_000
-    A, B = rng.standard_normal((n, 40)) + 3, rng.standard_normal((n, 2)) - 1
-    w, Z = rng.uniform(0, 2, n), rng.standard_normal((n, 2))
-    signs = SparseSigns(n, 200, 4, 11)
-    model = row_model(center=center, weights=w, confounds=Z)
-    S = entries_of(signs)
-    D = np.sqrt(w)[:, None] * np.hstack([np.ones((n, int(center))), Z])
-    Q = np.linalg.qr(D)[0]
-    left = [M - Q @ (Q.T @ M) for M in (np.sqrt(w)[:, None] * A, np.sqrt(w)[:, None] * B)]
-    found = []
-    for threads in (1, 4):
-        monkeypatch.setattr(in_memory, "usual_blas_threads", lambda threads=threads: threads)
-        monkeypatch.setattr(in_memory.machine, "cpu_count", lambda: 4)
-        data = [AdjustedOperator(ls.as_operator(M), model, settle) for M in (A, B)]
-        found.append(
-            ls.Moments(*data, form="implicit").over_rows(RowSketch(signs, HOST, cross=True), signs.size)
-        )
-    one, many = found
-    for a, b, exact in zip(one.sketches, many.sketches, (S @ left[0], S @ left[1]), strict=True):
-        assert np.array_equal(a, b)
-        np.testing.assert_allclose(a, exact, atol=1e-9)
-    assert np.array_equal(one.cross, many.cross)
-    np.testing.assert_allclose(one.cross, left[0].T @ left[1], atol=1e-8)
-
-
 # ---- answers ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("ridge", [0.0, 2.5])
-@pytest.mark.parametrize(
-    ("n", "p", "rank"), [(900, 12, 12), (900, 12, 5), (30, 12, 12), (12, 80, 12), (12, 80, 7), (40, 40, 25)]
-)
-def test_exact(ridge, n, p, rank):
-    rng = np.random.default_rng(0)
-    A, B = with_singular_values(n, p, np.geomspace(3, 0.01, rank), rng), rng.standard_normal((n, 3))
-    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), NAME, rng=1)
-    exact = ridge_answer(A, B, ridge)
-    np.testing.assert_allclose(found.x, exact, atol=1e-10 * np.linalg.norm(exact))
-    assert found.converged
-    assert (found.status is ls.Status.RANK_DEFICIENT) == (ridge == 0 and rank < min(n, p))
 
 
 @pytest.mark.parametrize("rank", [15, 9])
@@ -304,61 +160,6 @@ def test_badly_scaled_columns():
     assert found.status is ls.Status.CONVERGED
 
 
-@pytest.mark.parametrize("rows", [3000, 20])
-def test_zero_and_orthogonal_right_hand_sides(rows):
-    rng = np.random.default_rng(6)
-    A, B = rng.standard_normal((rows, 8)), rng.standard_normal((rows, 3))
-    B[:, 1] = 0
-    found = ls.solve(ls.LeastSquares(A, B, ridge=[0.0, 1.0]), NAME, rng=7)
-    assert found.converged
-    assert (found.x[:, :, 1] == 0).all()
-    assert ls.solve(ls.LeastSquares(A, np.zeros(rows)), NAME, rng=7).residual == 0
-
-
-def test_float32_and_sparse_rows():
-    rng = np.random.default_rng(7)
-    A = rng.standard_normal((5000, 20)).astype(np.float32)
-    found = ls.solve(ls.LeastSquares(A, A[:, 0] + 1), NAME, rng=8)
-    assert found.converged
-    assert found.x.dtype == np.float32
-    exact = ridge_answer(A.astype(float), A[:, :1].astype(float) + 1, 0.0)[:, 0]
-    np.testing.assert_allclose(found.x, exact, atol=1e-5)
-    S = scipy.sparse.random(4000, 30, 0.1, format="csr", random_state=0)
-    b = rng.standard_normal(4000)
-    found = ls.solve(ls.LeastSquares(S, b, ridge=0.3), NAME, rng=8)
-    np.testing.assert_allclose(found.x, ridge_answer(S.toarray(), b[:, None], 0.3)[:, 0], atol=1e-12)
-
-
-def test_passes():
-    """Sketch, start, an iteration each, the certificate and its check of the coefficients; never a product."""
-    rng = np.random.default_rng(8)
-    A, B = rng.standard_normal((3000, 30)), rng.standard_normal((3000, 2))
-    operator = CountingOperator(A, sliceable=True, readable=True)
-    plain = ls.solve(ls.LeastSquares(operator, B), NAME, rng=9, refinements=0)
-    assert operator.passes == pytest.approx(plain.passes)
-    assert plain.passes == pytest.approx(plain.iterations + 4)
-    cut = ls.solve(ls.LeastSquares(A, B), NAME, rng=9, max_passes=40)
-    assert cut.passes <= 40
-    assert cut.status is ls.Status.CONVERGED
-
-
-@pytest.mark.parametrize("ridge", [0.0, 0.7])
-@pytest.mark.parametrize("rows", [800, 30])
-def test_prepared_state(ridge, rows):
-    rng = np.random.default_rng(9)
-    A, B = with_singular_values(rows, 9, np.geomspace(1, 1e-3, 9), rng), rng.standard_normal((rows, 4))
-    problem = ls.LeastSquares(A, B, ridge=ridge)
-    instance = ls.get_solver(NAME, problem)()
-    run = ls.Run(problem, instance, NAME, rng=0)
-    state = instance.prepare(run.problem.A, ridge, run)
-    exact = ridge_answer(A, B, ridge)
-    scale = np.linalg.norm(exact)
-    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-13), exact, atol=1e-9 * scale)
-    other = state.solve(ls.as_operator(2 * B), x0=exact, tol=1e-13, AtB=2 * A.T @ B)
-    np.testing.assert_allclose(other, 2 * exact, atol=1e-9 * scale)
-    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-13), exact, atol=1e-9 * scale)
-
-
 def test_a_tolerance_below_rounding_ends_with_the_truth():
     rng = np.random.default_rng(10)
     A = rng.standard_normal((3000, 10)).astype(np.float32)
@@ -379,18 +180,6 @@ def test_a_good_start_of_outer_methods():
         ours = ls.solve(ls.CCA(X, Y, 2), "als", lstsq=NAME, form=form, rng=0)
         assert ours.converged
         np.testing.assert_allclose(ours.correlations, exact, atol=1e-6)
-
-
-@pytest.mark.parametrize("budget", range(6, 30, 2))
-def test_budgets_hold_within_outer_methods(budget):
-    rng = np.random.default_rng(15)
-    X, Y = rng.standard_normal((300, 8)), rng.standard_normal((300, 6))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
-        found = ls.solve(
-            ls.CCA(X, Y, 2), "als", lstsq=NAME, form="implicit", rng=0, max_passes=budget, tol=1e-14
-        )
-    assert found.passes <= budget
 
 
 @pytest.mark.parametrize("beyond", [1, 2, 5])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import linspec as ls
 from linspec.metrics import auc, f1
@@ -116,28 +115,3 @@ def test_without_a_threshold_it_is_cca():
     problem = ls.CCA(X, Y, 2, ridge=1.0)
     s = ls.solve(problem, NAME, rng=0, x_threshold=0.0, y_threshold=0.0, max_iterations=5000)
     np.testing.assert_allclose(s.correlations, ls.solve(problem, "gram").correlations, atol=1e-4)
-
-
-def test_units_of_the_columns_do_not_matter():
-    X, Y, _ = planted(0)
-    rng = np.random.default_rng(0)
-    a, b = (np.exp(2 * rng.standard_normal(A.shape[1])) for A in (X, Y))
-    one, other = (ls.solve(ls.CCA(*views, 2), NAME, rng=0) for views in ((X, Y), (X * a, Y * b)))
-    np.testing.assert_allclose(other.correlations, one.correlations, atol=1e-3)
-    np.testing.assert_array_equal(other.x_weights != 0, one.x_weights != 0)
-
-
-def test_a_short_budget_is_kept_and_said():
-    X, Y, _ = planted(0)
-    s = ls.solve(ls.CCA(X, Y, 2), NAME, rng=0, form="implicit", max_passes=12)
-    assert s.passes <= 12
-    assert s.status is ls.Status.BUDGET
-    assert "not sparse" in s.message
-
-
-def test_sparse_data_and_sweeps_give_the_same():
-    X, Y, supports = planted(0)
-    views = [scipy.sparse.csr_array(np.where(np.abs(A) > 0.3, A, 0.0)) for A in (X, Y)]
-    found = [ls.solve(ls.CCA(*views, 2), NAME, rng=0, form=form) for form in ("dense", "implicit")]
-    np.testing.assert_allclose(found[0].x_weights, found[1].x_weights, atol=1e-8)
-    assert scores(found[0].x_weights, supports[0])[0] > 0.95

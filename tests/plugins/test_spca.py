@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import CountingOperator
-from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.errors import InvalidOption, NonFiniteData
 from linspec.operators import DenseOperator, RowOperator
 from linspec_svd.triplets import left_vectors, right_vectors
 
@@ -60,11 +56,6 @@ def test_the_bare_form_spans_all_columns_of_the_sketch():
     assert chordal(spca.Vh, bare.Vh) < 1e-10
 
 
-def test_the_bare_form_refuses_oversampling():
-    with pytest.raises(InvalidOption, match="oversampling=0"):
-        ls.get_solver("lazy-spca", "svd")(whiten=False)
-
-
 @pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
 def test_error_within_the_bound_of_halko_martinsson_tropp(solver):
     """Theorem 10.6: E‖A − QQᵀA‖ ≤ (1 + √(k/(l−1))) σ_(k+1) + e√(k+l)/l (Σ_(j>k) σ_j²)^(1/2)."""
@@ -89,18 +80,6 @@ def test_a_matrix_of_lower_rank_is_found_whole(solver):
     assert found.converged
 
 
-def test_sweeps():
-    A, _, _ = with_singular_values(300, 80, DECAYING)
-    for solver, options, expected in (
-        ("lazy-spca", {}, 1), ("lazy-spca", {"power_iterations": 2}, 3), ("spca", {}, 2),
-        ("spca", {"power_iterations": 1}, 4),
-    ):  # fmt: skip
-        found = ls.solve(ls.SVD(A, 5), solver, rng=0, **options)
-        assert found.passes == expected + 1, solver  # and the certificate
-    operator = CountingOperator(A)
-    assert ls.solve(ls.SVD(operator, 5), "lazy-spca", rng=0).passes == 2 + 2  # products alone do not fuse
-
-
 @pytest.mark.parametrize("spread", [1e2, 1e4, 1e6])
 def test_laziness_loses_by_the_square_and_says_so(spread):
     """Subspace error about eps (σ₁/σ_k)² against eps σ₁/σ_k, an SVD being the judge; said above a thousand."""
@@ -112,43 +91,6 @@ def test_laziness_loses_by_the_square_and_says_so(spread):
     if len(lazy.S) == 10:
         assert chordal(V[:, :10].T, lazy.Vh) < 1e-13 * spread**2
     np.testing.assert_allclose(lazy.Vh @ lazy.Vh.T, np.eye(len(lazy.S)), atol=1e-11)
-
-
-@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
-@pytest.mark.parametrize("test_matrix", ["gaussian", "sparse-sign", "srht", "very-sparse", "count-sketch"])
-def test_every_test_matrix_will_do(solver, test_matrix):
-    A, _, _ = with_singular_values(300, 80, np.geomspace(1, 1e-4, 60))
-    found = ls.solve(ls.SVD(A, 5), solver, rng=0, test_matrix=test_matrix, oversampling=15)
-    exact = np.linalg.svd(A, compute_uv=False)[:5]
-    np.testing.assert_allclose(found.S, exact, rtol=5e-2)
-
-
-@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
-def test_sparse_data_stay_sparse_when_centred(solver):
-    A = scipy.sparse.random(400, 60, 0.05, random_state=0, format="csr")
-    dense = A.toarray() - A.toarray().mean(axis=0)
-    found = ls.solve(ls.SVD(A, 4, center=True), solver, rng=0, power_iterations=6)
-    np.testing.assert_allclose(found.S, np.linalg.svd(dense, compute_uv=False)[:4], rtol=5e-3)
-
-
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("shape", [(40, 150), (150, 40)])
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, aslinearoperator])
-@pytest.mark.parametrize("form", ["implicit", "dense"])
-def test_the_gram_of_an_image_comes_with_the_product(kind, shape, center, form):
-    """(AV)ᵀ(AV) beside AᵀAV: the passes are those of the product, and the strips make up a symmetric whole."""
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal(shape) + 3
-    V = rng.standard_normal((shape[1], 70))
-    image = (A - center * A.mean(axis=0)) @ V
-    moments, plain = (ls.Moments(kind(A), center=center, form=form) for _ in range(2))
-    products = moments.products(V, image=True)
-    product, gram = products[0], products.image
-    plain.gram(V)
-    assert moments.passes == plain.passes
-    np.testing.assert_allclose(gram, image.T @ image, rtol=1e-11, atol=1e-9)
-    np.testing.assert_allclose(gram, gram.T, atol=1e-9)
-    np.testing.assert_allclose(product, (A - center * A.mean(axis=0)).T @ image, rtol=1e-11, atol=1e-9)
 
 
 # ---- rows that are not in memory -----------------------------------------------------------------
@@ -179,81 +121,6 @@ def elsewhere(request, tmp_path, monkeypatch):
         return lambda: (kind(A[i : i + 23]) for i in range(0, len(A), 23))
 
     return made
-
-
-@pytest.mark.parametrize("left", [False, True])
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("powers", [0, 2])
-@pytest.mark.parametrize("normalizer", ["cholesky-qr", "qr", "rank-revealing"])
-@pytest.mark.slow(keep=24)
-def test_rows_elsewhere_give_what_rows_in_memory_give(elsewhere, center, powers, left, normalizer):
-    A, _, _ = with_singular_values(300, 80, DECAYING)
-    A = A + center * np.arange(80)
-    options = {"rng": 3, "power_iterations": powers, "normalizer": normalizer}
-    plain = ls.solve(ls.SVD(A, 12, center=center, left=left), "spca", **options)
-    found = ls.solve(ls.SVD(elsewhere(A), 12, center=center, left=left), "spca", **options)
-    np.testing.assert_allclose(found.S, plain.S, rtol=1e-10)
-    assert chordal(plain.Vh, found.Vh) < 1e-9
-    np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(12), atol=1e-12)
-    if left:
-        np.testing.assert_allclose(found.U.T @ found.U, np.eye(12), atol=1e-12)
-        np.testing.assert_allclose(found.U @ (plain.U.T @ found.U).T, plain.U, atol=1e-9)
-    else:  # two sweeps, two for each power, and the certificate: means come with the products
-        assert found.passes == 2 + 2 * powers + 1
-    if center:
-        np.testing.assert_allclose(found.mean, plain.mean, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("spread", [1e2, 1e6, 1e10])
-def test_what_two_sweeps_cost_is_not_squared_elsewhere_either(elsewhere, spread):
-    """Subspace error about eps σ₁/σ_k, an SVD being the judge."""
-    s = np.concatenate([np.geomspace(1, 1 / spread, 10), np.full(20, 1e-6 / spread)])
-    A, _, V = with_singular_values(300, 60, s, seed=2)
-    found = ls.solve(ls.SVD(elsewhere(A), 10), "spca", rng=0)
-    assert len(found.S) == 10
-    assert chordal(V[:, :10].T, found.Vh) < 1e-13 * spread
-    np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(10), atol=1e-12)
-
-
-def test_ranks_and_few_rows_elsewhere(elsewhere):
-    A, _, _ = with_singular_values(100, 20, np.array([5.0, 2.0]))
-    for left in (False, True):
-        found = ls.solve(ls.SVD(elsewhere(A), 4, left=left), "spca", rng=0)
-        np.testing.assert_allclose(found.S, [5.0, 2.0], rtol=1e-10)
-        few = RNG.standard_normal((3, 20))
-        found = ls.solve(ls.SVD(elsewhere(few), 3, left=left), "spca", rng=0)
-        np.testing.assert_allclose(found.S, np.linalg.svd(few, compute_uv=False), rtol=1e-12)
-
-
-def test_entries_that_are_not_finite_are_named_elsewhere(elsewhere):
-    A, _, _ = with_singular_values(300, 80, DECAYING)
-    A[211, 7] = np.nan
-    with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 211, column 7"):
-        ls.solve(ls.SVD(elsewhere(A), 3), "spca", rng=0)
-    with pytest.raises(NonFiniteData, match=r"A must .* at row 211, column "):
-        ls.solve(ls.SVD(elsewhere(A), 3, left=True), "spca", rng=0)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_no_block_with_all_rows_is_held_of_a_file(tmp_path, dtype):
-    """The sketch of 20 columns alone would take 160 bytes a row."""
-    rows = 100_000
-    file = np.lib.format.open_memmap(tmp_path / "tall.npy", "w+", dtype, (rows, 30))
-    file[:] = RNG.standard_normal((rows, 30))
-    file.flush()
-    del file
-    taken = {}
-    for left in (False, True):
-        tracemalloc.start()
-        found = ls.solve(ls.SVD(tmp_path / "tall.npy", 10, left=left), "spca", rng=0)
-        taken[left] = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-    assert taken[False] < 40 * rows + 2**22
-    assert found.U.dtype == dtype
-    # One block of 20 columns, and the 10 columns of the answer before and after their signs.
-    assert taken[True] < (20 + 2 * 10) * np.dtype(dtype).itemsize * rows + 2**23
-    departure = np.abs(found.U.T @ found.U - np.eye(10)).max()
-    assert departure < 100 * np.finfo(dtype).eps
 
 
 # ---- what the short cuts must keep ---------------------------------------------------------------
@@ -306,45 +173,6 @@ def test_vectors_of_the_other_side_are_orthonormal_to_rounding(values, layout, d
         other, S, right = right_vectors(ls.as_operator(A), (U if block is V else U @ turn).astype(dtype))
         assert np.abs(right.T @ right - np.eye(len(s))).max() < 20 * eps
         np.testing.assert_allclose(A.T @ other, right * S, atol=40 * eps * s[0])
-
-
-def test_the_leading_vectors_of_the_other_side_are_those_of_all():
-    A, U, _ = with_singular_values(200, 30, DECAYING[:20])
-    every, S, V = right_vectors(ls.as_operator(A), U)
-    some, values, W = right_vectors(ls.as_operator(A), U, 5)
-    np.testing.assert_array_equal(values, S)
-    np.testing.assert_allclose(some, every[:, :5], atol=1e-14)
-    np.testing.assert_allclose(W, V[:, :5], atol=1e-14)
-
-
-@pytest.mark.parametrize("layout", ["C", "F"])
-def test_signs_order_and_residual_of_what_a_solver_hands_over(layout):
-    """A block longer than a run of rows, its columns in no order: the law puts it right, and touches nothing."""
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((60, 3000))
-    _, s, Vt = np.linalg.svd(A, full_matrices=False)
-    mixed = rng.permutation(50)
-    Vh = np.asarray(Vt[mixed] * rng.choice([-1.0, 1.0], 50)[:, None], order=layout)
-    before = Vh.copy()
-    problem = ls.SVD(A, 40, left=True)
-    found = problem.conclude(ls.Moments(A), Vh=Vh, S=s[mixed], U=A @ Vh.T / s[mixed]).fields
-    np.testing.assert_array_equal(Vh, before)
-    np.testing.assert_array_equal(found["S"], s[:40])
-    np.testing.assert_allclose(np.abs(np.sum(found["Vh"] * Vt[:40], axis=1)), 1, atol=1e-12)
-    largest = np.argmax(np.abs(found["Vh"]), axis=1)
-    assert np.all(found["Vh"][np.arange(40), largest] > 0)
-    np.testing.assert_allclose(A @ found["Vh"].T, found["U"] * s[:40], atol=1e-10)
-
-
-def test_the_first_of_equally_large_entries_is_positive():
-    V = np.zeros((300_000, 2))
-    V[[7, 200_000], 0] = [-1 + 1e-8, 1.0]
-    V[[7, 200_000], 1] = [-1 + 1e-4, 1.0]
-    V /= np.linalg.norm(V, axis=0)
-    A = scipy.sparse.csr_array(V.T)
-    found = ls.SVD(A, 2).conclude(ls.Moments(A), Vh=V.T, S=np.ones(2)).fields
-    assert found["Vh"][0, 7] > 0 > found["Vh"][0, 200_000]
-    assert found["Vh"][1, 7] < 0 < found["Vh"][1, 200_000]
 
 
 # ---- rows that are read once ---------------------------------------------------------------------

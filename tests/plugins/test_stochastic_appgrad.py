@@ -9,10 +9,7 @@ import scipy.sparse
 from planted import planted_cca
 
 import linspec as ls
-from linspec.errors import BudgetTooSmall, NonFiniteData
-from linspec.operators import as_operator
-from linspec.sweeps.minibatches import RandomRows, equal_slices
-from linspec_cca.minibatch_steps import typical_squares
+from linspec.errors import NonFiniteData
 
 NAME = "stochastic-appgrad"
 
@@ -102,16 +99,6 @@ def test_few_readings_capture_nearly_all(make, share, center):
     assert min(s.correlations.sum() for s in found) > share * best
 
 
-def test_minibatches_take_fewer_readings_than_sweeps():
-    X, Y = tall()
-    problem = ls.CCA(X, Y, 3, ridge=20.0, center=False)
-    budget = 4
-    stochastic = ls.solve(problem, NAME, rng=0, max_passes=budget)
-    swept = ls.solve(problem, "appgrad", form="implicit", rng=0, max_passes=3 * budget)
-    best = ls.solve(problem, "gram").correlations.sum()
-    assert best - stochastic.correlations.sum() < 0.1 * (best - swept.correlations.sum())
-
-
 @pytest.mark.slow
 def test_columns_of_very_different_size_get_steps_of_their_own():
     X, Y = words()
@@ -152,12 +139,6 @@ def test_units_of_columns_do_not_matter(sparse):
     assert ls.solve(ls.CCA(*views, 3, center=False), NAME, rng=0).correlations.sum() > 0.97 * best
 
 
-def test_typical_squares_are_those_of_the_entries_that_are_not_zero():
-    X = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [-2.0, 1.0, 0.0]])
-    for A in (X, scipy.sparse.csr_array(X)):
-        np.testing.assert_allclose(typical_squares(as_operator(A)), [4.0, 82 / 10, 0.0])
-
-
 @pytest.mark.parametrize("step", [10.0, 1e5, 1e200])
 @pytest.mark.parametrize("make", [tall, words])
 @pytest.mark.slow(keep=1)
@@ -171,111 +152,12 @@ def test_a_step_that_is_too_long_is_shortened_and_said(make, step):
     assert solution.correlations.sum() > 0.8 * exact_sum(X, Y, 3, 5.0)
 
 
-@pytest.mark.parametrize("budget", [2.0, 2.3, 3.7, 9.0])
-@pytest.mark.parametrize("options", [{}, {"normalizer_rows": 200}, {"batch": 700}])
-@pytest.mark.slow(keep=4)
-def test_a_budget_is_kept_and_used(budget, options):
-    X, Y = tall(5000)
-    problem = ls.CCA(X, Y, 3, ridge=5.0, center=False)
-    solution = ls.solve(problem, NAME, rng=0, max_passes=budget, epochs=100, **options)
-    assert solution.status is ls.Status.BUDGET
-    assert budget - 0.25 < solution.passes <= budget + 1e-9
-    shares = np.diff(solution.history["passes"])
-    assert (shares >= 0).all()
-    assert shares.max() < 0.2
-
-
-def test_seconds_end_a_run(clock):
-    X, Y = tall()
-    given = {"max_seconds": 0.9, "epochs": 1e9, "callback": lambda _: clock.tick(0.2)}
-    solution = ls.solve(ls.CCA(X, Y, 3, center=False), NAME, rng=0, **given)
-    assert solution.status is ls.Status.BUDGET
-    assert 1 < solution.iterations <= 5
-    assert solution.correlations.sum() > 0
-
-
 def test_it_ends_by_its_own_rule_without_a_budget():
     X, Y = tall(4000)
     solution = ls.solve(ls.CCA(X, Y, 3, ridge=5.0), NAME, rng=0, epochs=3)
     assert solution.status is ls.Status.APPROXIMATE
     assert "3 times" in solution.message
     assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
-
-
-@pytest.mark.parametrize("options", [{}, {"normalizer_rows": 40}, {"batch": 300}, {"step": 100.0}], ids=str)
-@pytest.mark.parametrize("stop", [1, 7])
-def test_it_goes_on_within_a_chunk_and_reads_the_rest_of_it_again(options, stop, tmp_path):
-    X, Y = tall(3000)
-    problem, path = ls.CCA(X, Y, 3, ridge=5.0), tmp_path / "run.ckpt"
-    options = {"epochs": 2.0, **options}
-    whole = ls.solve(problem, NAME, rng=0, **options)
-    ls.solve(problem, NAME, rng=0, checkpoint=path, callback=lambda p: p.iteration == stop, **options)
-    found = ls.solve(problem, NAME, start=path, **options)
-    for name in ("x_weights", "y_weights"):
-        assert getattr(found, name).tobytes() == getattr(whole, name).tobytes()
-    assert (found.iterations, found.message) == (whole.iterations, whole.message)
-    assert 0 <= found.passes - whole.passes <= 0.1 + 1e-9  # a chunk, which has at most so many of the rows
-
-
-def test_a_run_that_its_budget_ended_goes_on_with_a_larger_one(tmp_path):
-    X, Y = tall(3000)
-    problem, path = ls.CCA(X, Y, 3, ridge=5.0, center=False), tmp_path / "run.ckpt"
-    first = ls.solve(problem, NAME, rng=0, max_passes=2.5, checkpoint=path)
-    assert first.status is ls.Status.BUDGET
-    again = ls.solve(problem, NAME, start=path, max_passes=2.5)
-    assert again.status is ls.Status.BUDGET
-    assert again.iterations == first.iterations  # not a step more
-    assert again.passes <= 2.5
-    found = ls.solve(problem, NAME, start=path, max_passes=4.5)
-    assert found.status is ls.Status.BUDGET
-    assert found.iterations > first.iterations
-    assert 4.25 < found.passes <= 4.5
-
-
-def test_too_small_a_budget_is_refused():
-    X, Y = tall(4000)
-    with pytest.raises(BudgetTooSmall, match="at least 2"):
-        ls.solve(ls.CCA(X, Y, 3), NAME, max_passes=1.5)  # means and certificate
-
-
-@pytest.mark.slow
-def test_the_estimate_on_the_way_is_near_the_certificate():
-    X, Y = tall()
-    problem = ls.CCA(X, Y, 3, ridge=20.0, center=False)
-    for seed in range(3):
-        solution = ls.solve(problem, NAME, rng=seed, max_passes=5)
-        estimate = solution.history["residual"][-1]
-        assert solution.residual / 10 < estimate < 30 * solution.residual
-
-
-@pytest.mark.slow
-def test_files_are_read_in_runs_of_rows_and_give_the_same_quality(tmp_path):
-    X, Y = tall()
-    for name, A in (("x", X), ("y", Y)):
-        np.save(tmp_path / f"{name}.npy", A)
-    problem = ls.CCA(tmp_path / "x.npy", tmp_path / "y.npy", 3, ridge=20.0)
-    best = ls.solve(problem, "gram").correlations.sum()
-    assert ls.solve(problem, NAME, rng=0, max_passes=6).correlations.sum() > 0.97 * best
-
-
-def test_rows_of_a_file_come_in_runs_and_each_once(tmp_path):
-    A = np.zeros((5000, 64))
-    np.save(tmp_path / "a.npy", A)
-    for source, neighbours in ((tmp_path / "a.npy", True), (A, False)):
-        rows = RandomRows([as_operator(source)], np.random.default_rng(0))
-        drawn = [rows.draw(1024) for _ in range(5)]
-        assert sorted(np.concatenate(drawn)) == list(range(5000))
-        steps = np.diff(np.sort(drawn[0]))
-        assert bool(np.mean(steps == 1) > 0.9) is neighbours
-        assert (np.diff(drawn[0]) < 0).any()
-
-
-def test_slices_cover_and_differ_by_one():
-    for n, size in ((10, 3), (7, 7), (5, 100), (1000, 33)):
-        slices = list(equal_slices(n, size))
-        assert [i for part in slices for i in range(n)[part]] == list(range(n))
-        lengths = [part.stop - part.start for part in slices]
-        assert max(lengths) - min(lengths) <= 1
 
 
 @pytest.mark.parametrize("where", ["X", "Y"])

@@ -1,7 +1,4 @@
-"""Matrices at the edge, for every solver of the SVD: right against NumPy's, or said in clear words; nothing in silence.
-
-`python tests/plugins/test_svd_edges.py` prints the table: each case, and what each solver answered.
-"""
+"""Matrices at the edge, for every solver of the SVD: right against NumPy's, or said in clear words; nothing in silence."""
 
 from __future__ import annotations
 
@@ -244,28 +241,3 @@ def test_more_than_there_can_be_is_refused_before_work(
 ) -> None:
     with pytest.raises(InvalidProblem, match=rf"k must be between 1 and {min(shape)} .*got {k}"):
         ls.solve(ls.SVD(KINDS[kind](np.ones(shape)), k), SOLVERS[label][0])
-
-
-def print_table() -> None:
-    """Print each case and what each solver answered, over kinds of data, centring and left vectors."""
-    for name in CASES:
-        print(name)
-        for label in SOLVERS:
-            endings: dict[str, list[str]] = {}
-            for kind in KINDS:
-                for center in (False, True):
-                    for left in (False, True):
-                        where = f"{kind}{', centred' * center}{', left' * left}"
-                        try:
-                            ending, said = answer(name, kind, label, center=center, left=left)
-                        except Exception as error:  # noqa: BLE001  # whatever it is, it is printed
-                            ending, said = f"{type(error).__name__}: {error}", ["an error"]
-                        ending += f" WRONG: {'; '.join(said)}" if said else ""
-                        endings.setdefault(ending, []).append(where)
-            every = len(endings) == 1
-            for ending, where in endings.items():
-                print(f"    {label:<14}{ending}{'' if every else f'  ({len(where)}: {where[0]}, ...)'}")
-
-
-if __name__ == "__main__":
-    print_table()

@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 
 import linspec as ls
 from linspec import Status, targets
-from linspec.errors import BudgetTooSmall, InvalidProblem, UnsupportedData
+from linspec.errors import InvalidProblem
 
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
 RNG = np.random.default_rng(0)
@@ -93,16 +93,6 @@ def test_means_of_targets_are_not_carried_along(lstsq):
     assert distance(s.weights, W0) < 1e-12
 
 
-@pytest.mark.parametrize("name", [name for name in ls.solvers("least-squares") if name != "pcr"])
-@pytest.mark.slow(keep=3)
-def test_any_least_squares_solver_by_name(name):
-    H = targets.lda(CLASSES)
-    _, values, _ = exact(TALL, entries(H), 10.0)
-    s = quiet(ls.Discriminant(TALL, H, 3, ridge=10.0), lstsq=name)
-    assert s.converged
-    np.testing.assert_allclose(s.eigenvalues, values[:3], rtol=1e-6)
-
-
 def test_a_rough_solver_is_told_as_rough():
     """Regression on ten principal components is not the solution, and the residual says so."""
     s = quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 3), lstsq="pcr")
@@ -122,27 +112,6 @@ def test_the_printed_second_stage_carries_the_error_of_the_first():
         off[stage] = np.abs(s.eigenvalues / values - 1).max()
     assert off["rayleigh-ritz"] < 1e-6
     assert off["printed"] > 10 * off["rayleigh-ritz"]
-
-
-@pytest.mark.parametrize("name", ["cg", "lsqr", "nystrom-pcg"])
-def test_the_iteration_of_stage_1_is_seen(name):
-    """Its iterates lead to the subspace, its steps are in the history, and a callback may end it."""
-    H = targets.lda(CLASSES)
-    W0, _, _ = exact(TALL, entries(H), 1.0)
-    seen = []
-
-    def watch(progress):
-        seen.append(distance(progress.current()["weights"], W0))
-
-    s = quiet(ls.Discriminant(TALL, H, ridge=1.0), lstsq=name, form="implicit", callback=watch)
-    assert len(seen) == len(s.history) == s.iterations + 1 > 3
-    assert seen[-1] < 1e-8 < 1e-3 < seen[1]
-    assert np.all(np.diff(s.history["passes"]) > 0)
-    stopped = quiet(
-        ls.Discriminant(TALL, H, ridge=1.0), lstsq=name, form="implicit", callback=lambda p: p.iteration == 2
-    )
-    assert (stopped.status, stopped.iterations) == (Status.STOPPED, 2)
-    assert stopped.passes < s.passes
 
 
 @pytest.mark.parametrize("solver", ["direct", "two-stage"])
@@ -183,57 +152,6 @@ def test_components_are_as_many_as_the_rank():
     assert len(quiet(ls.Discriminant(TALL, targets.cca(LABELS))).eigenvalues) == 5  # one label is there twice
 
 
-def test_the_dual_system_of_sparse_rows_keeps_to_its_budget():
-    """XXᵀ takes products with all columns of the identity, and the least number of passes is reported beforehand."""
-    X = scipy.sparse.random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
-    problem = ls.Discriminant(X, targets.lda(RNG.integers(0, 3, 300)), ridge=1.0)
-    s = ls.solve(problem, "direct")
-    with pytest.raises(BudgetTooSmall, match=f"at least {s.passes:g} passes"):
-        ls.solve(problem, "direct", max_passes=s.passes - 1)
-    np.testing.assert_allclose(
-        s.eigenvalues, exact(X.toarray(), entries(problem.H.dense()), 1.0)[1], rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize("max_passes", [3, 4, 5, 7])
-def test_wide_sparse_rows_keep_to_their_budget(max_passes):
-    rng = np.random.default_rng(0)
-    X = scipy.sparse.random(60, 400, 0.05, format="csr", random_state=rng)
-    labels = (rng.standard_normal((60, 3)) > 0).astype(float)
-    problem = ls.Discriminant(X, labels, ridge=1.0, center=False)
-    assert ls.solve(problem, "two-stage", rng=0, max_passes=max_passes).passes <= max_passes
-
-
-def test_a_tolerance_of_the_part_is_kept():
-    """A user who requests a rough stage 1 gets one, and a report of what limits the answer."""
-    rough = ls.get_solver("cg", "least-squares")(tol=1e-2)
-    s = quiet(ls.Discriminant(TALL, targets.opls(LABELS), ridge=1.0), lstsq=rough, tol=1e-12, form="implicit")
-    assert s.residual > 1e-12
-    assert s.status is Status.STAGNATED
-
-
-@pytest.mark.parametrize("lstsq", ["cg", "lsqr", "nystrom-pcg", "sketch-precondition", "ling"])
-@pytest.mark.parametrize("form", ["dense", "implicit"])
-def test_a_run_goes_on_within_and_between_its_stages(form, lstsq, tmp_path):
-    """Short directions ask for a second regression, by products with the rows where squares are held."""
-    X, H, _ = planted(1e7, 8, 1)
-    X = X * np.geomspace(1, 1e6, X.shape[1]) if form == "implicit" else X
-    settings, path = {"form": form, "lstsq": lstsq}, tmp_path / "run.ckpt"
-    whole = quiet(ls.Discriminant(X, H), **settings)
-    for stop in range(0, whole.iterations, max(1, whole.iterations // 4)):
-        part = quiet(
-            ls.Discriminant(X, H),
-            **settings,
-            checkpoint=path,
-            callback=lambda p, stop=stop: p.iteration == stop,
-        )
-        assert part.iterations == stop
-        found = quiet(ls.Discriminant(X, H), **settings, start=path)
-        assert found.weights.tobytes() == whole.weights.tobytes()
-        assert np.array_equal(found.history["residual"], whole.history["residual"])
-        assert (found.status, found.message) == (whole.status, whole.message)
-
-
 def test_a_run_that_is_cut_within_stage_1_says_what_it_did_not_measure(tmp_path):
     problem = ls.Discriminant(TALL, targets.lda(CLASSES), ridge=1.0)
     settings, path = {"lstsq": "cg", "form": "implicit"}, tmp_path / "run.ckpt"
@@ -245,13 +163,6 @@ def test_a_run_that_is_cut_within_stage_1_says_what_it_did_not_measure(tmp_path)
     assert found.message == whole.message
 
 
-def test_lanczos_vectors_are_the_same():
-    problem = ls.Discriminant(TALL, targets.opls(LABELS), 2, ridge=3.0)
-    dense, lanczos = (ls.solve(problem, "direct", eigensolver=name, rng=0) for name in ("dense", "lanczos"))
-    np.testing.assert_allclose(lanczos.eigenvalues, dense.eigenvalues, rtol=1e-12)
-    np.testing.assert_allclose(lanczos.weights, dense.weights, atol=1e-10)
-
-
 def test_an_ill_conditioned_gram_matrix_is_not_trusted():
     """Columns differ by 1e-9: squares cannot distinguish them, orthogonal transformations can."""
     X = np.hstack([TALL, TALL[:, :4] + 1e-7 * RNG.standard_normal((200, 4))])
@@ -261,26 +172,6 @@ def test_an_ill_conditioned_gram_matrix_is_not_trusted():
     np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-6)
     assert condition > 1e15
     assert ls.metrics.subspace_distance(s.weights, W0) < 1e-5
-
-
-def test_new_rows_are_taken_about_the_training_means():
-    s = quiet(ls.Discriminant(TALL[:150], targets.lda(CLASSES[:150]), 2, ridge=1.0))
-    rows = scipy.sparse.csr_array(TALL[150:])
-    expected = (TALL[150:] - TALL[:150].mean(axis=0)) @ s.weights
-    np.testing.assert_allclose(s.transform(TALL[150:]), expected, atol=1e-10)
-    np.testing.assert_allclose(s.transform(rows), expected, atol=1e-10)
-
-
-def test_labels_with_a_small_factor_are_never_formed(monkeypatch):
-    """CCA of sparse labels: XᵀH is (XᵀY)K, and no solver multiplies Y by K."""
-    H = targets.cca(scipy.sparse.csr_array(LABELS))
-    problem = ls.Discriminant(scipy.sparse.csr_array(TALL), H, 3, ridge=1.0)
-    assert problem.H.nnz == np.count_nonzero(LABELS)
-    monkeypatch.setattr(type(H), "_dense", lambda self: pytest.fail("formed"))
-    monkeypatch.setattr(type(H), "_matmat", lambda self, V: pytest.fail("multiplied"))
-    for solver in ("direct", "two-stage"):
-        _, values, _ = exact(TALL, targets.cca(LABELS), 1.0)
-        np.testing.assert_allclose(quiet(problem, solver).eigenvalues, values[:3], rtol=1e-9)
 
 
 def test_what_cannot_be_asked_is_said():
@@ -315,30 +206,6 @@ def test_correlations_are_the_roots_of_the_eigenvalues():
     values = quiet(ls.Discriminant(TALL, targets.cca(LABELS), 4)).eigenvalues
     rho = quiet(ls.CCA(TALL, LABELS[:, :5], 4), tol=1e-12).correlations
     np.testing.assert_allclose(rho**2, values, rtol=1e-8)
-
-
-def test_auto_takes_figures():
-    """A factorisation for few columns, least squares for many."""
-
-    class Shape(ls.LinearOperator):
-        def __init__(self, n, p, nnz=None):
-            self.shape, self.dtype, self.readable, self.access = (n, p), np.dtype(float), True, "rows"
-            self._nnz = nnz or n * p
-
-        @property
-        def nnz(self):
-            return self._nnz
-
-        _matmat = _rmatmat = None
-
-    def chosen(n, p, t=10, **facts):
-        return ls.select(ls.Discriminant(Shape(n, p, **facts), Shape(n, t), min(5, t), ridge=1.0)).name
-
-    assert chosen(10_000, 300) == chosen(500, 4000) == "direct"
-    assert chosen(50_000, 20_000) == chosen(20_000, 100_000, nnz=10**6) == "two-stage"
-    names = [chosen(50_000, int(p)) for p in np.geomspace(100, 40_000, 30)]
-    first = names.index("two-stage")
-    assert names == ["direct"] * first + ["two-stage"] * (30 - first)
 
 
 # ---- short directions, unequal columns, nothing to find ----------------------------------------------
@@ -461,12 +328,6 @@ def test_units_of_columns_do_not_matter_without_a_ridge(form, lstsq, sparse):
     np.testing.assert_allclose(c.correlations, np.sqrt(exact(X, Q, 0.0)[1]), atol=1e-5)
 
 
-def test_sweeps_of_scaled_columns_are_counted():
-    X = TALL * np.geomspace(1e-6, 1e6, TALL.shape[1])
-    s = quiet(ls.Discriminant(X, targets.lda(CLASSES)), form="implicit", lstsq="lsqr")
-    assert s.passes > 10
-
-
 @pytest.mark.parametrize("X", [TALL, np.hstack([TALL, TALL[:, :3]]), WIDE], ids=["full", "dependent", "wide"])
 def test_rank_and_degeneracy_are_those_of_direct(X):
     H = targets.lda(CLASSES[: len(X)])
@@ -522,32 +383,3 @@ def test_classes_without_any_direction_are_told_as_such(k, ridge, solver):
         found = ls.solve(ls.Discriminant(X, targets.lda(design[:, 2] > 0), k=k, ridge=ridge), solver)
         assert found.status is Status.RANK_DEFICIENT
         assert found.message.startswith("0 of the 1 asked for are returned: there are no directions")
-
-
-@pytest.mark.parametrize("lstsq", ["direct", "cg", "pcr"])
-@pytest.mark.parametrize(
-    "own", [{}, {"sample_weight": np.arange(24.0) % 5}, {"confounds": np.arange(24.0) ** 2}]
-)
-def test_blocks_of_rows_have_the_answer_of_arrays_or_a_clear_error(own, lstsq):
-    array = pytest.importorskip("dask.array")
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((24, 4)), rng.standard_normal((24, 3))
-    blocks = [array.from_array(A, chunks=(8, -1)) for A in (X, Y)]
-    for given, there in (
-        (
-            ls.ReducedRankRegression(X, Y, k=2, ridge=1.0, **own),
-            ls.ReducedRankRegression(*blocks, k=2, ridge=1.0, **own),
-        ),
-        (
-            ls.Discriminant(X, targets.lda(np.arange(24) % 3), k=2, ridge=1.0, **own),
-            ls.Discriminant(blocks[0], targets.lda(np.arange(24) % 3), k=2, ridge=1.0, **own),
-        ),
-    ):
-        exact = ls.solve(given, rng=0)
-        try:
-            found = ls.solve(there, "two-stage", lstsq=lstsq, rng=0)
-        except UnsupportedData:
-            assert lstsq == "pcr"
-            continue
-        name = "eigenvalues" if hasattr(exact, "eigenvalues") else "singular_values"
-        np.testing.assert_allclose(getattr(found, name), getattr(exact, name), rtol=1e-6)

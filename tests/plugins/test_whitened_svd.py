@@ -7,8 +7,6 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.algebra.whitener import DiagonalWhitener
-from linspec.operators import sparse_grams
 from linspec_cca import whitened
 
 
@@ -112,75 +110,3 @@ def test_rows_with_more_entries_are_solved_as_gram_solves_them():
     problem = ls.CCA(X, scipy.sparse.csr_array(X @ np.random.default_rng(0).random((70, 9))), 4, ridge=1.0)
     a, b = (ls.solve(problem, name, rng=0) for name in ("whitened-svd", "gram"))
     np.testing.assert_allclose(a.correlations, b.correlations, atol=1e-12)
-
-
-def test_a_tighter_tolerance_reaches_the_svd():
-    X, Y = categories()
-    loose, tight = (
-        ls.solve(ls.CCA(X, Y, 6, ridge=1.0), "whitened-svd", rng=0, tol=tol, svd="block-krylov").residual
-        for tol in (1e-6, 1e-13)
-    )
-    assert tight <= loose <= 1e-6
-    assert tight < 1e-24
-
-
-def test_automatic_takes_it_for_wide_one_hot_rows(monkeypatch):
-    monkeypatch.undo()
-    rng = np.random.default_rng(0)
-    n, p = 50_000, 3000
-    X, Y = (
-        scipy.sparse.csr_array((np.ones(n), rng.integers(0, p, n), np.arange(n + 1)), (n, p)) for _ in "XY"
-    )
-    assert ls.select(ls.CCA(X, Y, 5, ridge=1.0)).name == "whitened-svd"
-    assert ls.select(ls.CCA(X[:, :40], Y[:, :40], 5, ridge=1.0)).name == "gram"
-    assert ls.select(ls.CCA(scipy.sparse.csr_array(X + Y), Y, 5, ridge=1.0)).name == "lobpcg"
-
-
-@pytest.mark.parametrize("columns", [0, 1, 3])
-def test_the_factor_of_a_diagonal_less_few_columns(columns):
-    rng = np.random.default_rng(columns)
-    d, ridge = rng.uniform(0, 5, 40), 0.3
-    L = rng.standard_normal((40, columns)) * 0.3 * np.sqrt(d)[:, None] / 40**0.5
-    found = DiagonalWhitener(d, L, ridge, 1e-12)
-    S = np.diag(d + ridge) - L @ L.T
-    F = found.solve_adjoint(np.eye(40))
-    np.testing.assert_allclose(F.T @ S @ F, np.eye(40), atol=1e-12)
-    np.testing.assert_allclose(found.solve(np.eye(40)), F.T, atol=1e-12)
-    assert (found.rank, found.cut) == (40, None)
-    root = np.sqrt(d + ridge)
-    assert found.condition >= 0.99 / np.linalg.eigvalsh(S / np.outer(root, root))[0]
-
-
-def test_the_factor_leaves_out_null_directions():
-    counts = np.array([4.0, 0.0, 3.0, 1.0])
-    found = DiagonalWhitener(counts, (counts / np.sqrt(8))[:, None], 0.0, 1e-12)
-    S = np.diag(counts) - np.outer(counts, counts) / 8
-    F = found.solve_adjoint(np.eye(4))
-    assert found.rank == 2
-    np.testing.assert_allclose(S @ (F @ F.T) @ S, S, atol=1e-12)
-    direction = found.cut[:, 0] / np.linalg.norm(found.cut)
-    np.testing.assert_allclose(np.abs(direction), np.array([1, 0, 1, 1]) / np.sqrt(3), atol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, bool])
-def test_a_gram_matrix_of_rows_with_one_entry(dtype):
-    X, Y = categories(values=dtype in (np.float64, np.float32), empty=0.2)
-    X = X.astype(dtype)
-    assert sparse_grams.one_entry_rows(X)
-    assert not sparse_grams.one_entry_rows(scipy.sparse.hstack([X, Y], format="csr"))
-    dense = X.toarray().astype(np.float64)
-    S = sparse_grams.gram(X)
-    assert S.dtype == np.float64
-    np.testing.assert_allclose(S.toarray(), dense.T @ dense, rtol=1e-12)
-
-
-@pytest.mark.parametrize("form", ["dense", "sparse", "implicit"])
-@pytest.mark.parametrize("center", [True, False])
-def test_cross_products_alone(form, center):
-    X, Y = categories(values=True)
-    moments = ls.Moments(X, Y, center=center, form=form)
-    x, y = (A.toarray() - center * A.toarray().mean(axis=0) for A in (X, Y))
-    rng = np.random.default_rng(0)
-    U, V = rng.standard_normal((70, 3)), rng.standard_normal((50, 4))
-    np.testing.assert_allclose(moments.cross(V), x.T @ y @ V, atol=1e-9)
-    np.testing.assert_allclose(moments.products(U, None)[2], y.T @ x @ U, atol=1e-9)

@@ -41,10 +41,6 @@ def busy(seconds: float):
     return call
 
 
-def refuse() -> None:
-    raise ValueError("not these\ndata")
-
-
 def test_methods_take_turns_and_are_compared_round_by_round(common) -> None:
     timing = common("timing")
     order: list[str] = []
@@ -56,27 +52,6 @@ def test_methods_take_turns_and_are_compared_round_by_round(common) -> None:
     median, worst = turns["slow"].over(turns["fast"])
     assert 1 < median <= worst
     assert turns["slow"].answer == 0.05
-
-
-def test_a_method_that_refuses_is_not_asked_again_and_a_slow_one_has_fewer_turns(common) -> None:
-    timing = common("timing")
-    found = timing.alternate(
-        {"no": refuse, "slow": busy(0.05), "fast": busy(0.001)}, 4, enough=0.07, warm=True
-    )
-    assert found["no"].said == "ValueError: not these data"
-    assert found["no"].cpu == []
-    assert len(found["slow"].cpu) == 1  # two runs: the first one is a warm-up
-    assert len(found["fast"].cpu) == 3
-    assert set(timing.alternate({"a": busy(0), "b": busy(0)}, {"a": 1, "b": 0})) == {"a"}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux says what is resident")
-def test_memory_is_what_a_block_takes(common) -> None:
-    timing = common("timing")
-    with timing.Peak() as peak:
-        held = bytearray(64 * 2**20)
-        del held
-    assert 60 < peak.figures()["memory"] < 90
 
 
 def test_a_process_of_its_own_answers_or_says_why_not(common, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -52,11 +51,6 @@ class Eager(Solver):
     @classmethod
     def estimate(cls, sizes):
         return Estimate(0.0, 0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Heir(Eager):
-    """Has the estimate of another (Golub 1965)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,12 +135,6 @@ def test_auto_does_not_go_on_beyond_a_budget(own, stated, target, settings):
         assert ls.solve(stated, rng=0, **settings).solver == target.lower()
 
 
-@pytest.mark.parametrize("traits, chosen", [(("direct", "automatic"), True), (("direct",), False)])
-def test_auto_chooses_among_solvers_with_the_trait(own, traits, chosen):
-    ls.register(record(f"{__name__}:Heir", *traits))
-    assert (ls.select(PROBLEMS["svd"](np.eye(9))).name == "mine") is chosen
-
-
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_auto_imports_no_solver_without_the_trait(own, problem, tmp_path, monkeypatch):
     """The module of the one without would stop the interpreter."""
@@ -157,21 +145,3 @@ def test_auto_imports_no_solver_without_the_trait(own, problem, tmp_path, monkey
     assert ls.solve(stated, rng=0).converged
     assert "heavy_library" not in sys.modules
     assert own.plugins()[-1].status == "loaded"
-
-
-def test_a_choice_loads_the_modules_of_the_candidates_alone():
-    """In a fresh interpreter: what svd has besides stays on the disk."""
-    code = (
-        "import sys, numpy, linspec as ls; ls.select(ls.SVD(numpy.eye(9), 2)); "
-        "print(*sorted(name for name in sys.modules if name.startswith('linspec_svd.')))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert "linspec_svd.block_krylov" in loaded
-    assert not loaded & {"linspec_svd.spca", "linspec_svd.lanczos"}
-
-
-@pytest.mark.parametrize("name", ls.solvers())
-def test_records_of_solvers_that_state_an_estimate_have_the_trait(name):
-    spec = registry.get_spec("solver", name)
-    assert ls.get_solver(name).has_estimate() == ("automatic" in spec.traits)

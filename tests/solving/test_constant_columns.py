@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import InvalidProblem
 from linspec.sweeps.blocks import BlockOperator
 
 RNG = np.random.default_rng(0)
@@ -67,20 +66,6 @@ def test_without_means_it_is_columns_of_zeros_and_no_others_are_named():
     assert solution.status is ls.Status.RANK_DEFICIENT
     assert "constant" not in solution.message
     assert "constant" not in ls.solve(ls.SVD(A, k=3, center=True)).message  # nothing is missing
-
-
-def test_columns_of_moments_are_named_by_the_matrix_of_the_problem():
-    of_one = ls.solve(ls.SVD(ls.Moments(A, center=True, form="dense"), k=6, center=True))
-    assert SAYS.format("A") in of_one.message
-    of_two = ls.solve(ls.CCA(ls.Moments(A, B, center=True, form="dense"), k=2))
-    assert SAYS.format("X") in of_two.message
-
-
-def test_the_textbook_tests_say_which_columns_lower_the_rank():
-    with pytest.raises(
-        InvalidProblem, match=r"full rank 6 and 4; got \(4, 3\).*columns of X are constant: 2, 4\."
-    ):
-        ls.significance(ls.CCA(A, B))
 
 
 def test_a_column_that_varies_by_little_beside_its_mean_is_not_constant():

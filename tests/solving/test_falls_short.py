@@ -12,7 +12,6 @@ from backends import CountingOperator
 import linspec as ls
 from linspec import Solver, Status, option
 from linspec.arrays import to_host
-from linspec.errors import ConvergenceWarning
 
 TOL = 1e-8
 
@@ -72,19 +71,3 @@ def test_its_budget_holds(budget):
     assert operator.passes <= found.passes <= budget
     assert (found.status, found.converged) == (Status.BUDGET, False)
     assert found.residual == pytest.approx(residual_of(A, b, found), rel=1e-6)
-
-
-def test_it_is_stopped_where_nothing_changes():
-    A, b = problem()
-    with pytest.warns(ConvergenceWarning):
-        found = ls.solve(ls.LeastSquares(A, b), Optimist(step=0.0))
-    assert (found.status, found.converged) == (Status.STAGNATED, False)
-    assert found.iterations < 60
-
-
-def test_a_method_with_another_limit_is_not_sent_on():
-    A, b = problem()
-    with pytest.warns(ConvergenceWarning):
-        found = ls.solve(ls.LeastSquares(A, b), Optimist(share=1e-6, most=10.0))
-    assert (found.status, found.converged) == (Status.INACCURATE, False)
-    assert found.residual > 10 * TOL

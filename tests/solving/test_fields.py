@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +11,9 @@ import scipy.sparse
 from click.testing import CliRunner
 
 import linspec as ls
-from linspec import estimators, registry
+from linspec import registry
 from linspec.cli import main
 from linspec.errors import InvalidDeclaration, InvalidProblem
-from linspec.solving.fields import view_names
 from tests.studies.paired_problems import MCA, Agreement, Dense
 
 RNG = np.random.default_rng(11)
@@ -52,29 +50,6 @@ def test_two_views_are_canonical_correlations():
     np.testing.assert_allclose(found.eigenvalues - 1, pairs.correlations, rtol=1e-10)
 
 
-def test_kinds_of_data_may_be_mixed():
-    sparse = scipy.sparse.csr_array(VIEWS[1])
-    found = solved(Agreement([VIEWS[0], sparse, VIEWS[2]], 2, ridge=1.0))
-    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, [1.0] * 3)[:2], rtol=1e-9)
-
-
-def test_weights_are_repeated_rows():
-    w = RNG.integers(0, 3, 80)
-    found = solved(Agreement(VIEWS, 2, ridge=1.0, sample_weight=w))
-    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, [1.0] * 3, w)[:2], rtol=1e-9)
-
-
-def test_scaled_views_have_weights_for_the_columns_as_they_came():
-    units = [10.0 ** RNG.integers(-3, 3, X.shape[1]) for X in VIEWS]
-    found = solved(Agreement([X * u for X, u in zip(VIEWS, units, strict=True)], 2, ridge=1.0, scale=True))
-    plain = solved(Agreement([(X - X.mean(0)) / X.std(0) for X in VIEWS], 2, ridge=1.0))
-    np.testing.assert_allclose(found.eigenvalues, plain.eigenvalues, rtol=1e-9)
-    rows = [X[:7] * u for X, u in zip(VIEWS, units, strict=True)]
-    wanted = plain.transform([((X - X.mean(0)) / X.std(0))[:7] for X in VIEWS])
-    for own, other in zip(found.transform(rows), wanted, strict=True):
-        np.testing.assert_allclose(np.abs(own), np.abs(other), atol=1e-8)
-
-
 def test_scores_are_passed_as_a_list_or_by_name():
     found = solved(Agreement(VIEWS, 2, ridge=1.0))
     parts = found.transform(VIEWS)
@@ -92,24 +67,6 @@ def test_scores_are_passed_as_a_list_or_by_name():
     loadings = found.loadings(VIEWS)[0]
     scores = parts[0]
     np.testing.assert_allclose(loadings[1, 0], np.corrcoef(VIEWS[0][:, 1], scores[:, 0])[0, 1], atol=1e-10)
-
-
-def test_names_of_frames_are_kept_by_view():
-    pandas = pytest.importorskip("pandas")
-    frames = [
-        pandas.DataFrame(X, columns=[f"{c}{j}" for j in range(X.shape[1])])
-        for c, X in zip("abc", VIEWS, strict=True)
-    ]
-    found = solved(Agreement(frames, 1, ridge=1.0))
-    assert list(found.weights_table("X2").index) == ["b0", "b1", "b2", "b3"]
-    with pytest.raises(InvalidProblem, match="X3"):
-        found.transform([*frames[:2], frames[2][["c1", "c0", "c2"]]])
-
-
-def test_an_estimator_takes_a_list_of_views():
-    fitted = estimators.of(Agreement)(n_components=2, ridge=1.0, solver=Dense()).fit(VIEWS)
-    np.testing.assert_allclose(fitted.eigenvalues_, exact(VIEWS, [1.0] * 3)[:2], rtol=1e-9)
-    assert [part.shape for part in fitted.transform(VIEWS)] == [(80, 2)] * 3
 
 
 def test_the_commands_solve_and_transform_three_files(tmp_path, monkeypatch):
@@ -146,11 +103,6 @@ def test_the_commands_solve_and_transform_three_files(tmp_path, monkeypatch):
     np.testing.assert_allclose([float(x) for x in lines[1].split(",")], np.hstack(wanted)[0], rtol=1e-9)
 
 
-def test_a_ridge_for_each_matrix_is_no_path():
-    with pytest.raises(ls.errors.InvalidDeclaration, match=r"each=True.*path=True"):
-        ls.ridge(each=True, path=True)
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -178,60 +130,6 @@ def test_a_ridge_for_each_matrix_is_no_path():
 def test_what_cannot_be_is_refused(make, says):
     with pytest.raises(InvalidProblem, match=says):
         make()
-
-
-def test_moments_stand_for_all_views():
-    moments = ls.Moments(*VIEWS, center=True, form="dense")
-    found = solved(Agreement(moments, 2, ridge=1.0))
-    np.testing.assert_allclose(found.eigenvalues, exact(VIEWS, [1.0] * 3)[:2], rtol=1e-10)
-
-
-def test_an_answer_keeps_what_its_fields_declare():
-    @dataclass(frozen=True, kw_only=True, repr=False)
-    class Answer(ls.Solution, vector="axis", score="gain", certified=False):
-        axes: Any = ls.field(rows_of="A", axis=1, leading=True, of_scaled=True)
-        sizes: Any = ls.field(value="size", at_most=2.0)
-        beside: Any = ls.field(None, rows_of="A")
-        means: Any = ls.field(None, mean_of="B", shape="m")
-
-    layout = Answer.layout
-    assert (layout.vector, layout.score, layout.certified) == ("axis", "gain", False)
-    assert layout.weights == {"A": ("axes", 1)}
-    assert layout.scaled == {"A": ""}
-    assert layout.in_units == {"A": ("beside",)}
-    assert layout.means == {"A": "mean", "B": "means"}
-    assert (layout.value, layout.value_label, layout.at_most) == ("sizes", "size", 2.0)
-    assert layout.shapes["axes"] == "k A"
-    assert {"mean", "scale", "slopes", "confound_mean"} <= set(Answer.__dataclass_fields__)
-    assert view_names(2) == ("X1", "X2")
-
-
-def test_a_problem_without_matrices_is_no_problem():
-    @dataclass(frozen=True, eq=False, repr=False)
-    class Empty(ls.Problem):
-        k: Any = ls.count("vectors")
-        name: ClassVar[str] = "empty"
-
-        def conclude(self, moments, terms=None):
-            raise NotImplementedError
-
-    with pytest.raises(ls.errors.InvalidDeclaration, match="Empty must declare its matrices"):
-        Empty(k=1)
-
-
-def test_a_problem_without_rows_to_adjust_has_no_weights():
-    @dataclass(frozen=True, eq=False, repr=False)
-    class OfKernels(ls.Problem, adjusts_rows=False):
-        X: Any = ls.matrix("rows", once=False)
-        name: ClassVar[str] = "of-kernels"
-
-        def conclude(self, moments, terms=None):
-            raise NotImplementedError
-
-    with pytest.raises(TypeError, match="sample_weight"):
-        OfKernels(VIEWS[0], sample_weight=np.ones(80))
-    with pytest.raises(ls.errors.SweptOnce, match="X must be readable several times"):
-        OfKernels(iter([VIEWS[0]]))
 
 
 @pytest.mark.parametrize(("field", "wanted"), [("penalty", "'ridge'"), ("n_components", "'k'")])

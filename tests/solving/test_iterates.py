@@ -95,13 +95,6 @@ def law(x: Any) -> float:
 # ---- how a run ends -----------------------------------------------------------------------------
 
 
-def test_the_answer_is_that_of_the_normal_equations() -> None:
-    found = ls.solve(problem(), Descent())
-    assert found.converged
-    np.testing.assert_allclose(found.x, np.linalg.lstsq(A, B)[0], rtol=1e-6)
-    assert found.iterations == len(found.history) - 1
-
-
 def test_a_generator_that_ends_by_itself_has_stagnated() -> None:
     """The last iterate is the answer, judged by the law."""
     with pytest.warns(ConvergenceWarning):
@@ -112,32 +105,6 @@ def test_a_generator_that_ends_by_itself_has_stagnated() -> None:
         x = x + A.T @ (B - A @ x)
     np.testing.assert_allclose(found.x, x, rtol=1e-12)
     assert found.residual == pytest.approx(law(x), rel=1e-9)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ending(Descent):
-    """Says with its third iterate how the run ends."""
-
-    how: str = option("STAGNATED", "the status", choices=("STAGNATED", "BREAKDOWN", "ITERATION_LIMIT"))
-    seen: ClassVar[list[str]] = []
-
-    def iterates(self, problem: Any, run: Any, state: Any = None) -> Iterator[Any]:
-        self.seen.clear()
-        try:
-            for number, iterate in enumerate(super().iterates(problem, run, state)):
-                iterate.ending = Status[self.how] if number == 2 else None
-                yield iterate
-                self.seen.append("went on")
-        finally:
-            self.seen.append("closed")
-
-
-@pytest.mark.parametrize("how", ["STAGNATED", "BREAKDOWN", "ITERATION_LIMIT"])
-def test_an_iterate_may_say_how_the_run_ends(how: str) -> None:
-    with pytest.warns(ConvergenceWarning):
-        found = ls.solve(problem(), Ending(how=how))
-    assert (found.status, found.iterations) == (Status[how], 2)
-    assert Ending.seen == ["went on", "went on", "closed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,17 +268,6 @@ class Forgetting(IterativeSolver):
             del new
 
 
-@pytest.mark.parametrize("writes", [False, True])
-def test_nobody_holds_what_a_remnant_leaves_out(writes: bool, tmp_path: Path) -> None:
-    """Nor does a run that writes checkpoints."""
-    Forgetting.held.clear()
-    where = {"checkpoint": ls.Checkpoint(tmp_path / "run.ckpt", seconds=1e6)} if writes else {}
-    found = ls.solve(ls.LeastSquares(A, B), Forgetting(tol=1e-8, max_iterations=400), **where)
-    assert found.converged
-    assert len(Forgetting.held) == found.iterations > 5
-    assert not any(Forgetting.held)
-
-
 def test_a_step_without_memory_ends_with_the_remnant() -> None:
     seen: list[Any] = []
     with pytest.warns(ConvergenceWarning):
@@ -321,36 +277,6 @@ def test_a_step_without_memory_ends_with_the_remnant() -> None:
     assert found.status is Status.OUT_OF_MEMORY
     np.testing.assert_array_equal(found.x, seen[-1])
     assert len(seen) == 4
-
-
-def test_what_begins_with_an_underscore_is_left_out() -> None:
-    iterate = Iterate(0.5, x=np.ones(2))
-    iterate._answer = lambda: {"x": 0}  # type: ignore[attr-defined]
-    again = restored(stored(iterate), (Iterate,), HOST)
-    assert sorted(vars(again)) == ["arrays", "ending", "judged", "residual", "state"]
-
-
-def test_a_copy_has_memory_of_its_own() -> None:
-    x = np.ones((3, 2))
-    node = stored(Iterate(0.5, x=x))
-    x[0] = 7.0
-    again = restored(node, (Iterate,), HOST)
-    assert again["x"].tolist() == np.ones((3, 2)).tolist()
-    again["x"][0] = 8.0
-    assert restored(node, (Iterate,), HOST)["x"].tolist() == np.ones((3, 2)).tolist()
-
-
-def test_arrays_of_a_device_return_to_it(tmp_path: Path) -> None:
-    """And those that were on the host stay there."""
-    xp = pytest.importorskip("array_api_strict")
-    home = Home.of(xp.ones(1))
-    there = home.place(RNG.standard_normal((4, 3)))
-    value = Factor((there, xp.astype(there, xp.float32)), {"here": np.ones(3), "home": home})
-    again = through_a_file(value, tmp_path, home=home)
-    assert same(again.weights, value.weights)
-    assert Home.of(again.weights[0]) == home
-    assert same(again.inner["here"], np.ones(3))
-    assert again.inner["home"] is home
 
 
 def test_what_is_no_state_is_named() -> None:
@@ -368,24 +294,6 @@ def kept(known: None, tmp_path: Path) -> Path:
     path = tmp_path / "run.ckpt"
     ls.solve(problem(), "descent", checkpoint=path, callback=lambda progress: progress.iteration >= 4)
     return path
-
-
-def test_a_run_goes_on_from_the_file(kept: Path) -> None:
-    whole, found = ls.solve(problem(), "descent"), ls.solve(problem(), "descent", start=kept)
-    assert found.x.tobytes() == whole.x.tobytes()
-    assert (found.passes, found.iterations) == (whole.passes, whole.iterations)
-
-
-@pytest.mark.parametrize("passes", [8, 12])
-def test_budgets_count_both_runs_and_the_set_up_once(passes: int, kept: Path, tmp_path: Path) -> None:
-    whole = ls.solve(problem(), "descent", max_passes=passes)
-    part = ls.solve(problem(), "descent", max_passes=passes, checkpoint=tmp_path / "cut.ckpt")
-    again = ls.solve(problem(), "descent", max_passes=passes, start=tmp_path / "cut.ckpt")
-    further = ls.solve(problem(), "descent", max_passes=passes, start=kept)
-    for found in (part, again, further):
-        assert (found.status, found.passes) == (Status.BUDGET, whole.passes)
-        assert found.x.tobytes() == whole.x.tobytes()
-    assert whole.passes <= passes
 
 
 def unknown_class(state: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ frames and arrays give the answer of plain arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -92,10 +92,6 @@ def estimator(name: str, *fitted: Any, **options: Any) -> Any:
     return made.fit(*fitted) if fitted else made
 
 
-def pairs(x: Any, y: Any) -> Callable[[], Iterator[Any]]:
-    return lambda: ((x[i : i + 20], y[i : i + 20]) for i in range(0, N, 20))
-
-
 Call = Callable[[Any], Any]
 """A public function of the argument that is varied; the other arguments are aligned frames."""
 
@@ -103,24 +99,16 @@ CALLS: dict[str, tuple[Any, Call]] = {
     # problems
     "SVD, weights": (W, lambda w: ls.SVD(X, 2, sample_weight=w)),
     "SVD, confounds": (Z, lambda z: ls.SVD(X, 2, confounds=z)),
-    "SVD, weights and confounds": (W, lambda w: ls.SVD(NUMBERS["X"], 2, sample_weight=w, confounds=Z)),
     "CCA, Y": (Y, lambda y: ls.CCA(X, y, 2)),
-    "CCA, narrower Y": (Y.astype(np.float32), lambda y: ls.CCA(X, y, 2)),
     "CCA, weights": (W, lambda w: ls.CCA(X, NUMBERS["Y"], 2, sample_weight=w)),
-    "CCA, weights beside Y": (W, lambda w: ls.CCA(NUMBERS["X"], Y, 2, sample_weight=w)),
     "CCA, confounds": (Z, lambda z: ls.CCA(X, Y, 2, confounds=z)),
     "least squares, B": (Y, lambda b: ls.LeastSquares(X, b)),
-    "least squares, narrower B": (Y.astype(np.float32), lambda b: ls.LeastSquares(X, b)),
     "least squares, a series": (Y["u"], lambda b: ls.LeastSquares(X, b)),
-    "least squares, weights": (W, lambda w: ls.LeastSquares(X, Y, sample_weight=w)),
-    "least squares, confounds": (Z, lambda z: ls.LeastSquares(X, Y, confounds=z)),
     "discriminant, classes": (CLASSES, lambda y: ls.Discriminant(X, ls.targets.lda(y))),
-    "discriminant, labels": (MEMBERS, lambda y: ls.Discriminant(X, y)),
     "discriminant, weights beside targets": (
         W,
         lambda w: ls.Discriminant(NUMBERS["X"], ls.targets.lda(CLASSES), sample_weight=w),
     ),
-    "discriminant, confounds": (Z, lambda z: ls.Discriminant(X, ls.targets.lda(CLASSES), confounds=z)),
     "kernel CCA": (Y, lambda y: ls.get_problem("kernel-cca")(X, y, k=1, ridge=1.0)),
     "preimage CCA": (Y, lambda y: ls.get_problem("preimage-cca")(X, y, k=1)),
     "deep CCA": (Y, lambda y: ls.get_problem("deep-cca")(X, y, k=1)),
@@ -132,63 +120,33 @@ CALLS: dict[str, tuple[Any, Call]] = {
     ),
     # targets
     "lda, weights": (W, lambda w: ls.targets.lda(CLASSES, sample_weight=w)),
-    "lda of a matrix, weights": (W, lambda w: ls.targets.lda(MEMBERS, sample_weight=w)),
-    "cca targets, weights": (W, lambda w: ls.targets.cca(CLASSES, sample_weight=w)),
-    "hsl, weights": (W, lambda w: ls.targets.hsl(MEMBERS, sample_weight=w)),
     # answers
     "SVD.transform": (Z, lambda z: SVD_Z.transform(X, confounds=z)),
-    "SVD.scores_table": (Z, lambda z: SVD_Z.scores_table(X, confounds=z)),
     "SVD.inverse_transform": (
         Z,
         lambda z: SVD_Z.inverse_transform(SVD_Z.scores_table(X, confounds=Z), confounds=z),
     ),
     "SVD.loadings, weights": (W, lambda w: SVD.loadings(X, sample_weight=w)),
-    "SVD.loadings, confounds": (Z, lambda z: SVD_Z.loadings(X, confounds=z)),
-    "SVD.loadings_table": (W, lambda w: SVD.loadings_table(X, sample_weight=w)),
     "CCA.transform, Y": (Y, lambda y: CCA.transform(X, y)),
     "CCA.transform, confounds": (Z, lambda z: CCA_Z.transform(X, confounds=z)),
-    "CCA.transform of Y, confounds": (Z, lambda z: CCA_Z.transform(Y=Y, confounds=z)),
-    "CCA.scores_table": (Y, lambda y: CCA.scores_table(X, y)),
     "CCA.predict": (Z, lambda z: CCA_Z.predict(X, confounds=z)),
-    "CCA.inverse_transform": (
-        Z,
-        lambda z: CCA_Z.inverse_transform(CCA_Z.scores_table(X, confounds=Z), confounds=z),
-    ),
     "LeastSquares.score, sample_weight": (
         W,
         lambda w: LSQ_Z.score(X, NUMBERS["Y"], confounds=NUMBERS["Z"], sample_weight=w),
     ),
     "CCA.score": (Y, lambda y: CCA.score(X, y)),
-    "CCA.score, confounds": (Z, lambda z: CCA_Z.score(X, NUMBERS["Y"], confounds=z)),
     "CCA.loadings": (Y, lambda y: CCA.loadings(X, y)),
     "CCA.loadings, weights": (W, lambda w: CCA.loadings(X, sample_weight=w)),
-    "CCA.loadings, confounds": (Z, lambda z: CCA_Z.loadings(Y=Y, confounds=z)),
-    "CCA.loadings_table": (Y, lambda y: CCA.loadings_table(X, y)),
     "CCA.cross_loadings": (Y, lambda y: CCA.cross_loadings(X, y)),
-    "CCA.cross_loadings, weights": (W, lambda w: CCA.cross_loadings(NUMBERS["X"], Y, sample_weight=w)),
     "CCA.variance_extracted": (Y, lambda y: CCA.variance_extracted(X, y)),
-    "CCA.variance_extracted, weights": (W, lambda w: CCA.variance_extracted(X, sample_weight=w)),
     "CCA.redundancy": (Y, lambda y: CCA.redundancy(X, y)),
-    "CCA.redundancy, confounds": (Z, lambda z: CCA_Z.redundancy(X, Y, confounds=z)),
     "LeastSquares.predict": (Z, lambda z: LSQ_Z.predict(X, confounds=z)),
     "Discriminant.transform": (Z, lambda z: LDA_Z.transform(X, confounds=z)),
-    "Discriminant.scores_table": (Z, lambda z: LDA_Z.scores_table(X, confounds=z)),
     "Discriminant.score": (CLASSES, lambda y: LDA.score(X, ls.targets.lda(y))),
-    "Discriminant.score, labels": (MEMBERS, lambda y: LDA.score(X, y)),
-    "Discriminant.score, confounds": (Z, lambda z: LDA_Z.score(X, ls.targets.lda(NUMBERS["C"]), confounds=z)),
     "Discriminant.classifier": (CLASSES, lambda y: LDA.classifier(X, y)),
     "Discriminant.classifier, weights": (W, lambda w: LDA.classifier(X, NUMBERS["C"], sample_weight=w)),
-    "Discriminant.classifier, weights beside classes": (
-        W,
-        lambda w: LDA.classifier(NUMBERS["X"], CLASSES, sample_weight=w),
-    ),
-    "Discriminant.classifier, confounds": (Z, lambda z: LDA_Z.classifier(X, CLASSES, confounds=z)),
     "Discriminant.predict": (Z, lambda z: LDA_Z.predict(X, confounds=z)),
-    "Discriminant.probabilities": (Z, lambda z: LDA_Z.probabilities(X, confounds=z)),
-    "LinearClassifier.decision": (Z, lambda z: CLASSIFIER_Z.decision(X, confounds=z)),
     "LinearClassifier.predict": (Z, lambda z: CLASSIFIER_Z.predict(X, confounds=z)),
-    "LinearClassifier.probabilities": (Z, lambda z: CLASSIFIER_Z.probabilities(X, confounds=z)),
-    "LinearClassifier.log_probabilities": (Z, lambda z: CLASSIFIER_Z.log_probabilities(X, confounds=z)),
     **{
         f"{make.__name__} CCA.{method}": (
             Y,
@@ -228,22 +186,6 @@ CALLS: dict[str, tuple[Any, Call]] = {
         GROUPS,
         lambda g: ls.cross_validate(ls.LeastSquares(NUMBERS["X"], Y), splitter=3, groups=g, rng=0).scores,
     ),
-    "cross_validate, groups beside weights": (
-        GROUPS,
-        lambda g: (
-            ls.cross_validate(
-                ls.LeastSquares(NUMBERS["X"], NUMBERS["Y"], sample_weight=W), splitter=3, groups=g, rng=0
-            ).scores
-        ),
-    ),
-    "cross_validate, groups beside targets": (
-        GROUPS,
-        lambda g: (
-            ls.cross_validate(
-                ls.Discriminant(NUMBERS["X"], ls.targets.lda(CLASSES)), splitter=3, groups=g, rng=0
-            ).scores
-        ),
-    ),
     "cross_validate, y": (CLASSES, lambda y: ls.cross_validate(ls.LeastSquares(X, Y), y=y, rng=0).scores),
     "bootstrap, groups": (
         GROUPS,
@@ -257,56 +199,19 @@ CALLS: dict[str, tuple[Any, Call]] = {
             .score
         ),
     ),
-    "compare, held-out confounds": (
-        Z,
-        lambda z: (
-            ls.compare(
-                ls.CCA(NUMBERS["X"], NUMBERS["Y"], 1, confounds=NUMBERS["Z"]),
-                ["direct"],
-                held_out={"X": X, "Y": NUMBERS["Y"], "confounds": z},
-                rng=0,
-            )
-            .entries[0]
-            .score
-        ),
-    ),
     # estimators
     "estimators.PCA, weights": (W, lambda w: estimator("PCA").fit(X, sample_weight=w).components_),
     "estimators.CCA, y": (Y, lambda y: estimator("CCA", X, y).correlations_),
-    "estimators.CCA, weights": (W, lambda w: estimator("CCA").fit(X, Y, w).correlations_),
-    "estimators.CCA.transform": (Y, lambda y: estimator("CCA", X, Y).transform(X, y)),
     "estimators.CCA.score": (Y, lambda y: estimator("CCA", X, Y).score(X, y)),
-    "estimators.CCA.inverse_transform": (
-        frame("pq", X[["a", "b"]].to_numpy()),
-        lambda q: estimator("CCA", X, Y).inverse_transform(frame("pq", X[["a", "b"]].to_numpy()), q),
-    ),
-    "estimators.KernelCCA, y": (Y, lambda y: estimator("KernelCCA", X, y).correlations_),
-    "estimators.KernelCCA.score": (Y, lambda y: estimator("KernelCCA", X, Y).score(X, y)),
     "estimators.Discriminant, y": (CLASSES, lambda y: estimator("Discriminant", X, y).eigenvalues_),
-    "estimators.Discriminant, weights": (
-        W,
-        lambda w: estimator("Discriminant").fit(X, CLASSES, w).eigenvalues_,
-    ),
     "estimators.Discriminant.score": (CLASSES, lambda y: estimator("Discriminant", X, CLASSES).score(X, y)),
-    "estimators.Discriminant.score, weights": (
-        W,
-        lambda w: estimator("Discriminant", X, CLASSES).score(X, NUMBERS["C"], sample_weight=w),
-    ),
     "estimators.Ridge, y": (Y, lambda y: estimator("Ridge", X, y).coef_),
-    "estimators.Ridge, weights": (W, lambda w: estimator("Ridge").fit(X, NUMBERS["Y"], w).coef_),
-    "estimators.Ridge, weights beside y": (W, lambda w: estimator("Ridge").fit(NUMBERS["X"], Y, w).coef_),
     "estimators.Ridge.score": (Y, lambda y: estimator("Ridge", X, Y).score(X, y)),
-    "estimators.Ridge.score, weights": (
-        W,
-        lambda w: estimator("Ridge", X, Y).score(X, NUMBERS["Y"], sample_weight=w),
-    ),
     "estimators.RidgeCV, y": (Y, lambda y: estimator("RidgeCV", X, y).coef_),
     "estimators.RidgeCV, groups": (
         GROUPS,
         lambda g: estimator("RidgeCV", cv=group_folds()).fit(X, Y, groups=g).errors_,
     ),
-    "estimators.RidgeCV, weights": (W, lambda w: estimator("RidgeCV").fit(X, Y, w).errors_),
-    "estimators.RidgeCV.score": (Y, lambda y: estimator("RidgeCV", X, Y).score(X, y)),
 }
 
 
@@ -351,14 +256,6 @@ def test_labels_that_are_not_the_same_are_paired_by_position() -> None:
     with pytest.warns(AccuracyWarning, match="59 of 60 row labels in common"):
         assert LSQ_Z.predict(X, confounds=Z.set_axis(later.index)).shape == (N, 2)
     assert CCA.score(X.reset_index(drop=True), Y) == CCA.score(NUMBERS["X"], NUMBERS["Y"])
-
-
-def test_the_halves_of_a_pair_of_slices_are_paired_by_their_labels() -> None:
-    found = solved(ls.CCA(*ls.paired(pairs(X, Y)), 2), "gram")
-    assert np.allclose(found.correlations, CCA.correlations)
-    order = np.concatenate([np.arange(i + 19, i - 1, -1) for i in range(0, N, 20)])  # each slice for itself
-    with pytest.raises(InvalidProblem, match="got the same labels in another order"):
-        solved(ls.CCA(*ls.paired(pairs(X, Y.iloc[order])), 2), "gram")
 
 
 def test_labels_of_files_count_as_well() -> None:

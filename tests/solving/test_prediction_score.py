@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from backends import backends
 
 import linspec as ls
 from linspec.errors import InvalidProblem, MissingCapability
@@ -19,7 +18,6 @@ B = A @ RNG.standard_normal((5, 2)) * [1.0, 5.0] + 2 * RNG.standard_normal((N, 2
 CLASS = np.array(["ash", "elm", "oak"])[np.argmax(A[:, :3] + RNG.standard_normal((N, 3)), axis=1)]
 WEIGHT = RNG.integers(0, 4, N - TRAIN).astype(float)
 NEW = slice(TRAIN, N)
-BACKENDS = [backend for backend in backends() if backend.name != "products-only"]
 
 
 def fitted(center: bool = True, ridge: Any = 0.0) -> Any:
@@ -78,20 +76,6 @@ def test_rows_without_a_class_do_not_count_and_other_classes_are_wrong() -> None
     assert (score.total, score.rows) == ((N - TRAIN - 20) / (N - TRAIN - 10), N - TRAIN - 10)
 
 
-@pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
-def test_scores_are_the_same_in_every_library(backend: Any) -> None:
-    if reason := backend.missing():
-        pytest.skip(reason)
-    dtype = np.float64 if backend.float64 else np.float32
-    old, new = (backend.wrap(A[rows].astype(dtype)) for rows in (slice(TRAIN), NEW))
-    targets, truth = (backend.companion(B[rows].astype(dtype)) for rows in (slice(TRAIN), NEW))
-    found = ls.solve(ls.LeastSquares(old, targets, center=True)).score(new, truth)
-    assert found == pytest.approx(fitted().score(A[NEW], B[NEW]), rel=1e-9 if backend.float64 else 1e-4)
-    coded = backend.companion(ls.targets.lda(CLASS[:TRAIN]).toarray().astype(dtype))
-    trained = ls.solve(ls.Discriminant(old, coded)).classifier(old, CLASS[:TRAIN])
-    assert trained.score(new, CLASS[NEW]) == pytest.approx(lda().score(A[NEW], CLASS[NEW]), abs=0.02)
-
-
 def test_a_target_that_does_not_vary_has_no_r2() -> None:
     score = score_of_predictions(fitted(), A[NEW], np.column_stack([B[NEW, 0], np.ones(N - TRAIN)]))
     np.testing.assert_array_equal(np.isnan(score.by_target), [False, True])
@@ -112,10 +96,3 @@ def test_scores_that_cannot_be_computed_are_refused() -> None:
     with pytest.raises(MissingCapability, match=r"classifier\(X, y\)"):
         opls.score(A, CLASS)
     assert opls.classifier(A, CLASS).score(A, CLASS) > 0.5
-
-
-def test_solvers_of_least_squares_are_compared_by_r2_on_held_out_rows() -> None:
-    found = ls.compare(ls.LeastSquares(A, B, center=True), ["direct", "lsqr"], held_out=0.3, rng=0)
-    scores = [entry.score for entry in found.entries]
-    assert scores[0] == pytest.approx(scores[1], rel=1e-6)
-    assert 0 < scores[0] < 1

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
-import array_api_strict
 import numpy as np
 import pytest
 import scipy.linalg
@@ -59,93 +55,6 @@ def test_each_answer_is_that_of_its_own_problem_in_the_order_given(solver, form)
     assert path.solver == path.solutions[0].solver != "auto"
 
 
-@pytest.mark.parametrize("solver", sorted({"gram", "als", *WARM}))
-@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("center", [True, False])
-def test_a_gram_matrix_that_is_held_costs_one_pass_for_all_ridges(solver, convert, center):
-    X, Y = a_pair()
-    tol = {} if solver == "gram" else {"tol": 1e-10}
-    views = convert(X), convert(Y)
-    path = ls.ridge_path(ls.CCA(*views, 3, center=center), RIDGES, solver=solver, form="dense", rng=0, **tol)
-    assert path.passes == 1.0
-    assert sum(solution.passes for solution in path.solutions) == 1.0
-    assert path.solutions[1].passes == 1.0  # the largest ridge is solved first, and pays
-    for ridge, solution in zip(RIDGES, path.solutions, strict=True):
-        np.testing.assert_allclose(solution.correlations, exact(X, Y, ridge, 3, center), atol=2e-6)
-
-
-def test_moments_of_the_caller_are_used_and_stay_theirs():
-    X, Y = a_pair()
-    moments = ls.Moments(X, Y, center=True, form="dense")
-    first = ls.ridge_path(ls.CCA(moments, k=2), [1.0, 2.0], solver="gram")
-    again = ls.ridge_path(ls.CCA(moments, k=2), [3.0], solver="gram")
-    assert (first.passes, again.passes, again.solutions[0].setup_passes) == (1.0, 0.0, 1.0)
-    with pytest.raises(InvalidProblem, match="have a form already"):
-        ls.ridge_path(ls.CCA(moments, k=2), [3.0], form="dense")
-    with pytest.raises(InvalidProblem, match="made with center=True"):
-        ls.ridge_path(ls.CCA(moments, k=2, center=False), [3.0])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recorder(ls.Solver):
-    """Returns the exact answer and writes down where it was asked to begin."""
-
-    seen: Any = ls.option(None, "a list", kind=str)
-
-    def __post_init__(self) -> None:
-        pass
-
-    def solve(self, problem, run):
-        run.plan(setup=1.0)
-        Sx, C, Sy = run.moments("dense").dense()
-        Lx, Ly = (
-            np.linalg.cholesky(S + r * np.eye(len(S))) for S, r in zip((Sx, Sy), problem.ridge, strict=True)
-        )
-        U, _, Vt = np.linalg.svd(np.linalg.solve(Lx, np.linalg.solve(Ly, C.T).T))
-        self.seen.append((problem.ridge[0], run.start))
-        return run.finish(x_weights=np.linalg.solve(Lx.T, U), y_weights=np.linalg.solve(Ly.T, Vt.T))
-
-
-@pytest.mark.parametrize("trait", ["warm-start", "direct"])
-def test_each_solve_begins_at_the_answer_of_the_next_larger_ridge(monkeypatch, trait):
-    spec = ls.SolverSpec(
-        name="recorder",
-        problem="cca",
-        target=f"{__name__}:Recorder",
-        summary="Writes down where it begins.",
-        reference="None 2026",
-        traits=(trait,),
-    )
-    monkeypatch.setattr(registry, "spec_of", lambda cls, problem=None: spec)
-    X, Y = a_pair()
-    seen: list[Any] = []
-    path = ls.ridge_path(ls.CCA(X, Y, 2), [1.0, 100.0, 10.0], solver=Recorder(seen=seen))
-    assert [ridge for ridge, _ in seen] == [100.0, 10.0, 1.0]
-    starts = [start for _, start in seen]
-    assert starts[0] is None
-    if trait == "direct":
-        assert starts == [None] * 3
-    else:
-        np.testing.assert_array_equal(starts[1]["x_weights"], path.solutions[1].x_weights)
-        np.testing.assert_array_equal(starts[2]["y_weights"], path.solutions[2].y_weights)
-        seen.clear()
-        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], solver=Recorder(seen=seen), start=path.solutions[2])
-        np.testing.assert_array_equal(seen[0][1]["y_weights"], path.solutions[2].y_weights)
-
-
-@pytest.mark.parametrize("solver", WARM)
-@pytest.mark.slow
-def test_warm_starts_save_passes(solver):
-    X, Y = a_pair(n=900, p=300, q=200)  # as wide as a sketch, a cold start has little left to do
-    ridges = np.geomspace(100, 50, 6)
-    options = {"rng": 0, "form": "implicit", "tol": 1e-9}
-    path = ls.ridge_path(ls.CCA(X, Y, 3), ridges, solver=solver, **options)
-    cold = [ls.solve(ls.CCA(X, Y, 3, ridge=r), solver, **options).passes for r in ridges]
-    assert path.passes < 0.8 * sum(cold)
-    for ridge, solution in zip(ridges, path.solutions, strict=True):
-        np.testing.assert_allclose(solution.correlations, exact(X, Y, ridge, 3), atol=1e-6)
-
-
 def test_the_best_ridge_is_that_of_the_test_rows():
     """Few rows and many columns: fitted without a ridge everything correlates, and on new rows next to nothing."""
     X, Y = a_pair(n=1000, p=60, q=50, noise=4.0)
@@ -163,57 +72,6 @@ def test_the_best_ridge_is_that_of_the_test_rows():
     # What was fitted says the opposite.
     assert np.argmax([solution.correlations.sum() for solution in path.solutions]) == 0
     assert "(best)" in repr(path)
-
-
-def test_test_rows_may_be_slices_and_sparse():
-    X, Y = a_pair()
-    fitted, new = slice(0, 150), slice(150, 240)
-    dense = ls.ridge_path(ls.CCA(X[fitted], Y[fitted], 2), [1.0, 10.0], test=(X[new], Y[new]))
-    read = lambda A: lambda: (A[a : a + 30] for a in range(0, 90, 30))  # noqa: E731
-    sparse = ls.ridge_path(
-        ls.CCA(X[fitted], Y[fitted], 2), [1.0, 10.0], test=(read(X[new]), scipy.sparse.csr_array(Y[new]))
-    )
-    np.testing.assert_allclose(sparse.totals, dense.totals, atol=1e-12)
-
-
-KINDS = {
-    "float32": lambda A: A.astype(np.float32),
-    "csr": scipy.sparse.csr_array,
-    "strict": array_api_strict.asarray,
-    "operator": scipy.sparse.linalg.aslinearoperator,
-    "slices": lambda A: lambda: (A[a : a + 50] for a in range(0, len(A), 50)),
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("solver", sorted({"gram", "als", *WARM}))
-@pytest.mark.parametrize("form", ["auto", "implicit"])
-@pytest.mark.slow(keep=8)
-def test_kinds_of_data(kind, solver, form):
-    X, Y = a_pair()
-    views = [KINDS[kind](view[:200]) for view in (X, Y)]
-    tol = {} if solver == "gram" or kind == "float32" else {"tol": 1e-10}
-    path = ls.ridge_path(
-        ls.CCA(*views, 3), [1.0, 30.0], solver=solver, form=form, rng=0, test=(X[200:], Y[200:]), **tol
-    )
-    for ridge, solution in zip((1.0, 30.0), path.solutions, strict=True):
-        np.testing.assert_allclose(
-            solution.correlations, exact(X[:200], Y[:200], ridge, 3), atol=1e-4 if kind == "float32" else 1e-8
-        )
-    assert path.passes == sum(solution.passes for solution in path.solutions)
-    assert path.totals.shape == (2,)
-
-
-@pytest.mark.parametrize("solver", sorted({"gram", "als", *WARM}))
-def test_views_without_pairs_have_a_path_all_the_same(solver):
-    _, Y = a_pair()
-    path = ls.ridge_path(
-        ls.CCA(np.ones((240, 5)), Y, 2), [0.0, 1e-9], solver=solver, rng=0, test=(np.ones((9, 5)), Y[:9])
-    )
-    assert [len(solution.correlations) for solution in path.solutions] == [0, 0] or all(
-        solution.correlations.max() < 1e-6 for solution in path.solutions if len(solution.correlations)
-    )
-    assert np.isnan(path.totals).all()  # held-out variates that do not vary have no correlation
 
 
 def test_what_cannot_be_done_is_said_before_any_work():
@@ -259,32 +117,6 @@ def classes_in(n=200, p=25, c=4, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, c, n)
     return rng.standard_normal((c, p))[y] + rng.standard_normal((n, p)) + 2.0, y
-
-
-def exact_discriminant(X, H, ridge, k):
-    """Eigenvalues, and the projection onto the span of the weights in units of M, by a dense eigensolver."""
-    X = X - X.mean(axis=0)
-    M, C = X.T @ X + ridge * np.eye(X.shape[1]), X.T @ H
-    values, W = scipy.linalg.eigh(C @ C.T, M)
-    W = W[:, ::-1][:, :k]
-    return values[::-1][:k], W @ W.T
-
-
-@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("p", [25, 300], ids=["tall", "wide"])
-def test_a_path_of_discriminants_is_exact_and_takes_one_pass(p, convert):
-    X, y = classes_in(p=p)
-    H = ls.targets.lda(y)
-    path = ls.ridge_path(ls.Discriminant(convert(X), H), [1.0, 300.0, 30.0], solver="direct", form="dense")
-    assert path.passes == 1.0
-    assert [solution.passes for solution in path.solutions] == [0.0, 1.0, 0.0]
-    assert path.ridges == (1.0, 300.0, 30.0)
-    for ridge, solution in zip(path.ridges, path.solutions, strict=True):
-        values, onto = exact_discriminant(X, H.toarray(), ridge, 3)
-        np.testing.assert_allclose(solution.eigenvalues, values, rtol=1e-10)
-        np.testing.assert_allclose(solution.weights @ solution.weights.T, onto, atol=1e-10 * onto.max())
-        assert solution.converged
-        np.testing.assert_array_equal(solution.classes, range(4))
 
 
 @pytest.mark.parametrize("solver", ["direct", "two-stage"])

@@ -6,13 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse
-import threadpoolctl
 
 import linspec as ls
 from linspec.process import machine
@@ -43,14 +41,6 @@ def test_names_and_instances_agree(views):
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer.x_weights, answers[0].x_weights)
         assert answer.solver == "als"
-
-
-def test_auto_says_what_it_chose(views):
-    problem = ls.CCA(*views, 3)
-    selection = ls.select(problem)
-    assert selection.name in ls.solvers("cca")
-    assert any(unit in selection.reason for unit in ("GB", "MB", "kB"))
-    assert ls.solve(problem).solver == selection.name
 
 
 def test_auto_holds_solvers_without_a_tolerance_to_that_of_the_call():
@@ -86,26 +76,11 @@ def test_auto_warns_of_the_answer_that_it_returns_and_not_of_its_attempts(attain
     assert bool(given_up) != attainable
 
 
-def test_auto_takes_tol_alone(views):
-    assert ls.solve(ls.CCA(*views, 3), tol=1e-9).converged
-    with pytest.raises(ls.errors.InvalidOption, match="tol must be a number above 0; got nan"):
-        ls.solve(ls.CCA(*views, 3), tol=float("nan"))
-    with pytest.raises(TypeError, match="only tol"):
-        ls.solve(ls.CCA(*views, 3), oversample=3)
-
-
 def test_what_cannot_fit_is_refused_by_name_too(monkeypatch):
     X = scipy.sparse.random(1000, 800, 0.01, format="csr", random_state=0)
     monkeypatch.setattr(machine, "available_memory", lambda: 10**7)
     with pytest.raises(ls.errors.NoSuitableSolver, match=r"gram would need .* MB .*10 MB are available.*als"):
         ls.solve(ls.CCA(X, X, 2, ridge=1.0), "gram")
-
-
-def test_iteration_limit_warns(views):
-    with pytest.warns(ls.errors.ConvergenceWarning, match="max_iterations"):
-        solution = ls.solve(ls.CCA(*views, 3), "appgrad", max_iterations=2, rng=0)
-    assert solution.status is ls.Status.ITERATION_LIMIT
-    assert solution.iterations == 2
 
 
 def test_callback_sees_and_stops(views):
@@ -121,13 +96,6 @@ def test_callback_sees_and_stops(views):
     assert list(solution.history["iteration"]) == [0, 1, 2, 3]
 
 
-def test_history_counts_up(views):
-    history = ls.solve(ls.CCA(*views, 3), "als", form="implicit", rng=0).history
-    for name in ("passes", "columns", "flops", "seconds"):
-        assert (np.diff(history[name]) >= 0).all()
-        assert history[name].dtype == np.float64
-
-
 def test_shared_moments_are_paid_once(views):
     moments = ls.Moments(*views, center=True, form="dense")
     first = ls.solve(ls.CCA(moments, k=3), "gram")
@@ -136,16 +104,6 @@ def test_shared_moments_are_paid_once(views):
     assert (second.passes, second.setup_passes) == (0, 1)
     with pytest.raises(ls.errors.InvalidProblem, match="center=True"):
         ls.CCA(moments, k=3, center=False)
-
-
-def test_transform_uses_the_training_means(views):
-    X, Y = views
-    solution = ls.solve(ls.CCA(X + 100, Y, 3), "gram")
-    U, V = solution.transform(X + 100, Y)
-    np.testing.assert_allclose(U.mean(axis=0), 0, atol=1e-10)
-    found = [np.corrcoef(U[:, i], V[:, i])[0, 1] for i in range(3)]
-    np.testing.assert_allclose(found, solution.correlations, atol=1e-10)
-    np.testing.assert_allclose(solution.transform(scipy.sparse.csr_matrix(X + 100)), U, atol=1e-9)
 
 
 def test_interrupt_ends_with_the_best_iterate(views):
@@ -166,14 +124,6 @@ def test_interrupt_ends_with_the_best_iterate(views):
     assert solution.iterations in (4, 5)
 
 
-def test_runs_outside_the_main_thread(views):
-    found = []
-    worker = threading.Thread(target=lambda: found.append(ls.solve(ls.CCA(*views, 3), "gram")))
-    worker.start()
-    worker.join()
-    assert found[0].converged
-
-
 def test_random_state_of_numpy_is_left_alone(views):
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     ls.solve(ls.CCA(*views, 3), "als")
@@ -190,23 +140,6 @@ def test_progress_draws_on_standard_error_and_clears():
     assert b"\rnaive-gradient: iteration" in done.stderr
     assert done.stderr.endswith(b" \r")
     assert done.stdout == b""
-
-
-def test_iterations_on_sparse_data_hold_the_blas_to_one_thread(monkeypatch):
-    if machine.cpu_count() < 2:
-        pytest.skip("one core: there is nothing to wait on")
-    monkeypatch.setattr("linspec.solving.solve.LARGE", 1)
-    A = scipy.sparse.random(60, 20, 0.3, random_state=0, format="csr")
-    for data, threads in ((A, 1), (A.toarray(), 2)):
-        seen = set()
-
-        def look(progress, seen=seen):
-            libraries = threadpoolctl.threadpool_info()
-            seen.update(library["num_threads"] for library in libraries if library["user_api"] == "blas")
-
-        with threadpoolctl.threadpool_limits(2, user_api="blas"):
-            ls.solve(ls.SVD(data, 3), "block-krylov", rng=0, callback=look)
-        assert seen == {threads}
 
 
 @pytest.mark.parametrize("solver", ["als", "lobpcg", "whitened-svd"])

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from backends import backends
 
 import linspec as ls
-from linspec.arrays import to_host
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData
 
 RNG = np.random.default_rng(0)
 DATA = RNG.standard_normal((30, 4)) * [1, 2, 3, 10] + [0, 5, 1, 100]
@@ -82,56 +80,10 @@ def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: 
     assert [row["row"] for row in again.scores_table()] == wanted
 
 
-@pytest.mark.parametrize("kind", ["days", "days of a zone", "levels", "missing"])
-def test_indices_of_pandas_are_saved(kind: str, tmp_path: Path) -> None:
-    pd = pytest.importorskip("pandas", reason="no pandas")
-    pytest.importorskip("narwhals", reason="frames are read by narwhals")
-    days = pd.date_range("2020-02-28", periods=3)
-    index = {
-        "days": days,
-        "days of a zone": days.tz_localize("Europe/Berlin"),
-        "levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]),
-        "missing": pd.Index(["x", pd.NA, "z"]),
-    }[kind]
-    wanted = {
-        "days": list(days),
-        "days of a zone": [f"2020-02-{day} 00:00:00+01:00" for day in (28, 29)]
-        + ["2020-03-01 00:00:00+01:00"],
-        "levels": ["a, 1", "a, 2", "b, 1"],
-        "missing": ["x", None, "z"],
-    }[kind]
-    data = pd.DataFrame(np.diag([3.0, 2, 1]), index=index, columns=list("abc"))
-    solution = ls.solve(ls.SVD(data, k=1, left=True))
-    assert solution.scores_table(data).index.equals(index)
-    solution.save(tmp_path / "answer.npz")
-    found = list(ls.load_solution(tmp_path / "answer.npz").scores_table().index)
-    assert [None if value is None or value != value else value for value in found] == wanted
-
-
-def test_answers_without_entries_of_rows_keep_no_labels() -> None:
-    data = with_labels("pandas")
-    assert ls.solve(ls.SVD(data, k=2)).row_names is None
-    assert ls.solve(ls.CCA(data[["a", "b"]], data[["c", "d"]], k=1)).row_names is None
-    plain = ls.solve(ls.SVD(DATA, k=2, left=True))
-    assert plain.row_names is None
-    assert "row" in plain.scores_table()[0]
-    assert plain.scores_table()[3]["row"] == 3
-
-
 def test_labels_follow_chosen_rows() -> None:
     problem = ls.SVD(with_labels("pandas"), k=2, left=True)
     part = ls.solve(problem.on_rows(np.array([4, 2, 9, 7])))
     assert [row["who"] for row in part.scores_table(library="")] == [PEOPLE[i] for i in (4, 2, 9, 7)]
-
-
-def test_labels_of_operators_stay_as_they_are() -> None:
-    A = ls.as_operator(DATA)
-    first, second = ls.labelled(A, PEOPLE), ls.labelled(A, range(30))
-    assert A.row_names is None
-    assert (list(first.row_names), list(second.row_names)) == (PEOPLE, list(range(30)))
-    sparse = ls.labelled(scipy.sparse.eye_array(3, format="csr"), list("xyz"))
-    table = ls.solve(ls.SVD(sparse, k=1)).scores_table(sparse)
-    assert [row["row"] for row in table] == list("xyz")
 
 
 def test_columns_of_any_data_have_names(tmp_path: Any) -> None:
@@ -207,18 +159,6 @@ def test_loadings_are_correlations_and_need_no_reading(solver: str, scale: bool)
     np.testing.assert_allclose(solution.loadings(DATA), wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "backend", [one for one in backends() if one.is_array and not one.missing()], ids=lambda one: one.name
-)
-def test_loadings_of_all_components_explain_all_columns(backend: Any) -> None:
-    dtype = np.float64 if backend.float64 else np.float32
-    solution = ls.solve(ls.SVD(backend.wrap(DATA.astype(dtype)), center=True), "gram")
-    found = solution.loadings()
-    assert type(found) is type(solution.Vh)
-    squares = np.square(to_host(found))
-    np.testing.assert_allclose(squares.sum(axis=1), 1.0, atol=1e-10 if backend.float64 else 1e-4)
-
-
 def test_loadings_without_centring_are_cosines() -> None:
     sparse = scipy.sparse.csr_array(np.where(DATA > 4, DATA, 0.0))
     solution = ls.solve(ls.SVD(sparse, k=2))
@@ -248,26 +188,6 @@ def test_loadings_of_a_column_that_does_not_vary_are_zero() -> None:
     still = DATA.copy()
     still[:, 1] = 7.0
     assert not ls.solve(ls.SVD(still, k=2, center=True)).loadings()[1].any()
-
-
-def test_loadings_of_products_alone_are_refused() -> None:
-    from scipy.sparse.linalg import aslinearoperator
-
-    solution = ls.solve(ls.SVD(aslinearoperator(DATA), k=2), "block-krylov")
-    assert solution.column_norms is None
-    with pytest.raises(MissingCapability, match="lengths of the columns"):
-        solution.loadings()
-    np.testing.assert_allclose(solution.loadings(DATA)[3, 0], solution.loadings(DATA).max(), atol=1e-12)
-
-
-def test_tables_of_loadings_have_names(tmp_path: Path) -> None:
-    data = with_labels("pandas")
-    solution = ls.solve(ls.SVD(data, k=2, center=True))
-    table = solution.loadings_table()
-    assert list(table.index) == COLUMNS
-    np.testing.assert_array_equal(table.to_numpy(), solution.loadings())
-    solution.save(tmp_path / "answer.npz")
-    assert ls.load_solution(tmp_path / "answer.npz").loadings_table().equals(table)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "slices"])

@@ -8,7 +8,7 @@ import pytest
 import linspec as ls
 from linspec import Status
 from linspec.solving import Conclusion
-from linspec.solving.verdict import contradicts, verdict
+from linspec.solving.verdict import verdict
 
 PROBLEM = ls.SVD(np.eye(3), 1)
 
@@ -59,17 +59,3 @@ def test_a_message_gives_the_advice_once():
     assert "Take more columns" not in left_out.message
     assert "the data can be read once" in ended(np.nan, once=True).message
     assert "nan" in ended(np.nan).message
-
-
-@pytest.mark.parametrize(
-    ("residual", "claim", "most", "sent_back"),
-    [
-        (1e-7, 1e-9, np.inf, True),
-        (1e-8, 1e-9, np.inf, False),
-        (1e-7, 1e-9, 5.0, False),
-        (1e-7, 0.0, np.inf, False),
-        (np.nan, 1e-9, np.inf, False),
-    ],
-)
-def test_when_the_law_contradicts_a_claim(residual, claim, most, sent_back):
-    assert contradicts(residual, claim, 1e-8, most) is sent_back

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.linalg
-from backends import check_operator
 from scipy import sparse
 
 import linspec as ls
@@ -22,8 +20,7 @@ from linspec.errors import (
     UnknownName,
     UnknownOption,
 )
-from linspec.operators.chosen_rows import ChosenRows, chosen_rows
-from linspec.studies.comparison import Rows, split
+from linspec.studies.comparison import split
 
 N = 240
 
@@ -104,18 +101,6 @@ def as_dense(A) -> np.ndarray:
     return np.asarray(A.matmat(np.eye(A.shape[1])), dtype=float)
 
 
-def test_a_file_is_not_copied_when_rows_of_it_are_chosen(tmp_path: Path):
-    X = np.random.default_rng(1).standard_normal((50, 4))
-    np.save(tmp_path / "X.npy", X)
-    numbers = np.array([3, 4, 9, 40, 41])
-    of_file = chosen_rows(ls.as_operator(tmp_path / "X.npy"), numbers)
-    assert isinstance(of_file, ChosenRows)
-    assert check_operator(of_file, entries=X[numbers]) == []
-    of_sparse = chosen_rows(ls.as_operator(sparse.csr_array(X)), numbers)
-    assert check_operator(of_sparse, entries=X[numbers]) == []
-    assert check_operator(ChosenRows(ls.as_operator(sparse.csr_array(X)), numbers), entries=X[numbers]) == []
-
-
 def test_equal_rows_are_held_out_of_every_problem_and_every_run(views):
     X, Y = views
     problems = [ls.CCA(X, Y, k=1, ridge=r) for r in (1.0, 1.0, 9.0)]
@@ -183,16 +168,6 @@ def test_rows_of_a_single_class_choose_nothing():
             _ = found.best
 
 
-@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
-def test_rows_of_other_libraries_are_held_out(views, library: str):
-    xp = pytest.importorskip(library)
-    problem = ls.CCA(*(xp.asarray(view) for view in views), k=1, ridge=50.0)
-    (found,) = ls.compare(problem, "gram", held_out=0.3, rng=0).entries
-    (expected,) = ls.compare(ls.CCA(*views, k=1, ridge=50.0), "gram", held_out=0.3, rng=0).entries
-    assert found.score == pytest.approx(expected.score, rel=1e-10)
-    assert type(found.solution.x_weights) is type(xp.asarray(views[0]))
-
-
 def test_confounds_of_the_held_out_rows(views):
     X, Y = views
     Z = np.random.default_rng(2).standard_normal((N, 1))
@@ -225,37 +200,6 @@ def test_figures_are_those_of_the_solutions(views):
     assert found.rows[0]["cpu_seconds"] >= 0
     with pytest.raises(InvalidProblem, match="held_out"):
         found.best  # noqa: B018
-
-
-def test_all_solvers_but_demonstrations_run_by_default(views):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = ls.compare(ls.SVD(views[0], k=2), max_passes=20, rng=0)
-    assert [entry.solver for entry in found.entries] == list(ls.solvers("svd"))
-    exact = float((np.linalg.svd(views[0], compute_uv=False)[:2] ** 2).sum())
-    assert max(entry.objective for entry in found.entries) == pytest.approx(exact, rel=1e-10)
-
-
-def test_a_solver_runs_on_the_problems_that_it_is_for(views):
-    X, Y = views
-    kernel_cca = ls.get_problem("kernel-cca")
-    problems = [ls.CCA(X, Y, k=1, ridge=9.0), kernel_cca(X, Y, k=1, kernel_x="linear", ridge=9.0)]
-    found = ls.compare(problems, ["gram", "kcca"], held_out=0.3, rng=0)
-    assert [(entry.problem.partition(",")[0], entry.solver) for entry in found.entries] == [
-        ("cca", "gram"),
-        ("kernel-cca", "kcca"),
-    ]
-    # With linear kernels both are the same problem, and the same rows are held out.
-    assert found.entries[0].score == pytest.approx(found.entries[1].score, abs=1e-8)
-
-
-def test_instances_and_names_of_ones_own(views):
-    problem = ls.CCA(*views, k=1)
-    als = ls.get_solver("cca/als")
-    found = ls.compare(problem, {"loose": als(tol=1e-2), "gram": "gram"}, rng=0)
-    assert [entry.solver for entry in found.entries] == ["loose", "gram"]
-    assert ls.compare(problem, als(tol=1e-2), rng=0).entries[0].solver == "als(tol=0.01)"
-    assert ls.compare(problem, "auto").entries[0].objective > 0
 
 
 def test_a_solver_that_fails_has_a_row_and_harms_no_other(views):
@@ -341,18 +285,3 @@ def test_a_comparison_is_shown_as_a_table(views):
     assert "&lt;b&gt;" in shown
     assert "<b>" not in shown
     assert shown.count("<tr>") == 3
-
-
-def test_problems_are_called_by_what_differs(views):
-    problems = [ls.CCA(*views, k=1, ridge=r, scale=s) for r, s in ((0.0, False), (2.0, False), (2.0, True))]
-    labels = [entry.problem for entry in ls.compare([*problems, problems[2]], "gram").entries]
-    assert labels[:2] == ["ridge=(0.0, 0.0)", "ridge=(2.0, 2.0)"]
-    assert "scale=True" in labels[2]
-    assert len(set(labels)) == 4
-
-
-def test_rows_can_be_thinned(views):
-    rows = Rows.of(ls.CCA(*views, k=1)).spread(7)
-    assert len(rows) == 7
-    np.testing.assert_array_equal(as_dense(rows.matrices[1])[[0, -1]], views[1][[0, -1]])
-    assert len(Rows.of(ls.CCA(*views, k=1)).spread(N)) == N

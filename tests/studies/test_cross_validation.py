@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +19,6 @@ from linspec.errors import (
     InvalidProblem,
     MissingCapability,
     NonFiniteData,
-    NoSuitableSolver,
 )
 from linspec.families.least_squares import generalized
 
@@ -284,52 +282,6 @@ def test_data_of_any_kind_have_the_same_scores(backend):
     assert [backend.snapshot(A) for A in before] == content
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_sparse_rows_are_multiplied_as_such(name):
-    rng, rows = np.random.default_rng(0), ROWS[name]
-    X, Y = (scipy.sparse.random(120, p, 0.02, format="csr", rng=rng).toarray() for p in (80, 60))
-    X[:, :2], Y[:, 0] = (
-        rng.random((120, 2)) + 1e5 * rows.center,
-        3.0,
-    )  # large means cancel, constants say nothing
-    data = scipy.sparse.csr_matrix(X), scipy.sparse.csr_array(Y)
-    dense, sparse = (
-        ls.cross_validate(ls.CCA(*views, 2, ridge=0.1, **rows.stated()), splitter=LABELS).scores
-        for views in ((X, Y), data)
-    )
-    np.testing.assert_allclose(sparse, dense, atol=1e-9)
-
-
-def slices(*arrays, size=17):
-    for a in range(0, len(arrays[0]), size):
-        block = tuple(A[a : a + size] for A in arrays)
-        yield block if len(block) > 1 else block[0]
-
-
-def test_labels_may_be_a_series():
-    pd = pytest.importorskip("pandas")
-    pytest.importorskip("narwhals")
-    X, Y = some_views()
-    problem = ls.CCA(X, Y)
-    wanted = ls.cross_validate(problem, ridges=[1.0], ks=[2], splitter=LABELS)
-    for labels in (pd.Series(LABELS, index=np.arange(120)[::-1]), pd.Series(np.array(list("wxyz"))[LABELS])):
-        found = ls.cross_validate(problem, ridges=[1.0], ks=[2], splitter=labels)
-        np.testing.assert_array_equal(found.scores, wanted.scores)
-
-
-def test_an_iterator_is_read_once_where_labels_are_given():
-    X, Y = some_views()
-    views = ls.paired(slices(X, Y))
-    found = ls.cross_validate(ls.CCA(*views, 4), ridges=RIDGES, ks=KS, splitter=LABELS, score="tcc")
-    exact = of_cca(X, Y, Rows(), splits_of(LABELS), RIDGES, KS, "tcc")
-    np.testing.assert_allclose(found.scores, exact, atol=1e-10)
-    with pytest.raises(InvalidProblem, match="fold label of each row"):
-        ls.cross_validate(ls.SVD(slices(X), 2), splitter=5)
-    for labels in (LABELS[:-1], np.r_[LABELS, 0]):
-        with pytest.raises(InvalidProblem, match="must be of the rows of A; got 120 rows"):
-            ls.cross_validate(ls.SVD(slices(X), 2), splitter=labels)
-
-
 # ---- without Gram matrices ----
 
 
@@ -357,38 +309,6 @@ def test_solving_each_ridge_and_split_gives_the_same_scores(name, form):
         assert held.one_pass
         assert not solved.one_pass
         assert solved.passes > 1
-
-
-def test_all_ridges_of_least_squares_are_solved_for_in_one_run():
-    X, Y = some_views()
-    one, many = (
-        ls.cross_validate(
-            ls.LeastSquares(X, Y, center=True), ridges=ridges, splitter=LABELS, form="implicit", solver="cg"
-        )
-        for ridges in ([1.0], [1.0, 100.0, 3.0, 30.0])
-    )
-    np.testing.assert_allclose(many.scores[:, :1], one.scores, rtol=1e-6)
-    assert many.passes < 1.5 * one.passes + 3  # the held-out rows are read for each ridge
-
-
-def test_ridges_of_a_training_set_share_its_sparse_gram_matrices():
-    rng = np.random.default_rng(0)
-    X, Y = (scipy.sparse.random(300, p, 0.05, format="csr", rng=rng) for p in (40, 30))
-    found = ls.cross_validate(
-        ls.CCA(X, Y, 2, center=False),
-        ridges=[1.0, 10.0],
-        form="sparse",
-        solver="lobpcg",
-        splitter=3,
-        rng=0,
-        tol=1e-10,
-    )
-    problem, grid = ls.CCA(X, Y, 2, center=False), {"ridges": [1.0, 10.0], "splitter": 3, "rng": 0}
-    rough = [ls.cross_validate(problem, **grid, form="sparse", solver="lobpcg", tol=1e-2) for _ in range(2)]
-    np.testing.assert_array_equal(rough[0].scores, rough[1].scores)  # a seed is that of the solves, too
-    held = ls.cross_validate(problem, **grid)
-    np.testing.assert_allclose(found.scores, held.scores, atol=1e-4)
-    assert found.passes == pytest.approx(3 * 2 / 3 + 1)  # each training set once, each held-out row once
 
 
 # ---- what is chosen ----
@@ -507,42 +427,6 @@ def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
         _ = found.one_standard_error
 
 
-def test_generalized_cross_validation_takes_what_is_affordable(monkeypatch):
-    A, B = some_views()
-    problem = ls.LeastSquares(A, B, center=True)
-    monkeypatch.setattr(generalized, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(generalized, "AFFORDABLE", 1e-6)
-    found = ls.cross_validate(problem, ridges=RIDGES[1:], method="gcv", rng=0)
-    assert found.reason.startswith("solve, since what is exact takes more than")
-    exact = ls.cross_validate(problem, ridges=RIDGES[1:], method="gcv", form="dense")
-    assert np.all(np.abs(found.mean - exact.mean) < 5 * found.standard_error)
-    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 1000)
-    with pytest.raises(NoSuitableSolver, match='Pass form="solve"'):
-        ls.cross_validate(problem, method="gcv", form="dense")
-
-
-class Norm(ls.HeldOutScore):
-    label = "squares of the leading values"
-
-    def of_solution(self, problem, solution, ks):
-        rows = problem.A.dense() @ solution.Vh.T
-        return np.array([np.sum(rows[:, :k] ** 2) for k in ks])
-
-
-class Foreign(ls.SVD):
-    held_out_scores: ClassVar = {"norm": f"{__name__}:Norm"}
-
-
-def test_a_problem_of_somebody_else_names_its_score():
-    A, _ = some_views()
-    found = ls.cross_validate(Foreign(A, 2), ks=[1, 2], splitter=LABELS, solver="gram")
-    assert not found.one_pass
-    for s, (training, held_out) in enumerate(splits_of(LABELS)):
-        Vt = np.linalg.svd(A[training])[2]
-        exact = [np.sum((A[held_out] @ Vt[:k].T) ** 2) for k in (1, 2)]
-        np.testing.assert_allclose(found.scores[s, 0], exact, rtol=1e-8)
-
-
 # ---- what is refused ----
 
 
@@ -596,73 +480,11 @@ def test_entries_that_are_not_finite_are_named():
             ls.cross_validate(ls.SVD(data, 2))
 
 
-def test_gram_matrices_beyond_memory_are_refused_or_avoided(monkeypatch):
-    X, Y = some_views()
-    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 2**14)
-    with pytest.raises(NoSuitableSolver, match="Gram matrices of 4 sets of rows of 16 columns"):
-        ls.cross_validate(ls.CCA(X, Y, 2), splitter=LABELS, form="dense")
-    problem = ls.LeastSquares(X, Y, ridge=1.0)
-    solved = ls.cross_validate(problem, splitter=LABELS, solver="lsqr", tol=1e-12)
-    assert not solved.one_pass
-    assert "each ridge and split solved" in repr(solved)
-    exact = of_least_squares(X, Y, Rows(center=False), splits_of(LABELS), [1.0], "mse")
-    np.testing.assert_allclose(solved.scores, exact, rtol=1e-8)
-
-
-def test_the_form_takes_the_least_time_that_fits(monkeypatch):
-    """Decompositions of 3000 columns take longer than conjugate gradients on 20 entries a row; of 9 they do not."""
-    rng = np.random.default_rng(0)
-    A = scipy.sparse.random_array((300, 3000), density=0.007, rng=rng, format="csr")
-    b = A @ rng.standard_normal(3000)
-    folds = np.arange(300) % 2
-    sparse = ls.cross_validate(ls.LeastSquares(A, b), ridges=[1.0, 10.0], splitter=folds)
-    assert not sparse.one_pass
-    assert sparse.reason.startswith("solve takes the least time of those within")
-    X, Y = some_views()
-    few = ls.cross_validate(ls.CCA(X, Y, 2), ridges=[1.0, 10.0], splitter=LABELS)
-    assert few.one_pass
-    assert "dense: " in few.reason
-    assert "; solve: " in few.reason
-    named = ls.cross_validate(ls.CCA(X, Y, 2), ridges=[1.0, 10.0], splitter=LABELS, solver="gram")
-    assert not named.one_pass
-    np.testing.assert_allclose(named.scores, few.scores, atol=1e-10)
-    monkeypatch.setattr("linspec.process.machine.available_memory", lambda: 2**14)
-    tight = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0], splitter=LABELS)
-    assert not tight.one_pass
-
-
 def test_operators_known_by_their_products_have_no_rows_to_hold_out():
     X, Y = (scipy.sparse.linalg.aslinearoperator(A) for A in some_views())
     for form in ("auto", "implicit"):
         with pytest.raises(MissingCapability, match="needs rows that can be taken"):
             ls.cross_validate(ls.CCA(X, Y, 2), form=form)
-
-
-def test_problems_without_a_ridge_or_k_say_so():
-    X, Y = some_views()
-    with pytest.raises(InvalidProblem, match="SVD has no ridge"):
-        ls.cross_validate(ls.SVD(X, 2), ridges=[1.0])
-    with pytest.raises(InvalidProblem, match="LeastSquares has no k"):
-        ls.cross_validate(ls.LeastSquares(X, Y), ks=[1])
-    with pytest.raises(InvalidProblem, match="takes a problem"):
-        ls.cross_validate(X)
-    path = ls.LeastSquares(X, Y, ridge=[1.0, 10.0])
-    assert ls.cross_validate(path).ridges == (1.0, 10.0)
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"groups": LABELS}, "got groups"),
-        ({"y": LABELS}, "got y"),
-        ({"splitter": 4}, "got splitter"),
-        ({"splitter": LABELS, "groups": LABELS}, "got splitter and groups"),
-    ],
-)
-def test_generalized_cross_validation_refuses_what_only_folds_use(given, named):
-    X, Y = some_views()
-    with pytest.raises(InvalidOption, match=named):
-        ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0], method="gcv", **given)
 
 
 def test_accuracy_of_classes_is_that_of_scikit_learn_on_the_same_folds() -> None:
@@ -698,13 +520,3 @@ def test_a_target_that_is_constant_in_training_has_the_error_of_its_mean(problem
     )
     of_mean = np.mean((Y[LABELS == 0, 1] - 2.0) ** 2)
     np.testing.assert_allclose(3 * of_all, 2 * of_others + of_mean, rtol=1e-9)
-
-
-@pytest.mark.parametrize("family", [ls.LeastSquares, ls.KernelRidge])
-def test_ridges_of_arrays_with_strict_indexing_are_solved_in_each_fold(family):
-    xp = pytest.importorskip("array_api_strict")
-    X, Y = some_views(24, 3, 2)
-    given = {"splitter": np.arange(24) % 4, "form": "solve", "rng": 0}
-    wanted = ls.cross_validate(family(X, Y, [1.0, 2.0]), **given).scores
-    found = ls.cross_validate(family(xp.asarray(X), xp.asarray(Y), [1.0, 2.0]), **given).scores
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)

@@ -22,7 +22,6 @@ from linspec.errors import (
     UnknownOption,
 )
 from linspec.studies.inference.bootstrap import drawn_solves
-from linspec.studies.inference.rows import loaded
 from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
 
 RNG = np.random.default_rng
@@ -44,12 +43,6 @@ def p_values(observed, chance):
 
 
 # ---- permutation tests ------------------------------------------------------------------------------
-
-
-def test_an_argument_of_the_stepwise_test_is_refused_by_solving():
-    X, Y = related(40, (5, 4), (1.0,), 0)
-    with pytest.raises(InvalidOption, match="projected=False is for the stepwise test"):
-        ls.permutation_test(ls.CCA(X, Y, k=1), "gram", projected=False)
 
 
 def test_the_test_is_a_loop_over_permutations_by_hand():
@@ -131,17 +124,6 @@ def test_what_confounds_share_is_not_found():
     assert found[False] >= 40
 
 
-@pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
-def test_without_confounds_the_values_are_those_of_the_problem(center):
-    views, rng = related(50, (4, 3, 3), (1.0,), 4), RNG(4)
-    beside = {"confounds": rng.standard_normal((50, 2)), "sample_weight": rng.integers(0, 3, 50)}
-    for scale in (False, True):
-        problem = Agreement(views, 2, ridge=(1.0, 2.0, 3.0), center=center, scale=scale, **beside)
-        test = ls.permutation_test(problem, Dense(), permutations=1, rng=0)
-        np.testing.assert_allclose(test.values, ls.solve(problem, Dense()).eigenvalues, rtol=1e-9)
-        assert test.solution.confound_mean is not None  # it is the answer to the problem itself
-
-
 def test_constant_columns_and_large_means_change_nothing():
     X, Y = related(40, (4, 3), (1.0,), 23)
     far = np.hstack([X + 1e6, np.full((40, 1), 0.1)])
@@ -161,18 +143,6 @@ def test_weights_are_repeated_rows():
     np.testing.assert_array_equal(weighted.p_values, repeated.p_values)
     with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
         ls.permutation_test(MCA(X, Y, k=2, sample_weight=np.full(20, 0.5)), Gram())
-
-
-def test_files_are_read_once_and_other_data_have_the_same_test(tmp_path):
-    X, Y = related(30, (4, 3), (1.0,), 6)
-    np.save(tmp_path / "X.npy", X)
-    problem = MCA(ls.as_operator(tmp_path / "X.npy"), scipy.sparse.csr_array(Y), k=2)
-    assert not problem.X.resident
-    assert loaded(problem).X.resident
-    assert loaded(problem).Y is problem.Y
-    expected = ls.permutation_test(MCA(X, Y, k=2), Gram(), permutations=20, rng=0)
-    found = ls.permutation_test(problem, Gram(), permutations=20, rng=0)
-    np.testing.assert_allclose(found.drawn, expected.drawn)
 
 
 def test_classes_are_permuted():
@@ -213,41 +183,12 @@ def test_what_cannot_be_tested_is_refused():
         ls.permutation_test(problem, Gram(), max_seconds=1e-9)
 
 
-def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
-    """The clock moves a second at every look."""
-    X, Y = related(20, (3, 3), (1.0,), 9)
-    looks = itertools.count()
-    monkeypatch.setattr("linspec.studies.inference.permutation.time.perf_counter", lambda: float(next(looks)))
-    with pytest.warns(ConvergenceWarning, match=r"max_seconds=500 ended it after \d+ of 5000 permutations"):
-        ended = ls.permutation_test(MCA(X, Y, k=2), Gram(), permutations=5000, max_seconds=500, rng=3)
-    monkeypatch.undo()
-    whole = ls.permutation_test(MCA(X, Y, k=2), Gram(), permutations=ended.permutations, rng=3)
-    np.testing.assert_array_equal(ended.p_values, whole.p_values)
-
-
 def test_solutions_that_have_not_converged_are_counted():
     X, Y = related(30, (6, 5), (), 10)
     with pytest.warns(ConvergenceWarning) as said:
         test = ls.permutation_test(ls.CCA(X, Y, 2), "als", permutations=3, max_iterations=1, tol=1e-14, rng=0)
     assert test.unconverged == 3
     assert "3 of 3 permutations have not converged" in str(said[-1].message)
-
-
-def test_tables_have_the_words_of_the_problem():
-    pandas = pytest.importorskip("pandas")
-    X, Y = related(30, (3, 3), (1.0,), 11)
-    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
-    test = ls.permutation_test(MCA(frame, Y, k=2), Gram(), permutations=9, rng=0)
-    assert list(test.table().columns) == ["singular value", "p value", "uncorrected"]
-    assert "singular values at 5 %" in repr(test)
-    found = ls.bootstrap(MCA(frame, Y, k=2), Gram(), draws=5, rng=0)
-    table = found.weights_table("X")
-    assert list(table.index) == ["a", "b", "c"]
-    assert list(table.columns[:4]) == ["pair1", "pair1 lower", "pair1 upper", "pair1 standard error"]
-    assert found.weights_table("Y", library="")[0]["column"] == 0
-    assert list(found.table()["singular value"]) == list(found.solution.singular_values)
-    with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'"):
-        found.weights_table()
 
 
 # ---- bootstrap --------------------------------------------------------------------------------------
@@ -314,43 +255,6 @@ def test_a_problem_without_gaps_is_a_group():
     assert (found.agreement < apart.agreement).all()
 
 
-@pytest.mark.parametrize("change", ["units", "signs"])
-def test_intervals_follow_the_units_and_signs_of_columns(change):
-    views = related(60, (3, 3, 2), (1.5,), 15)
-    units = [
-        np.geomspace(1e-3, 1e3, V.shape[1]) if change == "units" else -np.ones(V.shape[1]) for V in views
-    ]
-    others = [V * u for V, u in zip(views, units, strict=True)]
-    a, b = (ls.bootstrap(Agreement(each, 2), Dense(), draws=20, rng=1) for each in (views, others))
-    np.testing.assert_allclose(a.values, b.values, rtol=1e-8)
-    np.testing.assert_allclose(a.agreement, b.agreement, rtol=1e-8)
-    for name, u in zip(("X1", "X2", "X3"), units, strict=True):
-        np.testing.assert_allclose(
-            a.weight_errors[name], b.weight_errors[name] * np.abs(u)[:, None], rtol=1e-6
-        )
-
-
-@pytest.mark.slow(keep=0)
-def test_corrected_intervals_hold_what_percentiles_miss():
-    """Covariances of two close components in 60 rows: coverage of the weights of 60 data sets."""
-    s, covered = np.array([1.42, 1.3]), {"corrected": [], "percentile": []}
-    turn = np.linalg.qr(RNG(0).standard_normal((5, 5)))[
-        0
-    ]  # no weight is 1, which unit vectors of samples do not reach
-    for seed in range(60):
-        rng = RNG(seed)
-        z = np.hstack([rng.standard_normal((60, 2)) * s, np.zeros((60, 3))])
-        X, Y = ((z + rng.standard_normal((60, 5))) @ turn.T for _ in range(2))
-        for method, each in covered.items():
-            found = ls.bootstrap(MCA(X, Y, k=2), Gram(), draws=60, method=method, rng=seed)
-            low, high = found.weights["X"]
-            W, V = turn[:, :2], found.solution
-            W = W * np.sign(np.sum(W * V.x_weights, axis=0) + np.sum(W * V.y_weights, axis=0))
-            each.append(np.mean((low <= W) & (high >= W)))
-    assert np.mean(covered["corrected"]) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 60)
-    assert np.mean(covered["corrected"]) > np.mean(covered["percentile"]) + 0.03
-
-
 def test_of_one_matrix_the_intervals_hold_the_singular_values():
     """The singular values of n rows of known covariance, √n times the standard deviations, but for their errors."""
     A = RNG(16).standard_normal((500, 4)) * [5.0, 3.0, 2.0, 1.0]
@@ -361,23 +265,6 @@ def test_of_one_matrix_the_intervals_hold_the_singular_values():
     signs = np.sign(np.diag(found.solution.Vh[:, :3]))
     np.testing.assert_allclose(found.weights["A"].mean(axis=0), np.eye(4, 3) * signs, atol=0.1)
     np.testing.assert_allclose(found.errors, np.array([5, 3, 2]) * np.sqrt(1 / 2), rtol=0.3)  # of √χ²
-
-
-def test_groups_are_drawn_whole_and_widen_intervals():
-    X, Y = (np.repeat(V, 5, axis=0) for V in related(30, (3, 3), (1.5,), 17))
-    problem, groups = MCA(X, Y, k=1), np.repeat(np.arange(30), 5)
-    wide, narrow = (ls.bootstrap(problem, Gram(), draws=100, groups=g, rng=0) for g in (groups, None))
-    assert wide.errors[0] == pytest.approx(narrow.errors[0] * np.sqrt(5), rel=0.3)
-
-
-def test_components_that_a_draw_lacks_count_as_zero():
-    """The second component lives in one row: a third of the draws have only the first."""
-    X = np.zeros((12, 2))
-    X[:, 0], X[3, 1] = RNG(18).standard_normal(12), 5.0
-    found = ls.bootstrap(ls.SVD(X, k=2), "direct", draws=60, rng=0)
-    assert 5 < np.sum(found.drawn[:, 1] == 0) < 40
-    assert np.isfinite(found.weights["A"]).all()
-    assert (found.drawn[:, 0] > 0).all()
 
 
 def test_what_cannot_be_drawn_is_refused():
@@ -407,24 +294,6 @@ def test_what_cannot_be_drawn_is_refused():
 
 
 # ---- arrays of other libraries, and Ctrl-C -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["torch", "array_api_strict"])
-def test_arrays_of_other_libraries_have_the_same_tests_and_intervals(kind):
-    library = pytest.importorskip(kind)
-    A = RNG(20).standard_normal((40, 4))
-    Z = RNG(21).standard_normal((40, 1))
-    there = library.asarray(A)
-    a, b = (ls.bootstrap(ls.SVD(data, k=2), "direct", draws=10, rng=0) for data in (A, there))
-    np.testing.assert_allclose(a.weights["A"], b.weights["A"], atol=1e-8)
-    np.testing.assert_allclose(a.values, b.values)
-    views = [(A, A[::-1]), (there, library.asarray(A[::-1].copy()))]
-    for beside in ({}, {"confounds": Z, "scale": True}):
-        a, b = (
-            ls.permutation_test(ls.CCA(*pair, 2, ridge=1.0, **beside), "gram", permutations=9, rng=0)
-            for pair in views
-        )
-        np.testing.assert_allclose(a.drawn, b.drawn, rtol=1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,9 @@ from backends import backends
 import linspec as ls
 from linspec.errors import (
     InvalidDeclaration,
-    InvalidOption,
     InvalidProblem,
-    MissingCapability,
-    NoSuitableSolver,
 )
 from linspec.studies.inference.columns import with_columns_permuted
-from tests.plugins.test_files import write_h5ad
 
 RNG = np.random.default_rng
 N, P = 60, 8
@@ -160,45 +156,6 @@ def test_weights_are_equal_rows_and_fractions_are_refused():
     np.testing.assert_allclose(tests[0].drawn, tests[1].drawn)
     with pytest.raises(InvalidProblem, match="how many equal rows"):
         ls.permutation_test(ls.SVD(A, k=3, sample_weight=w / 2))
-
-
-def test_files_are_read_once_and_data_that_cannot_be_held_are_refused(tmp_path, monkeypatch):
-    A = factors(0)
-    np.save(tmp_path / "A.npy", A)
-    expected = ls.permutation_test(ls.SVD(A, k=3, center=True), "gram", permutations=9, rng=1)
-    found = ls.permutation_test(ls.SVD(tmp_path / "A.npy", k=3, center=True), "gram", permutations=9, rng=1)
-    np.testing.assert_allclose(found.drawn, expected.drawn)
-    dask = pytest.importorskip("dask.array")
-    with pytest.raises(MissingCapability, match=r"which must be in memory; got .* a sample of the rows"):
-        ls.permutation_test(ls.SVD(dask.from_array(A, chunks=(20, P)), k=3))
-    with pytest.raises(InvalidProblem, match="slice by slice"):
-        ls.permutation_test(ls.SVD(lambda: iter([A]), k=3))
-    big = ls.SVD(RNG(0).standard_normal((10**4, 100)), k=3)
-    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "30000000")
-    with pytest.raises(
-        NoSuitableSolver, match=r"permuted columns of A would take .* Pass a sample of the rows"
-    ):
-        ls.permutation_test(big)
-
-
-def test_a_sparse_file_is_not_made_dense(tmp_path):
-    A = scipy.sparse.random_array((300, 40), density=0.05, rng=RNG(0)).tocsr()
-    path = write_h5ad(tmp_path / "A.h5ad", A)
-    expected = ls.permutation_test(ls.SVD(A, k=2), "gram", permutations=5, rng=1)
-    found = ls.permutation_test(ls.SVD(path, k=2), "gram", permutations=5, rng=1)
-    np.testing.assert_allclose(found.drawn, expected.drawn, rtol=1e-6)  # the same random rows: it was sparse
-
-
-def test_each_kind_of_permutation_has_its_own_statistics():
-    A = factors(0)
-    largest = ls.permutation_test(ls.SVD(A, k=3, center=True), permutations=30, statistic="largest", rng=5)
-    chance = np.repeat(largest.drawn[:, :1], 3, axis=1)
-    np.testing.assert_array_equal(largest.uncorrected, (1 + np.sum(chance >= largest.values, axis=0)) / 31)
-    for statistic in ("sum", "wilks"):
-        with pytest.raises(InvalidOption, match="one of ranked, largest for permuted columns; got"):
-            ls.permutation_test(ls.SVD(A, k=3), statistic=statistic)
-    with pytest.raises(InvalidOption, match="one of largest, sum for permuted rows; got 'ranked'"):
-        ls.permutation_test(ls.CCA(A, A[:, :2], 1), "gram", statistic="ranked")
 
 
 def test_a_problem_of_one_matrix_that_permutes_rows_is_refused():

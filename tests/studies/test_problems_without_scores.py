@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec import registry
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.studies.held_out.defaults import default_scores, first_components
 from tests.studies.paired_problems import MCA, Agreement, Dense, Gram, related
@@ -119,18 +118,6 @@ def test_what_has_no_score_is_refused():
 # ---- ridge paths ------------------------------------------------------------------------------------
 
 
-def test_a_path_of_any_problem_is_its_solves():
-    views, ridges = related(40, (4, 3, 3), (1.5,), 5), [10.0, 1.0, (1.0, 2.0, 3.0)]
-    path = ls.ridge_path(Agreement(views, 2, scale=True), ridges, solver=Dense())
-    assert path.ridges == ((10.0, 10.0, 10.0), (1.0, 1.0, 1.0), (1.0, 2.0, 3.0))
-    assert path.passes == 1
-    for ridge, solution in zip(ridges, path.solutions, strict=True):
-        alone = ls.solve(Agreement(views, 2, scale=True, ridge=ridge), Dense())
-        np.testing.assert_allclose(solution.eigenvalues, alone.eigenvalues, rtol=1e-12)
-        for a, b in zip(solution.weights, alone.weights, strict=True):
-            np.testing.assert_allclose(np.abs(a), np.abs(b), rtol=1e-8)
-
-
 def test_test_rows_without_a_method_are_scored_by_correlations():
     views = related(80, (4, 3, 3), (1.5,), 6)
     fitted, rest = ([V[rows] for V in views] for rows in (slice(40), slice(40, None)))
@@ -158,28 +145,3 @@ def test_what_has_no_path_is_refused():
         InvalidProblem, match="ridge must be a number or one for each of X1, X2, X3; got 2 numbers"
     ):
         ls.ridge_path(Agreement([X, Y, X], 1), [(1.0, 2.0)], solver=Dense())
-
-
-# ---- iterators --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("heights", [(10, 10), (10, 7)], ids=["side by side", "of other heights"])
-def test_slices_of_both_views_are_read_once(monkeypatch, heights):
-    own = registry.Registry()
-    monkeypatch.setattr("linspec.registry.queries.default_registry", lambda: own)
-    record = {"summary": "A problem of the tests.", "target": f"{MCA.__module__}:MCA"}
-    ls.register(ls.ProblemSpec(name="mca", testing="", **record))
-    record = {"summary": "One sweep.", "reference": "Bookstein 1994", "target": f"{Gram.__module__}:Gram"}
-    ls.register(ls.SolverSpec(name="gram", problem="mca", traits=("direct", "one-pass"), **record))
-    views = related(60, (5, 4), (1.5,), 8)
-    w, Z = np.arange(60) % 3, np.random.default_rng(8).standard_normal(60)
-
-    def slices(V, height):
-        return (V[i : i + height] for i in range(0, 60, height))
-
-    rows = {"sample_weight": w, "confounds": Z, "scale": True}
-    found = ls.solve(MCA(*map(slices, views, heights), k=2, **rows), "gram")
-    expected = ls.solve(MCA(*views, k=2, **rows), "gram")
-    assert found.passes == 1 < expected.passes
-    np.testing.assert_allclose(found.singular_values, expected.singular_values, rtol=1e-10)
-    np.testing.assert_allclose(found.x_weights, expected.x_weights, atol=1e-10)

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import InvalidOption, MissingPackage
 from linspec.families.cca.inference.significance import Significance
-from tests.studies.paired_problems import MCA, Gram, related
 
 LIBRARIES = ["pandas", "polars", "pyarrow", ""]
 SHARED = np.random.default_rng(0).standard_normal((80, 2)) * [2.0, 1.0]
@@ -57,22 +55,6 @@ BOOTSTRAP = ls.bootstrap(ls.CCA(NAMED_X, NAMED_Y, k=2), draws=30, rng=0)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_bootstrap_of_correlations_has_tables(library: str) -> None:
-    needs(library)
-    table = BOOTSTRAP.table(library=library)
-    assert column(table, "component") == [1, 2]
-    for name, values in {
-        "canonical correlation": BOOTSTRAP.solution.correlations,
-        "lower": BOOTSTRAP.correlations[0],
-        "upper": BOOTSTRAP.correlations[1],
-        "bias": BOOTSTRAP.bias,
-        "agreement": BOOTSTRAP.agreement,
-        "standard error": np.sqrt(np.sum((BOOTSTRAP.drawn - BOOTSTRAP.drawn.mean(axis=0)) ** 2, axis=0) / 29),
-    }.items():
-        np.testing.assert_allclose(column(table, name), values, rtol=1e-12)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
 def test_intervals_of_columns_stand_beside_the_numbers_of_all_rows(library: str) -> None:
     """The loadings are Pearson's coefficients, by NumPy."""
     needs(library)
@@ -109,24 +91,6 @@ def test_columns_in_another_order_have_their_intervals_in_this_order() -> None:
         np.testing.assert_allclose(found, wanted, atol=1e-8)  # a pair may have the other sign
 
 
-def test_both_kinds_of_bootstrap_look_alike() -> None:
-    views = related(40, (3, 2), (2.0,), 3)
-    other = ls.bootstrap(MCA(*views, k=2), Gram(), draws=5, rng=0)
-    rename = {"singular value": "canonical correlation"}
-    assert [rename.get(name, name) for name in other.table()[0]] == list(BOOTSTRAP.table()[0])
-    names = [name for name in other.weights_table("X")[0] if not name.endswith("standard error")]
-    assert names == list(BOOTSTRAP.weights_table("X")[0])
-    for found in (other, BOOTSTRAP):
-        with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'; got ''"):
-            found.weights_table()
-        with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'; got 'Z'"):
-            found.weights_table("Z")
-        with pytest.raises(InvalidOption, match="library must be"):
-            found.table(library="excel")
-    with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'; got ''"):
-        BOOTSTRAP.loadings_table()
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_tables_are_in_the_library_of_the_data(library: str) -> None:
     needs(library)
@@ -144,12 +108,6 @@ def test_tables_are_in_the_library_of_the_data(library: str) -> None:
     ]
     assert {type(table) for table in tables} == {type(views[0])}
     assert column(tables[3], "column") == Y_NAMES
-
-
-def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
-    with pytest.raises(MissingPackage, match="a table of pandas needs pandas"):
-        BOOTSTRAP.loadings_table("X", library="pandas")
 
 
 # ---- tests ------------------------------------------------------------------------------------------
@@ -258,40 +216,7 @@ def test_cross_validation_has_a_row_for_each_setting(library: str) -> None:
     assert column(table, "rounding") == [False] * 4
 
 
-def test_settings_that_a_problem_lacks_have_no_column() -> None:
-    ridges = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0, 10.0], rng=0).table()
-    assert list(ridges[0]) == ["ridge", "mean", "standard error", "rounding", "best"]
-    components = ls.cross_validate(ls.SVD(X), ks=[1, 2], rng=0).table()
-    assert list(components[0]) == ["k", "mean", "standard error", "rounding", "best"]
-
-
 # ---- coefficients and predictions -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_coefficients_of_a_path_are_named_by_the_ridge(library: str, tmp_path: Path) -> None:
-    needs(library)
-    ridges = [0.1, 10.0, 1 / 3]
-    solution = ls.solve(ls.LeastSquares(NAMED_X, NAMED_Y, ridges))
-    solution.save(tmp_path / "answer.npz")
-    for each in (solution, ls.load_solution(tmp_path / "answer.npz")):
-        table = each.weights_table(library=library)
-        assert column(table, "column") == X_NAMES
-        for ridge, label in zip(ridges, ("0.1", "10", "0.333333"), strict=True):
-            x = np.linalg.solve(X.T @ X + ridge * np.eye(4), X.T @ Y)
-            for j, name in enumerate(Y_NAMES):
-                np.testing.assert_allclose(column(table, f"{name}, ridge {label}"), x[:, j], atol=1e-9)
-    one = solution.along_path()[1]
-    assert one.ridge == 10.0
-    assert list(one.weights_table()[0]) == ["column", *Y_NAMES]
-
-
-def test_ridges_that_are_nearly_equal_have_different_names() -> None:
-    ridges = [1.0, 1.0 + 1e-12, 2.0]
-    names = list(ls.solve(ls.LeastSquares(X, Y[:, 0], ridges)).weights_table()[0])
-    assert names == ["column", "x1, ridge 1.0", "x1, ridge 1.000000000001", "x1, ridge 2.0"]
-    names = list(ls.solve(ls.LeastSquares(X, Y[:, 0], [1.0, 1.0])).weights_table()[0])
-    assert names == ["column", "x1, ridge 1.0 [0]", "x1, ridge 1.0 [1]"]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
@@ -316,13 +241,6 @@ def test_predictions_have_the_names_of_targets_and_the_labels_of_rows(library: s
     np.testing.assert_allclose(column(of_x, "sun"), pairs.predict(Y=Y)[:, 3], atol=1e-10)
 
 
-def test_predictions_of_data_without_names_are_numbered() -> None:
-    one = ls.solve(ls.LeastSquares(X, Y[:, 0]))
-    assert [row["target1"] for row in one.predictions_table(X[:2])] == one.predict(X[:2]).tolist()
-    path = ls.solve(ls.LeastSquares(X, Y[:, :2], [1.0, 2.0])).predictions_table(X[:1])[0]
-    assert list(path) == ["target1, ridge 1", "target2, ridge 1", "target1, ridge 2", "target2, ridge 2"]
-
-
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("names", [["ash", "elm", "oak"], [3, 5, 7], [False, True]], ids=str)
 def test_probabilities_have_the_names_of_classes(library: str, names: list[Any], tmp_path: Path) -> None:
@@ -341,12 +259,3 @@ def test_probabilities_have_the_names_of_classes(library: str, names: list[Any],
         table = each.predictions_table(new, library=library)
         assert column(table, "class") == solution.predict(rows).tolist()
         np.testing.assert_array_equal(column(table, "probability"), wanted.max(axis=1))
-
-
-def test_classes_with_one_text_keep_apart() -> None:
-    solution = ls.solve(ls.Discriminant(X, ls.targets.lda(np.arange(80) % 2), ridge=1.0))
-    classifier = solution.classifier()
-    given = {name: getattr(classifier, name) for name in vars(classifier)}
-    given["classes"] = np.array([1, "1"], dtype=object)
-    table = type(classifier)(**given).probabilities_table(X[:1])
-    assert list(table[0]) == ["1", "'1'"]
