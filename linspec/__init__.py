@@ -115,7 +115,6 @@ _OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves
     "project": "linspec.solving.projection",
     "register": "linspec.registry.queries",
     "ridge": "linspec.solving.fields",
-    "sweeps_option": "linspec.registry.options",
     "testing": "linspec.testing",
     "tol_option": "linspec.registry.options",
     "views": "linspec.solving.fields",
