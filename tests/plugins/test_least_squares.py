@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse
+from linspec.registry.parts import with_parts
 
 import linspec as ls
-from linspec.registry.parts import with_parts
 
 SOLVERS = ("direct", "cg", "gd")
 
