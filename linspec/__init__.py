@@ -116,7 +116,6 @@ _OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves
     "register": "linspec.registry.queries",
     "ridge": "linspec.solving.fields",
     "setting": "linspec.solving.fields",
-    "sweeps_option": "linspec.registry.options",
     "testing": "linspec.testing",
     "tol_option": "linspec.registry.options",
     "views": "linspec.solving.fields",

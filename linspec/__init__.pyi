@@ -33,7 +33,6 @@ from linspec.registry.options import form_option as form_option
 from linspec.registry.options import limit_option as limit_option
 from linspec.registry.options import option as option
 from linspec.registry.options import part as part
-from linspec.registry.options import sweeps_option as sweeps_option
 from linspec.registry.options import tol_option as tol_option
 from linspec.registry.queries import PluginInfo as PluginInfo
 from linspec.registry.queries import describe as describe

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import math
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -71,19 +70,6 @@ It copies an array that is not NumPy's before it reads the entries, because CuPy
 
 LEAST_SQUARE = 1e-280
 """Sum of squares below which digits may be lost by underflow."""
-
-PROCESSOR_RATE = 2.0
-"""`Home.single_rate` of processors, whose registers hold twice as many numbers of float32 as of float64."""
-
-SCARCE = 12.0
-"""The least `Home.single_rate` at which float64 counts as scarce.
-
-GPUs for computing centres have rates of 1 to 4, and up to 8 is measured where float32 is rounded to TF32. GPUs for
-graphics and inference have 16 to 64. No rule has to weigh what lies between.
-"""
-
-MEASURED_ORDER = 1024
-"""Order of the matrices whose products measure `Home.single_rate`: some milliseconds where float64 is scarce."""
 
 
 def is_array(x: object) -> bool:
@@ -650,27 +636,6 @@ class Home:
             return self if "float64" in dtypes else HOST
         return HOST if getattr(self.device, "type", "") == "mps" else self
 
-    @property
-    def single_rate(self) -> float:
-        """How many times as fast as in float64 matrices are multiplied in float32; infinity without float64.
-
-        CuPy knows it of NVIDIA's devices. On other devices the first call multiplies two small matrices, and measures.
-        """
-        if self.on_host:
-            return PROCESSOR_RATE
-        if self.blocks != self:
-            return math.inf
-        if compat.is_cupy_namespace(self.xp):
-            return _rate_of_cupy(int(self.device))
-        if getattr(self.device, "type", "cpu") == "cpu":
-            return PROCESSOR_RATE
-        return _measured_rate(self.xp.__name__, self.device)
-
-    @property
-    def scarce_float64(self) -> bool:
-        """Whether the device has no float64, or multiplies it at a twelfth of the rate of float32 or less."""
-        return self.single_rate >= SCARCE
-
     def free_memory(self) -> int:
         """The bytes that can be allocated in this home; on a device including the free part of its memory pool."""
         if compat.is_cupy_namespace(self.xp):
@@ -817,37 +782,6 @@ class Home:
 def _home_by_name(library: str, device: Any) -> Home:
     """Restore a pickled home."""
     return Home(importlib.import_module(library), device)
-
-
-@lru_cache(maxsize=64)
-def _rate_of_cupy(number: int) -> float:
-    """`Home.single_rate` of a device of CuPy, which cannot be hashed itself: known, or measured where it is not."""
-    import cupy
-
-    device = cupy.cuda.Device(number)
-    known = device.attributes.get("SingleToDoublePrecisionPerfRatio")
-    return float(known) if known else _ratio_of_times(Home(namespace(cupy.empty(0)), device))
-
-
-@lru_cache(maxsize=64)
-def _measured_rate(library: str, device: Any) -> float:
-    """`Home.single_rate` of a device that does not state it."""
-    return _ratio_of_times(_home_by_name(library, device))
-
-
-def _ratio_of_times(home: Home) -> float:
-    """The time of a product in float64, divided by that in float32; the first product of each is a trial."""
-    seconds = []
-    with on_device(home):
-        for dtype in (np.float64, np.float32):
-            M = home.ones((MEASURED_ORDER, MEASURED_ORDER), dtype)
-            for _ in range(2):
-                to_host(M[:1, :1])  # which waits for the device
-                start = time.perf_counter()
-                to_host((M @ M)[:1, :1])
-                spent = time.perf_counter() - start
-            seconds.append(spent)
-    return seconds[0] / max(seconds[1], 1e-9)
 
 
 HOST = Home(compat.array_namespace(np.empty(0)), "cpu")

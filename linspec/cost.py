@@ -4,16 +4,13 @@
 core. The choices depend on ratios of rates, which vary little between machines. Every choice reports its numbers.
 Work on rows in blocks is divided by the number of workers that share it, and each pass over them costs a round of the
 cluster. Work on Gram matrices in memory, and between passes, is done in this process.
-
-On a device with little float64, the rate of float64 remains the unit, and sweeps in float32 are as much faster as the
-device multiplies faster. So Gram matrices, which are formed in float64, are dear there beside sweeps in float32.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -103,13 +100,6 @@ If the fastest form of `linspec.Moments` needs fewer bytes, `moments_form` does 
 problem the query would take longer than all other steps of the choice.
 """
 
-GAIN_WITHOUT_FLOAT64 = 8.0
-"""Assumed ratio of the rate of float32 on a device without float64 to that of float64 on its host."""
-
-EXACT_SWEEPS = 3.0
-"""Sweeps in float64 of an iteration in float32 on a device with little float64: at its start, at its end, and by the
-law that judges its answer."""
-
 EXPECTED_PRODUCTS = 60
 """The expected number of products with the moments in an iterative method."""
 
@@ -177,10 +167,6 @@ class Sizes:
         The overhead of a pass in seconds, for sending tasks and fetching sums.
     buffers : int, default 0
         The bytes that reading the rows of all views takes: the `buffer_bytes` of their operators.
-    single_gain : float, default 1.0
-        How many times as fast sweeps are in float32, on a device with little float64 (`Home.single_rate`); 1 elsewhere.
-    single : bool, default False
-        Whether the rows are multiplied in float32 in sweeps.
     decoded : int, default 0
         The bytes that every pass decodes or computes anew: the `decoded_bytes` of the operators.
 
@@ -205,30 +191,7 @@ class Sizes:
     workers: int = 1
     round_seconds: float = 0.0
     buffers: int = 0
-    single_gain: float = 1.0
-    single: bool = False
     decoded: int = 0
-
-    def share(self, products: float) -> float:
-        """The mean cost of a sweep in an iteration, in units of a sweep in float64.
-
-        Parameters
-        ----------
-        products : float
-            The number of sweeps. If the rows are multiplied in float32, `EXACT_SWEEPS` more are in float64.
-
-        Returns
-        -------
-        float
-            1 where float32 is not faster by `single_gain`, or the rows are multiplied in float64.
-        """
-        if not self.single or self.single_gain == 1:
-            return 1.0
-        return 1 / self.single_gain + EXACT_SWEEPS / max(products, 1)
-
-    def swept_in(self, sweeps: str) -> Sizes:
-        """The sizes for a solver with the option `sweeps` of this value; see `linspec.sweeps_option`."""
-        return replace(self, single=True) if sweeps != "float64" else self
 
     def free_memory(self) -> int:
         """The free memory of the home of blocks, on the host less the buffers; at least a quarter of it.
@@ -345,17 +308,8 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
         workers=1 if leader is None else leader.workers,
         round_seconds=0.0 if leader is None else leader.round_seconds,
         buffers=sum(view.buffer_bytes for view in views),
-        single_gain=_single_gain(views[0].home),
-        single=all(view.dtype == np.float32 for view in views),
         decoded=sum(_decoded(view, n) for view in views),
     )
-
-
-def _single_gain(home: Home) -> float:
-    """`Sizes.single_gain`; for a device without float64, whose float64 products the host makes, it is assumed."""
-    if not home.scarce_float64:
-        return 1.0
-    return home.single_rate if math.isfinite(home.single_rate) else GAIN_WITHOUT_FLOAT64
 
 
 def _entries(view: LinearOperator, n: int) -> int:
@@ -400,7 +354,7 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     >>> sorted(found), found["dense"].seconds < found["implicit"].seconds
     (['dense', 'implicit'], True)
     """
-    sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1) * sizes.share(products)
+    sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     swept = sizes.shared(products * sweep / rate, products)
     found = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
@@ -474,7 +428,7 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
     '20 sweeps with blocks of 5 columns'
     """
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-    each = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate) * sizes.share(products)
+    each = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
     each += 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
     once = sizes.shared(sizes.nnz * (READING + 4.0 * spare) / rate)
     held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)

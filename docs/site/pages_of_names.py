@@ -81,7 +81,7 @@ TOPICS = {
     "start/jobs": "datasets",
     "extend/index": "problems solvers normalizers test_matrices plugins PluginInfo",
     "extend/write-a-plugin": "Solver IterativeSolver Iterate Run Conclusion SolverSpec Needs register hookimpl testing "
-    "option part tol_option limit_option form_option sweeps_option",
+    "option part tol_option limit_option form_option",
     "extend/a-problem-of-your-own": "Problem ProblemSpec LinearSolution field matrix views ridge count flag",
     "extend/architecture": "arrays algebra operators sweeps moments solving cost process families.cca",
     "reference/command-line": "cli",

@@ -280,15 +280,13 @@ class GrowingBasis:
             next=self.next if block is None else columns_outside(block, rows, self.home),
         )
 
-    def begin_again(self, keep: int, *, unit: float, bearable: float) -> GrowingBasis:
+    def begin_again(self, keep: int) -> GrowingBasis:
         """Empty basis whose first block is the leading Ritz vectors, which are then multiplied again.
 
         Parameters
         ----------
         keep : int
             Number of Ritz vectors.
-        unit, bearable : float
-            As for `begin`.
 
         Returns
         -------
@@ -300,8 +298,8 @@ class GrowingBasis:
             most=self.most,
             home=self.home,
             widest=self.widest,
-            unit=unit,
-            bearable=bearable,
+            unit=self.unit,
+            bearable=self.bearable,
         )
         return replace(anew, restarts=self.restarts + 1, scale=self.scale, twice=self.twice)
 

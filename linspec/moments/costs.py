@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from linspec.moments import transposed
 from linspec.moments.aspect import Aspect
-from linspec.moments.single_precision import SINGLE
 
 
 class Costs(Aspect):
@@ -37,15 +36,6 @@ class Costs(Aspect):
         if moments._sharing is not None:
             return moments._sharing.cost.setup
         return self._sweeps.means_cost if moments.form == "implicit" else self._sweeps.gram_cost
-
-    @property
-    def single(self) -> float:
-        """The passes that `precision.single` would take after the first product: 1 to make the float32 copy, or 0.
-
-        It is 0 if the copy exists, if Gram matrices are held or are to be held, or if all rows are float32.
-        """
-        swept = self._moments.form == "implicit" and self._moments._single is None
-        return float(swept and any(view.operator.dtype != SINGLE for view in self._views))
 
     @property
     def wide(self) -> bool:

@@ -42,7 +42,6 @@ from linspec.moments.bookkeeping import Bookkeeping
 from linspec.moments.columns import Columns
 from linspec.moments.costs import Costs
 from linspec.moments.direct import Direct
-from linspec.moments.precision import Precision
 from linspec.moments.ways import settle, sweeps_of
 from linspec.operators import (
     AdjustedOperator,
@@ -150,9 +149,6 @@ class Moments:
         self._index = 0
         self._alone: dict[int, Moments] = {}
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
-        self._single: Moments | None = None
-        self._judging: Moments | None = None
-        self._sweeps_option = "float64"
 
     def _of_views(self, views: list[View], *, form: str) -> Moments:
         """Moments of other views in the given form; the expected products (`expect`) are those of these moments."""
@@ -210,11 +206,6 @@ class Moments:
         return Costs(self)
 
     @property
-    def precision(self) -> Precision:
-        """The precision of products, and moments that sweep a float32 copy of the rows."""
-        return Precision(self)
-
-    @property
     def direct(self) -> Direct:
         """Matrices in the forms that direct solvers and certificates need."""
         return Direct(self)
@@ -270,6 +261,27 @@ class Moments:
         """The number of sweeps over the view that was swept most often."""
         return max(view.ledger.sweeps for view in self._views)
 
+    @property
+    def rounding(self) -> float:
+        """The relative rounding error of products.
+
+        It is the machine epsilon of float64 if Gram matrices are held that were formed from entries. Otherwise it is
+        the largest machine epsilon of the dtypes of the views.
+        """
+        if self.held and (self._sweeps.by_entries or self._sweeps.streamed):
+            return float(np.finfo(np.float64).eps)
+        return max(float(np.finfo(view.given.dtype).eps) for view in self._views)
+
+    @one_at_a_time
+    def dtype(self, index: int) -> np.dtype[Any]:
+        """The dtype in which rows of a view are multiplied: float64 also for float32 entries far from 1.
+
+        Parameters
+        ----------
+        index : int
+        """
+        return self._views[index].precision
+
     # ---- the form -----------------------------------------------------------------------------
 
     @property
@@ -318,7 +330,7 @@ class Moments:
         return form
 
     def _sizes(self) -> Sizes:
-        return sizes_of([view.given for view in self._views], self._expect[1]).swept_in(self._sweeps_option)
+        return sizes_of([view.given for view in self._views], self._expect[1])
 
     def _held_gram(self) -> HeldGram:
         if self._gram is not None:

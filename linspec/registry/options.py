@@ -47,7 +47,6 @@ __all__ = [
     "options_of",
     "parse",
     "part",
-    "sweeps_option",
     "tol_option",
     "validate",
     "with_parts",
@@ -353,32 +352,6 @@ def form_option(default: str = "auto") -> Any:
     'auto'
     """
     return option(default, "hold Gram matrices or sweep the data", choices=FORMS)
-
-
-def sweeps_option() -> Any:
-    """Declare the option `sweeps`: the precision in which an iteration multiplies float64 rows.
-
-    "float64" multiplies the rows themselves. "float32" multiplies a copy of the rows in float32, which
-    `linspec.Moments.precision.swept` makes. The default "auto" is "float32" on devices with little float64
-    (`linspec.arrays.Home.scarce_float64`) if the rows can be copied, and "float64" elsewhere.
-
-    Examples
-    --------
-    >>> import linspec as ls
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True, kw_only=True)
-    ... class Mine(ls.Solver):
-    ...     sweeps: str = ls.sweeps_option()
-    ...     def solve(self, problem, run): ...
-    >>> Mine().sweeps
-    'auto'
-    """
-    return option(
-        "auto",
-        "precision of the iteration's sweeps over float64 data: float32 copies the rows, half of their memory; auto "
-        "does so on devices with little float64",
-        choices=("auto", "float32", "float64"),
-    )
 
 
 def limit_option(n: int, of: str = "iterations") -> Any:

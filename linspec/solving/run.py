@@ -212,9 +212,7 @@ class Run:
             self._rng = random_generator(self._seed)
         return self._rng
 
-    def moments(
-        self, form: str = "auto", expect: tuple[int, int] | None = None, sweeps: str = "float64"
-    ) -> Moments:
+    def moments(self, form: str = "auto", expect: tuple[int, int] | None = None) -> Moments:
         """The moments of the problem's data: made at the first call, and the same object at later calls.
 
         Parameters
@@ -224,14 +222,10 @@ class Run:
         expect : (int, int), optional
             The number of products that the solver expects to make, and the number of columns of each. "auto" chooses
             the form by these numbers.
-        sweeps : {"auto", "float32", "float64"}, default "float64"
-            The option `sweeps` of a solver that multiplies `precision.swept`: "auto" weighs by it, too.
         """
         if self._moments is None:
             expect = expect or (cost.EXPECTED_PRODUCTS, self.problem.width)
             self._moments = self.problem.moments(form, expect)
-            if sweeps != "float64":
-                self._moments.precision.expect(sweeps)
             if self.resumed is not None and self._saved is not None:
                 with self._saved.taken_up():
                     self._moments.bookkeeping.take_up(self._saved.fields["moments"])
@@ -719,8 +713,6 @@ class Run:
         self._budget.close()
         judgement = self._judge(arrays)
         conclusion = judgement.conclusion
-        if isinstance(self._moments, Moments):
-            self.remark(self._moments.precision.remark)
         constant = constant_columns(self.problem, self.moments(), (*self._notes, *conclusion.findings))
         conclusion = replace(conclusion, findings=(*conclusion.findings, *constant))
         tol = max(self.tol, conclusion.least)

@@ -19,7 +19,6 @@ from typing import Any
 
 from linspec.arrays import is_array
 from linspec.errors import BrokenPlugin, OutOfMemory, shown
-from linspec.moments.moments import Moments
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import nothing_yet
 from linspec.process.plurals import count_of
@@ -78,8 +77,7 @@ class Judgement:
 def judged(problem: Any, moments: Any, terms: Terms, arrays: Mapping[str, Any]) -> Judgement:
     """Apply the law to arrays."""
     held, spent = moments.held, moments.bookkeeping.spent
-    judging = moments.precision.judging() if isinstance(moments, Moments) else moments
-    conclusion = problem.conclude(judging, terms, **arrays)
+    conclusion = problem.conclude(moments, terms, **arrays)
     kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
     return Judgement(arrays, conclusion, kind)
 

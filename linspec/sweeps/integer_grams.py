@@ -8,11 +8,8 @@ for bytes, 1024 rows are multiplied at once. From the Gram matrix S of n rows an
 column means is (n S − s sᵀ)/n. The difference is of integers, and exact; so constant columns vanish exactly.
 
 The largest entry of each block is searched for: integers of any width may be small, as counts and genotypes are.
-Blocks of fewer than `FEWEST_ROWS` rows do not pay, and are left to float64.
-
-Devices may multiply float32 with fewer bits (TF32 or bfloat16), and do not say so. bfloat16, the shortest of these,
-holds integers up to 256 exactly, and the products are added in float32. So larger entries are left to float64 there,
-and all entries on devices with full float64, where there is little to gain.
+Blocks of fewer than `FEWEST_ROWS` rows do not pay, and are left to float64, and so are arrays on devices, which
+may multiply float32 with fewer bits (TF32 or bfloat16).
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, cast, to_host_together
+from linspec.arrays import HOST, Array, HostArray
 from linspec.operators.row_blocks import RowBuffer
 from linspec.sweeps.held_grams import Upper
 
@@ -31,9 +28,6 @@ FEWEST_ROWS = 128
 
 SINGLE_EXACT, DOUBLE_EXACT = 2**24, 2**53
 """Integers up to these are exact in float32 and in float64."""
-
-DEVICE_EXACT = 2**8
-"""Integers up to these are exact in every format in which a device may multiply float32."""
 
 STRIP = 256
 """Number of rows of a matrix that are centred at a time, in the cache."""
@@ -95,67 +89,45 @@ def integer_grams(blocks: Sequence[Array], buffers: Sequence[RowBuffer]) -> Inte
     buffers : sequence of RowBuffer
         Memory for each view.
     """
-    home = Home.of(blocks[0])
-    if not (home.on_host or home.scarce_float64) or not all(_are_integers(X) for X in blocks):
+    if not all(_are_integers(X) for X in blocks):
         return None
-    n, ends = blocks[0].shape[0], [_ends(X, home) for X in blocks]
+    n, ends = blocks[0].shape[0], [(int(X.min()), int(X.max())) for X in blocks]
     shifts = [(low + high) // 2 for low, high in ends]
     largest = max(1, *(high - shift for (_, high), shift in zip(ends, shifts, strict=True)))
     height = SINGLE_EXACT // largest**2
     entries = max(max(-low, high) for low, high in ends)
     if height < min(FEWEST_ROWS, n) or max((n * largest) ** 2, entries) > DOUBLE_EXACT:
         return None
-    if not home.on_host and (largest > DEVICE_EXACT or entries > SINGLE_EXACT):
-        return None
-    single = [_shifted(X, c, buffer, home) for X, c, buffer in zip(blocks, shifts, buffers, strict=True)]
+    single = [_shifted(X, c, buffer) for X, c, buffer in zip(blocks, shifts, buffers, strict=True)]
     upper: Upper = []
-    sums = [home.blocks.zeros((X.shape[1],)) for X in blocks]
+    sums = [np.zeros(X.shape[1]) for X in blocks]
     for start in range(0, n, height):
         some = [Z[start : min(start + height, n), :] for Z in single]
-        products = [[_summand(Z.T @ W, home) for W in some[i:]] for i, Z in enumerate(some)]
+        products = [[Z.T @ W for W in some[i:]] for i, Z in enumerate(some)]
         if not upper:
-            upper = [[home.blocks.place(P) for P in row] for row in products]
+            upper = [[P.astype(np.float64) for P in row] for row in products]
         else:
             for own, row in zip(upper, products, strict=True):
                 for total, P in zip(own, row, strict=True):
                     total += P
-        ones = home.ones((1, some[0].shape[0]), np.float32)
+        ones = np.ones(some[0].shape[0], np.float32)
         for s, Z in zip(sums, some, strict=True):
-            s += _summand(ones @ Z, home)[0, :]
+            s += ones @ Z
     return IntegerGrams(n, upper, sums, [float(c) for c in shifts])
 
 
 def _are_integers(X: Array) -> bool:
-    """Whether there are entries, and all are integers or bools."""
-    if isinstance(X, np.ndarray):
-        return X.dtype.kind in "iub" and X.size > 0
-    return 0 not in tuple(X.shape) and bool(Home.of(X).xp.isdtype(X.dtype, ("bool", "integral")))
+    """Whether this is an array of the host with entries, and all are integers or bools."""
+    return isinstance(X, np.ndarray) and X.dtype.kind in "iub" and X.size > 0
 
 
-def _ends(X: Array, home: Home) -> tuple[int, int]:
-    """The least and the largest entry."""
-    if isinstance(X, np.ndarray):
-        return int(X.min()), int(X.max())
-    xp = home.xp
-    if xp.isdtype(X.dtype, "bool"):
-        X = cast(X, np.uint8)
-    low, high = to_host_together(xp.min(X), xp.max(X))
-    return int(low), int(high)
-
-
-def _summand(P: Array, home: Home) -> Array:
-    """A product in float32 as a summand in float64; NumPy converts while it adds."""
-    return P if home.on_host else home.blocks.place(P)
-
-
-def _shifted(X: Array, shift: int, buffer: RowBuffer, home: Home) -> Array:
+def _shifted(X: HostArray, shift: int, buffer: RowBuffer) -> HostArray:
     """X minus an integer in float32; entries of up to 16 bits are exact in float32 before the subtraction, too."""
     single = np.dtype(np.float32)
-    if not home.on_host:
-        return home.place(X, single) - float(shift)
     dtype = single if X.dtype.itemsize <= 2 else np.float64
     row = np.full(1, shift, dtype) if shift else None
-    return buffer.less(X, row, single, home)
+    rows: HostArray = buffer.less(X, row, single, HOST)
+    return rows
 
 
 def _strips(S: HostArray) -> list[slice]:

@@ -50,7 +50,7 @@ class GramCCA(Solver):
             ranks=(x.rank, y.rank),
             evidence=Evidence(
                 carried=float(following[0]) if len(following) else 0.0,
-                resolution=max(T.shape) * max(x.condition, y.condition) * moments.precision.rounding,
+                resolution=max(T.shape) * max(x.condition, y.condition) * moments.rounding,
             ),
         )
 

@@ -17,9 +17,7 @@ directions. The first block is random signs. Their product begins the iteration,
 (`linspec.algebra.preconditioner`), and estimates the diagonals of operators that only give products. More columns than
 k are carried, because convergence then depends on how far the correlations after them lie below the k-th. Their number
 depends on the cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no more
-products. On request, and on devices with little float64, sweeps go over a copy in float32 until the certificate, whose
-products are of the precision of the data, accepts the answer; if it does not, the pairs and all later directions are
-multiplied in that precision.
+products.
 """
 
 from __future__ import annotations
@@ -40,7 +38,6 @@ from linspec import (
     form_option,
     limit_option,
     option,
-    sweeps_option,
     tol_option,
 )
 from linspec.algebra import SketchNorm, metric_rounding, preconditioner_from_sketch, raised_diagonal
@@ -75,9 +72,6 @@ FEWEST_SIGNS = 4
 LEAST_CUT = 1e-13
 """Least `cut` of a view (see `SubspaceView`), for any number of columns."""
 
-SINGLE_PATIENCE = 3
-"""Sweeps in float32 without progress, after which products have the precision of the data."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class LOBPCG(IterativeSolver):
@@ -92,60 +86,47 @@ class LOBPCG(IterativeSolver):
         None, "blocks of a subspace at most; none: 4 with held Gram matrices, else 3", kind=int, at_least=3
     )
     form: str = form_option()
-    sweeps: str = sweeps_option()
 
     kept: ClassVar = KEPT
 
     def iterates(self, problem: Any, run: Run, state: PairsWithin | None = None) -> Iterator[PairsWithin]:
         """Yield the canonical pairs within subspaces that grow."""
-        moments = run.moments(self.form, (EXPECTED, problem.k + OVERSAMPLED), self.sweeps)
-        copied = moments.cost.single if moments.precision.sweeps_single(self.sweeps) else 0.0
-        run.plan(setup=moments.cost.setup + moments.cost.sweep + copied)
+        moments = run.moments(self.form, (EXPECTED, problem.k + OVERSAMPLED))
+        run.plan(setup=moments.cost.setup + moments.cost.sweep)
         width = self._width(problem, moments)
         depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
         found = self._begun(problem, run, moments, width) if state is None else state
         judged = partial(PairsWithin.of, found.wanted, found.norms, keeps=run.keeps)
         del state  # its panels are not held longer than a step
         while True:
-            if found.single and found.spent and run.budget.affords(moments.cost.sweep):  # a second start
-                space = _exactly(found.space, problem, moments, width)
-                found = judged(space, ExpectedGain(run.tol), single=False)
-            elif found.gain.turned:  # only directions of rounding are left
+            if found.gain.turned:  # only directions of rounding are left
                 found = found.without_last_block()
-            swept = moments.precision.swept(self.sweeps) if found.single else moments
             yield found
-            if found.single and found.sent_back:
-                continue
             # Rx = CΨ − SxΦ diag(ρ), Ry = CᵀΦ − SyΨ diag(ρ) of the pairs that are not far below the tolerance
             space, R = found.gone_on_with(SETTLED)
             # Zx = Px⁻¹Rx, Zy = Py⁻¹Ry
             Z = [norm.P.solve(R.pop(0)) for norm in found.norms]
-            columns, gain, single = int(Z[0].shape[1]), found.gain, found.single
+            columns, gain = int(Z[0].shape[1]), found.gain
             del found  # the step frees the arrays that it no longer needs
             # made S-orthogonal to the subspaces
             space.make_room(columns, width, depth)
             Z = space.directions(Z)
             # SxZx, CZy, CᵀZx, SyZy: one sweep; and the pairs within the larger subspaces
-            space.append(Z, _products(problem, swept, Z))
+            space.append(Z, _products(problem, moments, Z))
             ending = None
             if space.broken:
                 space.undo()
                 ending = Status.STAGNATED
             elif not space.whole:  # before the residuals, which cost nothing then
                 space.make_room(columns, width, depth)
-            found = judged(space, gain, single=single, ending=ending)
+            found = judged(space, gain, ending=ending)
 
     # ---- the start ----------------------------------------------------------------------
 
     def _begun(self, problem: Any, run: Run, moments: Moments, width: int) -> PairsWithin:
-        """Pairs within the first blocks, and the norms from their products, in one sweep.
-
-        These first products have the precision of the data, because the preconditioners that are computed from them
-        measure all residuals.
-        """
+        """Pairs within the first blocks, and the norms from their products, in one sweep."""
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
-        single = moments.precision.swept(self.sweeps) is not moments
         views, norms = [], []
         for i, (A, r, d) in enumerate(
             zip((problem.X, problem.Y), problem.ridge, moments.diagonal(), strict=True)
@@ -155,17 +136,14 @@ class LOBPCG(IterativeSolver):
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
             P = preconditioner_from_sketch(V, SV, r, d, None, moments.home)
             norms.append(SketchNorm(P, r, moments.home))
-            views.append(
-                _view(A, d, r, moments, np.dtype(np.float32) if single else moments.precision.dtype(i))
-            )
+            views.append(_view(A, d, r, moments, moments.dtype(i)))
         space = SearchSpace((views[0], views[1]))
         first = [view.without_dead(V) for view, V in zip(views, blocks, strict=True)]
         del blocks, V, SV
         space.append(first, products)
-        gain = ExpectedGain(run.tol, patience=SINGLE_PATIENCE) if single else ExpectedGain(run.tol)
         wanted = Wanted(problem.k, width, problem.ridge)
         pair = norms[0], norms[1]
-        return PairsWithin.of(wanted, pair, space, gain, single=single, keeps=run.keeps)
+        return PairsWithin.of(wanted, pair, space, ExpectedGain(run.tol), keeps=run.keeps)
 
     def _width(self, problem: Any, moments: Moments) -> int:
         """Number of columns: k and additional ones, as the shapes allow."""
@@ -183,7 +161,7 @@ class LOBPCG(IterativeSolver):
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
-        sizes, p, q = sizes.swept_in("auto"), sizes.p, sizes.q
+        p, q = sizes.p, sizes.q
         width = min(sizes.k + OVERSAMPLED, p, q)
         form, products = cost.moments_form(sizes, EXPECTED, width)
         if form != "implicit":
@@ -206,20 +184,6 @@ def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: np.dty
     if A.shape[0] >= A.shape[1] or ridge == 0:
         return view
     return replace(view, longest=float(to_host(moments.home.xp.mean(view.diagonal))) / ridge)
-
-
-def _exactly(space: SearchSpace, problem: Any, moments: Moments, width: int) -> SearchSpace:
-    """Space of the leading pairs alone, with products in the precision of the data, by one sweep."""
-    pairs = space.weights(width)
-    blocks = [pairs["x_weights"], pairs["y_weights"]]
-    products = _products(problem, moments, blocks)
-    views = [
-        _view(A, old.diagonal - r, r, moments, moments.precision.dtype(i))
-        for i, (A, old, r) in enumerate(zip((problem.X, problem.Y), space.views, problem.ridge, strict=True))
-    ]
-    exact = SearchSpace((views[0], views[1]))
-    exact.append(blocks, products)
-    return exact
 
 
 def _products(problem: Any, moments: Moments, blocks: list[Array]) -> list[Array]:

@@ -30,9 +30,6 @@ HIDDEN = 300.0
 the sum of the correlations may be larger than the residual, by a factor of the order of `SubspaceView.longest`. The
 solution reports this if the residual times `longest` exceeds the tolerance by more than HIDDEN."""
 
-SINGLE_LEAST = (30 * float(np.finfo(np.float32).eps)) ** 2
-"""Least residual, quadratic in residual vectors, that products in float32 can reach."""
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -67,8 +64,6 @@ class PairsWithin(Iterate):
     law : float
         Residual of the first k pairs, as the certificate of CCA defines it: the sum of their `squares`, divided by the
         sum of their correlations.
-    single : bool
-        Whether products are made with a copy of the data in float32.
     """
 
     residual: float
@@ -79,7 +74,6 @@ class PairsWithin(Iterate):
     gain: ExpectedGain
     squares: HostArray
     law: float
-    single: bool
     R: InitVar[tuple[Array, Array] | None] = None
     keeps: InitVar[bool] = True
 
@@ -96,7 +90,6 @@ class PairsWithin(Iterate):
         space: SearchSpace,
         gain: ExpectedGain,
         *,
-        single: bool,
         keeps: bool,
         ending: Status | None = None,
     ) -> PairsWithin:
@@ -107,7 +100,7 @@ class PairsWithin(Iterate):
 
         Parameters
         ----------
-        wanted, norms, space, single
+        wanted, norms, space
             See the attributes of the class.
         gain : ExpectedGain
             The estimate of the further gain, before the step.
@@ -129,7 +122,6 @@ class PairsWithin(Iterate):
             gain=gain,
             squares=squares,
             law=law,
-            single=single,
             R=R,
             keeps=keeps,
         )
@@ -173,12 +165,6 @@ class PairsWithin(Iterate):
     def sent_back(self) -> bool:
         """Whether the certificate has rejected the pairs, so that the iteration continues."""
         return self._answered
-
-    @property
-    def spent(self) -> bool:
-        """Whether products in float32 cannot improve the pairs."""
-        at_rounding = self.gain.tol < self.law < SINGLE_LEAST
-        return self.sent_back or self.gain.fell_behind or self.gain.turned or at_rounding
 
     def without_last_block(self) -> PairsWithin:
         """Pairs before the last step; they are as good as the present ones if the step has added only rounding."""

@@ -54,7 +54,6 @@ from linspec import (
     form_option,
     limit_option,
     option,
-    sweeps_option,
     tol_option,
 )
 from linspec.cost import Estimate, Sizes
@@ -72,7 +71,7 @@ from linspec_lstsq.block_step import (
     turned,
 )
 from linspec_lstsq.dual import RowIterate, on_rows, solved_on_rows
-from linspec_lstsq.normal_equations import KEPT, Kernel, System, precision_in_force, solved
+from linspec_lstsq.normal_equations import KEPT, Kernel, System, solved
 from linspec_lstsq.prepared import PreparedNormalEquations
 from linspec_lstsq.random_columns import columns_beside
 
@@ -88,7 +87,6 @@ class ConjugateGradients(IterativeSolver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
     form: str = form_option()
-    sweeps: str = sweeps_option()
     random_columns: int | None = option(
         None,
         "random columns in each block, for fewer passes; none: by what a pass costs, 0 in memory",
@@ -103,16 +101,15 @@ class ConjugateGradients(IterativeSolver):
         """Yield the iterates that solve a least-squares problem."""
         # If rows can be read only once, the iterations need a Gram matrix that is held.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
-        sweeps = precision_in_force(problem.ridges, self.sweeps)
-        moments = run.moments(form, sweeps=sweeps)
+        moments = run.moments(form)
         # A start is not of the form Aᵀz.
-        dual = run.start is None and on_rows(moments, problem.ridges, sweeps, problem.width)
+        dual = run.start is None and on_rows(moments, problem.ridges, problem.width)
         begin, columns = block_conjugate_gradients, self.random_columns
         if columns is None:
             columns = 0 if state is not None else columns_beside(problem, moments)
         if isinstance(state, RowIterate) or (dual and state is None):
             return solved_on_rows(problem, run, moments, begin, state, random_columns=columns)
-        return solved(problem, run, begin, form, state, random_columns=columns, sweeps=sweeps)
+        return solved(problem, run, begin, form, state, random_columns=columns)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -122,9 +119,7 @@ class ConjugateGradients(IterativeSolver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""
         begin = block_conjugate_gradients
-        return PreparedNormalEquations(
-            A, ridge, run, begin, self.max_iterations, self.tol, rows=True, sweeps=self.sweeps
-        )
+        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, rows=True)
 
 
 def block_conjugate_gradients(system: System, point: Any = None) -> Kernel:

@@ -83,13 +83,13 @@ class RowIterate(Iterate):
         return max(self.system.noise * largest(sizes, self.scales), float(self.point.lost))
 
 
-def on_rows(moments: Moments, ridges: Sequence[float], sweeps: str, count: int) -> bool:
-    """Whether the side of the rows takes less time: for wide sparse rows, sweeps in float64 and positive ridges.
+def on_rows(moments: Moments, ridges: Sequence[float], count: int) -> bool:
+    """Whether the side of the rows takes less time: for wide sparse rows and positive ridges.
 
     With centring it takes some passes more than the side of the columns. It pays only where a step's 12 p `count`²
     operations between products, for `count` right-hand sides, exceed those of its product.
     """
-    if not moments.cost.wide or min(ridges) == 0 or moments.view(0).precision.sweeps_single(sweeps):
+    if not moments.cost.wide or min(ridges) == 0:
         return False
     return not moments.center or 3 * moments.X.shape[1] * count > moments.X.nnz
 

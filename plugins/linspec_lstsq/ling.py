@@ -38,7 +38,6 @@ from linspec import (
     limit_option,
     option,
     part,
-    sweeps_option,
     tol_option,
 )
 from linspec.arrays import Array, Home
@@ -53,7 +52,6 @@ from linspec_lstsq.normal_equations import (
     NormalIterate,
     System,
     iterates,
-    precision_in_force,
 )
 from linspec_lstsq.prepared import PreparedNormalEquations
 from linspec_lstsq.principal_components import SWEEPS, PrincipalComponents, principal_components
@@ -77,15 +75,13 @@ class Ling(IterativeSolver):
     max_iterations: int = limit_option(1000)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
     form: str = form_option()
-    sweeps: str = sweeps_option()
 
     kept: ClassVar = (*KEPT, PrincipalComponents, Transformed, Printed, Blocks, Descent)
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        sweeps = precision_in_force(problem.ridges, self._sweeps)
-        moments = run.moments(self.form, sweeps=sweeps)
+        moments = run.moments(self.form)
         if state is None:
             sweep = moments.cost.sweep
             run.plan(setup=moments.cost.setup + SWEEPS * sweep)
@@ -97,23 +93,14 @@ class Ling(IterativeSolver):
         begin = self._begin(found)
         if self.variant != "deflated":
             return as_printed(self.variant, run, moments, begin, system, found, state)
-        return iterates(
-            run, moments, begin, system, system.separately(), before=found, state=state, sweeps=sweeps
-        )
+        return iterates(run, moments, begin, system, system.separately(), before=found, state=state)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
         """Compute the components once, and return a state that uses them to solve for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         begin = self._begin(principal_components(moments, self.rank, run.part(self.test_matrix), run))
         waits = (self.inner, self.variant) != ("gd", "deflated")
-        return PreparedNormalEquations(
-            A, ridge, run, begin, self.max_iterations, self.tol, waits=waits, sweeps=self._sweeps
-        )
-
-    @property
-    def _sweeps(self) -> str:
-        """The option `sweeps`; variants as printed do not begin anew from a gradient."""
-        return self.sweeps if self.variant == "deflated" else "float64"
+        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, waits=waits)
 
     def _begin(self, found: PrincipalComponents) -> Begin:
         """Return the function that begins the kernel of the variant for one ridge."""

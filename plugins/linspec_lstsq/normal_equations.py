@@ -10,13 +10,6 @@ The caller makes the products. So several kernels, such as one for each ridge, s
 variables, and the same kernel serves as a solver (`iterates`) and as a part of an outer method (prepared.py). A point
 has everything that the next step reads, and is never modified: a kernel continues from any given point, so a
 checkpoint is a copy of it.
-
-With sweeps in float32 (`linspec.sweeps_option`) the products of the kernels are those of a copy of A. Their gradients
-are trusted down to the rounding of float32; then a product in float64 computes the gradient of the iterate, and the
-kernels begin anew from it. This is iterative refinement (Higham & Mary 2022, doi:10.1017/S0962492922000022, section 5).
-If a gradient is not halved so, A is too ill-conditioned for products in float32, and all later ones are in float64.
-Products of the copy leave the row space of A by their rounding. A gradient with a ridge shows this; without a ridge x
-would no longer be of least norm, so by default products are in float64 then.
 """
 
 from __future__ import annotations
@@ -34,13 +27,6 @@ from linspec import Iterate, Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, to_host_together
 from linspec.errors import InvalidFile
 from linspec_lstsq.gradients import ROUNDING, column_norms, relative
-
-SINGLE = float(np.finfo(np.float32).eps)
-"""Factor by which products in float32 may reduce a residual before it is computed in float64: a product in float64 is
-so slow where this is used that steps beyond the rounding of float32 cost less."""
-
-PATIENCE = 50
-"""Products in float32 without a smaller residual, after which products are made in float64."""
 
 SEED = 7
 """The seed of random columns beside the right-hand sides."""
@@ -290,42 +276,6 @@ def _side_by_side(kernels: Sequence[Kernel], system: System, tol: float) -> Kern
 # ---- as a solver --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Refinement:
-    """How far products in float32 are trusted.
-
-    Attributes
-    ----------
-    begun : float
-        The residual at which the kernels began, which is exact.
-    least : float
-        The least residual since, by the updates of the kernels.
-    since : int
-        The number of products after it.
-    """
-
-    begun: float = np.inf
-    least: float = np.inf
-    since: int = 0
-
-    def after(self, residual: float) -> Refinement:
-        """Return the state after a point with this residual."""
-        if not np.isfinite(self.begun):
-            return Refinement(begun=residual, least=residual)
-        if residual < self.least:
-            return replace(self, least=residual, since=0)
-        return replace(self, since=self.since + 1)
-
-    def is_due(self, tol: float, trusted: float = SINGLE) -> bool:
-        """Whether a product in float64 must compute the gradient now: at `tol`, or at `trusted` times `begun`."""
-        return self.least <= max(tol, trusted * self.begun) or self.is_stuck
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether the updated residual no longer falls."""
-        return self.since > PATIENCE
-
-
 @dataclass(kw_only=True, eq=False)
 class NormalIterate(Iterate):
     """An iterate of a solver on the normal equations.
@@ -341,8 +291,6 @@ class NormalIterate(Iterate):
         The residual at the last iterate that a product has checked; infinite before the first check.
     before : object
         Results that the solver computed before its iteration.
-    refinement : Refinement, optional
-        If the products are those of a copy in float32.
     """
 
     residual: float
@@ -351,7 +299,6 @@ class NormalIterate(Iterate):
     norm: float = 0.0
     gradient_residual: float = np.inf
     before: Any = None
-    refinement: Refinement | None = None
     ending: Status | None = None
 
     def weights(self) -> Mapping[str, Any]:
@@ -359,12 +306,7 @@ class NormalIterate(Iterate):
         return {"x": self.point.x}
 
 
-def precision_in_force(ridges: Sequence[float], sweeps: str) -> str:
-    """Return the option `sweeps` in force: "auto" is "float64" if a ridge is zero (see the top of this file)."""
-    return "float64" if sweeps == "auto" and min(ridges) == 0 else sweeps
-
-
-KEPT = (NormalIterate, System, Refinement, SideBySide)
+KEPT = (NormalIterate, System, SideBySide)
 """Classes that a checkpoint of an iterate contains, besides the points of kernels."""
 
 
@@ -376,21 +318,20 @@ def solved(
     state: Any = None,
     *,
     random_columns: int = 0,
-    sweeps: str = "float64",
 ) -> Iterator[NormalIterate]:
     """The iterates of a kernel from zero, or from the start of the run, on the normal equations of a problem.
 
     The product of the start with AᵀA comes from the sweep that makes AᵀB.
     """
-    moments = run.moments(form, sweeps=sweeps)
+    moments = run.moments(form)
     if state is not None:
-        return iterates(run, moments, begin, state.system, state=state, sweeps=sweeps)
+        return iterates(run, moments, begin, state.system, state=state)
     x = None if run.start is None else moments.home.place(run.start["x"])
     products = moments.products(x, cross=True)
     AtAx, AtB = products[0], products.cross
     system = System.of(moments, AtB, problem.ridges).with_random_columns(random_columns)
     parts = [system] if x is None else system.starting_from(system.wanted(x), system.wanted(AtAx))
-    return iterates(run, moments, begin, system, parts, sweeps=sweeps)
+    return iterates(run, moments, begin, system, parts)
 
 
 def iterates(
@@ -402,7 +343,6 @@ def iterates(
     *,
     before: Any = None,
     state: Any = None,
-    sweeps: str = "float64",
 ) -> Iterator[NormalIterate]:
     """Yield the iterates of kernels that solve a system or its parts, or that continue from a state.
 
@@ -411,48 +351,37 @@ def iterates(
     and the kernels begin anew at their iterate. If products cost no sweep, the first gradient that meets the tolerance
     is computed in any case. It is, too, after random columns: few steps with wide blocks lose digits of the ridges of a
     path that the drift does not show. If the computed residual is above the tolerance and above half of the
-    residual computed last, the run ends as STAGNATED, or goes on with products in float64 if they were in float32.
+    residual computed last, the run ends as STAGNATED.
     """
     A, new = moments.view(0), state is None
     cost = A.cost.sweep
     if state is None:
         norm, seen = system.norm, np.inf
-        copies = A.precision.sweeps_single(sweeps) and run.budget.affords(A.cost.single + cost)
-        refinement = Refinement() if copies else None
         kernel = side_by_side([begin(one, None) for one in parts or [system]], system, run.tol)
     else:
-        norm, seen, refinement = state.norm, state.gradient_residual, state.refinement
+        norm, seen = state.norm, state.gradient_residual
         kernel = again(state, begin, run.tol)
     point = next(kernel)
     if state is not None:
         point.check((system.AtB.shape[0], system.AtB.shape[1] * len(system.ridges)))
     while True:
         residual, ending = system.residual(point), None
-        if refinement is None:
-            free = cost == 0 and seen == np.inf and norm > 0
-            doubtful = residual <= run.tol and (
-                free or system.beside is not None or system.drift(norm, point) > run.tol / 10
-            )
-        elif new:
-            refinement = refinement.after(residual)
-            doubtful = refinement.is_due(run.tol)
+        free = cost == 0 and seen == np.inf and norm > 0
+        doubtful = residual <= run.tol and (
+            free or system.beside is not None or system.drift(norm, point) > run.tol / 10
+        )
         if new and doubtful and run.budget.affords(cost):
             parts = system.starting_from(point.x, moments.gram(point.x))
             kernel = side_by_side([begin(one, None) for one in parts], system, run.tol)
             point, last = next(kernel), seen
             residual = seen = system.residual(point)
-            failed = residual > max(run.tol, last / 2)
-            if refinement is not None:
-                refinement = None if failed or refinement.is_stuck else Refinement(residual, residual)
-            elif failed:
+            if residual > max(run.tol, last / 2):
                 ending = Status.STAGNATED
         yield NormalIterate(
             residual=residual, point=point, system=system, norm=norm, gradient_residual=seen, before=before,
-            refinement=refinement, ending=ending,
+            ending=ending,
         )  # fmt: skip
-        swept = A if refinement is None else A.precision.swept(sweeps)
-        refinement = None if swept is A else refinement
-        AtAV = swept.gram(point.V)
+        AtAV = A.gram(point.V)
         norm, new = norm or _stretch(point.V, AtAV, system.home), True
         point = kernel.send(AtAV)
 

@@ -37,14 +37,13 @@ from linspec import (
     limit_option,
     option,
     part,
-    sweeps_option,
     tol_option,
 )
 from linspec.arrays import Array, to_host
 from linspec.cost import Estimate, Sizes
 from linspec_lstsq.block_step import Blocks
 from linspec_lstsq.conjugate_gradients import block_conjugate_gradients
-from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, System, iterates, precision_in_force
+from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, System, iterates
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 from linspec_lstsq.prepared import PreparedNormalEquations
@@ -73,15 +72,13 @@ class NystromPCG(IterativeSolver):
     )
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     form: str = form_option()
-    sweeps: str = sweeps_option()
 
     kept: ClassVar = (*KEPT, Blocks, Transformed, NystromSketch, Outlook, Prices)
     resumes_after_law: ClassVar = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
         """Yield the iterates that solve a least-squares problem."""
-        sweeps = precision_in_force(problem.ridges, self.sweeps)
-        moments = run.moments(self.form, sweeps=sweeps)
+        moments = run.moments(self.form)
         if state is not None:
             return iterates(
                 run,
@@ -89,7 +86,6 @@ class NystromPCG(IterativeSolver):
                 partial(preconditioned, state.before),
                 state.system,
                 state=state,
-                sweeps=sweeps,
             )
         sweep = moments.view(0).cost.sweep
         begun = sweep if run.start is not None else 0.0
@@ -101,9 +97,7 @@ class NystromPCG(IterativeSolver):
         if run.start is not None:
             x = system.wanted(moments.home.place(run.start["x"]))
             parts = system.starting_from(x, moments.gram(x))
-        return iterates(
-            run, moments, partial(preconditioned, sketch), system, parts, before=sketch, sweeps=sweeps
-        )
+        return iterates(run, moments, partial(preconditioned, sketch), system, parts, before=sketch)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -115,7 +109,7 @@ class NystromPCG(IterativeSolver):
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         sketch, _ = self._sketch(moments, run, (ridge,), run.problem.width)
         return PreparedNormalEquations(
-            A, ridge, run, partial(preconditioned, sketch), self.max_iterations, self.tol, sweeps=self.sweeps
+            A, ridge, run, partial(preconditioned, sketch), self.max_iterations, self.tol
         )
 
     def _sketch(

@@ -4,8 +4,7 @@ Problem: (AᵀA + rI) x = AᵀB for one right-hand side after the other, each to
 Method: the points of the kernel (normal_equations.py), one after the other, until one is accurate enough.
 Where we differ: some kernels never need a number on the host. If their products cost no sweep, a device makes as many
 steps as the last solve took without waiting, and all their residuals are transferred together. Steps beyond the last
-one needed are wasted. With sweeps in float32 the updated residual is trusted down to `TRUSTED` times the first one;
-below it the gradient is computed in float64, and the kernel begins anew, as in normal_equations.py.
+one needed are wasted.
 """
 
 from __future__ import annotations
@@ -20,17 +19,13 @@ from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, St
 from linspec.arrays import Array
 from linspec_lstsq.dual import on_rows, row_iterates, system_of_rows
 from linspec_lstsq.golub_kahan import cross_product, start_of
-from linspec_lstsq.normal_equations import Begin, Refinement, System, points, precision_in_force
+from linspec_lstsq.normal_equations import Begin, System, points
 
 MOST_STEPS = 24
 """Largest number of steps that a device makes without waiting; for each step it keeps a few blocks."""
 
 MOST_COLUMNS = 4096
 """Largest number of columns of A for such steps: beyond it, a wasted product takes longer than the saved transfers."""
-
-
-TRUSTED = 1e-5
-"""Factor down to which products in float32 reduce a residual without a product in float64: some hundred roundings."""
 
 
 class PreparedNormalEquations(LeastSquaresState):
@@ -50,11 +45,9 @@ class PreparedNormalEquations(LeastSquaresState):
         Whether the kernel needs numbers on the host to make its steps.
     rows : bool, default False
         Whether the kernel's points are `Blocks`, so that it serves on the side of the rows (dual.py), too.
-    sweeps : {"auto", "float32", "float64"}, default "float64"
-        The precision of sweeps; "auto" is "float64" without a ridge.
     """
 
-    def __init__(  # noqa: PLR0913  # the kernel, how it ends, and how it multiplies
+    def __init__(
         self,
         A: LinearOperator | Moments,
         ridge: float,
@@ -65,14 +58,13 @@ class PreparedNormalEquations(LeastSquaresState):
         *,
         waits: bool = True,
         rows: bool = False,
-        sweeps: str = "float64",
     ) -> None:
         self.A, self.ridge, self.run = A, ridge, run
         self.begin, self.limit, self.waits = begin, limit, waits
         self._usual = 0  # steps of the last solve
         self.tol = 1e-8 if tol is None else tol
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        self.rows, self.sweeps = rows, precision_in_force((ridge,), sweeps)
+        self.rows = rows
 
     def solve(
         self,
@@ -84,7 +76,7 @@ class PreparedNormalEquations(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`."""
         start, tol = partial(start_of, self.moments.X, B, x0), self.tol if tol is None else tol
-        if x0 is None and self.rows and on_rows(self.moments, (self.ridge,), self.sweeps, B.shape[1]):
+        if x0 is None and self.rows and on_rows(self.moments, (self.ridge,), B.shape[1]):
             iterates = self._on_rows(B, tol)
         else:
             iterates = self._from_the_start(B, x0, AtB, AtAx0)
@@ -136,9 +128,6 @@ class PreparedNormalEquations(LeastSquaresState):
 
     def _points(self, system: System) -> Iterator[Any]:
         """Yield the points of the kernel; if a device need not wait, the residuals of the first ones come together."""
-        if self.moments.precision.sweeps_single(self.sweeps):
-            yield from self._refined(system)
-            return
         made = points(self.begin(system, None), self.moments.gram)
         short, free = system.AtB.shape[0] <= MOST_COLUMNS, self.moments.cost.sweep == 0 and self.watch is None
         if not self.waits and self._usual and short and free and not system.home.on_host:
@@ -146,24 +135,3 @@ class PreparedNormalEquations(LeastSquaresState):
             system.know_norms(first)
             yield from first
         yield from made
-
-    def _refined(self, system: System) -> Iterator[Any]:
-        """Yield the points of kernels with products in float32, each begun at a gradient in float64."""
-        exact, swept = self.moments, self.moments.precision.swept(self.sweeps)
-        self.run.remark(exact.precision.remark)
-
-        def multiply(V: Array) -> Array:
-            return swept.gram(V)
-
-        made, refinement = points(self.begin(system, None), multiply), Refinement()
-        while True:
-            point = next(made)
-            refinement = refinement.after(system.residual(point))
-            if swept is not exact and refinement.is_due(0.0, TRUSTED):
-                (one,) = system.starting_from(point.x, exact.gram(point.x))
-                made = points(self.begin(one, None), multiply)
-                point = next(made)
-                residual = system.residual(point)
-                swept = exact if refinement.is_stuck or residual > refinement.begun / 2 else swept
-                refinement = Refinement(residual, residual)
-            yield point

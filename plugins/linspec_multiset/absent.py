@@ -212,9 +212,13 @@ class AbsentRows:
         return Columns(self.alone)
 
     @property
-    def precision(self) -> Any:
-        """The precision of products."""
-        return self._joint.precision
+    def rounding(self) -> float:
+        """The relative rounding error of products."""
+        return self._joint.rounding
+
+    def dtype(self, index: int) -> np.dtype[Any]:
+        """The dtype in which rows of a view are multiplied."""
+        return self._joint.dtype(index)
 
     @property
     def center(self) -> bool:

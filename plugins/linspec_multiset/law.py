@@ -245,7 +245,7 @@ class _Grams:
                 continue
             S = moments.direct.gram_by_identity(i, products.beside[i].SV - home.eye(A.shape[1]) * r)
             noise = metric_rounding(A.shape[1], A.dtype)
-            cut = max(squared_cut(A), noise if moments.precision.rounding > np.finfo(np.float64).eps else 0.0)
+            cut = max(squared_cut(A), noise if moments.rounding > np.finfo(np.float64).eps else 0.0)
             found.append(Whitener(S, r, cut, home, noise if A.dtype == np.float32 else 0.0))
         if not all(products.whole):
             return cls(found, None)
@@ -337,7 +337,7 @@ def lost_by_factors(
         text += "is left to see whether they are more than rounding. Add a ridge."
         found.append((Status.ILL_CONDITIONED, text))
     condition = max((factor.condition for factor in factors if factor is not None), default=1.0)
-    rounding = max(condition * moments.precision.rounding, digits)
+    rounding = max(condition * moments.rounding, digits)
     if rounding > max(terms.tol, residual):
         text = "Columns of a view depend on each other so nearly that values may be off by "
         text += f"{rounding:.0e}, which the residual does not show. Add a ridge."

@@ -8,16 +8,14 @@ to the leading Ritz vectors and those before the last step: these are the direct
 Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); Stathopoulos 2007, doi:10.1137/050631574 (GD+k).
 Where we differ: there is a subspace for each view, and not one of stacked vectors. The first block is random signs; its
 products make the preconditioners (`linspec.algebra.preconditioner_from_sketch`). Vectors with a residual far below the
-tolerance stay in the subspaces, and need no more products. On request, and on devices with little float64, sweeps go
-over a copy in float32 until the law sends the answer back, or the iteration no longer gets on; then the leading vectors
-and all later directions are multiplied in the precision of the data.
+tolerance stay in the subspaces, and need no more products.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +30,6 @@ from linspec import (
     form_option,
     limit_option,
     option,
-    sweeps_option,
     tol_option,
 )
 from linspec.algebra import (
@@ -45,7 +42,6 @@ from linspec.algebra import (
 )
 from linspec.arrays import Array, HostArray, largest_magnitude
 from linspec.cost import Estimate, Sizes
-from linspec.errors import UnsupportedData
 from linspec.moments import Basis
 from linspec_multiset.absent import bases_of
 from linspec_multiset.pencil import Pencil
@@ -60,8 +56,8 @@ OVERSAMPLED = 20
 SETTLED = 0.1
 """Vectors get no more directions if their residual is below this fraction of the tolerance."""
 
-PROGRESS, PATIENCE, SINGLE_PATIENCE = 0.9, 25, 3
-"""Within PATIENCE steps, or SINGLE_PATIENCE in float32, the residual must fall below PROGRESS times its least value."""
+PROGRESS, PATIENCE = 0.9, 25
+"""Within PATIENCE steps the residual must fall below PROGRESS times its least value."""
 
 BLOCKS_HELD = 10
 """Blocks that are held at the peak for each view and each product of it."""
@@ -84,18 +80,16 @@ class LOBPCGMultiset(IterativeSolver):
     max_iterations: int = limit_option(500, "sweeps")
     oversample: int = option(OVERSAMPLED, "columns carried beyond k", at_least=0)
     form: str = form_option()
-    sweeps: str = sweeps_option()
 
     kept: ClassVar[Sequence[type]] = (RitzVectors, Subspaces, Pencil, Basis, *NORMS)
 
     def iterates(self, problem: Any, run: Run, state: RitzVectors | None = None) -> Iterator[RitzVectors]:
         """Yield the Ritz vectors within subspaces that grow."""
-        moments = run.moments(self.form, (EXPECTED, problem.k + self.oversample), self.sweeps)
-        copies = _copies(moments, self.sweeps)
-        run.plan(setup=moments.cost.setup + moments.cost.sweep + (moments.cost.single if copies else 0.0))
+        moments = run.moments(self.form, (EXPECTED, problem.k + self.oversample))
+        run.plan(setup=moments.cost.setup + moments.cost.sweep)
         width, broken = problem.k + self.oversample, False
         if state is None:
-            space, norms = _begun(problem, run, moments, width, single=copies)
+            space, norms = _begun(problem, run, moments, width)
             least, since, anew = math.inf, 0, False
         else:
             names = ("space", "norms", "least", "since", "anew")
@@ -107,8 +101,7 @@ class LOBPCGMultiset(IterativeSolver):
             if state is None:
                 better = residual < PROGRESS * least
                 least, since = (residual, 0) if better else (least, since + 1)
-                stuck = broken or since > (SINGLE_PATIENCE if copies and not anew else PATIENCE)
-                ending = Status.STAGNATED if stuck and (anew or not copies) else None
+                ending = Status.STAGNATED if broken or since > PATIENCE else None
             else:
                 ending = state.ending
             state = None
@@ -119,10 +112,8 @@ class LOBPCGMultiset(IterativeSolver):
                 state={"space": space, "norms": norms, "least": least, "since": since, "anew": anew},
             )
             pencil = space.pencil
-            # The law has sent it back: its products are those of many turns. Or products in float32 do not get on.
-            if not anew and (residual <= run.tol or (copies and (broken or since > SINGLE_PATIENCE))):
-                pencil = replace(pencil, cuts=_cuts(problem, moments))
-                least, since = (math.inf, 0) if copies else (least, since)
+            # The law has sent it back: its products are those of many turns.
+            if not anew and residual <= run.tol:
                 fresh = bases_of(moments, pencil.ridges, [basis.V for basis in space.shrunk(width)])
                 space, anew = Subspaces.of(pencil, fresh), True
                 del fresh
@@ -136,8 +127,7 @@ class LOBPCGMultiset(IterativeSolver):
                 for i, (norm, basis) in enumerate(zip(norms, Q, strict=True))
             ]
             del space
-            swept = moments.precision.swept(self.sweeps) if copies and not anew else moments
-            new = bases_of(swept, pencil.ridges, Z)
+            new = bases_of(moments, pencil.ridges, Z)
             del Z
             space = Subspaces.of(pencil, [joined(both, pencil) for both in zip(Q, new, strict=True)])
             broken = space.loses(total, problem.k)
@@ -149,7 +139,7 @@ class LOBPCGMultiset(IterativeSolver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of some dozens of products, held or swept, and of the algebra between them."""
         width = min(sizes.k + OVERSAMPLED, sizes.p + sizes.q)
-        _, products = cost.moments_form(sizes.swept_in("auto"), EXPECTED, width)
+        _, products = cost.moments_form(sizes, EXPECTED, width)
         side = float(sizes.p + sizes.q)
         views = max(side / max(sizes.p, 1), 2.0)  # as if all were as wide as the first
         small = min(3 * width * views, side)
@@ -159,30 +149,7 @@ class LOBPCGMultiset(IterativeSolver):
         return Estimate(products.seconds + between, products.bytes + held, note)
 
 
-def _copies(moments: Any, sweeps: str) -> bool:
-    """Whether sweeps go over a copy in float32, which views that lack rows do not have."""
-    if isinstance(moments, Moments):
-        return moments.precision.sweeps_single(sweeps)
-    if sweeps == "float32":
-        raise UnsupportedData(
-            'sweeps="float32" copies views that have all rows; got views with absent rows (present). Leave sweeps at '
-            '"auto".'
-        )
-    return False
-
-
-def _cuts(problem: Any, moments: Moments, *, single: bool = False) -> tuple[float, ...]:
-    """The `cuts` of a pencil for products in the precision of the data, or of a copy in float32."""
-    narrow = np.dtype(np.float32)
-    return tuple(
-        max(metric_rounding(A.shape[1], narrow if single else moments.precision.dtype(i)), 1e-13)
-        for i, A in enumerate(problem.views)
-    )
-
-
-def _begun(
-    problem: Any, run: Run, moments: Moments, width: int, *, single: bool
-) -> tuple[Subspaces, tuple[InverseNorm, ...]]:
+def _begun(problem: Any, run: Run, moments: Moments, width: int) -> tuple[Subspaces, tuple[InverseNorm, ...]]:
     """Multiply random signs, behind an earlier answer if there is one; return their spaces, and norms of Sᵢ⁻¹."""
     home, ridges = moments.home, problem.ridge
     blocks, signs = list[Array](), list[int]()
@@ -205,7 +172,9 @@ def _begun(
         P = preconditioner_from_sketch(sample.V, sample.SV, r, d, None, home)
         norms.append(SketchNorm(P, r, home))
         diagonals.append(d + r)
-    cuts = _cuts(problem, moments, single=single)
+    cuts = tuple(
+        max(metric_rounding(A.shape[1], moments.dtype(i)), 1e-13) for i, A in enumerate(problem.views)
+    )
     pencil = Pencil(home, tuple(ridges), problem.view_weights, tuple(diagonals), cuts)
     return Subspaces.of(pencil, bases), tuple(norms)
 

@@ -139,7 +139,7 @@ class BlockApart:
         """
         basis = self.basis
         if self.left and self.run.budget.affords(self.AtA.sweep):
-            anew = basis.begin_again(self.k, unit=self.AtA.rounding, bearable=basis.bearable)
+            anew = basis.begin_again(self.k)
             self.basis, self.left = anew.grow(self.multiplied(anew.next)), 0.0
         while self.proceed() and self.step():
             pass

@@ -21,11 +21,7 @@ is subtracted from each product once, and a second time if an estimate shows tha
 (`linspec.algebra.GrowingBasis`). (e) The Ritz pairs are computed when they may have converged (`looks`). (f) If a value
 was found as often as a block has columns, a second random block looks for more copies (`repeated_values`). (g) Vectors
 of an earlier answer make the first block, with random columns beside them, and the iteration ends only when these have
-shown that the start lacks no leading vector (`start_proof`). (h) On request, and on devices with little float64, the
-space is built from products with a copy of the data in float32. When its residual is as small as the tolerance, or as
-these products allow, the iteration begins again from the leading Ritz vectors with products of the precision of the
-data. The first of them is a Rayleigh-Ritz step: no squared singular value is above the exact one, and the residual is
-that of the data.
+shown that the start lacks no leading vector (`start_proof`).
 """
 
 from __future__ import annotations
@@ -34,8 +30,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from linspec import (
     IterativeSolver,
     Run,
@@ -43,13 +37,12 @@ from linspec import (
     limit_option,
     option,
     part,
-    sweeps_option,
     tol_option,
 )
 from linspec.algebra import GrowingBasis, columns_outside, orthonormal_columns
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec_svd.gram_products import GramProducts
-from linspec_svd.krylov_triplets import KEPT, Triplets, bearable_loss, second_start
+from linspec_svd.krylov_triplets import KEPT, Triplets, bearable_loss
 from linspec_svd.looks import Looks
 from linspec_svd.repeated_values import Copies
 from linspec_svd.start_proof import StartProof, orthonormal_start
@@ -81,10 +74,6 @@ BLOCKS = 12
 NEGLIGIBLE_BYTES = 2**26
 """The size of a basis that fits into any memory."""
 
-AIM_SINGLE, LEAST_SINGLE = 0.75, 5e-7
-"""With ``sweeps="float32"`` products are made with a copy of the data in float32 until the residual is at most
-max(AIM_SINGLE times the tolerance, LEAST_SINGLE). AIM_SINGLE is below 1 to leave room for the rounding of float32."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class BlockKrylov(IterativeSolver):
@@ -103,7 +92,6 @@ class BlockKrylov(IterativeSolver):
     max_iterations: int = limit_option(500, "sweeps")
     test_matrix: Any = part("gaussian", "the first block", kind="test-matrix")
     form: str = form_option()
-    sweeps: str = sweeps_option()
 
     kept: ClassVar = KEPT
 
@@ -111,27 +99,23 @@ class BlockKrylov(IterativeSolver):
         """Yield the Ritz pairs of a growing space, as singular triplets."""
         k, expect = problem.k, (20, min(problem.k + OVERSAMPLING, *problem.A.shape))
         scale = 0.0 if state is None else state.scale
-        AtA = GramProducts(problem, run, self.form, expect, sweeps=self.sweeps, scale=scale)
+        AtA = GramProducts(problem, run, self.form, expect, scale=scale)
         found = self._begun(problem, run, AtA) if state is None else replace(state, AtA=AtA)
-        multiply = AtA
         while True:
-            # With a start or float32, nothing is shown before the first product, which is made in the precision of
-            # the data (it also computes the column means).
+            # With a start, nothing is shown before the first product.
             if found.basis.count or found.judged:
-                multiply = AtA.in_single_precision() if found.single else AtA
                 yield found
             basis, looks, copies, proof, residual = found.parts
-            single, tol = found.single, found.copies.tol
+            tol = found.copies.tol
 
             if found.judged and residual <= tol:  # the law, the problem's own test, has rejected the answer
                 basis = basis.projecting_twice()
-            if basis.is_invariant or (single and residual <= tol):  # a second start, from the Ritz vectors
-                basis, copies = second_start(basis, copies, AtA, spare=copies.width * single)
-                multiply, single, residual, tol = AtA, False, 1.0, run.tol
+            if basis.is_invariant:  # a second start, from the Ritz vectors
+                basis, copies, residual = basis.begin_again(k), replace(copies, left=0.0), 1.0
             if basis.is_full:
                 basis = basis.restart(k + (basis.most - k) // 3)  # V ← leading Ritz vectors
 
-            W = multiply(basis.next)  # W = AᵀA Q
+            W = AtA(basis.next)  # W = AᵀA Q
             basis = basis.grow(W)  # V ← [V Q],  R = W − V VᵀW,  H = VᵀAᵀAV,  Q ← orth(R)
             copies = copies.after_step()
             if looks.due(basis):
@@ -156,7 +140,6 @@ class BlockKrylov(IterativeSolver):
                 looks=looks,
                 copies=copies,
                 proof=proof,
-                single=single,
                 AtA=AtA,
             )
 
@@ -167,11 +150,8 @@ class BlockKrylov(IterativeSolver):
         before = 0.0
         if run.start is not None:  # a product with it, and its vectors on the side of the rows
             before = AtA.sweep + (1.0 + run.settling) * AtA.of_rows
-        copied = AtA.moments.cost.single if AtA.moments.precision.sweeps_single(self.sweeps) else 0.0
-        single = copied > 0
         setup = AtA.moments.cost.setup + AtA.after
-        # The copy, and the Rayleigh-Ritz step with products of the precision of the data.
-        run.plan(setup=setup + before + copied + AtA.sweep * single)
+        run.plan(setup=setup + before)
         S = orthonormal_start(problem, run, AtA)
         b = self._width(problem, run, setup + SWEEPS * AtA.sweep, S.shape[0], S.shape[1])
         Omega = AtA.home.place(run.part(self.test_matrix).draw(AtA.length, b, run.rng))
@@ -180,25 +160,21 @@ class BlockKrylov(IterativeSolver):
         else:
             first = orthonormal_columns(Omega, AtA.home)
         most = self._most(problem.k, b + S.shape[1], AtA)
-        tol, rounding = run.tol, AtA.rounding
-        if single:
-            tol, rounding = max(AIM_SINGLE * tol, LEAST_SINGLE), float(np.finfo(np.float32).eps)
         basis = GrowingBasis.begin(
             first,
             most=most,
             home=AtA.home,
             widest=max(most - problem.k, b),
-            unit=rounding,
-            bearable=bearable_loss(tol),
+            unit=AtA.rounding,
+            bearable=bearable_loss(run.tol),
         )
         known, columns = int(S.shape[1]), int(first.shape[1])
         return Triplets(
             residual=1.0,
             basis=basis,
             looks=Looks(problem.k),
-            copies=Copies(k=problem.k, width=b, tol=tol, rounding=rounding, most=b),
+            copies=Copies(k=problem.k, width=b, tol=run.tol, rounding=AtA.rounding, most=b),
             proof=StartProof(known > 0, known, columns - known),
-            single=single,
             columns=(columns, known),
             AtA=AtA,
         )
@@ -244,7 +220,7 @@ class BlockKrylov(IterativeSolver):
         sweeps = -(-columns // b)
         orthogonal = 4.0 * side * columns**2 / DENSE_RATE
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
-        seconds = sweeps_estimate(replace(sizes.swept_in("auto"), k=b), sweeps).seconds + orthogonal
+        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + orthogonal
         return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
 
 

@@ -9,7 +9,6 @@ overflow nor underflow, and nothing is rounded.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,6 @@ class GramProducts:
         "auto", "dense", "sparse" or "implicit": how `run.moments` computes products.
     expect : (int, int)
         The expected number of products, and the number of columns of each block that is multiplied.
-    sweeps : {"auto", "float32", "float64"}, default "float64"
-        The precision of `in_single_precision`, as the option of this name.
     scale : float, default 0
         The power of two by which products are multiplied, if it is known.
 
@@ -59,11 +56,10 @@ class GramProducts:
         form: str,
         expect: tuple[int, int],
         *,
-        sweeps: str = "float64",
         scale: float = 0.0,
     ) -> None:
-        self.problem, self.run, self.sweeps = problem, run, sweeps
-        self.moments = run.moments(form, expect, sweeps)
+        self.problem, self.run = problem, run
+        self.moments = run.moments(form, expect)
         self.home, self.of_rows = self.moments.home, self.moments.cost.wide
         self.length = int(problem.A.shape[0 if self.of_rows else 1])
         self.sweep = 1.0 if self.of_rows else self.moments.cost.sweep
@@ -80,13 +76,6 @@ class GramProducts:
             self.scale = 2.0 ** -max(min(exponent, 1000), -1000)
         W *= self.scale
         return W
-
-    def in_single_precision(self) -> GramProducts:
-        """Return the products with a copy of the data in float32, in the units of the first product."""
-        single = copy.copy(self)
-        single.moments = self.moments.precision.swept(self.sweeps)
-        single.rounding = float(np.finfo(np.float32).eps)
-        return single
 
     def current(self, V: Array, theta: HostArray) -> dict[str, Any]:
         """Return right singular vectors Vh and singular values S of Ritz pairs, for callbacks.

@@ -35,20 +35,6 @@ def bearable_loss(tol: float) -> float:
     return min(max(share * tol, least), most)
 
 
-def second_start(
-    basis: GrowingBasis, copies: Copies, AtA: GramProducts, *, spare: int
-) -> tuple[GrowingBasis, Copies]:
-    """Return an empty basis that begins with the leading Ritz vectors, and the state of the search for copies for it.
-
-    The next products are made in the precision of the data. The first block has the k requested Ritz vectors and up to
-    `spare` further ones.
-    """
-    tol = AtA.run.tol
-    keep = max(copies.k, min(copies.k + spare, basis.most // 2))
-    anew = basis.begin_again(keep, unit=AtA.rounding, bearable=bearable_loss(tol))
-    return anew, copies.aiming_at(tol, AtA.rounding)
-
-
 @dataclass(kw_only=True, eq=False)
 class Triplets(Iterate):
     """An iterate: the singular triplets of k Ritz pairs, computed on request, and the state that the next step needs.
@@ -65,8 +51,6 @@ class Triplets(Iterate):
         The search for further copies of repeated values.
     proof : StartProof
         The evidence that the vectors of an earlier answer lack no leading vector.
-    single : bool
-        Whether products are made with a copy of the data in float32.
     columns : (int, int)
         The number of columns of the first block, and the number of these that come from a start.
     scale : float
@@ -78,16 +62,15 @@ class Triplets(Iterate):
     looks: Looks
     copies: Copies
     proof: StartProof
-    single: bool
     columns: tuple[int, int]
     scale: float = field(init=False)
     AtA: InitVar[GramProducts]
 
     def __post_init__(self, AtA: GramProducts) -> None:
         self.scale, self._AtA = AtA.scale, AtA
-        self.judged = not (self.single or self.proof.needed)
-        self.after = AtA.after + AtA.sweep * self.single
-        self._restarts, self._findings = self.basis.restarts, list[tuple[Status | None, str]]()
+        self.judged = not self.proof.needed
+        self.after = AtA.after
+        self._findings = list[tuple[Status | None, str]]()
 
     @property
     def parts(self) -> tuple[GrowingBasis, Looks, Copies, StartProof, float]:
@@ -96,25 +79,17 @@ class Triplets(Iterate):
 
     def weights(self) -> Mapping[str, Any]:
         """The triplets for callbacks."""
-        return self._AtA.current(*self._pairs(self.basis))
+        return self._AtA.current(*self._pairs())
 
     def answer(self) -> Mapping[str, Any]:
-        """Return the singular triplets that the problem's own test receives.
-
-        If products were made in float32, the Ritz vectors are first multiplied once more in the precision of the data
-        (a Rayleigh-Ritz step).
-        """
-        basis = self.basis
-        if self.single:
-            basis, _ = second_start(basis, self.copies, self._AtA, spare=self.copies.width)
-            basis = basis.grow(self._AtA(basis.next))
-        arrays, findings = self._AtA.answer(*self._pairs(basis))
-        self._restarts, self._findings = basis.restarts, [*findings]
+        """Return the singular triplets that the problem's own test receives."""
+        arrays, findings = self._AtA.answer(*self._pairs())
+        self._findings = [*findings]
         return arrays
 
-    def _pairs(self, basis: GrowingBasis) -> tuple[Any, Any]:
+    def _pairs(self) -> tuple[Any, Any]:
         """Ritz vectors and values."""
-        return basis.vectors(self.copies.k), basis.ritz[0][: self.copies.k]
+        return self.basis.vectors(self.copies.k), self.basis.ritz[0][: self.copies.k]
 
     def notes(self) -> Sequence[tuple[Status | None, str]]:
         """Return notes on the widths of blocks and basis, and on searches that the run could not complete.
@@ -122,7 +97,7 @@ class Triplets(Iterate):
         Such a search was to show that no copy of a repeated value is missing, or that a start lacks no leading vector.
         """
         b, known = self.columns
-        times = count_of(self._restarts, "time")
+        times = count_of(self.basis.restarts, "time")
         used = USED.format(columns=count_of(b, "column"), most=self.basis.most, times=times)
         start = FROM_START.format(known=count_of(known, "column"), fresh=b - known) * (known > 0)
         unshown = [(Status.INCOMPLETE, UNSHOWN)] * self.proof.needed

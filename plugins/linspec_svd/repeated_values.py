@@ -83,14 +83,6 @@ class Copies:
         """Return the state after another step."""
         return replace(self, steps=self.steps + 1)
 
-    def aiming_at(self, tol: float, rounding: float) -> Copies:
-        """Return the state for a basis that begins again from the Ritz vectors, with products of another precision.
-
-        This is needed when the iteration changes from float32 to the precision of the data, or when its space is
-        invariant. The new basis has lost no block to a random one, so `left` is 0.
-        """
-        return replace(self, tol=tol, rounding=rounding, left=0.0)
-
     def are_sought(self, basis: GrowingBasis) -> bool:
         """Whether another copy may be missing with a probability above `RISK`."""
         theta = basis.ritz[0]

@@ -64,11 +64,6 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     "als": (lambda: ls.CCA(A, Y, k=3, ridge=0.1), "als", {"form": "implicit"}),
     "cg": (lambda: ls.LeastSquares(A, Y[:, 0]), "cg", {"form": "implicit"}),
     "cg-path": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "cg", {"form": "implicit"}),
-    "cg-float32": (
-        lambda: ls.LeastSquares(A, Y, ridge=1.0),
-        "cg",
-        {"form": "implicit", "sweeps": "float32", "tol": 1e-10},
-    ),
     "cg-rows": (lambda: ls.LeastSquares(W, Y[:60, :2], ridge=0.01), "cg", {"form": "implicit"}),
     "lsqr": (lambda: ls.LeastSquares(A, Y[:, 0]), "lsqr", {}),
     "sketch": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "sketch-precondition", {}),

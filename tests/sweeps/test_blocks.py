@@ -435,8 +435,6 @@ def test_methods_that_read_rows_here_say_that_blocks_stay():
         ls.solve(ls.LeastSquares(blocks(X), blocks(Y)), "sketch-precondition")
     with pytest.raises(MissingCapability, match="lies in blocks that are not brought"):
         list(blocks(X).blocks())
-    with pytest.raises(LinspecError, match="float32"):
-        ls.solve(ls.CCA(blocks(X), blocks(Y), 2), "lobpcg", form="implicit", sweeps="float32")
     with pytest.raises(UnsupportedData, match="Give both to one"):
         answers(ls.CCA(blocks(X), posted(Y), 2), "lobpcg")
 

@@ -104,24 +104,17 @@ def test_files_of_bytes_give_the_answer_of_the_array(tmp_path):
 
 @pytest.mark.parametrize("kind", ["bool", "genotypes", "bytes", "signed bytes"])
 @pytest.mark.parametrize("center", [False, True])
-def test_a_device_without_float64_multiplies_and_the_host_adds(kind, center):
+def test_the_host_forms_gram_matrices_for_a_device_without_float64(kind, center):
     """About zero the sums are exact; about the means they are rounded where blocks are merged."""
     A = DRAWN[kind](6)
     rows = as_operator(array_api_strict.asarray(A, device=array_api_strict.Device("no_float64")))
-    found = integer_grams([rows.array], [RowBuffer()])
-    assert found is not None
-    np.testing.assert_array_equal(found.about_zero()[0][0], in_integers(A, A))
     S = GramMatrices(HOST, [None], center=center).part([rows]).gram.upper[0][0]
     sums, total = A.sum(axis=0, dtype=np.int64), in_integers(A, A)
     exact = (N * total - np.outer(sums, sums)) / N if center else total
     np.testing.assert_allclose(S, exact, rtol=0, atol=1e-14 * exact.max() if center else 0)
 
 
-def test_other_devices_are_left_to_float64():
-    A = DRAWN["bytes"](6)
-    strict = array_api_strict.asarray(A, device=array_api_strict.Device("device1"))
-    assert integer_grams([strict], [RowBuffer()]) is None
-    wide = array_api_strict.asarray(A.astype(np.int16) * 2, device=array_api_strict.Device("no_float64"))
-    assert integer_grams([wide], [RowBuffer()]) is not None  # at most 255 after the shift
-    wider = array_api_strict.asarray(A.astype(np.int16) * 3, device=array_api_strict.Device("no_float64"))
-    assert integer_grams([wider], [RowBuffer()]) is None
+@pytest.mark.parametrize("device", ["device1", "no_float64"])
+def test_arrays_on_devices_are_left_to_float64(device):
+    rows = array_api_strict.asarray(DRAWN["bytes"](6), device=array_api_strict.Device(device))
+    assert integer_grams([rows], [RowBuffer()]) is None

@@ -25,8 +25,8 @@ In CCA with nearly independent columns, where this residual is reliable, the exp
 as the residual. The division keeps the expected gain from delaying the end of such an iteration.
 """
 
-PROGRESS = 0.9
-"""Within `patience` steps the residual must fall below this fraction of its value."""
+PATIENCE, PROGRESS = 25, 0.9
+"""Within `PATIENCE` steps the residual must fall below this fraction of its value."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,6 @@ class ExpectedGain:
         number for a method with small gains in each step.
     slowest : float, default 0.98
         The upper limit of q.
-    patience : int, default 25
-        The number of steps within which `residual` or `law` must fall by a tenth below its least value. Otherwise
-        `fell_behind` becomes True.
 
     Attributes
     ----------
@@ -71,7 +68,6 @@ class ExpectedGain:
     tol: float
     apart: int = 5
     slowest: float = 0.98
-    patience: int = 25
     residual: float = math.inf
     expected: float = math.inf
     turned: bool = False
@@ -130,5 +126,5 @@ class ExpectedGain:
 
     @property
     def fell_behind(self) -> bool:
-        """Whether neither `residual` nor `law` has fallen by a tenth for more than `patience` steps."""
-        return self.since > self.patience
+        """Whether neither `residual` nor `law` has fallen by a tenth for more than `PATIENCE` steps."""
+        return self.since > PATIENCE

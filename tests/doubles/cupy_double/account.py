@@ -30,21 +30,17 @@ class Account:
     ----------
     strict : bool
         Whether a wait that nobody asked for raises, where a line of linspec makes it.
-    multiplied : Counter
-        Multiply-adds of products of matrices, by dtype.
     """
 
     def __init__(self) -> None:
         self.strict = False
         self.events: Counter[tuple[str, str]] = Counter()
         self.bytes: Counter[tuple[str, str]] = Counter()
-        self.multiplied: Counter[str] = Counter()
 
     def reset(self) -> None:
         """Forget what has been counted."""
         self.events.clear()
         self.bytes.clear()
-        self.multiplied.clear()
 
     def note(self, kind: str, nbytes: int = 0, what: str = "") -> None:
         """Count one event."""

@@ -17,9 +17,6 @@ _STATE = threading.local()
 MEMORY = {0: (6 << 30, 8 << 30), 1: (3 << 30, 8 << 30)}
 """Free bytes and all bytes of each device."""
 
-ATTRIBUTES = {0: {"SingleToDoublePrecisionPerfRatio": 2}, 1: {"SingleToDoublePrecisionPerfRatio": 32}}
-"""What linspec reads of each device: the first is one of a computing centre, the second one for graphics."""
-
 
 def current() -> int:
     """The number of the current device."""
@@ -74,11 +71,6 @@ class Device:
     def mem_info(self) -> tuple[int, int]:
         """Free bytes and all bytes."""
         return MEMORY[self.id]
-
-    @property
-    def attributes(self) -> dict[str, int]:
-        """What the runtime tells of it, by the names of `cudaDeviceAttr` without their beginning."""
-        return dict(ATTRIBUTES[self.id])
 
 
 class Stream:

@@ -77,10 +77,7 @@ class ufunc:  # noqa: N801 (its name)
         devices.check(*(each._device for each in given))
         with np.errstate(all="ignore"):
             if out is None:
-                result = wrapped(self.function(*plain, **kwargs))
-                if self.name == "matmul":
-                    ACCOUNT.multiplied[str(result.dtype)] += result.size * plain[0].shape[-1]
-                return result
+                return wrapped(self.function(*plain, **kwargs))
             if not isinstance(out, ndarray):
                 raise TypeError("Output arguments type must be cupy.ndarray")
             if any(overlapping(out._host, each._host) for each in given if each is not out):

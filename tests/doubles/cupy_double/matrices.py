@@ -206,7 +206,6 @@ class _Compressed:
         dtype = np.result_type(self.dtype, dense.dtype)
         with np.errstate(all="ignore"):
             product = self._host().astype(dtype) @ dense._host.astype(dtype)
-        ACCOUNT.multiplied[str(dtype)] += self.nnz * (dense.shape[1] if dense.ndim > 1 else 1)
         return wrapped(np.asarray(product, order="F"))
 
     def __mul__(self, other: Any) -> Any:

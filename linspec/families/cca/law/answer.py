@@ -273,7 +273,7 @@ class Answer:
     @property
     def unit_of_sums(self) -> float:
         """The relative rounding of the products: of float64 for reduced rows, else that of the moments."""
-        return EPS if self.reduced is not None else self.moments.precision.rounding
+        return EPS if self.reduced is not None else self.moments.rounding
 
     @property
     def unsettled(self) -> bool:

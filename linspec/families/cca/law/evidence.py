@@ -228,7 +228,7 @@ def inverse_norms(
         probe, SOmega = sent[i], products[i]
         if probe.whole:
             S = moments.direct.gram_by_identity(i, SOmega - probe.block * ridge)
-            noise = A.shape[1] * moments.precision.rounding  # products may be in float32
+            noise = A.shape[1] * moments.rounding  # products may be in float32
             found.append(FactorNorm(Whitener(S, ridge, max(squared_cut(A), noise), home, noise), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
