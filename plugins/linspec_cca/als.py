@@ -48,11 +48,6 @@ class AlternatingLeastSquares(IterativeSolver):
 
     kept: ClassVar = KEPT
 
-    @property
-    def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether the least-squares solver is prepared again when a run is continued."""
-        return bool(getattr(self.lstsq, "preparation", 0))
-
     def iterates(self, problem: Any, run: Run, state: PairsIterate | None = None) -> Iterator[PairsIterate]:
         """Canonical pairs after each iteration."""
         return self.alternate(problem, run, state)
@@ -82,9 +77,7 @@ class AlternatingLeastSquares(IterativeSolver):
         """
         k, width = problem.k, block_width(problem, self.oversample)
         moments, lstsq = run.moments(self.form, expect=(200, width)), run.part(self.lstsq)
-        sweep, normalizer = moments.cost.sweep, run.part(self.normalizer)
-        setup = lstsq.preparation * sweep + (moments.cost.setup + sweep if state is None else 0.0)
-        run.plan(setup=setup)
+        normalizer = run.part(self.normalizer)
         pairs = None if state is None else state.pairs
         if pairs is None:
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), width)
@@ -131,7 +124,7 @@ class AlternatingLeastSquares(IterativeSolver):
             yield iterate
             pairs = iterate.pairs
             for i, sweeps in ((0, 3), (1, 1)):  # sweeps that the inner solver must leave
-                with run.budget.reserving(sweeps * sweep):
+                with run.budget.reserving(sweeps * moments.cost.sweep):
                     V = half_step(pairs, i)  # argmin ‖XΦ − YΨ‖² + rx ‖Φ‖², and for Ψ
                 pairs = pairs.renewed(moments, *((V, None) if i == 0 else (None, V)))  # SΦ, CᵀΦ: one sweep
                 pairs = pairs.canonical(normalizer, new=(i,))  # ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ

@@ -73,8 +73,6 @@ class AppGrad(IterativeSolver):
         """The canonical pairs of the spans of Φ and Ψ after each step."""
         k, moments = problem.k, run.moments(self.form, expect=(500, problem.k))
         alternating, normalizer = self.update == "alternating", run.part(self.normalizer)
-        probing, sweep = POWER_SWEEPS if self.step is None else 0, moments.cost.sweep
-        run.plan(setup=moments.cost.setup + (1 + probing) * sweep)
 
         def begun() -> PairsIterate:
             """Return the first iterate: random Φ and Ψ; Φ̃ and Ψ̃ are fitted to these, or zero (option `auxiliary`)."""

@@ -245,7 +245,6 @@ class CrossSVD(IterativeSolver):
         """Yield the leading triplets within the spaces, after each sweep."""
         columns, k = block_width(problem, self.oversample), problem.k
         moments = run.moments(self.form, expect=(30, columns))
-        run.plan(setup=moments.cost.setup + 2 * moments.cost.sweep)
         normalizer = run.part(self.normalizer)
         if state is None:
             blocks = range_blocks(problem, run, moments, columns, run.part(self.test_matrix), normalizer)

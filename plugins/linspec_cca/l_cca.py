@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 from linspec import Run, Solver, get_solver, option
 from linspec_cca.rounds import FixedRounds
@@ -44,8 +43,6 @@ class LCCA(FixedRounds):
         "the variant of LING",
         choices=("deflated", "ridge", "simplified", "projection"),
     )
-
-    repeats_setup: ClassVar = True
 
     def lstsq(self, run: Run) -> Solver:
         """LING with t₂ gradient steps."""

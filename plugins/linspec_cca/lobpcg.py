@@ -92,7 +92,6 @@ class LOBPCG(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: PairsWithin | None = None) -> Iterator[PairsWithin]:
         """Yield the canonical pairs within subspaces that grow."""
         moments = run.moments(self.form, (EXPECTED, problem.k + OVERSAMPLED))
-        run.plan(setup=moments.cost.setup + moments.cost.sweep)
         width = self._width(problem, moments)
         depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
         found = self._begun(problem, run, moments, width) if state is None else state

@@ -57,7 +57,6 @@ class Randomized(Solver):
         """Solve a CCA problem."""
         columns, powers = block_width(problem, self.oversample), self.power_sweeps
         moments = run.moments(self.form, expect=(2 + powers, columns))
-        run.plan(setup=moments.cost.setup + (1 + powers) * moments.cost.sweep)
         parts = run.part(self.test_matrix), run.part(self.normalizer)
         phi, psi = range_blocks(problem, run, moments, columns, *parts, power_sweeps=powers)
         run.note(

@@ -37,7 +37,6 @@ from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.families.cca import first_pairs
 from linspec.moments import PARTS_OF_PAIRS, Pairs
 from linspec_cca.appgrad import (
-    POWER_SWEEPS,
     Steps,
     checked,
     fitted,
@@ -142,8 +141,6 @@ class SparseAppGrad(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: SparseIterate | None = None) -> Iterator[SparseIterate]:
         """Yield steps of AppGrad in the metric of the diagonals, with thresholds after the first `WARM_UP`."""
         moments = run.moments(self.form, expect=(500, problem.k))
-        setup = moments.cost.setup + (1 + POWER_SWEEPS) * moments.cost.sweep
-        run.plan(setup=setup)
         normalizer, n, k = run.part(self.normalizer), moments.total, problem.k
         if state is None:
             pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), k).normalized(normalizer)

@@ -206,7 +206,6 @@ class StochasticAppGrad(IterativeSolver):
 
     kept: ClassVar = (Averaged, Side, MeanGradient, SketchNorm, Preconditioner)
     resumes_after_law: ClassVar[bool] = False
-    repeats_setup: ClassVar[bool] = True  # the rest of a chunk is read again
 
     def iterates(self, problem: Any, run: Run, state: Averaged | None = None) -> Iterator[Averaged]:
         """Yield the mean of the blocks after each step."""
@@ -216,7 +215,6 @@ class StochasticAppGrad(IterativeSolver):
         run.moments("implicit")
         rows, others = Minibatches(views, run.rng, chunk=chunk), Minibatches(views, run.rng)
         if state is None:
-            run.plan(setup=run.settling + (chunk + aside) / n)
             it = self.begun(problem, run, rows, others)
         else:
             it, rows.place, others.place = state, state.rows, state.others

@@ -261,16 +261,6 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
     return get_solver("cg" if X.nnz < n * p else "nystrom-pcg", "least-squares")()
 
 
-def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
-    """Return the least number of passes over the data until the residual of the next answer is known.
-
-    It includes the preparation of `lstsq` and the sweep for the residual. If stage 1 has not `begun`, it also includes
-    the passes before the first sweep and the sweep for XᵀH.
-    """
-    first = 0.0 if begun else moments.cost.setup + moments.cost.sweep
-    return first + (1.0 + lstsq.preparation) * moments.cost.sweep
-
-
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
     """Orthonormal T, t x r, spanning the combinations of targets whose products C = XᵀH are above rounding.
 

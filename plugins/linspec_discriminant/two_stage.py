@@ -51,7 +51,6 @@ from linspec_discriminant.regression import (
     chosen,
     column_scale,
     product,
-    setup,
     told_apart,
     unequal,
 )
@@ -130,16 +129,10 @@ class TwoStage(IterativeSolver):
     kept: ClassVar = (Subspace, Answer, RowBasis)
     resumes_after_law: ClassVar[bool] = False
 
-    @property
-    def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether the least-squares solver is prepared again where a run continues."""
-        return self.lstsq is None or bool(self.lstsq.preparation)
-
     def iterates(self, problem: Any, run: Run, state: Subspace | None = None) -> Iterator[Subspace]:
         """Yield each answer of stage 1 with the weights and the residual of stage 2."""
         moments = run.moments(self._form(problem))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments, begun=state is not None))
         _, C = problem.gram_and_targets(moments, _unknown_norms(moments) if state is None else None)
         turn = home.place(told_apart(C, problem.resolution, problem.rounding(moments), home))
         turned = C @ turn  # XᵀHT

@@ -29,7 +29,6 @@ from linspec_discriminant.regression import (
     chosen,
     column_scale,
     product,
-    setup,
     told_apart,
     unequal,
 )
@@ -72,16 +71,10 @@ class TwoStageCCA(IterativeSolver):
     kept: ClassVar = (SpanOfX, Answer, RowBasis)
     resumes_after_law: ClassVar[bool] = False
 
-    @property
-    def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether the least-squares solver is prepared again where a run continues."""
-        return self.lstsq is None or bool(self.lstsq.preparation)
-
     def iterates(self, problem: Any, run: Run, state: SpanOfX | None = None) -> Iterator[SpanOfX]:
         """Yield each answer of stage 1 with the pairs and the residual of stage 2."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.Y.shape[1]))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments, begun=state is not None))
         C, ridge = moments.products(cross=True).cross, problem.ridge[0]
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))

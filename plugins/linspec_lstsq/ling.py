@@ -83,8 +83,6 @@ class Ling(IterativeSolver):
         """Yield the iterates that solve a least-squares problem."""
         moments = run.moments(self.form)
         if state is None:
-            sweep = moments.cost.sweep
-            run.plan(setup=moments.cost.setup + SWEEPS * sweep)
             found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
             norm = float(found.theta[0]) if len(found.theta) else 0.0
             system = replace(System.of(moments, found.AtB, problem.ridges), norm=norm)

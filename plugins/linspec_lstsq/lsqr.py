@@ -61,7 +61,6 @@ class SimultaneousLSQR(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
         """Yield iterates of LSQR from zero or the start; begin again if rounding may have falsified a residual."""
-        run.plan(setup=run.settling + (1.0 if run.start is None else 2.0))
         A = Stacked(right_hand_sides(problem.A, problem.B, problem.ridges))
         x0 = None if run.start is None else run.start["x"]
         first: LSQRIterate = _begun(A, x0) if state is None else state

@@ -89,7 +89,6 @@ class NystromPCG(IterativeSolver):
             )
         sweep = moments.view(0).cost.sweep
         begun = sweep if run.start is not None else 0.0
-        run.plan(setup=moments.cost.setup + moments.cost.sweep + begun)
         with run.budget.reserving(begun):
             sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)

@@ -16,7 +16,7 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, Status, form_option, option, part
 from linspec.arrays import to_host
-from linspec_lstsq.principal_components import SWEEPS, principal_components
+from linspec_lstsq.principal_components import principal_components
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +30,7 @@ class PrincipalComponentRegression(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         moments = run.moments(self.form)
-        home, sweep = moments.home, moments.cost.sweep
-        run.plan(setup=moments.cost.setup + SWEEPS * sweep)
+        home = moments.home
         found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
         UtB = to_host(found.Z.T @ found.AtB)
         d = found.d[:, None]

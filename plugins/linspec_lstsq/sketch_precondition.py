@@ -71,7 +71,6 @@ class SketchPrecondition(IterativeSolver):
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
         """Yield the solution of the sketched problem, iterates of LSQR from it, and iterates for the correction."""
-        run.plan(setup=run.settling + 2.0)
         data = RightHandSides(problem.A, problem.B, problem.ridges)
         if state is None:
             factor, UtSB, AtB = self._factor(data, run)  # S A = U Σ Vᵀ

@@ -128,7 +128,6 @@ class SVRG(IterativeSolver):
         """Yield snapshots, the first one at zero."""
         A, ridges = problem.A, problem.column_ridges
         rows, epoch = self.rows(A, run), self.rows_of_an_epoch(A)
-        run.plan(setup=run.settling + 1.0)
         home, moments = A.home.blocks, run.moments("implicit")
         if state is None:
             probes = run.rng.standard_normal((A.shape[1], PROBES))

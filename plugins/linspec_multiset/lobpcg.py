@@ -86,7 +86,6 @@ class LOBPCGMultiset(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: RitzVectors | None = None) -> Iterator[RitzVectors]:
         """Yield the Ritz vectors within subspaces that grow."""
         moments = run.moments(self.form, (EXPECTED, problem.k + self.oversample))
-        run.plan(setup=moments.cost.setup + moments.cost.sweep)
         width, broken = problem.k + self.oversample, False
         if state is None:
             space, norms = _begun(problem, run, moments, width)

@@ -45,11 +45,6 @@ class TwoStage(Solver):
     max_iterations: int = limit_option(10000, "iterations of stage 1")
     form: str = form_option()
 
-    @property
-    def repeats_setup(self) -> bool:
-        """Whether the least-squares solver is prepared again where a run continues."""
-        return bool(self._inner().repeats_setup)
-
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a reduced-rank regression."""
         found: Solution = self._inner().solve(problem.directions(), run)

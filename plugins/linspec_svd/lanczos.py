@@ -63,9 +63,7 @@ class Lanczos(Solver):
         """Solve an SVD problem."""
         k, propack = problem.k, self.method == "propack"
         AtA = GramProducts(problem, run, "implicit" if propack else self.form, (k + 100, 1))
-        whole, step = k == AtA.length, 2.0 if propack else AtA.sweep
-        products = step if whole else step * (k + 1)  # the start is also multiplied
-        run.plan(setup=AtA.moments.cost.setup + products + AtA.after)
+        whole = k == AtA.length
         basis = max(2 * k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, k + 1)
         recorder = Recorder(run, AtA, k, min(AtA.length, basis))
         run.offer(recorder.so_far)

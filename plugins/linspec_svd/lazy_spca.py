@@ -80,8 +80,6 @@ class LazySPCA(Solver):
         n, p = problem.A.shape
         columns = min(problem.k + self.oversampling, n, p)
         moments = run.moments(self.form, expect=(1 + self.power_iterations, columns))
-        sweeps = (1 + self.power_iterations) * moments.cost.sweep
-        run.plan(setup=moments.cost.setup + sweeps + problem.left)
         home = moments.home
         V = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
         for _ in range(self.power_iterations):

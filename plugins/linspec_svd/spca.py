@@ -66,7 +66,6 @@ class SPCA(Solver):
         elsewhere = moments.direct.triangles and not problem.A.resident
         if elsewhere and (problem.A.access == "blocks" or not problem.left):
             return self._by_triangles(problem, run, columns)
-        run.plan(setup=run.settling + 2.0 + 2.0 * powers)
         normalizer, home = run.part(self.normalizer), moments.home
         A = problem.A
         Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
@@ -94,7 +93,6 @@ class SPCA(Solver):
         """Solve without holding blocks of n rows: each is made again in the sweep that multiplies it."""
         moments, normalizer = run.moments("implicit"), run.part(self.normalizer)
         home, p = moments.home, problem.A.shape[1]
-        run.plan(setup=2.0 + 2.0 * self.power_iterations + problem.left)
         W = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
 
         def with_orthonormal_image(V: Array) -> Array:

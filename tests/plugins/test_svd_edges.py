@@ -1,4 +1,4 @@
-"""Matrices at the edge, for every solver of the SVD: right against NumPy's, or said in clear words."""
+"""Matrices at the edge, for every solver of the SVD: right against NumPy's, or reported; nothing in silence."""
 
 from __future__ import annotations
 

@@ -36,8 +36,7 @@ class HeavyBall(ls.IterativeSolver):
     def iterates(self, problem, run, state=None):
         """The canonical pairs of the spans of Φ and Ψ after each step."""
         moments, normalizer = run.moments(self.form, expect=(500, problem.k)), run.part(self.normalizer)
-        n, k, sweep = moments.total, problem.k, moments.cost.sweep
-        run.plan(setup=moments.cost.setup + (1 + POWERS) * sweep)
+        n, k = moments.total, problem.k
 
         def judged(tilde, pairs, before, steps, gain):
             found = pairs.canonical()
