@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -78,14 +79,17 @@ def _files(path: str) -> Any:
 
 def places(names: Sequence[str], rest: str, path: str) -> list[int]:
     """Return the places of the columns that a text behind a file picks."""
+    known, counts = {name: place for place, name in enumerate(names)}, Counter(names)
 
     def place(name: str) -> int:
-        name = name if name in names else name.strip()  # blanks may belong to the name
-        return (RowFiles((path,), columns=(name,)).places(names or None, len(names), path) or [0])[0]
+        name = name if name in known else name.strip()  # blanks may belong to the name
+        if counts[name] != 1:  # it raises an error
+            RowFiles((path,), columns=(name,)).places(names or None, len(names), path)
+        return known[name]
 
     chosen: list[int] = []
     for part in _parts(rest.removeprefix(REST), path):
-        first, dots, last = (part, "", part) if part in names else part.partition(RANGE)
+        first, dots, last = (part, "", part) if part in known else part.partition(RANGE)
         start, stop = place(first), place(last if dots else first)
         if stop < start:
             raise Failure(
@@ -93,7 +97,8 @@ def places(names: Sequence[str], rest: str, path: str) -> list[int]:
             )
         chosen += range(start, stop + 1)
     if rest.startswith(REST):
-        chosen = [place for place in range(labels_in_front(names), len(names)) if place not in chosen]
+        skipped = set(chosen)
+        chosen = [place for place in range(labels_in_front(names), len(names)) if place not in skipped]
     if not chosen or len(set(chosen)) < len(chosen):
         raise Failure(
             f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once."
