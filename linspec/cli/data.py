@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -60,7 +61,9 @@ def divided(text: str) -> tuple[str, str]:
     fronts = [":".join(parts[:i]) for i in range(len(parts), 0, -1)]
     path = next((front for front in fronts if is_there(front)), parts[0] if is_pattern(parts[0]) else None)
     if path is None:
-        raise Failure(f"{parts[0] if Path(parts[0]).suffix else text}: no such file.")
+        name = parts[0] if Path(parts[0]).suffix else text
+        link = os.path.islink(name)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
+        raise Failure(f"{name}: {'a link that leads to no file' if link else 'no such file'}.")
     return path, text[len(path) + 1 :]
 
 
