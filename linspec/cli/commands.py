@@ -175,7 +175,7 @@ SETTINGS = [
         help="An option of the solver, as `linspec describe SOLVER` lists them; of a part: lstsq.tol=1e-3. May be "
         "repeated.",
     ),
-    option("--tol", type=click.FloatRange(min=0, min_open=True), help="Residual to stop at."),
+    option("--tol", type=float, help="Residual to stop at."),
     option("--seed", type=click.IntRange(min=0), default=0, help="Of everything random."),
 ]
 BUDGETS = [

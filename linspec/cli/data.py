@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -59,7 +61,9 @@ def divided(text: str) -> tuple[str, str]:
     fronts = [":".join(parts[:i]) for i in range(len(parts), 0, -1)]
     path = next((front for front in fronts if is_there(front)), parts[0] if is_pattern(parts[0]) else None)
     if path is None:
-        raise Failure(f"{parts[0] if Path(parts[0]).suffix else text}: no such file.")
+        name = parts[0] if Path(parts[0]).suffix else text
+        link = os.path.islink(name)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
+        raise Failure(f"{name}: {'a link that leads to no file' if link else 'no such file'}.")
     return path, text[len(path) + 1 :]
 
 
@@ -78,14 +82,17 @@ def _files(path: str) -> Any:
 
 def places(names: Sequence[str], rest: str, path: str) -> list[int]:
     """Return the places of the columns that a text behind a file picks."""
+    known, counts = {name: place for place, name in enumerate(names)}, Counter(names)
 
     def place(name: str) -> int:
-        name = name if name in names else name.strip()  # blanks may belong to the name
-        return (RowFiles((path,), columns=(name,)).places(names or None, len(names), path) or [0])[0]
+        name = name if name in known else name.strip()  # blanks may belong to the name
+        if counts[name] != 1:  # it raises an error
+            RowFiles((path,), columns=(name,)).places(names or None, len(names), path)
+        return known[name]
 
     chosen: list[int] = []
     for part in _parts(rest.removeprefix(REST), path):
-        first, dots, last = (part, "", part) if part in names else part.partition(RANGE)
+        first, dots, last = (part, "", part) if part in known else part.partition(RANGE)
         start, stop = place(first), place(last if dots else first)
         if stop < start:
             raise Failure(
@@ -93,7 +100,8 @@ def places(names: Sequence[str], rest: str, path: str) -> list[int]:
             )
         chosen += range(start, stop + 1)
     if rest.startswith(REST):
-        chosen = [place for place in range(labels_in_front(names), len(names)) if place not in chosen]
+        skipped = set(chosen)
+        chosen = [place for place in range(labels_in_front(names), len(names)) if place not in skipped]
     if not chosen or len(set(chosen)) < len(chosen):
         raise Failure(
             f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once."

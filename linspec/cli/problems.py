@@ -8,6 +8,7 @@ options. An option may have several values with commas between them where a comm
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -256,6 +257,8 @@ class Request:
     def options(self, solver: str, texts: Sequence[str]) -> dict[str, Any]:
         """Return the options of a solver as keyword arguments, from texts ``name=value`` and ``part.name=value``."""
         pairs = [pair_of(text) for text in texts]
+        if self["tol"] is not None and not 0 < self["tol"] < math.inf:
+            raise Failure(f"--tol must be a finite number above 0; got {self['tol']}.")
         if solver == AUTO and (others := [name for name, _ in pairs if name != "tol"]):
             raise Failure(
                 f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.'

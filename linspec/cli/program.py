@@ -97,8 +97,10 @@ class Program(click.Group):
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **extra)
-        for stream in (sys.stdout, sys.stderr):
+        for name in ("stdout", "stderr"):  # one that is closed from the start becomes the null device
+            stream: Any = getattr(sys, name) or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
             getattr(stream, "reconfigure", dict)(errors="backslashreplace")
+            setattr(sys, name, stream)
         try:
             code = run(*args, standalone_mode=False, **extra) or 0
         except click.exceptions.NoArgsIsHelpError as error:

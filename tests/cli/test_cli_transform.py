@@ -215,18 +215,3 @@ def test_r2_on_new_rows_is_that_of_scikit_learn(folder: Path) -> None:
     result = CliRunner().invoke(main, ["transform", "one.npz", "new.csv", "--target-column", "price"])
     predicted = numbers_of(rows_of(result.stdout)[1], 0)
     assert result.stderr == f"R² {metrics.r2_score(PRICE[60:], predicted):.6g}, on 30 rows\n"
-
-
-def test_targets_need_predictions(folder: Path) -> None:
-    small("x.csv", {"u": X[:, 0], "v": X[:, 1]})
-    small("y.csv", {"w": X[:, 2], "t": X[:, 3]})
-    run("solve", "cca", "x.csv", "y.csv", "-k", 1, "--out", "c.npz")
-    assert "Pass --predict" in refusal("transform", "c.npz", "x.csv", "--targets", "y.csv")
-    said = refusal("transform", "c.npz", "x.csv", "y.csv", "--predict", "--targets", "y.csv")
-    assert "targets score predictions" in said
-    assert (
-        "R² "
-        in CliRunner().invoke(main, ["transform", "c.npz", "x.csv", "--predict", "--targets", "y.csv"]).stderr
-    )
-    said = refusal("transform", "c.npz", "x.csv", "--predict", "--targets", "y.csv", "--target-column", "t")
-    assert "shape of the predictions" in said

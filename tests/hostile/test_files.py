@@ -501,7 +501,7 @@ def test_names_in_processes_of_their_own(tmp_path: Path):
     for name in NAMES[:2]:
         np.save(tmp_path / os.fsdecode(name), DENSE)
     done = command("compare", "svd", NAMES[0], "-k", 1, "--solvers", "gram", codes=(0,), cwd=tmp_path)
-    holds(r"\xff\xfe.npy" in done.stdout, "the name is not shown")
+    holds(r"\udcff\udcfe.npy" in done.stdout, "the name is not shown")
     done = command("compare", "svd", NAMES[1], "-k", 1, "--solvers", "gram", codes=(0,), cwd=tmp_path)
     holds("\x1b" not in done.stdout + done.stderr, "the terminal obeys the name of a file")
 
