@@ -48,20 +48,12 @@ __all__ = [
     "convergence",
     "cost_of",
     "cross_validation",
-    "dot_panel",
-    "legend_below",
     "residual_panel",
     "ridge_path",
-    "score_panel",
 ]
 
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
 """The costs that the horizontal axis can show, and their labels."""
-
-PERCENT = 100.0
-
-LEGEND_COLUMNS = 7
-"""Largest number of columns in a legend."""
 
 FEW = 15
 """Largest number of points for which each point of a curve is marked."""
@@ -97,7 +89,7 @@ class Curve:
     label, colour : str
     cost : str
         The unit of the abscissae, one of `COSTS`.
-    residuals, scores : (sequence of float, sequence of float)
+    residuals : (sequence of float, sequence of float)
         Costs and values over the course of the run; the last entries belong to the solution.
     end : float
         The total cost.
@@ -112,7 +104,6 @@ class Curve:
     residuals: tuple[Sequence[float], Sequence[float]]
     end: float
     residual: float | None
-    scores: tuple[Sequence[float], Sequence[float]] = ((), ())
     tol: float | None = None
     direct: bool = False
     converged: bool = True
@@ -260,19 +251,6 @@ def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
     _cost_axis(axes, curves)
 
 
-def score_panel(axes: Axes, curves: Sequence[Curve], best: float, label: str) -> None:
-    """Draw scores in per cent of the score `best`."""
-    lowest = PERCENT
-    for number, curve in enumerate(curves):
-        xs, ys = curve.scores
-        shares = [PERCENT * y / best for y in ys] if best else []
-        if shares:
-            lowest = min(lowest, *shares)
-            _line(axes, curve, xs, shares, number, last=(xs[-1], shares[-1]))
-    axes.axhline(PERCENT, **THIN)
-    room = max(PERCENT - lowest, 0.5)
-    axes.set(ylim=(PERCENT - 1.08 * room, PERCENT + 0.06 * room), ylabel=label)
-    _cost_axis(axes, curves)
 
 
 def _line(
@@ -301,50 +279,8 @@ def _line(
     axes.plot(*([value] for value in last), **{"linestyle": "None", **style, **end}, clip_on=False)
 
 
-def dot_panel(
-    axes: Axes,
-    runs: Sequence[Any],
-    values: Sequence[float | None],
-    colours: Sequence[str],
-    label: str,
-    *,
-    best: bool = False,
-) -> None:
-    """Draw one number for each run, each in a row of its own; `best` adds a vertical line at the largest."""
-    there = [value for value in values if value is not None and 0 < value < math.inf]
-    if not best and there and max(there) > WIDE * min(there):
-        axes.set_xscale("log")
-    else:
-        axes.ticklabel_format(axis="x", useOffset=False)
-        axes.locator_params(axis="x", nbins=4)
-    named: set[str] = set()
-    for place, (run, value, colour) in enumerate(zip(runs, values, colours, strict=True)):
-        if value is None or not math.isfinite(value):
-            continue
-        if run.solver not in named:  # filled in the legend, even if the first run did not converge
-            axes.scatter([], [], s=36, color=colour, label=run.solver)
-            named.add(run.solver)
-        fill = colour if run.converged else "white"
-        axes.plot([value], [place], "o", markersize=6, color=colour, markerfacecolor=fill)
-    if best:
-        axes.axvline(max(value for value in values if value is not None), **THIN)
-    axes.set(ylim=(len(values) - 0.5, -0.5), xlabel=label)
-    axes.margins(x=0.1)
 
 
-def legend_below(figure: Any, axes: Axes) -> None:
-    """Add one legend below all panels of a figure, with an explanation of the marks."""
-    from matplotlib.lines import Line2D
-
-    handles, labels = axes.get_legend_handles_labels()
-    for fill, words in (("full", "within the tolerance"), ("none", "ended above it")):
-        style: Any = {"linestyle": "", "color": MUTED, "markersize": 6, "fillstyle": fill}
-        handles.append(Line2D([], [], marker="o", **style))
-        labels.append(words)
-    rows = 1 + (len(labels) - 1) // LEGEND_COLUMNS
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=math.ceil(len(labels) / rows), fontsize=9
-    )
 
 
 def _residual_range(curves: Sequence[Curve], tols: Any) -> tuple[float, float]:

@@ -302,27 +302,6 @@ def promote(problem: Any, name: str, dtype: np.dtype[Any]) -> None:
         set_matrix(problem, name, A if wider is None else wider.with_names_of(A))
 
 
-def name_columns(problem: Any, names: Mapping[str, Sequence[str]], library: str = "") -> None:
-    """Give names to the columns of matrices and confounds whose data have none, such as files.
-
-    Parameters
-    ----------
-    names : mapping of str to sequence of str
-        The names for each matrix, and for "confounds". Unknown matrices, and names that are not as many as the columns,
-        are ignored.
-    library : str, default ""
-        The library in which tables will be made.
-    """
-    shapes = {name: A.shape for name, A in problem.matrices.items()}
-    if getattr(problem, "confounds", None) is not None:
-        shapes["confounds"] = problem.confounds.shape
-    known = {
-        name: tuple(columns)
-        for name, columns in names.items()
-        if name in shapes and shapes[name][1] == len(columns)
-    }
-    object.__setattr__(problem, "column_names", {**problem.column_names, **known})
-    object.__setattr__(problem, "frame_library", problem.frame_library or library)
 
 
 # ---- rows -------------------------------------------------------------------------------------
