@@ -22,7 +22,7 @@ from linspec.arrays import HostArray, to_host
 from linspec.errors import DataOutOfRange
 
 FAMILIES = ("least-squares", "svd", "cca", "discriminant")
-GIVEN = ("numpy", "scipy-sparse-array", "npy-file", "slices", "blocks", "products-only", "scaled")
+GIVEN = ("numpy", "scipy-sparse-array", "npy-file", "slices", "blocks", "products-only")
 """Kinds of data, of the fuzzer."""
 
 WITHIN = (-59, -31, -16, 13, 40, 59)

@@ -251,8 +251,6 @@ def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
     _cost_axis(axes, curves)
 
 
-
-
 def _line(
     axes: Axes,
     curve: Curve,
@@ -277,10 +275,6 @@ def _line(
         marker = "." if len(xs) <= FEW else ""
         axes.plot(xs, ys, linewidth=1.6, linestyle=dashes, marker=marker, **style, **label)
     axes.plot(*([value] for value in last), **{"linestyle": "None", **style, **end}, clip_on=False)
-
-
-
-
 
 
 def _residual_range(curves: Sequence[Curve], tols: Any) -> tuple[float, float]:

@@ -302,8 +302,6 @@ def promote(problem: Any, name: str, dtype: np.dtype[Any]) -> None:
         set_matrix(problem, name, A if wider is None else wider.with_names_of(A))
 
 
-
-
 # ---- rows -------------------------------------------------------------------------------------
 
 

@@ -29,8 +29,7 @@ KINDS = {
     "f-order": np.asfortranarray,
     "strict-device1": lambda x: strict.asarray(x.copy(), device=strict.Device("device1")),
     "csr": scipy.sparse.csr_array,
-    "scaled": lambda x: 0.5 * as_operator(2 * x),
-    "transposed": lambda x: (as_operator(x.T.copy()) * 1.0).H,
+    "transposed": lambda x: as_operator(x.T.copy()).H,
 }
 
 

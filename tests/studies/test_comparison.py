@@ -253,7 +253,7 @@ def test_refusals(views):
     refusal(InvalidOption, "at least one; got none", problem, [])
     refusal(InvalidOption, "a name or a Solver instance", problem, [3])
     refusal(InvalidOption, "is no solver of cca", problem, [ls.get_solver("svd/gram")()])
-    refusal(UnknownOption, "compare has no parameter 'steps'", problem, ["gram", "als"], steps=3)
+    refusal(UnknownOption, "has an option 'steps'", problem, ["gram", "als"], steps=3)
     refusal(InvalidOption, "a number > 0", problem, ["als"], tol=-1)
     refusal(InvalidOption, "above 0 and below 1; got 1.5", problem, ["als"], held_out=1.5)
     refusal(InvalidProblem, "at least 2 rows", problem, ["als"], held_out=1e-3)

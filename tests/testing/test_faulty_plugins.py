@@ -822,9 +822,9 @@ PACKAGES = {  # name: table, module of the solver, what is said
     "sleeps where its table is imported": (
         "import time\ntime.sleep(2)\n" + RECORD,
         SOLVER,
-        "FAILED imports: .* takes 2",
+        "imports: .* takes 2",
     ),
-    "loads an array library": ("import numpy\n" + RECORD, SOLVER, "FAILED imports: .* loads numpy"),
+    "loads an array library": ("import numpy\n" + RECORD, SOLVER, "imports: .* loads numpy"),
     "misspells a field of a record": (
         RECORD.replace("{field}", "problme"),
         "",
@@ -838,9 +838,9 @@ PACKAGES = {  # name: table, module of the solver, what is said
     "changes settings and prints where it is imported": (
         RECORD,
         SOLVER + "print('hello')\nnumpy.seterr(all='ignore')\nnumpy.random.seed(0)\n",
-        "FAILED imports: an import must leave the process as it was; .*hello.*the error state of NumPy",
+        "imports: an import must leave the process as it was; .*hello.*the error state of NumPy",
     ),
-    "does not end where it is imported": (RECORD, "while True:\n    pass\n", "FAILED declaration: "),
+    "does not end where it is imported": (RECORD, "while True:\n    pass\n", "declaration: "),
 }
 
 
