@@ -22,7 +22,7 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from decimal import Decimal
 from functools import lru_cache
@@ -47,25 +47,17 @@ DEFAULT_CACHE = 32 * 2**20
 # If the system reports no memory: a size that any machine of this century has.
 DEFAULT_MEMORY = 2 * 2**30
 
-_threads: ContextVar[int] = ContextVar("linspec_threads", default=0)
+_alone: ContextVar[bool] = ContextVar("linspec_alone", default=False)
 
 
 @contextmanager
-def counting(threads: int) -> Iterator[None]:
-    """Make `cpu_count` return `threads` in this thread, within a `with` block.
-
-    A run that continues from a checkpoint sets the thread count of the machine on which the run began.
-
-    Parameters
-    ----------
-    threads : int
-        The number of threads; 0 changes nothing.
-    """
-    token = _threads.set(threads or _threads.get())
+def one_thread() -> Iterator[None]:
+    """Make `cpu_count` return 1 within a `with` block, so that sums do not depend on the number of cores."""
+    token = _alone.set(True)
     try:
         yield
     finally:
-        _threads.reset(token)
+        _alone.reset(token)
 
 
 def cpu_count() -> int:
@@ -85,16 +77,11 @@ def cpu_count() -> int:
     InvalidOption
         `LINSPEC_NUM_THREADS` is not a positive whole number.
     """
-    most = _threads.get() or _most_threads()
+    most = 1 if _alone.get() else _most_threads()
     if most is not None:
         return most
     cores, quota = len(_usable_cores()), _cpu_quota(ROOT)
     return cores if quota is None else min(cores, quota)
-
-
-def one_thread() -> AbstractContextManager[None]:
-    """Make `cpu_count` return 1 within a `with` block, so that sums do not depend on the number of cores."""
-    return counting(1)
 
 
 def available_memory() -> int:

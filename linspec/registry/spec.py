@@ -66,7 +66,7 @@ TRAITS = {
     "one-pass": "solves data that can be read once, with one reading and its default options",
     "path": "solves a least-squares problem for a sequence of ridges in one run",
     "warm-start": "begins at an earlier answer that is given as start",
-    "resumable": "goes on from a checkpoint with the bits of a run in one piece",
+    "resumable": "goes on from a checkpoint to the answer of a run in one piece",
     "automatic": 'states beforehand what a solve takes (estimate), so that "auto" may choose it',
     "demonstration": "kept to show a failure; never chosen automatically",
 }

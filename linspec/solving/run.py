@@ -480,8 +480,6 @@ class Run:
     def _take_up(self, saved: Saved) -> None:
         """Continue with the accounts and the random numbers of an earlier run."""
         fields, accounts = saved.fields, saved.fields["run"]
-        if fields["state"] is not None:  # what a generator yielded is checked where it is made again
-            check_state("the state", fields["state"], getattr(self._solver, "resumes", {}))
         for name in ACCOUNTS:
             setattr(self, name, accounts[name])
         self._history.rows = [tuple(row) for row in accounts["history"].tolist()]

@@ -27,10 +27,9 @@ preparation for that is an object of its own, a `LeastSquaresState`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,9 +55,6 @@ class Solver(ABC):
     preparation : float
         The number of sweeps that one call of `prepare` makes, for least-squares solvers that have this method (see
         `LeastSquaresState`).
-    resumes : mapping
-        Fields of the checkpoints of a solver with the trait "resumable", declared as for
-        `linspec.solving.checkpoints.check_state`: a file with other fields is refused before the solver sees it.
 
     Examples
     --------
@@ -83,7 +79,6 @@ class Solver(ABC):
     """
 
     preparation: ClassVar[float] = 0.0
-    resumes: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
     def __post_init__(self) -> None:
         options.validate(self)
