@@ -16,15 +16,12 @@ from linspec import Run, Solution, Solver
 from linspec.algebra import leading_eigenpairs
 from linspec.cost import (
     CHOLESKY_RATE,
-    DENSE_RATE,
     FACTOR_RATE,
-    SPARSE_RATE,
     Estimate,
     Sizes,
-    moments_estimates,
 )
 from linspec_multiset.absent import cross_blocks
-from linspec_multiset.pencil import split, whitened_matrix
+from linspec_multiset.pencil import forming, split, whitened_matrix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +41,5 @@ class GramMultiset(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the Gram matrices, their factors, and the eigenvectors of order Σpᵢ."""
         side = float(sizes.p + sizes.q)
-        if sizes.readable:
-            forming = moments_estimates(sizes, 0, sizes.k)["dense"].seconds
-        else:
-            forming = 3.0 * sizes.nnz * side / (SPARSE_RATE if sizes.scattered else DENSE_RATE)
-        seconds = forming + side**3 * (1.0 / CHOLESKY_RATE + 4.0 / 3.0 / FACTOR_RATE)
+        seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 / 3.0 / FACTOR_RATE)
         return Estimate(seconds, 8.0 * 4.0 * side**2, f"Gram matrices and eigenvectors of order {side:.0f}")

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, cost, limit_option, option
+from linspec import Run, Solution, Solver, Status, limit_option, option
 from linspec.algebra import leading_eigenpairs
 from linspec.arrays import HostArray
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.process import pause
-from linspec_multiset.pencil import split
+from linspec_multiset.pencil import forming, split
 from linspec_multiset.sumcor import most_components, whitened
 
 SETTLED = 0.01
@@ -105,8 +105,7 @@ class Horst(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the Gram matrices, their factors, and some hundreds of steps from each start."""
         side = float(sizes.p + sizes.q)
-        forming = cost.moments_estimates(sizes, 0, sizes.k)["dense"].seconds
-        seconds = forming + side**3 * (1.0 / CHOLESKY_RATE + 4.0 * sizes.k / FACTOR_RATE)
+        seconds = forming(sizes) + side**3 * (1.0 / CHOLESKY_RATE + 4.0 * sizes.k / FACTOR_RATE)
         seconds += 200.0 * sizes.k * 20.0 * 2.0 * side**2 / DENSE_RATE
         return Estimate(seconds, 8.0 * 5.0 * side**2, f"Gram matrices and steps of order {side:.0f}")
 

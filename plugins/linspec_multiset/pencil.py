@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.cost import DENSE_RATE, SPARSE_RATE, Sizes, moments_estimates
 from linspec.moments import Basis
 
 
@@ -95,3 +96,10 @@ def split(U: HostArray, factors: Sequence[Any], weights: Sequence[float], home: 
         factor.solve_adjoint(home.place(np.ascontiguousarray(part) / np.sqrt(weight)))
         for factor, part, weight in zip(factors, parts, weights, strict=True)
     )
+
+
+def forming(sizes: Sizes) -> float:
+    """Estimated seconds for the Gram matrices of all views, from rows or from products with the identity."""
+    if sizes.readable:
+        return float(moments_estimates(sizes, 0, sizes.k)["dense"].seconds)
+    return 3.0 * sizes.nnz * (sizes.p + sizes.q) / (SPARSE_RATE if sizes.scattered else DENSE_RATE)
