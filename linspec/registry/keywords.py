@@ -126,7 +126,7 @@ def meaning(name: str, known: Collection[str]) -> str:
         target = next((each for each in here if each in known), None)
         meant |= {each: target for each in foreign.split() if target and each not in meant}
     meant |= {each.lower(): each for each in known}
-    if word not in meant and any(word in foreign.split() for foreign in _FOREIGN.values()):
+    if word not in meant and any(word in (*here, *foreign.split()) for here, foreign in _FOREIGN.items()):
         return ""
     return next((meant[near] for near in get_close_matches(word, meant, 1, NEAR)), "")
 
