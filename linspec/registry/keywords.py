@@ -126,7 +126,7 @@ def meaning(name: str, known: Collection[str]) -> str:
         target = next((each for each in here if each in known), None)
         meant |= {each: target for each in foreign.split() if target and each not in meant}
     meant |= {each.lower(): each for each in known}
-    if word not in meant and any(word in (*here, *foreign.split()) for here, foreign in _FOREIGN.items()):
+    if word not in meant and any(word in foreign.split() for foreign in _FOREIGN.values()):
         return ""
     return next((meant[near] for near in get_close_matches(word, meant, 1, NEAR)), "")
 
@@ -154,8 +154,9 @@ def unknown_parameter(
     if meant := "" if belongs else meaning(name, known):
         note = NOTES.get(meant, NOTES.get(f"{name} {meant}", ""))
         return UnknownOption(f"{none}. Did you mean {meant!r}?{note} {listed}", name=name, meant=meant)
+    ours = any(name in here for here in _FOREIGN)  # it stands for no other parameter of another function
     for place, names in elsewhere.items():
-        if meant := meaning(name, names):
+        if meant := name if name in names else "" if ours else meaning(name, names):
             message = f"{none}; it is an argument of {place}. Pass {meant}= there. {listed}"
             return UnknownOption(message, name=name, meant=f"{place}({meant}=)")
     return UnknownOption(f"{none}. {listed}", name=name)
