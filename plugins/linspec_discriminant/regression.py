@@ -261,6 +261,12 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
     return get_solver("cg" if X.nnz < n * p else "nystrom-pcg", "least-squares")()
 
 
+def setup(lstsq: Solver, moments: Moments, *, begun: bool) -> float:
+    """Return the least number of passes until the residual of the next answer is known; before it there is none."""
+    first = 0.0 if begun else moments.cost.setup + moments.cost.sweep
+    return first + (1.0 + lstsq.preparation) * moments.cost.sweep
+
+
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
     """Orthonormal T, t x r, spanning the combinations of targets whose products C = XᵀH are above rounding.
 

@@ -51,6 +51,7 @@ from linspec_discriminant.regression import (
     chosen,
     column_scale,
     product,
+    setup,
     told_apart,
     unequal,
 )
@@ -133,6 +134,7 @@ class TwoStage(IterativeSolver):
         """Yield each answer of stage 1 with the weights and the residual of stage 2."""
         moments = run.moments(self._form(problem))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
+        run.plan(setup=setup(lstsq, moments, begun=state is not None))
         _, C = problem.gram_and_targets(moments, _unknown_norms(moments) if state is None else None)
         turn = home.place(told_apart(C, problem.resolution, problem.rounding(moments), home))
         turned = C @ turn  # XᵀHT

@@ -29,6 +29,7 @@ from linspec_discriminant.regression import (
     chosen,
     column_scale,
     product,
+    setup,
     told_apart,
     unequal,
 )
@@ -75,6 +76,7 @@ class TwoStageCCA(IterativeSolver):
         """Yield each answer of stage 1 with the pairs and the residual of stage 2."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.Y.shape[1]))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
+        run.plan(setup=setup(lstsq, moments, begun=state is not None))
         C, ridge = moments.products(cross=True).cross, problem.ridge[0]
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))

@@ -147,7 +147,11 @@ class BlockKrylov(IterativeSolver):
 
     def _begun(self, problem: Any, run: Run, AtA: GramProducts) -> Triplets:
         """Return the first iterate, before the first product."""
+        before = 0.0
+        if run.start is not None:  # a product with it, and its vectors on the side of the rows
+            before = AtA.sweep + (1.0 + run.settling) * AtA.of_rows
         setup = AtA.moments.cost.setup + AtA.after
+        run.plan(setup=setup + before)  # the first iterate has no columns: it is no answer
         S = orthonormal_start(problem, run, AtA)
         b = self._width(problem, run, setup + SWEEPS * AtA.sweep, S.shape[0], S.shape[1])
         Omega = AtA.home.place(run.part(self.test_matrix).draw(AtA.length, b, run.rng))

@@ -41,6 +41,7 @@ class Nipals(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Found]:
         """Yield the components after each one, until there are k or XᵀY has no more."""
         moments = run.moments(self.form, (problem.k + 1, 1))
+        run.plan(setup=moments.cost.setup + moments.cost.sweep)
         if state is None:
             state = Found(Components.none(moments.cross(), moments.home), complete=False)
             state.shown = False
