@@ -108,11 +108,6 @@ class Curve:
     direct: bool = False
     converged: bool = True
 
-    @property
-    def fill(self) -> str:
-        """The colour within the last point."""
-        return self.colour if self.converged else "white"
-
 
 def convergence(
     solutions: Any, *, against: str | None = None, tol: float | None = None, ax: Axes | None = None
@@ -267,7 +262,7 @@ def _line(
     the dashes are shifted, so that many lines remain distinct.
     """
     style: dict[str, Any] = {"color": curve.colour, "markersize": 6}
-    end: Any = {"marker": "o", "markerfacecolor": curve.fill, "zorder": 4}
+    end: Any = {"marker": "o", "markerfacecolor": curve.colour if curve.converged else "white", "zorder": 4}
     if curve.direct:
         end = {"marker": "D", "linestyle": "", "markersize": 8, "zorder": 5, **label}
     else:

@@ -41,7 +41,6 @@ __all__ = [
     "Option",
     "build",
     "form_option",
-    "invalid_values",
     "limit_option",
     "option",
     "options_of",
@@ -433,14 +432,6 @@ def parse(option: Option, text: str) -> Any:
         raise InvalidOption(option.refusal(text))
     option.check(value)
     return value
-
-
-def invalid_values(option: Option) -> list[Any]:
-    """Return values that an option must refuse: of the wrong type, and at or just outside its bounds."""
-    bounds = [b for b in (option.above, option.below, option.at_least, option.at_most) if b is not None]
-    wrong: list[Any] = [None, object(), object, [], "", "no such text", 0, True, 1j, math.nan, 1.5]
-    wrong += [bound + step for bound in bounds for step in (-1, 0, 1)]
-    return [value for value in wrong if not option.accepts(value)]
 
 
 def build(cls: type[T], options: Mapping[str, Any]) -> T:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import linspec as ls
 from linspec.errors import InvalidDeclaration, InvalidOption, LinspecError, UnknownOption
 from linspec.registry import KINDS
-from linspec.registry.options import RUN_ARGUMENTS, build, invalid_values, options_of, parse, validate
+from linspec.registry.options import RUN_ARGUMENTS, build, options_of, parse, validate
 
 if TYPE_CHECKING:
     from nowhere import Nothing
@@ -193,15 +193,6 @@ def test_a_refusal_states_what_is_expected_and_what_it_got(name: str, value: Any
     message = str(caught.value)
     assert message.startswith(f"option {name!r} of Method must be {EXPECTED[name]}; got ")
     assert f"Leave it out for the default, {BY_NAME[name].default!r}." in message
-
-
-@pytest.mark.parametrize("name", BY_NAME)
-def test_every_generated_invalid_value_is_refused(name: str) -> None:
-    values = invalid_values(BY_NAME[name])
-    assert values
-    for value in values:
-        with pytest.raises(InvalidOption):
-            Method(**{name: value})
 
 
 @given(st.floats(allow_nan=True), st.floats(-10, 10), st.floats(-10, 10))
