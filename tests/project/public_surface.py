@@ -136,10 +136,11 @@ def _of_records() -> Iterator[str]:
 
 def _of_commands(command: click.Command, path: str) -> Iterator[str]:
     """The commands and their options."""
-    own = [option for each in command.params for option in (*each.opts, *each.secondary_opts)]
+    context = click.Context(command)
+    given = [each for each in command.get_params(context) if "--help" not in each.opts]
+    own = [option for each in given for option in (*each.opts, *each.secondary_opts)]
     yield " ".join([f"$ {path}", *sorted(own)])
     if isinstance(command, click.Group):
-        context = click.Context(command)
         for name in command.list_commands(context):
             found = command.get_command(context, name)
             if found is not None:
