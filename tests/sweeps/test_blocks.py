@@ -99,6 +99,7 @@ LONG = {"preimage-cca/gradkcca", "preimage-cca/scca-hsic", "cca/sparse-appgrad",
 
 @pytest.mark.parametrize("name", [name for name in ls.solvers() if name not in LONG])
 @pytest.mark.slow(keep=5)
+@pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning")
 def test_every_solver_takes_blocks_or_says_that_it_cannot(name):
     """What needs rows or entries is refused; whether an answer is right is asked by the fuzzer, of blocks as well."""
     problem, _, solver = name.partition("/")
