@@ -196,15 +196,6 @@ class Saved:
         for name, facts in about["matrices"].items():
             _compare(self.path, f"the shape of {name}", own["matrices"].get(name), facts)
 
-    def check_fields(self) -> None:
-        """Refuse fields that no run can have written.
-
-        Raises
-        ------
-        InvalidFile
-        """
-        check_state("the file", self.fields, FIELDS)
-
     @contextmanager
     def taken_up(self) -> Iterator[None]:
         """Turn errors while a run restores this checkpoint into an error that names the file.
@@ -265,9 +256,8 @@ def loaded(path: str | os.PathLike[str]) -> Saved:
         fields = file.unpack(file.header["fields"], ())
         if file.header.get("digest") != archive.digest(file.header["fields"], file.arrays):
             raise InvalidFile("it has been changed since it was written")
-        found = Saved(os.fspath(path), fields)
-        found.check_fields()
-        return found
+        check_state("the file", fields, FIELDS)
+        return Saved(os.fspath(path), fields)
 
 
 def check_state(
@@ -348,7 +338,12 @@ def fingerprint(problem: Any, solver: str) -> dict[str, Any]:
     solver : str
         The name of the solver.
     """
-    values = {name: getattr(problem, name) for name in problem.stated.fields}
-    numbers = {name: value for name, value in sorted(values.items()) if isinstance(value, bool | int | float)}
+    numbers = {}
+    for name in problem.stated.fields:
+        value = getattr(problem, name)
+        if all(
+            isinstance(one, float | int | str) for one in (value if isinstance(value, tuple) else [value])
+        ):
+            numbers[name] = value
     shapes = {name: tuple(map(float, A.shape)) for name, A in problem.matrices.items()}
     return {"problem": problem.name, "solver": solver, "numbers": numbers, "matrices": shapes}

@@ -320,8 +320,7 @@ def setting(
     >>> ls.setting(2, int, help="The degree.").default
     2
     """
-    declaration = Setting(default, kind, choices, several, help)
-    return _declared(declaration, default, kw_only=kw_only)
+    return _declared(Setting(default, kind, choices, several, help), default, kw_only=kw_only)
 
 
 def _declared(declaration: Any, default: Any, *, kw_only: bool = False) -> Any:

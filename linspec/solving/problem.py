@@ -100,9 +100,8 @@ class Problem(Loanable, ABC, Generic[S_co]):
     counted_by: ClassVar[str] = (
         "sample_weight"  # the parameter by which `weights_of` differs from `sample_weight`
     )
-    command: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {}
-    )  # by name, further settings (`linspec.setting`) of its commands, which `from_command` takes
+    # By name, further settings (`linspec.setting`) of its commands, which `from_command` takes.
+    command: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by name, "module:Class" of a linspec.HeldOutScore; the first is the default of cross_validate

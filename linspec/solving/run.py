@@ -226,7 +226,7 @@ class Run:
         if self._moments is None:
             expect = expect or (cost.EXPECTED_PRODUCTS, self.problem.width)
             self._moments = self.problem.moments(form, expect)
-            if self.resumed is not None and self._saved is not None:
+            if self._saved is not None and self._saved.fields["moments"] is not None:
                 with self._saved.taken_up():
                     self._moments.bookkeeping.take_up(self._saved.fields["moments"])
         return self._moments

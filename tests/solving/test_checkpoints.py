@@ -228,6 +228,11 @@ def test_another_problem_or_solver_is_refused(kept: Path) -> None:
         ls.solve(ls.CCA(A, Y, k=2), "lobpcg", start=kept)
     with pytest.raises(InvalidProblem, match="the parameters of the problem must be the same"):
         ls.solve(ls.SVD(A, k=3, center=True), "block-krylov", start=kept)
+    path = kept.with_name("ridges.ckpt")
+    options = {"form": "implicit", "checkpoint": ls.Checkpoint(path, seconds=0)}
+    ls.solve(ls.LeastSquares(A, Y, ridge=[0.1, 1.0]), "cg", callback=lambda p: p.iteration >= 2, **options)
+    with pytest.raises(InvalidProblem, match="the parameters of the problem must be the same"):
+        ls.solve(ls.LeastSquares(A, Y, ridge=[0.1, 2.0]), "cg", start=path, **options)
     with pytest.raises(InvalidProblem, match="the shape of A must be the same"):
         ls.solve(ls.SVD(A[:900], k=4, center=True), "block-krylov", start=kept)
     with pytest.raises(MissingCapability, match=r"gram cannot go on from a checkpoint.*block-krylov"):
