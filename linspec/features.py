@@ -9,11 +9,11 @@ _HOLDERS = {
     "FeatureOperator": "linspec.kernels.features",
     "FourierMap": "linspec.kernels.features",
     "KernelMap": "linspec.kernels.features",
-    "diagonal_of": "linspec.kernels.features",
+    "drawn_rows": "linspec.kernels.features",
     "fourier": "linspec.kernels.features",
     "nystrom": "linspec.kernels.features",
     "turn_of": "linspec.kernels.features",
 }
 
-__all__ = [name for name in _HOLDERS if name not in {"diagonal_of", "turn_of"}]
+__all__ = [name for name in _HOLDERS if name not in {"drawn_rows", "turn_of"}]
 __getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

@@ -19,6 +19,7 @@ _HOLDERS = {
     "RBF": "linspec.kernels.functions",
     "SAMPLE": "linspec.kernels.functions",
     "as_kernel": "linspec.kernels.functions",
+    "check_square": "linspec.kernels.functions",
     "function": "linspec.kernels.functions",
     "laplacian": "linspec.kernels.functions",
     "linear": "linspec.kernels.functions",
@@ -28,5 +29,5 @@ _HOLDERS = {
     "rbf": "linspec.kernels.functions",
 }
 
-__all__ = [name for name in _HOLDERS if name not in {"SAMPLE", "not_finite"}]
+__all__ = [name for name in _HOLDERS if name not in {"SAMPLE", "check_square", "not_finite"}]
 __getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

@@ -8,6 +8,7 @@ from linspec.kernels.functions import Points as Points
 from linspec.kernels.functions import Polynomial as Polynomial
 from linspec.kernels.functions import Precomputed as Precomputed
 from linspec.kernels.functions import as_kernel as as_kernel
+from linspec.kernels.functions import check_square as check_square
 from linspec.kernels.functions import function as function
 from linspec.kernels.functions import laplacian as laplacian
 from linspec.kernels.functions import linear as linear

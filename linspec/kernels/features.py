@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from linspec.arrays import Array, HostArray, cast, random_generator, to_host
+from linspec.arrays import Array, HostArray, cast, is_array, random_generator, to_host
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
 from linspec.kernels.functions import (
     RBF,
@@ -34,8 +34,9 @@ from linspec.kernels.functions import (
     Points,
     about,
     as_kernel,
-    centre_of,
+    check_square,
     check_values,
+    points_of,
     read_rows,
     resolved,
 )
@@ -224,38 +225,18 @@ class KernelMap(FeatureMap):
         return self.landmarks.kernel
 
     def features(self, rows: LinearOperator) -> Array:
-        tile = self._points(rows).against(self._landmarks_for(rows))
-        home = rows.home
-        tile = home.place(tile, rows.dtype)
-        return tile if self.turn is None else tile @ home.place(self.turn, rows.dtype)
-
-    def _points(self, rows: LinearOperator) -> Points:
-        """Convert rows to `Points`, dense or sparse like the landmarks.
-
-        The point that was subtracted from the landmarks is subtracted from the rows.
-        """
+        home, dtype, z = rows.home, rows.dtype, self.landmarks
         bare, _ = uncounted(rows)
-        own: Any = bare.matrix.astype(rows.dtype) if isinstance(bare, SparseOperator) else rows.dense()
-        if not self.kernel.precomputed and self._sparse != scipy.sparse.issparse(own):
-            # Tiles take blocks of one kind; both are few rows here.
-            own = scipy.sparse.csr_array(to_host(own)) if self._sparse else own.toarray()
-        return Points(about(own, self.landmarks.center), self.kernel, self.landmarks.center)
-
-    @property
-    def _sparse(self) -> bool:
-        return bool(scipy.sparse.issparse(self.landmarks.rows))
-
-    def _landmarks_for(self, rows: LinearOperator) -> Points:
-        """The landmarks converted to the library, device and dtype of the rows."""
-        z = self.landmarks
-        if self.kernel.precomputed:
-            return z
-        if self._sparse:
-            same = z.rows.dtype == rows.dtype
-            return z if same else Points(z.rows.astype(rows.dtype), z.kernel, z.center)
-        if z.home == rows.home and str(z.rows.dtype).rpartition(".")[2] == rows.dtype.name:
-            return z
-        return Points(rows.home.place(to_host(z.rows), rows.dtype), z.kernel, z.center)
+        entries: Any = bare.matrix.astype(dtype) if isinstance(bare, SparseOperator) else rows.dense()
+        if not self.kernel.precomputed:  # tiles take blocks of one kind and dtype
+            if scipy.sparse.issparse(z.rows):
+                z = Points(z.rows.astype(dtype), z.kernel)
+                entries = scipy.sparse.csr_array(to_host(entries) if is_array(entries) else entries)
+            else:
+                z = Points(home.place(to_host(z.rows), dtype), z.kernel, z.center)
+                entries = entries.toarray() if scipy.sparse.issparse(entries) else entries
+        tile = home.place(Points(about(entries, z.center), z.kernel).against(z), dtype)
+        return tile if self.turn is None else tile @ home.place(self.turn, dtype)
 
     def __repr__(self) -> str:
         return f"KernelMap({self.inputs} -> {self.columns}, {self.kernel})"
@@ -342,55 +323,34 @@ def nystrom(
     >>> features(X).shape
     (200, 20)
     """
-    A, kernel = as_operator(X, "X"), as_kernel(kernel)
+    A, kernel, generator = as_operator(X, "X"), as_kernel(kernel), random_generator(rng)
     n = A.shape[0]
     if not is_number(m, int) or not 1 + differences <= m <= n:
         raise InvalidProblem(f"landmarks must number from {1 + differences} to the {n} rows; got {shown(m)}.")
     if landmarks not in LANDMARKS:
         raise InvalidProblem(f"landmarks must be one of {', '.join(LANDMARKS)}; got {shown(landmarks)}.")
-    if kernel.precomputed and A.shape[0] != A.shape[1]:
-        raise InvalidProblem(f"a precomputed kernel must be square; got {A.shape[0]} x {A.shape[1]}.")
-    generator = random_generator(rng)
+    check_square(kernel, A, "X")
     if landmarks == "rpcholesky" or A.access != "rows":
         rows = read_rows(A, "X")
-        kernel = resolved(kernel, rows, generator)
-        points = _points_of(rows, kernel)
-        if landmarks == "rpcholesky":
-            numbers = pivots(points, m, generator)
-        else:
-            numbers = np.sort(generator.choice(n, m, replace=False))
+        points = points_of(rows, resolved(kernel, rows, generator))
+        numbers = pivots(points, m, generator) if landmarks == "rpcholesky" else drawn_rows(n, m, generator)
         chosen = points.at(numbers)
     else:
         if not kernel.is_resolved:
-            sample = np.sort(generator.choice(n, min(n, SAMPLE), replace=False))
-            kernel = resolved(kernel, read_rows(A.rows(sample), "X"), generator)
-        numbers = np.sort(generator.choice(n, m, replace=False))
-        chosen = _points_of(read_rows(A.rows(numbers), "X"), kernel)
-    return landmark_map(_by_number(chosen, numbers), numbers, A.shape[1], differences=differences)
+            kernel = resolved(
+                kernel, read_rows(A.rows(drawn_rows(n, min(n, SAMPLE), generator)), "X"), generator
+            )
+        numbers = drawn_rows(n, m, generator)
+        chosen = points_of(read_rows(A.rows(numbers), "X"), kernel)
+    own = None
+    if kernel.precomputed:
+        own, chosen = kernel.tile(chosen.rows, numbers), Points(numbers, kernel)
+    return KernelMap(chosen, turn_of(chosen, differences=differences, own=own), A.shape[1], numbers)
 
 
-def landmark_map(
-    chosen: Points, numbers: HostArray, inputs: int, *, differences: bool = False, own: Array | None = None
-) -> KernelMap:
-    """The Nyström map of given landmarks.
-
-    Parameters
-    ----------
-    chosen : Points
-        The landmarks.
-    numbers : numpy.ndarray of shape (m,)
-        The row numbers of the landmarks among the training rows.
-    inputs : int
-        The number of columns of the data.
-    differences : bool, default False
-    own : array of shape (m, m), optional
-        The kernel matrix of the landmarks. By default it is computed from the landmarks in float64. For a precomputed
-        kernel the rows of `chosen` are the kernel matrix by default.
-    """
-    turn = turn_of(chosen, differences=differences, own=own)
-    if chosen.kernel.precomputed:
-        chosen = Points(np.asarray(numbers), chosen.kernel)
-    return KernelMap(chosen, turn, inputs, numbers)
+def drawn_rows(n: int, m: int, rng: np.random.Generator) -> HostArray:
+    """Numbers of m of n rows, drawn with equal probabilities, in increasing order."""
+    return np.sort(rng.choice(n, m, replace=False))
 
 
 def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> HostArray:
@@ -404,7 +364,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     InvalidProblem
         k(z, z) has an eigenvalue that is negative by more than rounding.
     """
-    K = np.asarray(to_host(_in_double(chosen)) if own is None else to_host(own), dtype=np.float64)
+    K = np.asarray(to_host(_among(chosen) if own is None else own), dtype=np.float64)
     K = (K + K.T) / 2
     check_values(np.diag(K), "the landmarks")
     m = len(K)
@@ -518,9 +478,8 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
             return np.sort(np.concatenate([taken, more]))
         block = min(missing, max(m // 10, 1))
         new = np.unique(rng.choice(n, block, p=chances / chances.sum()))
-        others = Points(new, points.kernel) if points.kernel.precomputed else points.at(new)
         before = L[:, :done]
-        G = np.asarray(to_host(home.place(points.against(others)))) - before @ before[new].T
+        G = np.asarray(to_host(home.place(points.against(points.columns(new))))) - before @ before[new].T
         own = (G[new] + G[new].T) / 2
         more = (
             1e-10 * np.trace(own) / len(new) + 30 * unit * size
@@ -554,32 +513,10 @@ def diagonal_of(points: Points) -> Array:
     return home.place(np.diagonal(to_host(points.rows)), str(points.rows.dtype).rpartition(".")[2])
 
 
-def _points_of(rows: Any, kernel: Kernel) -> Points:
-    center = centre_of(rows, kernel)
-    return Points(about(rows, center), kernel, center)
-
-
-def _by_number(chosen: Points, numbers: HostArray) -> Points:
-    """For a precomputed kernel, return the m x m kernel matrix of the m landmarks.
-
-    `chosen` then has the rows of the landmarks in the matrix of all kernel values, and `numbers` selects the columns.
-    For other kernels `chosen` is returned unchanged.
-    """
-    if not chosen.kernel.precomputed:
-        return chosen
-    return Points(chosen.kernel.tile(chosen.rows, numbers), chosen.kernel)
-
-
-def _in_double(chosen: Points) -> Array:
-    """Compute the kernel matrix of the landmarks, in float64 unless the kernel is precomputed or a function."""
-    if chosen.kernel.precomputed:
-        return chosen.rows
-    if str(chosen.rows.dtype).rpartition(".")[2] == "float64":
-        return chosen.against(chosen)
-    if scipy.sparse.issparse(chosen.rows):
-        wide = Points(chosen.rows.astype(np.float64), chosen.kernel)
-    else:
-        if isinstance(chosen.kernel, Function):  # it is called with rows in the dtype of the data
-            return chosen.against(chosen)
-        wide = Points(chosen.home.blocks.place(chosen.rows), chosen.kernel)
+def _among(chosen: Points) -> Array:
+    """The kernel matrix of the landmarks, in float64; a user's function takes rows in the dtype of the data."""
+    rows = chosen.rows
+    if not isinstance(chosen.kernel, Function):
+        rows = rows.astype(np.float64) if scipy.sparse.issparse(rows) else chosen.home.blocks.place(rows)
+    wide = Points(rows, chosen.kernel)
     return wide.against(wide)

@@ -43,6 +43,7 @@ from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, Unsupp
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude
 from linspec.operators.row_blocks import row_blocks
+from linspec.process.pauses import admit
 from linspec.registry.options import is_number
 from linspec.sweeps.finite import first_non_finite
 
@@ -729,6 +730,15 @@ class Points:
             None if self.statistics is None else _chosen(self.statistics, selection),
         )
 
+    def columns(self, numbers: Any, at: Points | None = None) -> Points:
+        """The points with these row numbers, as `against` takes them; `at` if they have been selected before.
+
+        The columns of precomputed values are their numbers.
+        """
+        if self.kernel.precomputed:
+            return Points(np.arange(len(self))[numbers], self.kernel)
+        return self.at(numbers) if at is None else at
+
     def against(self, others: Points) -> Array:
         """The tile k(rows, others.rows)."""
         return self.kernel.tile(self.rows, others.rows, self.statistics, others.statistics)
@@ -746,6 +756,7 @@ def read_rows(A: LinearOperator, name: str) -> Any:
     """
     bare, ledger = uncounted(A)
     if isinstance(bare, SparseOperator):
+        admit(ledger, 1.0)
         ledger.record(bare, 0, sweeps=1.0)
         rows = bare.matrix.astype(bare.dtype)
         finite = bool(np.isfinite(rows.data).all())
@@ -789,13 +800,7 @@ def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
         return None
     n, p = (int(size) for size in rows.shape)
     some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
-    return middle_of(np.asarray(to_host(_chosen(rows, some)), dtype=np.float64))
-
-
-def middle_of(rows: HostArray) -> HostArray:
-    """The medians of the columns; zeros if there are no rows."""
-    found: HostArray = np.median(rows, axis=0) if len(rows) else np.zeros(rows.shape[1])
-    return found
+    return np.asarray(np.median(np.asarray(to_host(_chosen(rows, some)), dtype=np.float64), axis=0))
 
 
 def about(rows: Any, center: HostArray | None) -> Any:
@@ -815,6 +820,26 @@ def about(rows: Any, center: HostArray | None) -> Any:
     return out
 
 
+def points_of(rows: Any, kernel: Kernel) -> Points:
+    """Rows in memory as `Points`, minus their centre if the kernel depends on x − z alone."""
+    center = centre_of(rows, kernel)
+    return Points(about(rows, center), kernel, center)
+
+
+def check_square(kernel: Kernel, A: LinearOperator, name: str) -> None:
+    """Raise unless a matrix of precomputed values has those of all pairs of rows.
+
+    Raises
+    ------
+    InvalidProblem
+    """
+    if kernel.precomputed and A.shape[0] != A.shape[1]:
+        raise InvalidProblem(
+            f"with a precomputed kernel {name} holds the values of all pairs of rows, n x n; got {A.shape[0]} x "
+            f"{A.shape[1]}."
+        )
+
+
 def resolved(kernel: Kernel, rows: Any, rng: Any, weights: HostArray | None = None) -> Kernel:
     """The kernel with all parameters as numbers; rules such as "median" are evaluated on some random rows.
 
@@ -832,7 +857,7 @@ def resolved(kernel: Kernel, rows: Any, rng: Any, weights: HostArray | None = No
     if scipy.sparse.issparse(sample):
         return kernel.resolved(sample.astype(np.float64))
     sample = np.asarray(to_host(sample), dtype=np.float64)
-    return kernel.resolved(sample - middle_of(sample) if kernel.differences else sample)
+    return kernel.resolved(sample - np.median(sample, axis=0) if kernel.differences else sample)
 
 
 def _sampled(n: int, rng: np.random.Generator, weights: HostArray | None) -> HostArray:

@@ -2,9 +2,9 @@
 
 Problem: kernel methods multiply H k(X, X) H with thin blocks, where H = I − 11ᵀ/n subtracts means, and the n² entries
 may not fit into memory.
-Method: the matrix is cut into square tiles. If the matrix fits into a fixed share of the memory, it is kept.
-Otherwise each product computes the tiles again; a tile off the diagonal is used twice, once transposed. Tiles have
-the dtype of the data, and sums over them are float64. A product takes one *pass*: every entry of the matrix is used
+Method: the matrix is cut into square tiles. If they fit into a fixed share of the memory, they are kept. Otherwise
+each product computes them again; a tile off the diagonal is used twice, once transposed. Tiles have the dtype of the
+data, and sums over them are float64. A product takes one *pass*: every entry of the matrix is used
 once, however many columns the block has; m columns of the matrix take m/n of a pass.
 Source: Rudi, Carratino & Rosasco 2017, NIPS 30 (FALKON), for products by tiles.
 Where we differ: the operator is symmetric and centred, and it counts its passes together with the reading of the rows.
@@ -26,19 +26,18 @@ from linspec.kernels.functions import (
     Function,
     Kernel,
     Points,
-    about,
     as_kernel,
-    centre_of,
+    check_square,
     check_values,
+    points_of,
     read_rows,
     resolved,
 )
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import Magnitude
-from linspec.operators.row_blocks import LONGEST_STRETCH
 from linspec.operators.row_model import weights_and_confounds
-from linspec.process.pauses import admit, admitting, pause
+from linspec.process.pauses import admit, pause
 from linspec.registry.options import is_number
 
 __all__ = ["KernelOperator"]
@@ -83,8 +82,8 @@ class KernelOperator(LinearOperator):
 
     Attributes
     ----------
-    roots : array of shape (n,) or None
-        √w, or None without weights.
+    roots : array of shape (n,)
+        √w; ones without weights.
     kernel : Kernel
         The kernel; all parameters are numbers once rows have been read (`settle`).
     dtype : numpy.dtype
@@ -132,21 +131,17 @@ class KernelOperator(LinearOperator):
                 f"a kernel needs the rows of {name}; got {type(uncounted(self.data)[0]).__name__}, whose entries "
                 "cannot be read at will. Pass an array, a sparse matrix or a file."
             )
-        if self.kernel.precomputed and n != self.data.shape[1]:
-            raise InvalidProblem(
-                f"with a precomputed kernel {name} holds the values of all pairs of rows, n x n; got {n} x "
-                f"{self.data.shape[1]}."
-            )
+        check_square(self.kernel, self.data, name)
         self.shape = (n, n)
         self.home = self.data.home.blocks
         self.dtype = np.dtype(np.float64)
         self.center, self._given, self._rng, self.name = bool(center), str(form), rng, name
         self.ledger = uncounted(self.data)[1]
         self._weights = weights_and_confounds(weights, None, n)[0]
-        self.roots: Array | None = None if self._weights is None else self.home.place(np.sqrt(self._weights))
+        self.roots = self.home.place(np.ones(n) if self._weights is None else np.sqrt(self._weights))
         self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
         self._points: Points | None = None
-        self._held: Array | None = None
+        self._held: list[tuple[slice, slice, Array]] = []
         self._form = ""
 
     # ---- rows ---------------------------------------------------------------------------------
@@ -165,21 +160,16 @@ class KernelOperator(LinearOperator):
         Kernel
             The kernel with all parameters as numbers.
         """
-        if not self.is_read:
-            admit(self.ledger, 0.0)
-            with admitting(None):  # the certificate needs the rows, too: its passes count this one
-                rows = read_rows(self.data, self.name)
+        if self._points is None:
+            rows = read_rows(self.data, self.name)
             self.kernel = resolved(self.kernel, rows, self._rng if rng is None else rng, self._weights)
-            center = centre_of(rows, self.kernel)
             with np.errstate(over="ignore", invalid="ignore"):  # the check reports such values
-                points = Points(about(rows, center), self.kernel, center)
+                points = points_of(rows, self.kernel)
                 largest = self._largest(points)
                 sizes = (largest, magnitude_of(as_operator(rows))) if self.tile_dtype == np.float32 else ()
                 if not all(size.fits_single for size in sizes):
                     self.data = in_float64(self.name, self.data, *sizes)
-                    with admitting(None):
-                        rows = read_rows(self.data, self.name)
-                    points = Points(about(rows, center), self.kernel, center)
+                    points = points_of(read_rows(self.data, self.name), self.kernel)
                     self._largest(points)
             self._check_symmetry(points)
             self._points = points
@@ -195,11 +185,6 @@ class KernelOperator(LinearOperator):
         single = np.finfo(np.float32)
         finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())
         return check_values(values, self.name) if finite else Magnitude(float(single.max))
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the rows have been read."""
-        return self._points is not None
 
     @property
     def points(self) -> Points:
@@ -238,8 +223,7 @@ class KernelOperator(LinearOperator):
     def _among(self, points: Points, numbers: HostArray) -> HostArray:
         """k(x, z) for all pairs of the rows with the given numbers, float64 on the host."""
         some = points.at(numbers)
-        others = Points(numbers, self.kernel) if self.kernel.precomputed else some
-        return np.asarray(to_host(some.against(others)), dtype=np.float64)
+        return np.asarray(to_host(some.against(points.columns(numbers, some))), dtype=np.float64)
 
     # ---- products, columns and entries --------------------------------------------------------
 
@@ -260,35 +244,30 @@ class KernelOperator(LinearOperator):
             The product and the means, which are zeros without centring.
         """
         self._check_block(V, self.shape[0], "product")
-        admit(self.ledger, 1.0)
         b = int(V.shape[1])
+        self._begin(b, 1.0, 2.0 * float(self.shape[0]) ** 2 * b)
         V = self.home.place(V)
         if self.center and b:
-            V = self._centred(V)[0]
+            V = self.centred(V)[0]
         out = self.weighted(self._by_tiles(self.weighted(V)))
-        self.ledger.record(self.data, b, sweeps=1.0, flops=2.0 * float(self.shape[0]) ** 2 * b)
         return self.centred(out) if self.center and b else (out, np.zeros(b))
 
+    def _begin(self, columns: int, sweeps: float, flops: float) -> None:
+        """Count a pass, or a share of one, if the run around it has room for it."""
+        admit(self.ledger, sweeps)
+        self.ledger.record(self.data, columns, sweeps=sweeps, flops=flops)
+
     def weighted(self, V: Array) -> Array:
-        """S V: rows times √w; V itself without weights."""
-        return V if self.roots is None else V * self.roots[:, None]
+        """S V: rows times √w."""
+        return V * self.roots[:, None]
 
     def centred(self, V: Array) -> tuple[Array, HostArray]:
         """H V for a block at `home`, and the means that it subtracts.
 
         The means are those of the columns; with weights those of S⁻¹V, in which every row counts wᵢ times.
         """
-        found, mean = self._centred(V)
-        return found, np.asarray(to_host(mean))
-
-    def _centred(self, V: Array) -> tuple[Array, Array]:
-        """H V, and the means in the library of V."""
-        xp = self.home.xp
-        if self.roots is None:
-            mean = xp.mean(V, axis=0)
-            return V - mean[None, :], mean
-        mean = (self.roots @ V) / xp.sum(self.roots * self.roots)
-        return V - self.roots[:, None] * mean[None, :], mean
+        mean = (self.roots @ V) / self.home.xp.sum(self.roots * self.roots)
+        return V - self.roots[:, None] * mean[None, :], np.asarray(to_host(mean))
 
     def _matmat(self, V: Array) -> Array:
         return self.product(V)[0]
@@ -298,57 +277,39 @@ class KernelOperator(LinearOperator):
 
     def _by_tiles(self, V: Array) -> Array:
         """k(X, X) V, summed in float64 over tiles in the dtype of the data."""
-        points, where, n = self.points, self.data.home, self.shape[0]
-        W = where.place(V, self.tile_dtype)
-        out = self.home.zeros((n, int(V.shape[1])))
-        if self.form == "held":
-            K = self._whole()
-            for rows in _slices(n, LONGEST_STRETCH):
-                for columns in _slices(n, LONGEST_STRETCH):
-                    out[rows, :] += self.home.place(K[rows, columns] @ W[columns, :])
-                pause()
-            return out
-        for rows, columns, T in self._tiles(points):
+        W = self.data.home.place(V, self.tile_dtype)
+        out = self.home.zeros((self.shape[0], int(V.shape[1])))
+        for rows, columns, T in self._tiles():
             out[rows, :] += self.home.place(T @ W[columns, :])
             if rows != columns:
                 out[columns, :] += self.home.place(T.T @ W[rows, :])
         return out
 
-    def _tiles(self, points: Points) -> Iterator[tuple[slice, slice, Array]]:
-        """Yield (rows, columns, tile) for the tiles on and above the diagonal."""
+    def _tiles(self) -> Iterator[tuple[slice, slice, Array]]:
+        """Yield (rows, columns, tile) for tiles on and above the diagonal; those of a held matrix are formed once."""
+        if self.form == "tiled":
+            return self._formed()
+        self._held = self._held or list(self._formed())
+        return iter(self._held)
+
+    def _formed(self) -> Iterator[tuple[slice, slice, Array]]:
+        """Form the tiles."""
         pieces = list(_slices(self.shape[0], self.tile))
-        parts = [points.at(piece) for piece in pieces]
-        numbers = np.arange(self.shape[0])
+        parts = [self.points.at(piece) for piece in pieces]
         for i, rows in enumerate(pieces):
             for j in range(i, len(pieces)):
                 pause()
-                other = Points(numbers[pieces[j]], self.kernel) if self.kernel.precomputed else parts[j]
-                yield rows, pieces[j], parts[i].against(other)
-
-    def _whole(self) -> Array:
-        """k(X, X) as an array, formed at the first call and kept."""
-        if self._held is None:
-            n = self.shape[0]
-            K = self.data.home.zeros((n, n), self.tile_dtype)
-            for rows, columns, T in self._tiles(self.points):
-                K[rows, columns] = T
-                if rows != columns:
-                    K[columns, rows] = T.T
-            self._held = K
-        return self._held
+                yield rows, pieces[j], parts[i].against(self.points.columns(pieces[j], parts[j]))
 
     def _dense(self) -> Array:
         """The matrix as a float64 array; counts one pass."""
-        admit(self.ledger, 1.0)
-        held = self._held is not None
-        K = self.home.place(self._whole())
-        if not held and self.form == "tiled":
-            self._held = None  # nobody else has K
-        else:
-            K = K * 1.0
-        self.ledger.record(self.data, 0, sweeps=1.0)
-        K = K if self.roots is None else self.roots[:, None] * K * self.roots[None, :]
-        return self._centred(self._centred(K)[0].T)[0].T if self.center else K
+        self._begin(0, 1.0, 0.0)
+        K = self.home.zeros(self.shape)
+        for rows, columns, T in self._tiles():
+            K[rows, columns] = self.home.place(T)
+            K[columns, rows] = self.home.place(T.T)
+        K = self.roots[:, None] * K * self.roots[None, :]
+        return self.centred(self.centred(K)[0].T)[0].T if self.center else K
 
     @at_home
     def pivots(self, m: int, rng: Any = None) -> HostArray:
@@ -366,11 +327,9 @@ class KernelOperator(LinearOperator):
             In increasing order. Each row is drawn with a probability proportional to what the rows before leave of its
             k(x, x), times its weight (Chen, Epperly, Tropp & Webber 2025).
         """
-        points, n = self.points, self.shape[0]
-        admit(self.ledger, m / max(n, 1))
-        found = pivots(points, m, random_generator(self._rng if rng is None else rng), self._weights)
-        self.ledger.record(self.data, m, sweeps=m / max(n, 1), flops=2.0 * n * float(m) ** 2)
-        return found
+        n = self.shape[0]
+        self._begin(m, m / max(n, 1), 2.0 * n * float(m) ** 2)
+        return pivots(self.points, m, random_generator(self._rng if rng is None else rng), self._weights)
 
     @at_home
     def columns(self, numbers: Any) -> Array:
@@ -387,21 +346,19 @@ class KernelOperator(LinearOperator):
         """
         index, points = np.asarray(numbers, dtype=np.intp), self.points
         n, m = self.shape[0], len(index)
-        admit(self.ledger, m / max(n, 1))
-        out = self.data.home.zeros((n, m), self.tile_dtype)
-        others = Points(index, self.kernel) if self.kernel.precomputed else points.at(index)
+        self._begin(m, m / max(n, 1), 0.0)
+        out, others = self.data.home.zeros((n, m), self.tile_dtype), points.columns(index)
         for rows in _slices(n, self.tile):
             pause()
             out[rows, :] = points.at(rows).against(others)
-        self.ledger.record(self.data, m, sweeps=m / max(n, 1), flops=0.0)
         return out
 
     @at_home
     def block(self, numbers: Any) -> HostArray:
         """k(x, z) for all pairs of some rows, not centred and not weighted, in float64 on the host."""
-        index, points = np.asarray(numbers, dtype=np.intp), self.points
-        self.ledger.record(self.data, 0, sweeps=(len(index) / max(self.shape[0], 1)) ** 2)
-        return self._among(points, index)
+        index = np.asarray(numbers, dtype=np.intp)
+        self._begin(0, (len(index) / max(self.shape[0], 1)) ** 2, 0.0)
+        return self._among(self.points, index)
 
     @at_home
     def diagonal(self) -> Array:
@@ -411,10 +368,8 @@ class KernelOperator(LinearOperator):
     @at_home
     def map(self) -> KernelMap:
         """The map x ↦ (k(x, x₁), …, k(x, xₙ)) for new rows."""
-        points, n = self.points, self.shape[0]
-        if self.kernel.precomputed:
-            return KernelMap(Points(np.arange(n), self.kernel), None, n, np.arange(n))
-        return KernelMap(points, None, self.data.shape[1], np.arange(n))
+        every = np.arange(self.shape[0])
+        return KernelMap(self.points.columns(every, self.points), None, self.data.shape[1], every)
 
     @at_home
     def cross(self, data: Any, name: str = "data") -> LinearOperator:

@@ -102,7 +102,6 @@ def judged(
 ) -> Conclusion:
     """Canonical pairs within the spans of a solver's functions, and their residual."""
     home, ridges = moments.home, problem.ridge
-    moments.check_settled()
     views = [
         functions(op, home.place(W), J, features)
         for op, W, J, features in zip(moments.views, weights, landmarks, maps, strict=True)

@@ -1,4 +1,4 @@
-"""An iterate of kernel CCA whose answer is computed only if it is inspected or the run ends."""
+"""An iterate whose answer is computed only if it is inspected or the run ends."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from linspec import Iterate
 
 
 class Functions(Iterate):
-    """Iterate of kernel CCA, with functions of both views that are computed on request.
+    """Functions of the views, as keywords of `problem.conclude` that are computed on request.
 
     Parameters
     ----------
     residual : float
-    answer : callable
-        Returns the keywords of `problem.conclude`. It is called at most once and is not in checkpoints.
+    current : callable
+        Returns the keywords, without a product. It is called at most once and is not in checkpoints.
+    closed : callable, optional
+        Returns the keywords for the end of a run, and may take products for them; by default `current`.
     **more
         As `Iterate` takes them.
     """
 
-    def __init__(self, residual: float, answer: Callable[[], Mapping[str, Any]], **more: Any) -> None:
+    def __init__(
+        self,
+        residual: float,
+        current: Callable[[], Mapping[str, Any]],
+        closed: Callable[[], Mapping[str, Any]] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(residual, **more)
-        self._answer = cache(answer)
-
-    def weights(self) -> Mapping[str, Any]:
-        """Functions of both views and the kernels, as `problem.conclude` takes them."""
-        return self._answer()
+        self.weights = cache(current)  # type: ignore[method-assign]
+        self.answer = cache(closed or current)  # type: ignore[method-assign]

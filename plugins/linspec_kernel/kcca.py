@@ -33,7 +33,6 @@ class KCCA(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a kernel CCA problem."""
         moments: Any = run.moments("tiled")
-        run.plan(setup=2.0)  # the rows are read, and every entry of the kernels is formed
         kernels = moments.settle(run.rng)
         (wx, Ux), (wy, Uy) = (eigen_of(op) for op in moments.views)
         (rx, ry), home = problem.ridge, moments.home

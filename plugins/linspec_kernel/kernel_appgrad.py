@@ -39,7 +39,6 @@ from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
 from linspec_kernel.certificate import CUT, LEAST_SHARE, Carried, least_value
 from linspec_kernel.iterate import Functions
-from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
@@ -98,16 +97,11 @@ class KernelAppGrad(IterativeSolver):
     )
 
     kept: ClassVar = (Functions, Coefficients)
-    repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield coefficients of k + `extra` functions of each view."""
         moments: Any = run.moments(self.storage)
-        n = moments.x.shape[0]
-        width = min(problem.k + self.extra, n)
-        # The rows; in a new run also a block of the matrix, and the products of the start.
-        setup = 1.0 if state else rounded_up(2.0 + (min(PROBED, n) / n) ** 2)
-        run.plan(setup=setup)
+        width = min(problem.k + self.extra, moments.views[0].shape[0])
         kernels = moments.settle(run.rng)
         of_x, of_y = (DualView(op, r, self) for op, r in zip(moments.views, problem.ridge, strict=True))
         if state is None:

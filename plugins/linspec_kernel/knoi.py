@@ -108,7 +108,6 @@ class KNOI(IterativeSolver):
 
     kept: ClassVar = (Functions, Side)
     resumes_after_law: ClassVar[bool] = False
-    repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield the functions after each epoch."""
@@ -117,8 +116,6 @@ class KNOI(IterativeSolver):
         if count < problem.k:
             raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
         moments: Any = run.moments("tiled")
-        # The rows; in a new run also a sweep for the means of the features.
-        run.plan(setup=1.0 if state else 1.0 + problem.center)
         kernels = moments.settle(run.rng)
         rows = Minibatches([problem.X, problem.Y], run.rng, chunk=self.batch)
         batches = max(1, round(n / self.batch))

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from linspec import KernelOperator
 from linspec.arrays import HostArray
-from linspec.errors import BrokenPlugin, InvalidProblem
+from linspec.errors import InvalidProblem
 from linspec.kernels import Kernel
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
 
 
-class Costs(NamedTuple):
-    """Numbers of passes over the data.
-
-    Attributes
-    ----------
-    sweep : float
-        Passes of each product.
-    setup : float
-        Passes that are needed once, before the first product.
-    """
-
-    sweep: float
-    setup: float
-
-
 class KernelMatrices:
-    """Kernel matrices of the views of a problem: the moments of a kernel problem.
+    """Kernel matrices of the views of a problem: the moments of a kernel problem, and what a run asks of them.
 
     Parameters
     ----------
@@ -50,102 +35,66 @@ class KernelMatrices:
         Home of float64 blocks.
     """
 
-    held = False  # every product with a kernel matrix is counted
+    held = spent = False  # every product is counted, and rows can be read again
     form = "implicit"
+    contradictions = ()
+    cost = SimpleNamespace(sweep=1.0, setup=0.0)
 
-    def __init__(self, problem: Any, form: str) -> None:
-        form = "auto" if form == "implicit" else form
-        self._problem = problem
-        self.views = tuple(self.operator(name, form) for name in problem.kernels)
+    def __init__(self, problem: Any, form: str = "auto") -> None:
+        self.views: Any = tuple(self.view(problem, name, form) for name in problem.kernels)
         self.home = self.views[0].home
 
-    def operator(self, name: str, form: str) -> KernelOperator:
+    def view(self, problem: Any, name: str, form: str) -> Any:
         """Operator of the kernel matrix of a view."""
-        problem = self._problem
         return KernelOperator(
             getattr(problem, name),
             problem.kernels[name],
             center=problem.center,
-            form=form,
+            form="auto" if form == "implicit" else form,
             name=name,
             weights=problem.sample_weight,
         )
 
     @property
-    def cost(self) -> Costs:
-        """Passes of each product (`sweep`, 1), and passes needed before the first product (`setup`).
-
-        `setup` is 1, for reading the rows, until the rows of all views are in memory; then it is 0.
-        """
-        return Costs(sweep=1.0, setup=0.0 if all(op.is_read for op in self.views) else 1.0)
-
-    @property
-    def bookkeeping(self) -> KernelBooks:
-        """What a run asks of these moments."""
-        return KernelBooks(self._problem, self)
+    def bookkeeping(self) -> KernelMatrices:
+        """What a run asks of these moments: `spent`, `contradictions`, `learnt` and `take_up`."""
+        return self
 
     def settle(self, rng: Any, kernels: Sequence[Kernel] | None = None) -> tuple[Kernel, ...]:
         """Read the rows of all views, complete the kernels, and return them with all parameters as numbers.
 
         A scale that the problem does not give is taken from `kernels`. By default it is computed from the rows.
         """
-        for op, kernel in zip(self.views, kernels or (), strict=False):
-            if not op.kernel.is_resolved:
-                op.kernel = kernel
-        return tuple(op.settle(rng) for op in self.views)
+        for view, kernel in zip(self.views, kernels or (), strict=False):
+            if not view.kernel.is_resolved:
+                view.kernel = kernel
+        return tuple(view.settle(rng) for view in self.views)
 
-    def check_settled(self) -> None:
-        """Raise if the scale of a kernel is still to be computed, so that the law would judge by another kernel.
+    def learnt(self) -> dict[str, Any]:
+        """The kernels, whose scales may have been chosen from drawn rows."""
+        return {"kernels": [numbers_of(view.kernel) for view in self.views]}
 
-        Raises
-        ------
-        BrokenPlugin
-        """
-        if not all(op.kernel.is_resolved for op in self.views):
-            raise BrokenPlugin(
-                f"a solver of {self._problem.name} must call run.moments(...).settle(run.rng) before it finishes: the "
-                "scale of a kernel is still to be taken from the rows."
-            )
+    def take_up(self, learnt: Mapping[str, Any]) -> None:
+        """Restore the kernels of an earlier run."""
+        for view, before in zip(self.views, learnt["kernels"], strict=True):
+            view.kernel = replace(view.kernel, **before)
 
 
 class KernelMoments(KernelMatrices):
-    """Kernel matrices of two views, and their Nyström approximations.
-
-    Parameters
-    ----------
-    problem : KernelCCA
-    form : str
-    """
+    """Kernel matrices of two views, and their Nyström approximations."""
 
     def __init__(self, problem: Any, form: str) -> None:
         super().__init__(problem, form)
         self.ridges = problem.ridge
         self._near: list[Nystrom] = []
-        self._even: list[Nystrom] | list[None] | None = None
+        self._even: list[Nystrom] | list[None] = []
 
-    @property
-    def x(self) -> KernelOperator:
-        """Kernel matrix of X."""
-        return self.views[0]
-
-    @property
-    def y(self) -> KernelOperator:
-        """Kernel matrix of Y."""
-        return self.views[1]
-
-    def near(self, m: int, rng: Any) -> list[Nystrom]:
-        """Nyström approximations of both kernel matrices from m landmarks, drawn with equal probabilities."""
-        n = self.x.shape[0]
+    def near(
+        self, landmarks: Iterable[HostArray], rng: Any = None, shifts: Sequence[float | None] = (None, None)
+    ) -> list[Nystrom]:
+        """Nyström approximations of both kernel matrices from landmarks, and from the shifts d of an earlier run."""
         self._near = [
-            Nystrom(op, ridge, np.sort(rng.choice(n, m, replace=False)), rng, PROBED)
-            for op, ridge in zip(self.views, self.ridges, strict=True)
-        ]
-        return self._near
-
-    def near_again(self, landmarks: Sequence[HostArray], shifts: Sequence[float]) -> list[Nystrom]:
-        """Rebuild the Nyström approximations of an earlier run from its landmarks and its shifts d."""
-        self._near = [
-            Nystrom(op, ridge, numbers, shift=shift)
+            Nystrom(op, ridge, numbers, rng, PROBED, shift)
             for op, ridge, numbers, shift in zip(self.views, self.ridges, landmarks, shifts, strict=True)
         ]
         return self._near
@@ -155,10 +104,10 @@ class KernelMoments(KernelMatrices):
 
         Otherwise they are built from evenly spaced landmarks; (None, None) if these have no valid kernel values.
         """
-        n = self.x.shape[0]
+        n = self.views[0].shape[0]
         if self._near and len(self._near[0].numbers) >= default_landmarks(n):
             return self._near
-        if self._even is None:
+        if not self._even:
             even = np.unique(np.linspace(0, n - 1, default_landmarks(n)).astype(np.intp))
             try:
                 self._even = [
@@ -170,35 +119,7 @@ class KernelMoments(KernelMatrices):
         return self._even
 
 
-class KernelBooks:
-    """What a run asks of kernel matrices: rows are held, and their products are never contradictory."""
-
-    spent = False
-    contradictions = ()
-
-    def __init__(self, problem: Any, moments: KernelMatrices) -> None:
-        self._problem, self._moments = problem, moments
-
-    def learnt(self) -> dict[str, Any]:
-        """The scales of kernels, which may have been chosen from drawn rows, and the forms of the matrices."""
-        return {"kernels": [{**numbers_of(op.kernel), "form": op.form} for op in self._moments.views]}
-
-    def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the kernels and the forms of an earlier run."""
-        found = []
-        for (name, given), before in zip(self._problem.kernels.items(), learnt["kernels"], strict=True):
-            op = self._moments.operator(name, str(before["form"]))
-            op.kernel = replace(given, **{key: value for key, value in before.items() if key != "form"})
-            found.append(op)
-        self._moments.views = tuple(found)
-
-
 def numbers_of(kernel: Kernel) -> dict[str, Any]:
     """The fields of a kernel that are numbers or texts."""
-    own = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
-    return {name: value for name, value in own.items() if isinstance(value, bool | int | float | str)}
-
-
-def rounded_up(passes: float) -> float:
-    """Round a number of passes upwards to three decimal places, which are enough for messages."""
-    return math.ceil(passes * 1000) / 1000
+    parts = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
+    return {name: value for name, value in parts.items() if isinstance(value, bool | int | float | str)}

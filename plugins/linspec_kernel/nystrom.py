@@ -57,10 +57,10 @@ def default_landmarks(n: int) -> int:
     return min(n, max(200, min(n // 5, 1500)))
 
 
-def share_of(n: float, m: int | None = None, probed: int = LOOKED_AT) -> float:
-    """Share of the entries of a kernel matrix that an approximation with m landmarks needs."""
-    m = default_landmarks(int(min(n, 1e9))) if m is None else m
-    return float(m / n + (0.0 if m >= n else (min(probed, n) / n) ** 2))
+def share_of(n: float) -> float:
+    """Share of the entries of a kernel matrix that the approximation of the certificate needs."""
+    m = default_landmarks(int(min(n, 1e9)))
+    return float(m / n + (0.0 if m >= n else (min(LOOKED_AT, n) / n) ** 2))
 
 
 class Nystrom:
@@ -102,30 +102,23 @@ class Nystrom:
         n, m = op.shape[0], len(numbers)
         self.numbers = numbers
         C = op.columns(self.numbers)
-        chosen = op.points.at(self.numbers)
         self.among = on_host(_rows(C, self.numbers, self.place))
-        self.turn = turn_of(chosen, differences=False, own=self.among if op.kernel.precomputed else None)
+        self.turn = turn_of(
+            op.points.at(numbers), differences=False, own=self.among if op.kernel.precomputed else None
+        )
         # Overwrite the columns by L, block by block.
         right = self.place.place(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
         for rows in (slice(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)):
-            L = C[rows, :] @ right
-            C[rows, :] = (
-                L if op.roots is None else L * self.place.place(op.roots[rows], op.tile_dtype)[:, None]
-            )
+            C[rows, :] = (C[rows, :] @ right) * self.place.place(op.roots[rows], op.tile_dtype)[:, None]
             G += on_host(C[rows, :].T @ C[rows, :])
-            total += on_host(self._sums(self.home.place(C[rows, :]), rows))
-        count = n if op.roots is None else float(to_host(self.home.xp.sum(op.roots * op.roots)))
+            total += on_host(op.roots[rows] @ self.home.place(C[rows, :]))
+        count = float(to_host(self.home.xp.sum(op.roots * op.roots)))
         self.L, self.mean = C, total / count * op.center
         G -= count * np.outer(self.mean, self.mean)
         w, self.V = eigenpairs((G + G.T) / 2)
         self.w = np.maximum(w, 0.0)
         self.shift = self._beside(rng, probed) if shift is None else shift
-
-    def _sums(self, V: Array, rows: slice) -> Array:
-        """Sums of the columns of some rows of S V, or of V without weights."""
-        roots = self.op.roots
-        return self.home.xp.sum(V, axis=0) if roots is None else roots[rows] @ V
 
     def _beside(self, rng: np.random.Generator | None, probed: int) -> float:
         """Estimate |K − LLᵀ| from the block of K − LLᵀ in q rows and columns that are drawn.
@@ -141,9 +134,8 @@ class Nystrom:
             return 0.0
         q = min(probed, n)
         some = np.sort(random_generator(rng).choice(n, q, replace=False))
-        rows = to_host(self.L)[some] if self.place.on_host else to_host(_rows(self.L, some, self.place))
-        roots = np.ones(q) if self.op.roots is None else to_host(self.op.roots)[some]
-        E = self.op.block(some) * np.outer(roots, roots) - rows.astype(np.float64) @ rows.astype(np.float64).T
+        rows, roots = on_host(_rows(self.L, some, self.place)), to_host(self.op.roots)[some]
+        E = self.op.block(some) * np.outer(roots, roots) - rows @ rows.T
         size = max(float(np.trace(E)) / q, 0.0)
         largest = max(float(leading_eigenpairs(E, 1)[0][0]), 0.0)
         if q == n:
@@ -215,7 +207,7 @@ class Nystrom:
         """H L c, where H is the centring; L c if the view is not centred."""
         z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
         mean = self.home.place(self.mean @ c)[None, :]
-        return z - (mean if self.op.roots is None else self.op.roots[:, None] * mean)
+        return z - self.op.roots[:, None] * mean
 
     def solve(self, R: Array, ridge: float | None = None) -> Array:
         """(HLLᵀH + (r + d) I)⁻¹ R; r is the ridge of the constructor unless another one is given."""

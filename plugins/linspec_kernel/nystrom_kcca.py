@@ -14,12 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import CCA, KernelOperator, Run, Solution, Solver, Status, option, part
+from linspec import CCA, Run, Solution, Solver, Status, option, part
 from linspec.arrays import to_host
 from linspec.errors import InvalidOption
-from linspec.features import KernelMap, nystrom
+from linspec.features import nystrom
 from linspec.operators import uncounted
-from linspec_kernel.moments import rounded_up
 
 LANDMARKS = 1000
 """Default number of landmarks."""
@@ -39,15 +38,17 @@ class NystromKCCA(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a kernel CCA problem."""
         moments: Any = run.moments("tiled")
-        n = moments.x.shape[0]
+        n = moments.views[0].shape[0]
         m = min(LANDMARKS if self.landmarks is None else self.landmarks, n)
         if m - problem.center < problem.k:
             raise InvalidOption(
                 f"landmarks must be at least {problem.k + problem.center} for k = {problem.k}; got {m}."
             )
-        run.plan(setup=rounded_up(2.0 + m / n))  # the rows, a sweep over features, the landmarks' columns
         kernels = moments.settle(run.rng)
-        maps = [self._map(op, m, problem.center, run) for op in moments.views]
+        maps = [
+            nystrom(uncounted(op.data)[0], op.kernel, m, run.rng, differences=problem.center)
+            for op in moments.views
+        ]
         found = features_cca(problem, run, maps, self.cca)
         weights = [
             moments.home.place(features.turn) @ moments.home.place(to_host(found[name]))
@@ -62,10 +63,6 @@ class NystromKCCA(Solver):
             y_landmarks=maps[1].numbers,
             kernels=kernels,
         )
-
-    def _map(self, op: KernelOperator, m: int, center: bool, run: Run) -> KernelMap:
-        bare, _ = uncounted(op.data)
-        return nystrom(bare, op.kernel, m, run.rng, differences=center)
 
 
 def features_cca(problem: Any, run: Run, maps: list[Any], solver: Any) -> Any:

@@ -29,10 +29,10 @@ from linspec import IterativeSolver, KernelOperator, Run, Status, limit_option, 
 from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.features import drawn_rows
 from linspec_kernel.certificate import LEAST_SHARE, Carried
 from linspec_kernel.iterate import Functions
-from linspec_kernel.moments import rounded_up
-from linspec_kernel.nystrom import PER_ENTRY, PROBED, Nystrom, default_landmarks, on_host, share_of
+from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
 """Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
@@ -135,22 +135,18 @@ class NystromLOBPCG(IterativeSolver):
     )
 
     kept: ClassVar = (Functions, Basis, Pairs)
-    repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield the best pairs within bases that grow."""
         moments: Any = run.moments(self.storage)
         home, ridges, k = moments.home, problem.ridge, problem.k
-        n = moments.x.shape[0]
+        n = moments.views[0].shape[0]
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         width = min(k + self.extra, n)
-        # The rows and the landmarks' columns; in a new run the block from which the shift is estimated, and a product.
-        setup = 1.0 + m / n if state else 2.0 + share_of(n, m, PROBED)
-        run.plan(setup=rounded_up(setup))
         kernels = moments.settle(run.rng)
         spaces = [Space(op, ridge) for op, ridge in zip(moments.views, ridges, strict=True)]
         if state is None:
-            near = moments.near(m, run.rng)
+            near = moments.near((drawn_rows(n, m, run.rng) for _ in kernels), run.rng)
             blocks = first_blocks(near, width)
             if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
                 blocks = [home.concat([Z, home.place(run.rng.standard_normal((n, width)))]) for Z in blocks]
@@ -158,7 +154,7 @@ class NystromLOBPCG(IterativeSolver):
             (x, y), _ = grown(spaces, near, empty, blocks, [home.zeros((n, 0))] * 2)
             share, best, since, idle = 1.0, None, 0, not x.width and not y.width
         else:
-            near = moments.near_again(state["landmarks"], state["shifts"])
+            near = moments.near(state["landmarks"], shifts=state["shifts"])
             x, y, share, best, since, idle = (
                 state[name] for name in ("x", "y", "share", "best", "since", "idle")
             )
@@ -276,11 +272,7 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     C = np.zeros((len(x.w), len(y.w)))
     n = x.op.shape[0]
     for rows in (slice(i, min(i + 4096, n)) for i in range(0, n, 4096)):
-        C += (
-            on_host(x.place.place(x.L[rows, :], np.float64).T @ y.place.place(y.L[rows, :], np.float64))
-            if (x.op.tile_dtype != y.op.tile_dtype)
-            else on_host(x.L[rows, :].T @ y.L[rows, :])
-        )
+        C += on_host(x.home.place(x.L[rows, :]).T @ y.home.place(y.L[rows, :]))
     C -= n * np.outer(x.mean, y.mean)
     roots = [one.V / np.sqrt(one.w + one.ridge) for one in near]
     U, s, Vt = np.linalg.svd(roots[0].T @ C @ roots[1], full_matrices=False)

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from linspec import Problem, Solution
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem
-from linspec.kernels import Kernel
+from linspec.kernels import Kernel, check_square
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 
@@ -22,15 +22,19 @@ class OfKernels(Problem[S_co], adjusts_rows=False):
     def kernels(self) -> dict[str, Kernel]:
         """The kernels by the name of the matrix."""
 
-    def check_square(self) -> None:
+    def check_squares(self) -> None:
         """Raise unless each matrix with a precomputed kernel holds the values of all pairs of rows."""
         for name, kernel in self.kernels.items():
-            A = self.matrices[name]
-            if kernel.precomputed and A.shape[0] != A.shape[1]:
-                raise InvalidProblem(
-                    f"with a precomputed kernel {name} holds the values of all pairs of rows, n x n; got "
-                    f"{A.shape[0]} x {A.shape[1]}."
-                )
+            check_square(kernel, self.matrices[name], name)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Largest k as the value of a dict with one entry, whose key names the reason of the limit.
+
+        It is n − 1 for centred functions of n rows, otherwise n.
+        """
+        n, center = min(A.shape[0] for A in self.matrices.values()), getattr(self, "center", False)
+        return {"rows, centred" if center else "rows": max(n - center, 1)}
 
     def on_rows(self, numbers: HostArray) -> Self:
         """Return a copy on some rows; raises if a kernel is precomputed, since its columns belong to the rows, too."""

@@ -12,7 +12,7 @@ from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
 from linspec.solving import DEFAULT_TERMS, Terms
 from linspec_kernel.certificate import Carried, judged, with_loss
-from linspec_kernel.moments import KernelMoments, rounded_up
+from linspec_kernel.moments import KernelMoments
 from linspec_kernel.nystrom import share_of
 from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.solution import KernelCCASolution
@@ -89,27 +89,12 @@ class KernelCCA(OfKernels[KernelCCASolution]):
         object.__setattr__(self, "kernel_x", as_kernel(self.kernel_x, "kernel_x"))
         other = self.kernel_x if self.kernel_y is None else self.kernel_y
         object.__setattr__(self, "kernel_y", as_kernel(other, "kernel_y"))
-        self.check_square()
-
-    def __repr__(self) -> str:
-        return (
-            f"KernelCCA(X={self.X.shape}, Y={self.Y.shape}, k={self.k}, kernel_x={self.kernel_x}, "
-            f"kernel_y={self.kernel_y}, ridge={self.ridge}, center={self.center})"
-        )
-
-    @property
-    def limits(self) -> dict[str, int]:
-        """Largest k as the value of a dict with one entry, whose key names the reason of the limit.
-
-        It is n − 1 for centred functions of n rows, otherwise n.
-        """
-        n = min(self.X.shape[0], self.Y.shape[0])
-        return {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
+        self.check_squares()
 
     @property
     def certificate_products(self) -> float:
         """Passes of the certificate: products with coefficients and residuals, and the columns of the landmarks."""
-        return 2.0 + rounded_up(share_of(self.X.shape[0]))
+        return 2.0 + share_of(self.X.shape[0])
 
     @property
     def kernels(self) -> dict[str, Kernel]:
@@ -140,8 +125,7 @@ class KernelCCA(OfKernels[KernelCCASolution]):
         still has a scale that is to be computed from the rows. `carried` are all pairs within the spans of the solver:
         if they are given, the missing part of the sum of the exact correlations is estimated (`with_loss`).
         """
-        if kernels is not None:
-            moments.settle(None, kernels)
+        moments.settle(None, kernels)
         weights, landmarks, maps = (x_weights, y_weights), (x_landmarks, y_landmarks), (x_map, y_map)
         found = judged(self, moments, weights, landmarks, maps, terms.tol)
         return found if carried is None else with_loss(found, carried, terms.tol)

@@ -38,7 +38,6 @@ class FourierKCCA(Solver):
         if count < problem.k:
             raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
         moments: Any = run.moments("tiled")
-        run.plan(setup=3.0)  # the rows, a sweep over their features, and the variates
         kernels = moments.settle(run.rng)
         maps = [
             fourier(kernel, A.shape[1], count, run.rng)

@@ -33,12 +33,12 @@ import numpy as np
 from linspec import IterativeSolver, Run, Status, limit_option, option, tol_option
 from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
-from linspec_kernel.moments import rounded_up
+from linspec_kernel.iterate import Functions
 from linspec_kernel.preimage.ascent import STILL, Climb, Search
-from linspec_kernel.preimage.iterate import PairsOfPoints, PointPair, Points, arrays
+from linspec_kernel.preimage.iterate import PointPair, Points, arrays
 from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.starts import Screen, drawn_columns, random_points
-from linspec_kernel.preimage.views import PreimageView, Removed
+from linspec_kernel.preimage.views import PreimageView
 
 AGREES = 0.01
 """Starts agree with the best one if their value is below it by at most this share."""
@@ -108,11 +108,10 @@ class FromStarts(IterativeSolver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    kept: ClassVar = (PairsOfPoints, PointPair, Beginning, ClimbingPair, Climb, Removed)
+    kept: ClassVar = (Functions, PointPair, Beginning, ClimbingPair, Climb)
     resumes_after_law: ClassVar[bool] = False
-    repeats_setup: ClassVar[bool] = True
 
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield the pairs found and the best start of the next one, after each step."""
         hunt = PairHunt(self, problem, run, state)
         found: tuple[PointPair, ...] = ()
@@ -171,7 +170,7 @@ class PairHunt:
     solver : FromStarts
     problem : PreimageCCA
     run : Run
-    state : PairsOfPoints or None
+    state : Functions or None
         Iterate from which the run continues.
 
     Attributes
@@ -189,15 +188,10 @@ class PairHunt:
         n, rows = int(problem.X.shape[0]), solver.sample or SAMPLE
         many = n > rows and all(A.access != "products" for A in (problem.X, problem.Y))
         seeks, climbs = _still_to_come(given, self.k, state)
-        # Setup: numbers of kernels, the sample of rows, the compared columns, and the first gradient.
-        streamed = any(view.A.streamed for view in self.views)
-        reading = many and (seeks or climbs) and (1.0 if streamed else rounded_up(rows / n))
-        first = 2.0 if begun is None else 0.0
-        run.plan(setup=moments.cost.setup + reading + float(seeks and not many) + first)
         self.kernels = moments.settle(run.rng)
         rough, exact = solver.objectives(problem, run)
         self.few, index = self.views, None if begun is None else begun.rows
-        if reading:
+        if many and (seeks or climbs):
             index = np.sort(run.rng.choice(n, rows, replace=False)) if begun is None else index
             self.few = self.views[0].on(index), self.views[1].on(index)
         self.is_rough = rough is not exact or (index is not None and solver.sample > 0)
@@ -216,7 +210,7 @@ class PairHunt:
             begun = Beginning(given, index, columns, self._starts() if seeks else self._bounded(given))
         else:
             for view, removed in zip(self._every_view, state["removed"], strict=False):
-                view.remove_again(removed)
+                view.removed = removed
         self.beginning = begun
 
     # ---- one pair -------------------------------------------------------------------------------
@@ -281,10 +275,10 @@ class PairHunt:
         found: tuple[PointPair, ...],
         now: ClimbingPair | None,
         ending: Status | None = None,
-    ) -> PairsOfPoints:
+    ) -> Functions:
         """Iterate of the pairs found and the pair in progress."""
         removed = [view.removed for view in self._every_view]
-        return PairsOfPoints(
+        return Functions(
             residual,
             partial(self._current, found, now),
             partial(self._closed, found, now),

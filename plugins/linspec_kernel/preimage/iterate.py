@@ -1,15 +1,13 @@
-"""An iterate of preimage CCA: pairs of points, whose arrays are built on request or where the run ends."""
+"""Pairs of points that a search of preimage CCA has found, and the arrays that the law takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from linspec import Iterate
 from linspec.arrays import HostArray
 from linspec_kernel.preimage.views import PreimageView
 
@@ -34,42 +32,6 @@ class PointPair:
     value: float
     residual: float
     agreeing: int
-
-
-class PairsOfPoints(Iterate):
-    """Iterate of preimage CCA: the pairs found so far.
-
-    Parameters
-    ----------
-    residual : float
-    current : callable
-        Returns the arguments of `problem.conclude`. For the pair in progress they have the start with the largest
-        value so far, without a product.
-    closed : callable
-        Returns the arguments of `problem.conclude` for the end of a run. For the pair in progress they have the start
-        that is best on all rows. If the starts were compared on a sample of rows only, a product computes their values
-        on all rows, provided the budget allows it. `closed` is called at most once.
-    **more
-        As `Iterate` takes them.
-    """
-
-    def __init__(
-        self,
-        residual: float,
-        current: Callable[[], Mapping[str, Any]],
-        closed: Callable[[], Mapping[str, Any]],
-        **more: Any,
-    ) -> None:
-        super().__init__(residual, **more)
-        self._current, self._closed = current, cache(closed)
-
-    def weights(self) -> Mapping[str, Any]:
-        """Arrays for `problem.conclude`, without a product."""
-        return self._current()
-
-    def answer(self) -> Mapping[str, Any]:
-        """Arrays for `problem.conclude` where the run ends."""
-        return self._closed()
 
 
 def arrays(

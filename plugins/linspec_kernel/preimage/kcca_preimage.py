@@ -39,13 +39,13 @@ from linspec import (
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
 from linspec.kernels import SAMPLE, not_finite
-from linspec_kernel.moments import rounded_up
+from linspec_kernel.iterate import Functions
 from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.ascent import Climb, PointPairs, Search
 from linspec_kernel.preimage.gradkcca import AGREES, RANDOM
-from linspec_kernel.preimage.iterate import PairsOfPoints, PointPair, Points, arrays
+from linspec_kernel.preimage.iterate import PointPair, Points, arrays
 from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
-from linspec_kernel.preimage.views import PointFunctions, PreimageView, Removed, entries_of
+from linspec_kernel.preimage.views import PointFunctions, PreimageView, entries_of
 from linspec_kernel.problem import KernelCCA
 
 NEAR = (
@@ -113,15 +113,13 @@ class KCCAPreimage(IterativeSolver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    kept: ClassVar = (PairsOfPoints, PointPair, Targets, SignedPair, Climb, Removed)
+    kept: ClassVar = (Functions, PointPair, Targets, SignedPair, Climb)
     resumes_after_law: ClassVar[bool] = False
 
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[PairsOfPoints]:
+    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield, after each step, the pairs found and the best points so far of the pair in progress."""
         moments: Any = run.moments("implicit")
-        sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
-        # The rows and the kernels, as kcca reads them, and what comes after.
-        run.plan(setup=moments.cost.setup + sample + 2.0 + AFTER)
+        run.plan(setup=3.0 + AFTER)  # before the first points: the rows, kernel CCA, and what comes after
         kernels = moments.settle(run.rng)
         run.note(Status.APPROXIMATE, NEAR)
         found: tuple[PointPair, ...] = ()
@@ -131,7 +129,7 @@ class KCCAPreimage(IterativeSolver):
         else:
             targets, found, now = state["targets"], state["found"], state["now"]
             for view, removed in zip(moments.views, state["removed"], strict=True):
-                view.remove_again(removed)
+                view.removed = removed
         hunt = PreimageHunt(self, moments, run, kernels, targets)
         while len(found) < targets.count:
             if now is None:
@@ -207,9 +205,9 @@ class PreimageHunt:
         found: tuple[PointPair, ...],
         now: SignedPair | None,
         ending: Status | None = None,
-    ) -> PairsOfPoints:
+    ) -> Functions:
         """Iterate of the pairs found and the pair in progress; `now` is None if no pair is in progress."""
-        return PairsOfPoints(
+        return Functions(
             residual,
             partial(self._current, found, now),
             partial(self._closed, found, now),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import linspec as ls
-from linspec import Conclusion, Problem
+from linspec import Conclusion
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
 from linspec.kernels import Kernel, Polynomial, as_kernel
@@ -16,6 +16,7 @@ from linspec.solving import (
     Terms,
     finite_array,
 )
+from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import judged, reads_rows
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
@@ -24,7 +25,7 @@ from linspec_kernel.preimage.views import PreimageMoments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
+class PreimageCCA(OfKernels[PreimageCCASolution]):
     """k pairs of points u and v whose kernel functions k(·, u) and k(·, v) are most correlated on the rows.
 
     `KernelCCA` looks for any functions in the spaces of two kernels; this problem looks for functions of single
@@ -118,21 +119,10 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
         object.__setattr__(self, "bound_x", as_bound(bounds[0], "bound_x", self.X.shape[1]))
         object.__setattr__(self, "bound_y", as_bound(bounds[1], "bound_y", self.Y.shape[1]))
 
-    def __repr__(self) -> str:
-        return (
-            f"PreimageCCA(X={self.X.shape}, Y={self.Y.shape}, k={self.k}, kernel_x={self.kernel_x}, "
-            f"kernel_y={self.kernel_y}, bound_x={self.bound_x}, bound_y={self.bound_y}, objective={self.objective!r}, "
-            f"center={self.center})"
-        )
-
     @property
-    def limits(self) -> dict[str, int]:
-        """Largest k as the value of a dict with one entry, whose key names the reason of the limit.
-
-        It is n − 1 for centred variates of n rows, otherwise n.
-        """
-        n = min(self.X.shape[0], self.Y.shape[0])
-        return {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by the name of the matrix."""
+        return {"X": self.kernel_x, "Y": self.kernel_y}
 
     @property
     def value(self) -> Objective:
@@ -170,7 +160,7 @@ class PreimageCCA(Problem[PreimageCCASolution], adjusts_rows=False):
 
     def moments(self, form: str, expect: tuple[int, int]) -> Any:
         """Views X and Y, used by their products."""
-        return PreimageMoments(self)
+        return PreimageMoments(self, form)
 
     def start(self, given: Any) -> dict[str, Array]:
         """Points of an earlier answer; raises unless they are finite and equally many for both views."""

@@ -10,8 +10,8 @@ adjoint. The value maximised is the objective times |P k|/|H k| of both views, s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from linspec.arrays import Array, Home, HostArray, all_finite, random_generator,
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.kernels import SAMPLE, Kernel, not_finite
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
-from linspec_kernel.moments import Costs, numbers_of
+from linspec_kernel.moments import KernelMatrices
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
@@ -57,22 +57,6 @@ class PointFunctions:
         return PointFunctions(self.points[:, index], *taken)
 
 
-@dataclass(frozen=True)
-class Removed:
-    """Variates that a view has removed, and the largest length of its functions.
-
-    Attributes
-    ----------
-    basis : array of shape (n, r) or None
-        Orthonormal basis of the removed variates.
-    largest : float
-        Largest length of a function so far; rounding is measured relative to this length.
-    """
-
-    basis: Array | None
-    largest: float
-
-
 class PreimageView:
     """One view: its rows, its kernel, its bound, and the earlier variates that it removes.
 
@@ -91,6 +75,8 @@ class PreimageView:
         Has all its parameters once `settle` was called.
     home : Home
         Home of float64 blocks with n rows.
+    squares : array of shape (n,) or None
+        Squared lengths of the rows, which a kernel of distances needs besides products.
     basis : array of shape (n, r) or None
         Orthonormal basis of the removed variates.
     largest : float
@@ -99,8 +85,8 @@ class PreimageView:
 
     def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
         self.home = A.home.blocks
-        self._is_measured = not _needs_lengths(kernel)
-        if not self._is_measured and self.home == A.home:  # distances are differences of products
+        self.needs_squares = kernel.statistics(np.zeros((1, 1))) is not None
+        if self.needs_squares and self.home == A.home:  # distances are differences of products
             A = A.in_dtype(np.dtype(np.float64)) or A
         self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
         self.basis: Array | None = None
@@ -108,11 +94,6 @@ class PreimageView:
         self.largest = 0.0
 
     # ---- numbers that products do not provide -----------------------------------------------------
-
-    @property
-    def setup(self) -> float:
-        """Sweeps that `settle` still needs."""
-        return (not self.kernel.is_resolved) + (not self._is_measured)
 
     def settle(self, rng: Any) -> Kernel:
         """Compute missing parameters of the kernel from some rows, and lengths of rows if the kernel needs these."""
@@ -124,20 +105,9 @@ class PreimageView:
                 rows = np.asarray(to_host(rows), np.float64)
                 rows = rows - rows.mean(axis=0) if self.kernel.differences else rows
             self.kernel = self.kernel.resolved(rows)
-        if not self._is_measured:
+        if self.needs_squares and self.squares is None:
             self.squares = self._lengths()
-            self._is_measured = True
         return self.kernel
-
-    def given(self, kernel: Kernel) -> None:
-        """Use a kernel whose parameters were computed by an earlier call of `settle`."""
-        self.kernel = kernel
-
-    def settled(self, kernel: Kernel, lengths: HostArray | None) -> None:
-        """Use the kernel and the lengths of rows of an earlier run."""
-        self.kernel = kernel
-        if lengths is not None:
-            self.squares, self._is_measured = self.home.place(lengths), True
 
     def rows(self, index: HostArray, what: str) -> LinearOperator:
         """Rows with these increasing indices, in memory."""
@@ -227,13 +197,13 @@ class PreimageView:
         self.basis = column if self.basis is None else self.home.concat([self.basis, column])
 
     @property
-    def removed(self) -> Removed:
-        """Removed variates and the largest length so far, for a checkpoint."""
-        return Removed(self.basis, self.largest)
+    def removed(self) -> tuple[Array | None, float]:
+        """Basis of the removed variates and the largest length so far, for a checkpoint."""
+        return self.basis, self.largest
 
-    def remove_again(self, removed: Removed) -> None:
-        """Restore the removed variates of an earlier run."""
-        self.basis, self.largest = removed.basis, removed.largest
+    @removed.setter
+    def removed(self, before: tuple[Array | None, float]) -> None:
+        self.basis, self.largest = before
 
     def on(self, index: HostArray) -> PreimageView:
         """View of the rows `index` in memory, with no variates removed."""
@@ -242,7 +212,6 @@ class PreimageView:
             found.squares = self.home.xp.take(
                 self.squares, self.home.xp.asarray(index, device=self.home.device), axis=0
             )
-            found._is_measured = True
         return found
 
 
@@ -308,11 +277,6 @@ def shared_slopes(
     return found[0], found[1]
 
 
-def _needs_lengths(kernel: Kernel) -> bool:
-    """Whether `Kernel.along`, which computes k(X, u) from X u, needs the squared lengths of the rows of X too."""
-    return kernel.statistics(np.zeros((1, 1))) is not None
-
-
 def entries_of(rows: LinearOperator) -> Any:
     """Entries of rows in memory in float64, so that their squares do not overflow: an array or a SciPy matrix."""
     bare, _ = uncounted(rows)
@@ -340,77 +304,10 @@ def _stacked(parts: list[Any]) -> Any:
     return np.concatenate([np.asarray(to_host(part)) for part in parts])
 
 
-class PreimageMoments:
-    """Views X and Y, as the moments of `PreimageCCA`.
+class PreimageMoments(KernelMatrices):
+    """Views X and Y, as the moments of `PreimageCCA`."""
 
-    Attributes
-    ----------
-    x, y : PreimageView
-    home : Home
-    bookkeeping : PreimageBooks
-        What a run asks of these moments.
-    """
-
-    held = False  # every product is a sweep
-    form = "implicit"
-
-    def __init__(self, problem: Any) -> None:
-        self.x, self.y = (
-            PreimageView(A, kernel, bound, problem.center, name)
-            for name, A, kernel, bound in (
-                ("X", problem.X, problem.kernel_x, problem.bound_x),
-                ("Y", problem.Y, problem.kernel_y, problem.bound_y),
-            )
-        )
-        self.home = self.x.home
-        self.bookkeeping = PreimageBooks(problem, self.views)
-
-    @property
-    def views(self) -> tuple[PreimageView, PreimageView]:
-        """Views X and Y."""
-        return self.x, self.y
-
-    @property
-    def cost(self) -> Costs:
-        """Passes of each product (`sweep`, 1), and passes needed once before the first product (`setup`)."""
-        return Costs(sweep=1.0, setup=max(view.setup for view in self.views))
-
-    def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
-        """Complete kernels from `kernels` or from a sample of rows; compute lengths of rows if needed."""
-        for view, kernel in zip(self.views, kernels or (), strict=False):
-            if not view.kernel.is_resolved:
-                view.given(kernel)
-        return self.x.settle(rng), self.y.settle(rng)
-
-
-class PreimageBooks:
-    """What a run asks of the moments of `PreimageCCA`.
-
-    Parameters
-    ----------
-    problem : PreimageCCA
-    views : pair of PreimageView
-    """
-
-    spent = False
-    contradictions = ()
-
-    def __init__(self, problem: Any, views: tuple[PreimageView, PreimageView]) -> None:
-        self._problem, self.views = problem, views
-
-    def learnt(self) -> dict[str, Any]:
-        """Kernels with all their numbers, and lengths of rows."""
-        sides = [
-            {
-                "kernel": numbers_of(view.kernel),
-                "lengths": None if view.squares is None else to_host(view.squares),
-            }
-            for view in self.views
-        ]
-        return {"sides": sides}
-
-    def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the kernels and the lengths of rows of an earlier run."""
-        for name, view, before in zip("xy", self.views, learnt["sides"], strict=True):
-            given = getattr(self._problem, f"kernel_{name}")
-            view.settled(replace(given, **before["kernel"]), before["lengths"])
+    def view(self, problem: Any, name: str, form: str) -> PreimageView:
+        """One view of the problem."""
+        bound = problem.bounds[0 if name == "X" else 1]
+        return PreimageView(getattr(problem, name), problem.kernels[name], bound, problem.center, name)

@@ -27,7 +27,6 @@ class Direct(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a kernel ridge problem."""
         moments: Any = run.moments("tiled")
-        run.plan(setup=2.0)  # the rows are read, and every entry of the kernel is formed
         (kernel,) = moments.settle(run.rng)
         T = np.asarray(to_host(moments.targets.unit), dtype=np.float64)
         M = np.asarray(to_host(moments.op.dense()), dtype=np.float64)

@@ -32,8 +32,8 @@ from linspec import IterativeSolver, Run, Status, limit_option, option, tol_opti
 from linspec.algebra import whitening
 from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.features import drawn_rows
 from linspec_kernel.iterate import Functions
-from linspec_kernel.moments import rounded_up
 from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks, on_host
 
 COLUMNS = 20
@@ -118,19 +118,16 @@ class NystromPCG(IterativeSolver):
     )
 
     kept: ClassVar = (Functions, System)
-    repeats_setup: ClassVar[bool] = True
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield the solutions with the smallest residuals so far."""
         moments: Any = run.moments(self.storage)
         op, home, n = moments.op, moments.home, int(problem.X.shape[0])
         m = self._landmarks(n, home)
-        # The rows and the landmarks' columns; in a new run their choice, and the product of a start.
-        run.plan(setup=rounded_up(1.0 + m / n * (1 if state else 2) + (run.start is not None and not state)))
         (kernel,) = moments.settle(run.rng)
         T = moments.targets.unit
         if state is None:
-            numbers = op.pivots(m, run.rng) if self.drawn == "rpcholesky" else uniform(n, m, run.rng)
+            numbers = op.pivots(m, run.rng) if self.drawn == "rpcholesky" else drawn_rows(n, m, run.rng)
             systems = self._begun(problem, run, moments)
             best, lowest, since, replaced = [one.B for one in systems], math.inf, 0, math.inf
         else:
@@ -232,9 +229,3 @@ def split(V: Array, widths: Sequence[int]) -> list[Array]:
     """Cut a block into blocks of some columns each."""
     ends = np.cumsum(widths)
     return [V[:, end - width : end] for end, width in zip(ends.tolist(), widths, strict=True)]
-
-
-def uniform(n: int, m: int, rng: np.random.Generator) -> HostArray:
-    """Row numbers of m landmarks, drawn with equal probabilities."""
-    found: HostArray = np.sort(rng.choice(n, m, replace=False))
-    return found

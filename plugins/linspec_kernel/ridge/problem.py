@@ -105,7 +105,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "kernel", as_kernel(self.kernel, "kernel"))
-        self.check_square()
+        self.check_squares()
 
     @property
     def kernels(self) -> dict[str, Kernel]:
@@ -140,9 +140,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
             The kernel that `moments.settle` returned to the solver. It is needed if the kernel in `moments` still has a
             scale that is to be computed from the rows.
         """
-        if kernel is not None:
-            moments.settle(None, (kernel,))
-        moments.check_settled()
+        moments.settle(None, None if kernel is None else (kernel,))
         op, home, rows = moments.op, moments.home, int(self.X.shape[0])
         if tuple(dual.shape) != (rows, self.width):
             raise BrokenPlugin(
@@ -212,47 +210,42 @@ class KernelSystem(KernelMatrices):
     Attributes
     ----------
     op : KernelOperator
-        M.
+        M = H S K S H.
     """
 
-    @property
-    def op(self) -> KernelOperator:
-        """The matrix M = H S K S H."""
-        return self.views[0]
+    def __init__(self, problem: Any, form: str) -> None:
+        super().__init__(problem, form)
+        self.op: KernelOperator = self.views[0]
+        self.Y = problem.Y
 
     @cached_property
     def targets(self) -> Targets:
         """The right-hand sides; Y is read at the first call."""
-        Y = self._problem.Y
+        Y = self.Y
         read = Y.matmat(Y.home.blocks.place(np.eye(int(Y.shape[1]))))
         if not all_finite(read):
             raise not_finite(Y, "Y")
-        return self._targets_of(self.home.place(read))
-
-    def _targets_of(self, Y: Array) -> Targets:
-        home, op = self.home, self.op
+        read, home, op = self.home.place(read), self.home, self.op
         # Divided by the largest entries, no square leaves the range of numbers.
-        sizes = np.asarray(to_host(home.xp.max(home.xp.abs(Y), axis=0)))
+        sizes = np.asarray(to_host(home.xp.max(home.xp.abs(read), axis=0)))
         units = np.where(sizes > 0, sizes, 1.0)
-        T = op.weighted(Y / home.place(units)[None, :])
+        T = op.weighted(read / home.place(units)[None, :])
         least, means = home.column_norms(T), np.zeros(len(units))
         if op.center:
             T, means = op.centred(T)
         lengths = home.column_norms(T)
-        rounding = CONSTANT * float(np.finfo(self._problem.Y.dtype).eps) * least * op.center
+        rounding = CONSTANT * float(np.finfo(Y.dtype).eps) * least * op.center
         lengths = np.where(lengths > rounding, lengths, 0.0)
         return Targets(T * home.place(reciprocal(lengths))[None, :], lengths * units, means * units)
 
     def unweighted(self, V: Array) -> Array:
         """S⁻¹V; rows of weight 0 become 0."""
-        roots = self.op.roots
-        return V if roots is None else V * reciprocal(roots)[:, None]
+        return V * reciprocal(self.op.roots)[:, None]
 
     @property
     def count(self) -> float:
         """The number of rows, or the sum of their weights."""
-        roots = self.op.roots
-        return float(self.op.shape[0]) if roots is None else float(to_host(self.home.xp.sum(roots * roots)))
+        return float(to_host(self.home.xp.sum(self.op.roots**2)))
 
     @property
     def largest(self) -> float:
