@@ -31,5 +31,12 @@ class Functions(Iterate):
         **more: Any,
     ) -> None:
         super().__init__(residual, **more)
-        self.weights = cache(current)  # type: ignore[method-assign]
-        self.answer = cache(closed or current)  # type: ignore[method-assign]
+        self._current, self._closed = cache(current), cache(closed or current)
+
+    def weights(self) -> Mapping[str, Any]:
+        """Keywords of `problem.conclude`, without a product."""
+        return self._current()
+
+    def answer(self) -> Mapping[str, Any]:
+        """Keywords of `problem.conclude` where the run ends."""
+        return self._closed()

@@ -27,7 +27,7 @@ decay fast, t alone exceeds that bound by orders of magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -109,21 +109,28 @@ class KernelAppGrad(IterativeSolver):
         else:
             x, y, share = state["x"], state["y"], state["share"]
         while True:
-            t, rho, (a, b), gaps, carried = pairs(of_x, of_y, x, y, problem.k)
+            rho, (a, b), gaps, overlaps = pairs(of_x, of_y, x, y)
+            squares, k = np.diagonal(overlaps), problem.k
+            t = float(squares[:k].sum())
             yield Functions(
-                ratio(share * t, float(rho.sum())),
-                partial(_weights, a, b, kernels, partial(carried, share)),
+                ratio(share * t, float(rho[:k].sum())),
+                partial(
+                    dict,
+                    x_weights=a[:, :k],
+                    y_weights=b[:, :k],
+                    kernels=kernels,
+                    carried=Carried(rho, share * squares, overlaps),
+                ),
                 state={"x": x, "y": y, "share": share},
             )
             before = x  # Ã ← Ã − η [(Kx + rx) Ã − Ky B],  A = Ã (Ãᵀ Kx (Kx + rx) Ã)^(-1/2)
-            x, squares = of_x.step(x, y.values, gaps[0])
-            target = (
-                before if self.update == "simultaneous" else x
-            )  # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
-            y, others = of_y.step(y, target.values, gaps[1])
+            x, first = of_x.step(x, y.values, gaps[0][:, :k])
+            target = before if self.update == "simultaneous" else x
+            # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
+            y, second = of_y.step(y, target.values, gaps[1][:, :k])
             # The residuals of the last iterate were in the product: the ratio of their exact bound to their t
             # corrects the estimate.
-            share = max((squares + others) / t, LEAST_SHARE) if t > 0 else share
+            share = max((first + second) / t, LEAST_SHARE) if t > 0 else share
 
 
 class DualView:
@@ -199,48 +206,25 @@ class DualView:
 
 
 def pairs(
-    of_x: DualView, of_y: DualView, x: Coefficients, y: Coefficients, k: int
-) -> tuple[float, HostArray, tuple[Array, Array], tuple[Array, Array], Callable[[float], Carried]]:
+    of_x: DualView, of_y: DualView, x: Coefficients, y: Coefficients
+) -> tuple[HostArray, tuple[Array, Array], tuple[Array, Array], HostArray]:
     """Canonical pairs within two blocks.
 
     Returns
     -------
-    float
-        t, the sum of squared lengths of the residuals of the first k pairs.
-    numpy.ndarray of shape (k,)
-        Correlations of these pairs.
-    two pairs of arrays of shape (n, k)
+    numpy.ndarray of shape (width,)
+        Correlations of all pairs.
+    two pairs of arrays of shape (n, width)
         The coefficients of these pairs, and the residuals.
-    callable
-        Returns all pairs within the two blocks, given the ratio of the residual's bound to t. It is called where the
-        run ends.
+    numpy.ndarray of shape (width, width)
+        Inner products of the residuals.
     """
+    U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
     home = of_x.op.home
-    U, every, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-
-    def residuals(count: int) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        turns = home.place(U[:, :count]), home.place(Vt[:count].T)
-        (a, za), (b, zb) = ((V.block @ T, V.values @ T) for V, T in zip((x, y), turns, strict=True))
-        theta = home.place(every[:count])[None, :]
-        return (a, b), (zb - theta * (za + of_x.ridge * a), za - theta * (zb + of_y.ridge * b))
-
-    def carried(share: float) -> Carried:
-        first, second = residuals(len(every))[1]
-        overlaps = on_host(first.T @ first) + on_host(second.T @ second)
-        return Carried(every, share * np.diagonal(overlaps), overlaps)
-
-    leading, gaps = residuals(k)
-    t = sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps)
-    return t, every[:k], leading, gaps, carried
-
-
-def _weights(a: Array, b: Array, kernels: Any, carried: Callable[[], Carried]) -> dict[str, Any]:
-    """The answer as keyword arguments of `problem.conclude`.
-
-    `a` and `b` are the coefficients of the k functions of each view. `carried` returns all canonical pairs within the
-    blocks of both views, from which `problem.conclude` estimates the loss.
-    """
-    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried()}
+    turns, theta = (home.place(U), home.place(Vt.T)), home.place(rho)[None, :]
+    (a, za), (b, zb) = ((V.block @ T, V.values @ T) for V, T in zip((x, y), turns, strict=True))
+    gaps = zb - theta * (za + of_x.ridge * a), za - theta * (zb + of_y.ridge * b)
+    return rho, (a, b), gaps, on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
 
 
 def _of_a_block(op: KernelOperator, rng: np.random.Generator) -> float:

@@ -39,7 +39,6 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel
-from linspec.operators import DenseOperator, uncounted
 from linspec.sweeps import Minibatches, equal_slices, rows_at_once
 from linspec_kernel.certificate import CUT
 from linspec_kernel.iterate import Functions
@@ -136,7 +135,14 @@ class KNOI(IterativeSolver):
         while True:
             yield Functions(
                 misfit,
-                partial(_weights, f, g, x, y, kernels),
+                partial(
+                    dict,
+                    x_weights=f.U,
+                    y_weights=g.U,
+                    x_map=x.features,
+                    y_map=y.features,
+                    kernels=kernels,
+                ),
                 judged=False,
                 ending=Status.APPROXIMATE if made >= epochs else None,
                 state={"sides": (f, g), "made": made},
@@ -145,7 +151,7 @@ class KNOI(IterativeSolver):
             for part in equal_slices(n, self.batch):
                 X_I, Y_I = rows.load(part.stop - part.start)
                 phi, psi = x.batch(X_I, f.mean), y.batch(Y_I, g.mean)
-                Z, W = phi.matmat(f.U), psi.matmat(g.U)  # Uᵀφ, Vᵀψ
+                Z, W = phi @ f.U, psi @ g.U  # Uᵀφ, Vᵀψ
                 squares = x.squares(f.U, Z), y.squares(g.U, W)
                 if not all(np.isfinite(one).all() for one in squares):  # steps were too long
                     misfits.append(np.inf)
@@ -215,9 +221,9 @@ class FeatureView:
         self.A, self.features, self.penalty, self.solver = A, features, penalty, solver
         self.home = A.home.blocks
 
-    def batch(self, rows: LinearOperator, mean: Array) -> Batch:
-        """Features of some rows, centred with `mean`."""
-        return Batch(rows, self.features.features(rows), mean, self.home)
+    def batch(self, rows: LinearOperator, mean: Array) -> Array:
+        """Features of some rows, b x D, minus the means of the features over all rows."""
+        return self.home.place(self.features.features(rows)) - mean
 
     def squares(self, U: Array, Z: Array) -> HostArray:
         """Uᵀ φφᵀ U / b + λ UᵀU, computed from Z = φᵀU."""
@@ -232,20 +238,17 @@ class FeatureView:
         """
         return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
 
-    def moved(self, side: Side, batch: Batch, gap: Array, C: HostArray) -> Side:
+    def moved(self, side: Side, batch: Array, gap: Array, C: HostArray) -> Side:
         """Functions of one view after a step, with their new statistics C."""
-        G = (
-            batch.rmatmat(gap) / gap.shape[0] + self.penalty * side.U
-        )  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
+        G = batch.T @ gap / gap.shape[0] + self.penalty * side.U  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
         change = self.solver.momentum * side.change - side.step * G  # ΔU ← μ ΔU − η G
         return replace(side, U=side.U + change, change=change, C=C)  # U ← U + ΔU
 
-    def step(self, batch: Batch) -> float:
+    def step(self, batch: Array) -> float:
         """η: the given step, or (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)."""
         if self.solver.step is not None:
             return self.solver.step
-        G = batch.gram()
-        b = len(G)
+        G, b = to_host(batch @ batch.T), int(batch.shape[0])
         squares = np.maximum(np.diag(G), 0.0)
         total = float(squares.sum())
         variance = float((squares**2).sum()) / (total * b) if total > 0 else 0.0
@@ -273,50 +276,10 @@ def started(
 ) -> list[Side]:
     """Random functions of unit length, and the steps of both views from the first rows."""
     means = [view.mean() if center else view.home.zeros((1, view.features.columns)) for view in views]
-    batches = [view.batch(A, mean) for view, A, mean in zip(views, rows, means, strict=True)]
-    steps = [view.step(batch) for view, batch in zip(views, batches, strict=True)]
-    drawn = [view.home.place(rng.standard_normal((view.features.columns, width))) for view in views]
-    found = []
-    for view, U, batch, step, mean in zip(views, drawn, batches, steps, means, strict=True):
-        U = U @ view.home.place(inverse_root(view.squares(U, batch.matmat(U)), CUT)[0])
-        found.append(Side(U, 0.0 * U, np.eye(width), step, mean, view.features.seed))
-    return found
-
-
-def _weights(f: Side, g: Side, x: FeatureView, y: FeatureView, kernels: Any) -> dict[str, Any]:
-    """Functions of both views, their feature maps and the kernels, as `problem.conclude` takes them."""
-    return {
-        "x_weights": f.U,
-        "y_weights": g.U,
-        "x_map": x.features,
-        "y_map": y.features,
-        "kernels": kernels,
-    }
-
-
-class Batch:
-    """The b x D matrix of the features of b rows, minus the means of the features over all rows."""
-
-    def __init__(self, rows: LinearOperator, features: Array, mean: Array, home: Any) -> None:
-        self.rows, self.ledger = uncounted(rows)
-        self.matrix, self.mean, self.home = DenseOperator(features), mean, home
-
-    def matmat(self, U: Array) -> Array:
-        """Values of L functions at the rows, b x L."""
-        self._record(U)
-        return self.home.place(self.matrix.matmat(U)) - self.mean @ U
-
-    def rmatmat(self, Z: Array) -> Array:
-        """Adjoint product with L columns, D x L."""
-        self._record(Z)
-        return self.home.place(self.matrix.rmatmat(Z)) - self.mean.T @ self.home.xp.sum(Z, axis=0)[None, :]
-
-    def gram(self) -> HostArray:
-        """Inner products of the features, b x b."""
-        F = self.home.place(self.matrix.dense()) - self.mean
-        found: HostArray = to_host(F @ F.T)
-        return found
-
-    def _record(self, block: Array) -> None:
-        flops = 2.0 * self.matrix.shape[0] * self.matrix.shape[1] * block.shape[1]
-        self.ledger.record(self.rows, int(block.shape[1]), flops=flops)
+    sides = []
+    for view, A, mean in zip(views, rows, means, strict=True):
+        batch = view.batch(A, mean)
+        U = view.home.place(rng.standard_normal((view.features.columns, width)))
+        U = U @ view.home.place(inverse_root(view.squares(U, batch @ U), CUT)[0])
+        sides.append(Side(U, 0.0 * U, np.eye(width), view.step(batch), mean, view.features.seed))
+    return sides

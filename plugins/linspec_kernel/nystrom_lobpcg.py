@@ -239,27 +239,21 @@ def grown(
 
 
 def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:
-    """Keywords of `problem.conclude`: smoothed coefficients, and all pairs within the spans to estimate the loss."""
-    wanted = min(k, len(best.rho))
-    pairs, gaps = ([V[:, :wanted] for V in both] for both in ((best.a, best.b), best.R))
-    a, b = smoothed(near, pairs, gaps, best.rho[:wanted])
+    """Keywords of `problem.conclude`: smoothed coefficients, and all pairs within the spans to estimate the loss.
+
+    The basis contains no directions that K nearly annihilates, so the components of a along these are arbitrary: they
+    hardly change K a, and change aᵀKa by rounding only. One preconditioned step towards the solution a of
+    (K + r) a = Ky b/ρ replaces these components by those of Ky b/(ρr).
+    """
+    rho = best.rho[:k]
+    scale = np.where(rho > SMALL * rho[:1], rho, np.inf)
+    a, b = (
+        V[:, :k] + one.solve(R[:, :k]) / one.home.place(scale)[None, :]
+        for one, V, R in zip(near, (best.a, best.b), best.R, strict=True)
+    )
     overlaps = on_host(best.R[0].T @ best.R[0]) + on_host(best.R[1].T @ best.R[1])
     carried = Carried(best.rho, best.squares, overlaps)
     return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
-
-
-def smoothed(
-    near: list[Nystrom], pairs: Sequence[Array], gaps: Sequence[Array], rho: HostArray
-) -> list[Array]:
-    """Coefficients after one preconditioned step towards the solution a of (K + r) a = Ky b/ρ.
-
-    The basis contains no directions that K nearly annihilates, so the components of a along these are arbitrary: they
-    hardly change K a, and change aᵀKa by rounding only. The step replaces these components by those of Ky b/(ρr).
-    """
-    scale = np.where(rho > SMALL * rho[:1], rho, np.inf)
-    return [
-        V + one.solve(R) / one.home.place(scale)[None, :] for one, V, R in zip(near, pairs, gaps, strict=True)
-    ]
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:

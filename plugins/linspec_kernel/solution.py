@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,6 +15,7 @@ from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.families.cca import TwoViewSolution, single_or_pair
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
+from linspec.operators import LinearOperator
 from linspec.process import count_of
 from linspec.solving import table_of_features, table_of_training_rows
 
@@ -33,9 +35,41 @@ class Fitted:
         return f"{type(self.map).__name__}({self.map.inputs} -> {self.map.columns}, {self.kernel})"
 
 
+class FunctionsSolution(TwoViewSolution):
+    """Base class of answers whose variates are functions of rows."""
+
+    @at_home
+    def transform(self, X: Any = None, Y: Any = None) -> Any:
+        """Variates of rows: the functions at these rows, with their training means subtracted.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            Anything with rows that `linspec.as_operator` takes. If the kernel is precomputed, pass its values between
+            these rows and the training rows.
+
+        Returns
+        -------
+        array of shape (n, k), or a pair of them when both are given
+            In the library and dtype of the rows.
+        """
+        views = zip("XY", self.checked_views(X, Y), strict=True)
+        found = [self.variates(view, data) for view, data in views if data is not None]
+        return single_or_pair(found, "transform needs X, Y or both")
+
+    @abstractmethod
+    def variates(self, view: str, data: Any) -> Array:
+        """The variates of rows of one view, "X" or "Y"."""
+
+    def centred(self, side: str, Z: Array, A: LinearOperator) -> Array:
+        """Variates minus the training means of a view, in the library and dtype of its rows."""
+        mean, home = getattr(self, f"{side}_mean"), A.home.blocks
+        return A.home.place(Z if mean is None else home.place(Z) - home.place(mean)[None, :], A.dtype)
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class KernelCCASolution(
-    TwoViewSolution, residual="squared", saved_types=(Fitted, FeatureMap, Points, Kernel)
+    FunctionsSolution, residual="squared", saved_types=(Fitted, FeatureMap, Points, Kernel)
 ):
     """Canonical pairs of functions.
 
@@ -132,28 +166,11 @@ class KernelCCASolution(
         """Coefficients of the kernel functions of all n training rows of Y: 0 except at the landmarks."""
         return _dual(self.y_weights, self.y_landmarks, self.y_map, "y")
 
-    @at_home
-    def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Canonical variates of rows: the functions at these rows, with their training means subtracted.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            Anything with rows that `linspec.as_operator` takes. If the kernel is precomputed, pass its values between
-            these rows and the training rows.
-
-        Returns
-        -------
-        array of shape (n, k), or a pair of them when both are given
-            In the library and dtype of the rows.
-        """
-        X, Y = self.checked_views(X, Y)
-        views = (
-            ("X", X, self.x_map, self.x_weights, self.x_mean),
-            ("Y", Y, self.y_map, self.y_weights, self.y_mean),
-        )
-        found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        return single_or_pair(found, "transform needs X, Y or both")
+    def variates(self, view: str, data: Any) -> Array:
+        side = view.lower()
+        A = getattr(self, f"{side}_map").map(data, view)
+        Z = A.matmat(A.home.blocks.place(to_host(getattr(self, f"{side}_weights"))))
+        return self.centred(side, Z, A)
 
     @classmethod
     def has_rows(cls, fields: Mapping[str, Any]) -> bool:
@@ -207,9 +224,3 @@ def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str
     scattered = np.zeros((rows, int(weights.shape[1])), dtype=to_host(weights).dtype)
     scattered[landmarks] = to_host(weights)
     return home.place(scattered, scattered.dtype)
-
-
-def _variates(name: str, data: Any, fitted: Fitted, weights: Array, mean: HostArray | None) -> Array:
-    A = fitted.map(data, name)
-    Z = A.matmat(A.home.blocks.place(to_host(weights)))
-    return Z if mean is None else Z - A.home.place(mean, A.dtype)[None, :]

@@ -19,11 +19,10 @@ Where we differ: steps are projected onto a set that need not be convex, where t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray
+from linspec.arrays import HostArray
 from linspec_kernel.preimage.certificate import distances
 from linspec_kernel.preimage.iterate import PointPair
 from linspec_kernel.preimage.objectives import Objective
@@ -55,12 +54,12 @@ class Climb:
 
     Attributes
     ----------
-    points : pair of numpy.ndarray of shape (p, m), (q, m)
-        U and V.
-    gradients : pair of numpy.ndarray of shape (p, m), (q, m)
-        g and h.
-    steps : pair of numpy.ndarray of shape (m,)
-        Lengths a and b of the next step.
+    U, V : numpy.ndarray of shape (p, m), (q, m)
+        Points.
+    g, h : numpy.ndarray of shape (p, m), (q, m)
+        Gradients.
+    a, b : numpy.ndarray of shape (m,)
+        Lengths of the next step.
     values, residuals : numpy.ndarray of shape (m,)
         Values of the objective, and residuals as the certificate defines them.
     past : numpy.ndarray of shape (MEMORY, m)
@@ -77,9 +76,12 @@ class Climb:
         Iterations until the column came to rest.
     """
 
-    points: tuple[HostArray, HostArray]
-    gradients: tuple[HostArray, HostArray]
-    steps: tuple[HostArray, HostArray]
+    U: HostArray
+    V: HostArray
+    g: HostArray
+    h: HostArray
+    a: HostArray
+    b: HostArray
     values: HostArray
     residuals: HostArray
     past: HostArray
@@ -96,15 +98,21 @@ class Climb:
         """State of the columns `index`."""
         if len(index) == len(self.values):
             return self
-        return Climb(*(_some(entry, index) for entry in vars(self).values()))
+        return Climb(*(entry[..., index] for entry in vars(self).values()))
 
     def put(self, index: HostArray, part: Climb) -> Climb:
         """State with the columns `index` replaced."""
         if len(index) == len(self.values):
             return part
+        entries = [entry.copy() for entry in vars(self).values()]
+        for entry, other in zip(entries, vars(part).values(), strict=True):
+            entry[..., index] = other
+        return Climb(*entries)
 
-        entries = zip(vars(self).values(), vars(part).values(), strict=True)
-        return Climb(*(_with(entry, index, other) for entry, other in entries))
+    @property
+    def points(self) -> tuple[HostArray, HostArray]:
+        """U and V."""
+        return self.U, self.V
 
     @property
     def best(self) -> int:
@@ -124,40 +132,6 @@ class Climb:
         j = self.best
         points = self.points[0][:, [j]], self.points[1][:, [j]]
         return PointPair(points, float(self.values[j]), float(self.residuals[j]), 0)
-
-    def judged(self, residuals: HostArray, tol: float) -> Climb:
-        """Record the residuals and the progress of the columns, and decide which columns still climb."""
-        values = self.values
-        gains = (residuals < FALLS * self.least) | (values > self.highest + RISES * np.abs(values))
-        since = np.where(gains, 0, self.since + 1)
-        climbs = (self.quiet < QUIET) & (self.failed < SHORTENINGS) & (since < WAITS) & (residuals > tol)
-        return replace(
-            self,
-            residuals=residuals,
-            since=since,
-            least=np.minimum(self.least, residuals),
-            highest=np.maximum(self.highest, values),
-            climbs=climbs,
-        )
-
-
-def _some(entry: Any, index: HostArray) -> Any:
-    """Columns `index` of an array, or of the arrays of both views."""
-    if isinstance(entry, tuple):
-        return _some(entry[0], index), _some(entry[1], index)
-    return entry[index] if entry.ndim == 1 else entry[:, index]
-
-
-def _with(entry: Any, index: HostArray, part: Any) -> Any:
-    """Copy of an array, or of the arrays of both views, with the columns `index` replaced."""
-    if isinstance(entry, tuple):
-        return _with(entry[0], index, part[0]), _with(entry[1], index, part[1])
-    found = entry.copy()
-    if entry.ndim == 1:
-        found[index] = part
-    else:
-        found[:, index] = part
-    return found
 
 
 @dataclass(frozen=True)
@@ -207,60 +181,67 @@ class Search:
     def begun(self, U: HostArray, V: HostArray) -> Climb:
         """State of an ascent from these points of the sets: one product with each view, and one with its transpose."""
         pairs = self.at(U, V)
-        G, m = self.gradients(pairs), len(pairs.values)
+        (g, h), m = self.gradients(pairs), len(pairs.values)
         quiet, failed, since, age = np.zeros((4, m), dtype=int)
-        climb = Climb(
-            points=pairs.points,
-            gradients=G,
-            steps=(_first_steps(pairs.points[0], G[0]), _first_steps(pairs.points[1], G[1])),
-            values=pairs.values,
-            residuals=np.full(m, np.inf),
-            past=np.tile(pairs.values, (MEMORY, 1)),
-            odd=np.ones(m, dtype=bool),
-            quiet=quiet,
-            failed=failed,
-            since=since,
-            least=np.full(m, np.inf),
-            highest=np.full(m, -np.inf),
-            climbs=np.ones(m, dtype=bool),
-            age=age,
+        return self._judged(
+            Climb(
+                U=U,
+                V=V,
+                g=g,
+                h=h,
+                a=_first_steps(U, g),
+                b=_first_steps(V, h),
+                values=pairs.values,
+                residuals=np.full(m, np.inf),
+                past=np.tile(pairs.values, (MEMORY, 1)),
+                odd=np.ones(m, dtype=bool),
+                quiet=quiet,
+                failed=failed,
+                since=since,
+                least=np.full(m, np.inf),
+                highest=np.full(m, -np.inf),
+                climbs=np.ones(m, dtype=bool),
+                age=age,
+            )
         )
-        return self._judged(climb)
 
     def stepped(self, climb: Climb) -> Climb:
         """State after a step of all columns that climb: one product with each view, and one with its transpose."""
         on = np.flatnonzero(climb.climbs)
-        c = climb[on]
-        W, promised = [], np.zeros(len(on))
-        for view, P, a, g in zip(self.views, c.points, c.steps, c.gradients, strict=True):
-            W.append(view.bound.nearest(P + a * g))  # Proj(u + a g), Proj(v + b h)
-            promised += np.sum(g * (W[-1] - P), axis=0)
-        tried = self.at(W[0], W[1])
+        c, (x, y) = climb[on], self.views
+        U, V = (
+            x.bound.nearest(c.U + c.a * c.g),
+            y.bound.nearest(c.V + c.b * c.h),
+        )  # Proj(u + a g), Proj(v + b h)
+        promised = np.sum(c.g * (U - c.U), axis=0) + np.sum(c.h * (V - c.V), axis=0)
+        tried = self.at(U, V)
         good = tried.values >= c.past.min(axis=0) + GAIN * np.maximum(promised, 0.0)
         # A column that fails tries a shorter step in the next iteration, while the others go on.
-        x, y = (np.where(good, length, length / SHORTER) for length in c.steps)
-        c = replace(c, age=c.age + 1, failed=np.where(good, 0, c.failed + 1), steps=(x, y))
+        shorter = np.where(good, 1.0, SHORTER)
+        c = replace(
+            c, age=c.age + 1, failed=np.where(good, 0, c.failed + 1), a=c.a / shorter, b=c.b / shorter
+        )
         taken = np.flatnonzero(good)
         if len(taken):
-            c = c.put(taken, self._moved(c[taken], self._chosen(tried, taken)))
+            sides = tuple(side.columns(taken, self.home) for side in tried.sides)
+            c = c.put(taken, self._moved(c[taken], PointPairs(sides, tried.values[taken])))  # type: ignore[arg-type]
         return climb.put(on, self._judged(c))
 
     def _moved(self, c: Climb, new: PointPairs) -> Climb:
         """Columns at new points, with their gradients and the lengths of the next step."""
-        G = self.gradients(new)
-        steps = [
-            _spectral_steps(a, W - P, g - h, c.odd)
-            for a, W, P, g, h in zip(c.steps, new.points, c.points, c.gradients, G, strict=True)
-        ]
+        (U, V), (g, h) = new.points, self.gradients(new)
         quiet = c.quiet
         if self.still:
             change = np.abs(new.values - c.values)
             quiet = np.where(change <= self.still * np.abs(new.values), quiet + 1, 0)
         return replace(
             c,
-            points=new.points,
-            gradients=G,
-            steps=(steps[0], steps[1]),
+            U=U,
+            V=V,
+            g=g,
+            h=h,
+            a=_spectral_steps(c.a, U - c.U, c.g - g, c.odd),
+            b=_spectral_steps(c.b, V - c.V, c.h - h, c.odd),
             values=new.values,
             past=np.vstack([c.past[1:], new.values]),
             odd=~c.odd,
@@ -268,12 +249,21 @@ class Search:
         )
 
     def _judged(self, climb: Climb) -> Climb:
-        """State of an ascent with new residuals of its columns, as the certificate defines residuals."""
-        x, y = (
-            distances(view.bound, U, g)
-            for view, U, g in zip(self.views, climb.points, climb.gradients, strict=True)
+        """State of an ascent with new residuals of its columns, and which of them still climb."""
+        x, y = self.views
+        residuals = np.maximum(distances(x.bound, climb.U, climb.g), distances(y.bound, climb.V, climb.h))
+        values = climb.values
+        gains = (residuals < FALLS * climb.least) | (values > climb.highest + RISES * np.abs(values))
+        since = np.where(gains, 0, climb.since + 1)
+        rests = (climb.quiet >= QUIET) | (climb.failed >= SHORTENINGS) | (since >= WAITS)
+        return replace(
+            climb,
+            residuals=residuals,
+            since=since,
+            least=np.minimum(climb.least, residuals),
+            highest=np.maximum(climb.highest, values),
+            climbs=~rests & (residuals > self.tol),
         )
-        return climb.judged(np.maximum(x, y), self.tol)
 
     # ---- values and gradients -------------------------------------------------------------------
 
@@ -287,23 +277,15 @@ class Search:
         found = shared(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
         return PointPairs(sides, found)
 
-    def slopes(self, pairs: PointPairs) -> tuple[Array, Array]:
-        """Derivatives of the objective with respect to the values of the functions at the rows."""
-        x, y = pairs.sides
-        return shared_slopes(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
-
     def gradients(self, pairs: PointPairs) -> tuple[HostArray, HostArray]:
         """Gradients of the objective with respect to the points: one product with each transpose."""
-        x, y = (
+        x, y = pairs.sides
+        slopes = shared_slopes(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
+        g, h = (
             view.gradient(side, S, freed=False)
-            for view, side, S in zip(self.views, pairs.sides, self.slopes(pairs), strict=True)
+            for view, side, S in zip(self.views, pairs.sides, slopes, strict=True)
         )
-        return x, y
-
-    def _chosen(self, pairs: PointPairs, index: HostArray) -> PointPairs:
-        """Pairs at the positions `index`."""
-        x, y = (side.columns(index, self.home) for side in pairs.sides)
-        return PointPairs((x, y), pairs.values[index])
+        return g, h
 
 
 def _first_steps(W: HostArray, G: HostArray) -> HostArray:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -137,7 +136,7 @@ class HSIC(Objective):
 
     def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
         (Z, _), (W, _) = (_over(V, _root_mean_squares(V, home), home) for V in (P, Q))
-        M = _covariances(Z, W, home, quadrature(ROUGH_FEATURES)).covariances
+        M = _covariances(Z, W, home, quadrature(ROUGH_FEATURES))[0]
         blocks = M.reshape(int(P.shape[1]), self.width, int(Q.shape[1]), self.width)
         found: HostArray = np.sum(blocks**2, axis=(1, 3)) / max(int(P.shape[0]) - 1, 1) ** 2
         return found
@@ -160,20 +159,16 @@ class HSIC(Objective):
 
     def value(self, z: Array, w: Array, home: Home) -> float:
         """Sum of squared covariances of features of two variates of root mean square 1, each n x 1."""
-        return float(np.sum(_covariances(z, w, home, self.rule).covariances ** 2))
+        return float(np.sum(_covariances(z, w, home, self.rule)[0] ** 2))
 
     def slope(self, z: Array, w: Array, home: Home) -> tuple[Array, Array]:
         """Derivatives of `value` with respect to both variates."""
-        found, frequencies = _covariances(z, w, home, self.rule), _roots(self.rule)[0][:, None]
-        m = self.rule[1]
+        (M, weights, means), m = _covariances(z, w, home, self.rule), self.rule[1]
         # The derivative of the wave cos jhz is −jh sin jhz, that of sin jhz is jh cos jhz; C has their factors.
-        C, tall = (
-            found.covariances * found.weights[None, :] * found.weights[:, None],
-            np.vstack([frequencies] * 2),
-        )
+        C, tall = M * weights[None, :] * weights[:, None], np.tile(_roots(self.rule)[0], 2)[:, None]
         factors, slopes = [], ([], [])  # type: ignore[var-annotated]
-        for by, means in ((tall * C, found.means[1]), (tall * C.T, found.means[0])):
-            factors.append((home.place(by), home.place((by @ means)[:, None])))
+        for by, mean in ((tall * C, means[1]), (tall * C.T, means[0])):
+            factors.append((home.place(by), home.place((by @ mean)[:, None])))
         for rows in _chunks(int(z.shape[0]), home):
             E, G = _waves(z[rows, :], home, self.rule), _waves(w[rows, :], home, self.rule)
             for into, own, other, (by, shift) in zip(slopes, (E, G), (G, E), factors, strict=True):
@@ -197,28 +192,14 @@ OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Correlation(
 """The objectives by name."""
 
 
-@dataclass(frozen=True)
-class _Covariances:
-    """Covariances of the features of a variates of X and b variates of Y, times the number of rows.
+def _covariances(
+    Z: Array, W: Array, home: Home, rule: tuple[float, int]
+) -> tuple[HostArray, HostArray, tuple[HostArray, HostArray]]:
+    """Covariances of all features of n x a and n x b variates, times n, computed from blocks of rows.
 
-    The D features of a variate are weighted waves: D/2 cosines and D/2 sines.
-
-    Attributes
-    ----------
-    covariances : numpy.ndarray of shape (a D, b D)
-    weights : numpy.ndarray of shape (D,)
-        Weights of the waves in the features.
-    means : pair of numpy.ndarray of shape (a D,), (b D,)
-        Means of the waves.
+    The D features of a variate are weighted waves: D/2 cosines and D/2 sines. The covariances have the shape
+    (a D, b D). The weights of the D waves, and the means of the waves of X and of Y, follow.
     """
-
-    covariances: HostArray
-    weights: HostArray
-    means: tuple[HostArray, HostArray]
-
-
-def _covariances(Z: Array, W: Array, home: Home, rule: tuple[float, int]) -> _Covariances:
-    """Covariances of all features of n x a and n x b variates, computed from blocks of rows."""
     n, xp = int(Z.shape[0]), home.xp
     D = 2 * rule[1]
     a, b = D * int(Z.shape[1]), D * int(W.shape[1])
@@ -230,7 +211,7 @@ def _covariances(Z: Array, W: Array, home: Home, rule: tuple[float, int]) -> _Co
     M = np.asarray(to_host(products), dtype=np.float64) - np.outer(x, y) / n
     weights = np.tile(_roots(rule)[1], 2)
     M *= np.outer(np.tile(weights, int(Z.shape[1])), np.tile(weights, int(W.shape[1])))
-    return _Covariances(M, weights, (x / n, y / n))
+    return M, weights, (x / n, y / n)
 
 
 def _waves(Z: Array, home: Home, rule: tuple[float, int]) -> Array:

@@ -11,11 +11,11 @@ import numpy as np
 from linspec import as_operator, field
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca import TwoViewSolution, single_or_pair
 from linspec.kernels import Kernel
 from linspec.process import count_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import PreimageView
+from linspec_kernel.solution import FunctionsSolution
 
 SUPPORT = 0.05
 """Share of a point's largest magnitude above which an entry belongs to its support."""
@@ -23,7 +23,7 @@ SUPPORT = 0.05
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class PreimageCCASolution(
-    TwoViewSolution,
+    FunctionsSolution,
     residual="gradient step",
     objective="sum of the objective",
     adjusted=False,
@@ -119,39 +119,14 @@ class PreimageCCASolution(
         x, y = (size > share * size.max(axis=0, initial=0.0) for size in sizes)
         return x, y
 
-    @at_home
-    def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Variates of rows: kernel functions of the points at these rows, combined, minus training means.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            Anything that `linspec.as_operator` takes; an RBF kernel needs rows, others products only.
-
-        Returns
-        -------
-        array of shape (n, k), or a pair of them when both are given
-            In the library and dtype of the rows.
-        """
-        X, Y = self.checked_views(X, Y)
-        views = (
-            ("X", X, self.x_preimages, self.kernel_x, self.x_weights, self.x_mean),
-            ("Y", Y, self.y_preimages, self.kernel_y, self.y_weights, self.y_mean),
-        )
-        found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        return single_or_pair(found, "transform needs X, Y or both")
-
-
-def _variates(
-    name: str, data: Any, points: Array, kernel: Kernel, weights: HostArray, mean: HostArray | None
-) -> Array:
-    A = as_operator(data, name)
-    if A.shape[1] != points.shape[0]:
-        raise InvalidProblem(
-            f"{name} must have {points.shape[0]} columns, as the training rows; got {A.shape[1]}."
-        )
-    view = PreimageView(A, kernel, Bound("ratio", 1.0), False, name)
-    view.settle(None)
-    Z = view.at(np.asarray(to_host(points), dtype=np.float64)).values @ view.home.place(weights)
-    Z = Z if mean is None else Z - view.home.place(mean)[None, :]
-    return A.home.place(Z, A.dtype)
+    def variates(self, view: str, data: Any) -> Array:
+        side, A = view.lower(), as_operator(data, view)
+        points = getattr(self, f"{side}_preimages")
+        if A.shape[1] != points.shape[0]:
+            raise InvalidProblem(
+                f"{view} must have {points.shape[0]} columns, as the training rows; got {A.shape[1]}."
+            )
+        rows = PreimageView(A, getattr(self, f"kernel_{side}"), Bound("ratio", 1.0), False, view)
+        rows.settle(None)
+        Z = rows.at(np.asarray(to_host(points), dtype=np.float64)).values
+        return self.centred(side, Z @ rows.home.place(getattr(self, f"{side}_weights")), A)

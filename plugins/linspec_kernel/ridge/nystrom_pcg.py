@@ -23,7 +23,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -142,7 +141,7 @@ class NystromPCG(IterativeSolver):
                 best, lowest, since = [one.B for one in systems], residual, 0
             yield Functions(
                 lowest,
-                partial(answer, home, best, kernel),
+                lambda best=best: {"dual": home.concat(best), "kernel": kernel},  # type: ignore[misc]
                 ending=Status.STAGNATED if idle else None,
                 state={
                     "landmarks": numbers,
@@ -218,11 +217,6 @@ def begun(
         System(r, b, home.concat([T - Mb - r * b, random]), none, none)
         for r, b, Mb in zip(ridges, B, MB, strict=True)
     ]
-
-
-def answer(home: Home, best: Sequence[Array], kernel: Any) -> dict[str, Any]:
-    """Keywords of `problem.conclude`."""
-    return {"dual": home.concat(list(best)), "kernel": kernel}
 
 
 def split(V: Array, widths: Sequence[int]) -> list[Array]:
