@@ -25,20 +25,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from linspec import IterativeSolver, Run, Status, limit_option, option, tol_option
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
+from linspec.features import drawn_rows
 from linspec_kernel.iterate import Functions
 from linspec_kernel.preimage.ascent import STILL, Climb, Search
-from linspec_kernel.preimage.iterate import PointPair, Points, arrays
+from linspec_kernel.preimage.iterate import Hunt, PointPair, Points
 from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.starts import Screen, drawn_columns, random_points
-from linspec_kernel.preimage.views import PreimageView
 
 AGREES = 0.01
 """Starts agree with the best one if their value is below it by at most this share."""
@@ -57,28 +57,6 @@ EXPECTED = 60
 """Expected iterations of a pair, for the estimate of costs."""
 
 SCREENED = "Starts were sought among {m} and {w} columns drawn at random, since there are many."
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """Data that are given or drawn once, at the beginning of a run.
-
-    Attributes
-    ----------
-    given : pair of numpy.ndarray or None
-        Starting points, one column for each pair.
-    rows : numpy.ndarray or None
-        Rows on which starts are compared; None: all.
-    columns : pair of numpy.ndarray or None
-        Columns of X and of Y that are compared as starts; None if all pairs have given starting points.
-    spare : pair of numpy.ndarray
-        Starts of the first pair, or the given points. They take the place of pairs that are not found.
-    """
-
-    given: Points | None
-    rows: HostArray | None
-    columns: Points | None
-    spare: Points
 
 
 @dataclass(frozen=True)
@@ -108,7 +86,7 @@ class FromStarts(IterativeSolver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    kept: ClassVar = (Functions, PointPair, Beginning, ClimbingPair, Climb)
+    kept: ClassVar = (Functions, PointPair, ClimbingPair, Climb)
     resumes_after_law: ClassVar[bool] = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
@@ -126,8 +104,8 @@ class FromStarts(IterativeSolver):
                 now = hunt.next(found)  # Q ← [Q, the last variates], and starts (u, v)
             search = hunt.exact if now.is_final else hunt.rough
             while now.climb.goes_on:
-                residual = largest(found, now.climb)
-                yield hunt.iterate(residual, found, now)
+                residual = max(pair.residual for pair in (*found, now.climb.best_pair))
+                yield hunt.iterate(residual, found, now, judged=False)
                 now = replace(now, climb=search.stepped(now.climb))  # u ← Proj(u + a ∂f/∂u), and v likewise
             best = hunt.best(now)
             if not now.is_final and not best.residual <= run.tol and run.budget.affords(2.0):
@@ -136,11 +114,11 @@ class FromStarts(IterativeSolver):
             if not np.isfinite(best.residual):
                 best = replace(best, residual=residual)
             found, now = (*found, best), None
-        residual = largest(found)
+        residual = max(pair.residual for pair in found)
         ending = Status.STAGNATED if residual > run.tol else None
         if len(found) < problem.k:
             ending = Status.BUDGET
-        yield hunt.iterate(residual, found, None, ending=ending)
+        yield hunt.iterate(residual, found, None, judged=True, ending=ending)
 
     def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
         """Return the objective for the climbs of all starts, and the objective for the best start's final climb."""
@@ -162,7 +140,7 @@ class GradKCCA(FromStarts):
         return Estimate(one.seconds + starts.seconds, one.bytes + held, f"{EXPECTED} iterations a pair")
 
 
-class PairHunt:
+class PairHunt(Hunt):
     """Search for pairs, one after the other: the views, the starts of a pair, and its climbs.
 
     Parameters
@@ -180,54 +158,62 @@ class PairHunt:
     """
 
     def __init__(self, solver: FromStarts, problem: Any, run: Run, state: Any) -> None:
-        self.solver, self.run, self.k = solver, run, int(problem.k)
-        moments: Any = run.moments("implicit")
-        self.views: tuple[PreimageView, PreimageView] = moments.views
-        begun: Beginning | None = None if state is None else state["beginning"]
-        given = _given(run.start) if begun is None else begun.given
-        n, rows = int(problem.X.shape[0]), solver.sample or SAMPLE
-        many = n > rows and all(A.access != "products" for A in (problem.X, problem.Y))
-        seeks, climbs = _still_to_come(given, self.k, state)
-        self.kernels = moments.settle(run.rng)
-        rough, exact = solver.objectives(problem, run)
-        self.few, index = self.views, None if begun is None else begun.rows
-        if many and (seeks or climbs):
-            index = np.sort(run.rng.choice(n, rows, replace=False)) if begun is None else index
+        super().__init__(problem, run)
+        given, seeks, index = None, False, None
+        if state is None:
+            given = None if run.start is None else _given(run.start)
+            seeks = given is None or given[0].shape[1] < problem.k
+            n, count = int(problem.X.shape[0]), solver.sample or SAMPLE
+            if seeks and n > count and all(view.A.access != "products" for view in self.views):
+                index = drawn_rows(n, count, run.rng)
+            self.beginning = {"given": given, "rows": index, "columns": None}
+        else:
+            self.beginning = state["beginning"]
+            given, index = self.beginning["given"], self.beginning["rows"]
+        self.solver, self.few = solver, self.views
+        if index is not None:
             self.few = self.views[0].on(index), self.views[1].on(index)
+            self.every_view = (*self.views, *self.few)
+        rough, exact = solver.objectives(problem, run)
         self.is_rough = rough is not exact or (index is not None and solver.sample > 0)
         climbing = self.few if solver.sample else self.views
         self.rough = Search(climbing, rough, run.tol, ROUGHLY if self.is_rough else STILL)
         self.exact = Search(self.views, exact, run.tol, still=0.0)
-        columns = None if begun is None else begun.columns
-        if begun is None and seeks:
-            columns = drawn_columns(self.few, problem.value, run.rng)
-        self.screen: Screen | None = None
-        if columns is not None:
-            self._note_partial(columns)
-            if seeks:
-                self.screen = Screen(self.few, problem.value, problem.parities, columns)
-        if begun is None:
-            begun = Beginning(given, index, columns, self._starts() if seeks else self._bounded(given))
+        self.starts = solver.repeats if given is None else 1
+        if seeks:
+            width = problem.value.width
+            self.beginning["columns"] = tuple(drawn_columns(view, width, run.rng) for view in self.few)
+        columns = self.beginning["columns"]
+        if columns is not None and any(
+            len(index) < view.A.shape[1] for index, view in zip(columns, self.views, strict=True)
+        ):
+            run.note(None, SCREENED.format(m=len(columns[0]), w=len(columns[1])))
+        if state is None:
+            self.beginning["spare"] = self._starts() if seeks else self._bounded(given)
         else:
-            for view, removed in zip(self._every_view, state["removed"], strict=False):
-                view.removed = removed
-        self.beginning = begun
+            self.resume(state)
+
+    @cached_property
+    def screen(self) -> Screen:
+        """The functions of single columns: a product, where a pair without given points begins."""
+        problem = self.problem
+        return Screen(self.few, problem.value, problem.parities, self.beginning["columns"])
 
     # ---- one pair -------------------------------------------------------------------------------
 
     def next(self, found: Sequence[PointPair]) -> ClimbingPair:
         """Ascent of the next pair, after removing the variates of the last pair found."""
-        given, j = self.beginning.given, len(found)
+        given, j = self.beginning["given"], len(found)
         if found:
             points = found[-1].points  # u and v, for the views and again for their samples of rows
-            for view, U in zip(self._every_view, (*points, *points), strict=False):
+            for view, U in zip(self.every_view, (*points, *points), strict=False):
                 variate = view.at(U).variates
                 if view.home.norm(variate) > 0:
                     view.take_out(variate)
         if given is not None and j < given[0].shape[1]:
             U, V = self._bounded((given[0][:, j : j + 1], given[1][:, j : j + 1]))
             return ClimbingPair(True, self.exact.begun(U, V), 1)
-        U, V = self._starts() if found else self.beginning.spare
+        U, V = self._starts() if found else self.beginning["spare"]
         return ClimbingPair(False, self.rough.begun(U, V), 0)
 
     def best(self, now: ClimbingPair) -> PointPair:
@@ -248,78 +234,17 @@ class PairHunt:
         count, rng, views = self.solver.repeats, self.run.rng, self.views
         drawn = count // RANDOM
         U, V = random_points(views[0], drawn, rng), random_points(views[1], drawn, rng)
-        assert self.screen is not None  # noqa: S101 (it is made where anything is sought)
         related = self.screen.best(count - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
-
-    def _note_partial(self, columns: Points) -> None:
-        """Note if only some columns are compared."""
-        m, w = (len(index) for index in columns)
-        if m < self.views[0].A.shape[1] or w < self.views[1].A.shape[1]:
-            self.run.note(None, SCREENED.format(m=m, w=w))
 
     def _bounded(self, points: Any) -> Points:
         x, y = (view.bound.nearest(W) for view, W in zip(self.views, points, strict=True))
         return x, y
 
-    @property
-    def _every_view(self) -> tuple[PreimageView, ...]:
-        """Views X and Y, and their samples of rows if there are any."""
-        return self.views if self.few is self.views else (*self.views, *self.few)
-
-    # ---- iterates -------------------------------------------------------------------------------
-
-    def iterate(
-        self,
-        residual: float,
-        found: tuple[PointPair, ...],
-        now: ClimbingPair | None,
-        ending: Status | None = None,
-    ) -> Functions:
-        """Iterate of the pairs found and the pair in progress."""
-        removed = [view.removed for view in self._every_view]
-        return Functions(
-            residual,
-            partial(self._current, found, now),
-            partial(self._closed, found, now),
-            judged=now is None,
-            ending=ending,
-            state={"found": found, "now": now, "removed": removed, "beginning": self.beginning},
-        )
-
-    def _current(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the best start of the pair in progress.
-
-        The best start has the largest value of the objective in its climb, which may see only a sample of the rows.
-        """
-        return self._arrays(found if now is None else (*found, now.climb.best_pair))
-
-    def _closed(self, found: tuple[PointPair, ...], now: ClimbingPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found, and of the start of the pair in progress that is best on all rows."""
-        return self._arrays(found if now is None else (*found, self.best(now)))
-
-    def _arrays(self, found: Sequence[PointPair]) -> dict[str, Any]:
-        starts = self.solver.repeats if self.beginning.given is None else 1
-        spare = self.beginning.spare
-        return arrays(self.views, found, spare, self.k, starts=starts, kernels=self.kernels)
+    def closed(self, found: Sequence[PointPair], now: ClimbingPair) -> PointPair:
+        return self.best(now)
 
 
-def largest(found: Sequence[PointPair], climb: Climb | None = None) -> float:
-    """Largest residual of the pairs found and of the best column of an ascent."""
-    pairs = found if climb is None else (*found, climb.best_pair)
-    return max(pair.residual for pair in pairs)
-
-
-def _still_to_come(given: Points | None, k: int, state: Any) -> tuple[bool, bool]:
-    """Whether pairs not yet begun need screened starts, and whether the starts of the current pair still climb."""
-    now = None if state is None else state["now"]
-    begun = 0 if state is None else len(state["found"]) + (now is not None)
-    seeks = k > max(begun, 0 if given is None else given[0].shape[1])
-    return seeks, now is not None and not now.is_final
-
-
-def _given(start: Mapping[str, Any] | None) -> Points | None:
-    if start is None:
-        return None
+def _given(start: Mapping[str, Any]) -> Points:
     x, y = (np.asarray(to_host(start[name]), dtype=np.float64) for name in ("x_preimages", "y_preimages"))
     return x, y

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,14 +37,13 @@ from linspec import (
 )
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
-from linspec.kernels import SAMPLE, not_finite
 from linspec_kernel.iterate import Functions
 from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.ascent import Climb, PointPairs, Search
 from linspec_kernel.preimage.gradkcca import AGREES, RANDOM
-from linspec_kernel.preimage.iterate import PointPair, Points, arrays
-from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
-from linspec_kernel.preimage.views import PointFunctions, PreimageView, entries_of
+from linspec_kernel.preimage.iterate import Hunt, PointPair
+from linspec_kernel.preimage.starts import drawn_columns, random_points, signed_columns, single_columns
+from linspec_kernel.preimage.views import PointFunctions, PreimageView
 from linspec_kernel.problem import KernelCCA
 
 NEAR = (
@@ -56,31 +54,6 @@ NEAR = (
 
 AFTER = 5.0
 """Passes reserved for the time after kernel CCA: lengths of functions, compared columns and the first gradient."""
-
-
-@dataclass(frozen=True)
-class Targets:
-    """Functions to approximate by points, and the starts of the search.
-
-    Attributes
-    ----------
-    duals : pair of arrays of shape (n, k)
-        Coefficients of f and g, which have unit length.
-    nearest : nested tuple of numpy.ndarray
-        Nearest single columns, nested by pair, by sign ((f, g) before (−f, −g)) and by view. A column is stored as
-        twice its index, plus one for the sign −1.
-    spare : pair of numpy.ndarray
-        Random points in place of pairs that are not found.
-    """
-
-    duals: tuple[Array, Array]
-    nearest: tuple[tuple[Points, Points], ...]
-    spare: Points
-
-    @property
-    def count(self) -> int:
-        """Number of pairs."""
-        return int(self.duals[0].shape[1])
 
 
 @dataclass(frozen=True)
@@ -113,32 +86,26 @@ class KCCAPreimage(IterativeSolver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    kept: ClassVar = (Functions, PointPair, Targets, SignedPair, Climb)
+    kept: ClassVar = (Functions, PointPair, SignedPair, Climb)
     resumes_after_law: ClassVar[bool] = False
 
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield, after each step, the pairs found and the best points so far of the pair in progress."""
-        moments: Any = run.moments("implicit")
         run.plan(setup=3.0 + AFTER)  # before the first points: the rows, kernel CCA, and what comes after
-        kernels = moments.settle(run.rng)
         run.note(Status.APPROXIMATE, NEAR)
+        hunt = PreimageHunt(self, problem, run, state)
         found: tuple[PointPair, ...] = ()
         now: SignedPair | None = None
-        if state is None:
-            targets = sought(self, run, moments, canonical_functions(self, problem, run, moments, kernels))
-        else:
-            targets, found, now = state["targets"], state["found"], state["now"]
-            for view, removed in zip(moments.views, state["removed"], strict=True):
-                view.removed = removed
-        hunt = PreimageHunt(self, moments, run, kernels, targets)
-        while len(found) < targets.count:
+        if state is not None:
+            found, now = state["found"], state["now"]
+        while len(found) < hunt.count:
             if now is None:
                 if found and not run.budget.affords(3.0):  # the products to begin at, and to compare
                     break
                 now = hunt.begun(len(found), 1.0)  # starts (u, v) for (f, g)
             search = hunt.search(len(found), now.sign)
             while now.climb.goes_on:
-                yield hunt.iterate(now.climb.best_pair.residual, found, now)
+                yield hunt.iterate(now.climb.best_pair.residual, found, now, judged=False)
                 # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
                 now = replace(now, climb=search.stepped(now.climb))
             pair = hunt.nearer(len(found), now)
@@ -147,35 +114,64 @@ class KCCAPreimage(IterativeSolver):
                 continue
             found, now = (*found, pair), None
         residual = max((pair.residual for pair in found), default=0.0)
-        yield hunt.iterate(residual, found, None, ending=Status.CONVERGED)
+        yield hunt.iterate(residual, found, None, judged=False, ending=Status.CONVERGED)
 
 
-class PreimageHunt:
+class PreimageHunt(Hunt):
     """Searches for the points nearest to functions.
 
     Parameters
     ----------
     solver : KCCAPreimage
-    moments : PreimageMoments
+    problem : PreimageCCA
     run : Run
-    kernels : pair of Kernel
-        Kernels with all their numbers.
-    targets : Targets
+    state : Functions or None
+        Iterate from which the run continues.
+
+    Attributes
+    ----------
+    duals : pair of arrays of shape (n, k)
+        Coefficients of the functions f and g to approximate, which have unit length.
+    count : int
+        Number of pairs.
     """
 
-    def __init__(self, solver: KCCAPreimage, moments: Any, run: Run, kernels: Any, targets: Targets) -> None:
-        self.solver, self.views, self.run, self.kernels = solver, moments.views, run, kernels
-        self.targets, self.k = targets, int(run.problem.k)
+    def __init__(self, solver: KCCAPreimage, problem: Any, run: Run, state: Any) -> None:
+        super().__init__(problem, run)
+        self.solver, self.starts = solver, solver.repeats
+        if state is None:
+            self.duals = canonical_functions(solver, problem, run, self.views, self.kernels)
+            self.beginning = {"duals": self.duals, "nearest": self._nearest()}
+            self.beginning["spare"] = tuple(random_points(view, problem.k, run.rng) for view in self.views)
+        else:
+            self.beginning, self.duals = state["beginning"], state["beginning"]["duals"]
+            self.resume(state)
+        self.count = int(self.duals[0].shape[1])
+
+    def _nearest(self) -> tuple[Any, ...]:
+        """The nearest single columns, numbered as by `signed_columns`: by pair, by sign, and by view."""
+        drawn = [signed_columns(drawn_columns(view, 2, self.run.rng)) for view in self.views]
+        functions = [view.at(single_columns(view, c)) for view, c in zip(self.views, drawn, strict=True)]
+        most = self.solver.repeats - self.solver.repeats // RANDOM
+
+        def of_pair(j: int, sign: float) -> tuple[HostArray, ...]:
+            search = self.search(j, sign)
+            values = (search.of_view(i, side) for i, side in enumerate(functions))
+            return tuple(
+                c[np.argsort(-value, kind="stable")[:most]] for c, value in zip(drawn, values, strict=True)
+            )
+
+        return tuple((of_pair(j, 1.0), of_pair(j, -1.0)) for j in range(int(self.duals[0].shape[1])))
 
     def search(self, j: int, sign: float) -> Nearness:
         """Search for pair j, for (f, g) or (−f, −g)."""
-        a, b = (sign * dual[:, j : j + 1] for dual in self.targets.duals)
+        a, b = (sign * dual[:, j : j + 1] for dual in self.duals)
         return Nearness(self.views, None, self.run.tol, duals=(a, b))
 
     def begun(self, j: int, sign: float, other: PointPair | None = None) -> SignedPair:
         """Ascent from the nearest single columns and from random points."""
         starts = []
-        for view, chosen in zip(self.views, self.targets.nearest[j][0 if sign > 0 else 1], strict=True):
+        for view, chosen in zip(self.views, self.beginning["nearest"][j][0 if sign > 0 else 1], strict=True):
             drawn = random_points(view, self.solver.repeats - len(chosen), self.run.rng)
             starts.append(np.hstack([single_columns(view, chosen), drawn]))
         return SignedPair(sign, self.search(j, sign).begun(starts[0], starts[1]), other)
@@ -197,68 +193,28 @@ class PreimageHunt:
             )
         return replace(climb.best_pair, points=(x, y), agreeing=agreeing)
 
-    # ---- iterates -------------------------------------------------------------------------------
-
-    def iterate(
-        self,
-        residual: float,
-        found: tuple[PointPair, ...],
-        now: SignedPair | None,
-        ending: Status | None = None,
-    ) -> Functions:
-        """Iterate of the pairs found and the pair in progress; `now` is None if no pair is in progress."""
-        return Functions(
-            residual,
-            partial(self._current, found, now),
-            partial(self._closed, found, now),
-            judged=False,
-            ending=ending,
-            state={
-                "found": found,
-                "now": now,
-                "targets": self.targets,
-                "removed": [view.removed for view in self.views],
-            },
-        )
-
-    def _current(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found and of the pair in progress, if there is one (`now` is not None).
-
-        For the pair in progress these are the best points that its search has reached from any of its starts.
-        """
-        return self._arrays(found if now is None else (*found, now.climb.best_pair))
-
-    def _closed(self, found: tuple[PointPair, ...], now: SignedPair | None) -> dict[str, Any]:
-        """Arrays of the pairs found and of the pair in progress, if there is one (`now` is not None).
-
-        If only (f, g) was tried for the pair in progress, (−f, −g) is tried here, as far as the budget allows.
-        """
-        if now is None:
-            return self._arrays(found)
-        j, pair = len(found), self.nearer(len(found), now)
+    def closed(self, found: Sequence[PointPair], now: SignedPair) -> PointPair:
+        """The nearest points; if only (f, g) was tried, (−f, −g) is tried here, as far as the budget allows."""
+        j = len(found)
+        pair = self.nearer(j, now)
         if now.sign > 0 and self.run.budget.affords(2.0):
             pair = self.nearer(j, self.begun(j, -1.0, pair))
-        return self._arrays((*found, pair))
-
-    def _arrays(self, found: Sequence[PointPair]) -> dict[str, Any]:
-        repeats, spare = self.solver.repeats, self.targets.spare
-        return arrays(self.views, found, spare, self.k, starts=repeats, kernels=self.kernels)
+        return pair
 
 
 def canonical_functions(
-    solver: KCCAPreimage, problem: Any, run: Run, moments: Any, kernels: Any
+    solver: KCCAPreimage, problem: Any, run: Run, views: Sequence[PreimageView], kernels: Any
 ) -> tuple[Array, Array]:
     """Coefficients of the canonical functions, scaled to unit length."""
-    ridge = tuple(
-        solver.penalty * int(A.shape[0]) * _mean_square(view)
-        for A, view in zip((problem.X, problem.Y), moments.views, strict=True)
-    )
+    matrices = [KernelOperator(view.A, view.kernel, center=problem.center, name=view.name) for view in views]
+    traces = [float(np.sum(on_host(op.diagonal()))) for op in matrices]
+    ridge = tuple(solver.penalty * (trace or 1.0) for trace in traces)  # any ridge does for a matrix of zeros
     kernel_x, kernel_y = kernels
     inner = KernelCCA(problem.X, problem.Y, problem.k, kernel_x, kernel_y, ridge=ridge, center=problem.center)
     with run.budget.reserving(AFTER):
         found = run.within(inner, run.part(solver.kcca), {"X": "X", "Y": "Y"})
     duals = []
-    for view, name in zip(moments.views, ("x", "y"), strict=True):
+    for view, op, name in zip(views, matrices, ("x", "y"), strict=True):
         if found.get(f"{name}_map") is not None:
             raise InvalidOption(
                 "kcca must find combinations of the kernel functions of rows: kcca, nystrom-lobpcg or nystrom-kcca."
@@ -269,48 +225,10 @@ def canonical_functions(
             scattered = np.zeros((int(view.A.shape[0]), int(dual.shape[1])))
             scattered[index] = to_host(dual)
             dual = view.home.place(scattered)
-        op = KernelOperator(view.A, view.kernel, center=problem.center, name=view.name)
         squares = np.maximum(on_host(view.home.xp.sum(dual * op.matmat(dual), axis=0)), 0.0)
         lengths = np.where(squares > 0, np.sqrt(squares), 1.0)
         duals.append(dual / view.home.place(lengths)[None, :])
     return duals[0], duals[1]
-
-
-def sought(solver: KCCAPreimage, run: Run, moments: Any, duals: tuple[Array, Array]) -> Targets:
-    """Targets from functions: the functions, and for each of them the nearest single columns."""
-    views, nearest = moments.views, []
-    drawn = [signed_columns(view, run.rng) for view in views]
-    functions = [view.at(single_columns(view, columns)) for view, columns in zip(views, drawn, strict=True)]
-    x, y = (random_points(view, int(run.problem.k), run.rng) for view in views)
-    for j in range(int(duals[0].shape[1])):
-        a, b = (dual[:, j : j + 1] for dual in duals)
-        both = []
-        for sign in (1.0, -1.0):
-            search = Nearness(views, None, run.tol, duals=(sign * a, sign * b))
-            chosen = []
-            for i, (columns, side) in enumerate(zip(drawn, functions, strict=True)):
-                count = solver.repeats - max(solver.repeats // RANDOM, solver.repeats - len(columns))
-                order = np.argsort(-search.of_view(i, side), kind="stable")[:count]
-                chosen.append(columns[order])
-            both.append((chosen[0], chosen[1]))
-        nearest.append((both[0], both[1]))
-    return Targets(duals, tuple(nearest), (x, y))
-
-
-def signed_columns(view: PreimageView, rng: Any) -> HostArray:
-    """Single columns with both signs, numbered as in `Targets`; a random choice if there are many."""
-    n, p = (int(size) for size in view.A.shape)
-    most = max(min(COLUMNS, NUMBERS // max(n, 1)) // 2, 1)
-    index = np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
-    found: HostArray = np.concatenate([2 * index, 2 * index + 1])
-    return found
-
-
-def single_columns(view: PreimageView, chosen: HostArray) -> HostArray:
-    """Points with one nonzero entry, ±b, in the columns numbered by `chosen`."""
-    U = np.zeros((int(view.A.shape[1]), len(chosen)))
-    U[chosen // 2, np.arange(len(chosen))] = np.where(chosen % 2, -1.0, 1.0)
-    return view.bound.radius * U
 
 
 class Nearness(Search):
@@ -347,21 +265,6 @@ class Nearness(Search):
 
 def half_slope(view: PreimageView, U: HostArray) -> HostArray:
     """Half the gradient of k(u, u): the gradient of k(z, u) in u at z = u, since k is symmetric."""
-    columns = []
-    for u in U.T:
-        u = u[:, None]
-        T = u.T @ u
-        value = view.kernel.along(T, view.kernel.statistics(u.T), u)
-        columns.append(view.kernel.pullback(as_operator(u.T), T, value, np.ones((1, 1)), u))
-    return np.hstack(columns)
-
-
-def _mean_square(view: PreimageView) -> float:
-    """Mean of k(x, x) over evenly spaced rows."""
-    n = int(view.A.shape[0])
-    index = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
-    rows = entries_of(view.rows(index, "the size of the ridge"))
-    size = float(np.mean(on_host(view.kernel.diagonal(rows))))
-    if not np.isfinite(size):
-        raise not_finite(view.A, view.name)
-    return size if size > 0 else 1.0  # any ridge does for a kernel matrix of zeros
+    T = U.T @ U
+    values = view.kernel.along(T, view.kernel.statistics(U.T), U)
+    return np.asarray(view.kernel.pullback(as_operator(U.T), T, values, np.eye(U.shape[1]), U))

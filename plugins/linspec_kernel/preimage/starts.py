@@ -51,12 +51,12 @@ class Screen:
     ) -> None:
         self.views, self.objective, self.parities = views, objective, parities
         # A sign of u matters where the kernel is neither even nor odd, unless the sign of v is free.
-        signs = (True, False) if parities[0] == 0 and parities[1] != -1 else (False, False)
-        made = [
-            _functions(view, index, both) for view, index, both in zip(views, columns, signs, strict=True)
+        signed = parities[0] == 0 and parities[1] != -1
+        self.columns = signed_columns(columns[0])[: None if signed else len(columns[0])], 2 * columns[1]
+        self.values: list[Array] = [
+            view.at(single_columns(view, chosen)).values
+            for view, chosen in zip(views, self.columns, strict=True)
         ]
-        self.points = [points for points, _ in made]
-        self.values: list[Array] = [values for _, values in made]
 
     def best(self, count: int) -> tuple[HostArray, HostArray]:
         """Points of the best pairs of columns, whose functions are compared without their parts along earlier variates.
@@ -90,14 +90,11 @@ class Screen:
         found = found[np.argsort(-size.reshape(-1)[found], kind="stable")]
         i, j = np.unravel_index(found, size.shape)
         signs = np.where(C[i, j] < 0, -1.0, 1.0) if odd else np.ones(count)
-        U, V = self._point(0, i), self._point(1, j)
+        U, V = (
+            single_columns(view, columns[index])
+            for view, columns, index in zip(self.views, self.columns, (i, j), strict=True)
+        )
         return (U * signs, V) if self.parities[0] == -1 else (U, V * signs)
-
-    def _point(self, view: int, chosen: HostArray) -> HostArray:
-        rows, factors = self.points[view]
-        U = np.zeros((self.views[view].A.shape[1], len(chosen)))
-        U[rows[chosen], np.arange(len(chosen))] = factors[chosen]
-        return U
 
 
 def _along(half: HostArray, whole: HostArray) -> HostArray:
@@ -117,29 +114,20 @@ def random_points(view: PreimageView, count: int, rng: Any) -> HostArray:
     return view.bound.nearest(rng.standard_normal((view.A.shape[1], count)) * view.bound.radius)
 
 
-def drawn_columns(
-    views: tuple[PreimageView, PreimageView], objective: Objective, rng: Any
-) -> tuple[HostArray, HostArray]:
-    """Indices of the columns of both views that are compared."""
-    x, y = (_some(view, objective, rng) for view in views)
-    return x, y
-
-
-def _some(view: PreimageView, objective: Objective, rng: Any) -> HostArray:
+def drawn_columns(view: PreimageView, width: int, rng: Any) -> HostArray:
+    """Indices of the columns of a view that are compared, of which each has `width` functions."""
     n, p = (int(size) for size in view.A.shape)
-    most = max(min(COLUMNS, NUMBERS // max(n, 1)) // objective.width, 1)
+    most = max(min(COLUMNS, NUMBERS // max(n, 1)) // width, 1)
     return np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
 
 
-def _functions(view: PreimageView, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
-    """Return points with one nonzero entry, for each column in `index`, and the values of their functions at the rows.
+def signed_columns(index: HostArray) -> HostArray:
+    """Columns with both signs: each is numbered by twice its index, plus one for the sign −1."""
+    return np.concatenate([2 * index, 2 * index + 1])
 
-    The points are returned as two arrays: the indices and the values of the nonzero entries. With `both`, the points
-    with the opposite sign follow.
-    """
-    rows = np.concatenate([index, index]) if both else index
-    factors = np.full(len(rows), view.bound.radius)
-    factors[len(index) :] *= -1
-    U = np.zeros((view.A.shape[1], len(rows)))
-    U[rows, np.arange(len(rows))] = factors
-    return (rows, factors), view.at(U).values
+
+def single_columns(view: PreimageView, chosen: HostArray) -> HostArray:
+    """Points with one nonzero entry, ±b, in columns that are numbered as by `signed_columns`."""
+    U = np.zeros((int(view.A.shape[1]), len(chosen)))
+    U[chosen // 2, np.arange(len(chosen))] = np.where(chosen % 2, -1.0, 1.0)
+    return view.bound.radius * U
