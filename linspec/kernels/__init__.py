@@ -27,7 +27,8 @@ _HOLDERS = {
     "polynomial": "linspec.kernels.functions",
     "precomputed": "linspec.kernels.functions",
     "rbf": "linspec.kernels.functions",
+    "resolved": "linspec.kernels.functions",
 }
 
-__all__ = [name for name in _HOLDERS if name not in {"SAMPLE", "check_square", "not_finite"}]
+__all__ = [name for name in _HOLDERS if name not in {"SAMPLE", "check_square", "not_finite", "resolved"}]
 __getattr__, __dir__ = lazy_names(__name__, _HOLDERS)

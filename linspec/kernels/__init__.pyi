@@ -16,3 +16,4 @@ from linspec.kernels.functions import not_finite as not_finite
 from linspec.kernels.functions import polynomial as polynomial
 from linspec.kernels.functions import precomputed as precomputed
 from linspec.kernels.functions import rbf as rbf
+from linspec.kernels.functions import resolved as resolved

@@ -463,7 +463,7 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         The kernel is not positive semidefinite.
     """
     n, home = len(points), points.home.blocks
-    left = np.asarray(to_host(diagonal_of(points)), dtype=np.float64)
+    left = np.asarray(to_host(points.kernel.diagonal(points.rows)), dtype=np.float64)
     left = left if weights is None else left * weights
     size = float(left.max(initial=0.0))
     unit = _unit_of(points)
@@ -501,16 +501,6 @@ def _unit_of(points: Points) -> float:
     """The machine epsilon of the dtype of the rows; that of float64 for rows that are no floats."""
     dtype = np.dtype(str(points.rows.dtype).rpartition(".")[2])
     return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
-
-
-def diagonal_of(points: Points) -> Array:
-    """k(x, x) for each row; shape (n,)."""
-    if not points.kernel.precomputed:
-        return points.kernel.diagonal(points.rows)
-    if scipy.sparse.issparse(points.rows):
-        return np.asarray(points.rows.diagonal())
-    home = points.home
-    return home.place(np.diagonal(to_host(points.rows)), str(points.rows.dtype).rpartition(".")[2])
 
 
 def _among(chosen: Points) -> Array:

@@ -21,7 +21,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, at_home, random_generator, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.kernels.features import KernelMap, diagonal_of, pivots
+from linspec.kernels.features import KernelMap, pivots
 from linspec.kernels.functions import (
     Function,
     Kernel,
@@ -181,7 +181,7 @@ class KernelOperator(LinearOperator):
         If float32 values overflow, it is the largest float32 number. Then `Magnitude.fits_single` of the result is
         False, and `settle` converts the data to float64.
         """
-        values = diagonal_of(points)
+        values = points.kernel.diagonal(points.rows)
         single = np.finfo(np.float32)
         finite = self.tile_dtype != np.float32 or bool(np.isfinite(to_host(values)).all())
         return check_values(values, self.name) if finite else Magnitude(float(single.max))
@@ -363,7 +363,7 @@ class KernelOperator(LinearOperator):
     @at_home
     def diagonal(self) -> Array:
         """k(x, x) for each row, not centred and not weighted: an array of shape (n,) in the dtype of the data."""
-        return diagonal_of(self.points)
+        return self.kernel.diagonal(self.points.rows)
 
     @at_home
     def map(self) -> KernelMap:

@@ -141,9 +141,6 @@ class IterativeSolver(Solver):
     most_above : float
         The iteration goes on only if the residual of the law is at most this multiple of the tolerance. Methods that
         converge to the answer of another problem do not get nearer by going on.
-    repeats_setup : bool
-        Whether a run that continues from a checkpoint repeats passes of its set-up, to read data that the checkpoint
-        does not have, such as rows in memory. The repeated passes are counted in addition to the first ones.
 
     Examples
     --------
@@ -170,7 +167,6 @@ class IterativeSolver(Solver):
     kept: ClassVar[Sequence[type]] = ()
     resumes_after_law: ClassVar[bool] = True
     most_above: ClassVar[float] = math.inf
-    repeats_setup: ClassVar[bool] = False
 
     @abstractmethod
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Any]:
@@ -197,7 +193,6 @@ class IterativeSolver(Solver):
         """The iterate of the checkpoint that is continued; None in a new run."""
         if run.resumed is None:
             return None
-        run.plan(setup=0.0)  # what the earlier run had learnt of the data is learnt anew
         return restored(run.resumed, (Iterate, *self.kept), run.problem.home.blocks)
 
 

@@ -150,11 +150,6 @@ class DCCA(IterativeSolver):
     kept: ClassVar = (Epoch, Parameters)
     resumes_after_law: ClassVar[bool] = False
 
-    @property
-    def repeats_setup(self) -> bool:  # type: ignore[override]
-        """Whether held-out rows are read again where a run continues."""
-        return self.held_out > 0
-
     def iterates(self, problem: Any, run: Run, state: Epoch | None = None) -> Iterator[Epoch]:
         """Yield the nets after each epoch."""
         torch = _imported()
@@ -163,7 +158,7 @@ class DCCA(IterativeSolver):
         self._check_rows(n, k, aside)
         # The first sweep computes shift and scale of the views; held-out rows are read once more, and in no
         # epoch.
-        run.plan(setup=float(state is None) + aside / n)
+        run.plan(setup=1.0 + aside / n)
         it = self._begun(problem, run, aside) if state is None else state
         rows = Rows([problem.X, problem.Y], it.units, run)
         batches = max(1, round(n / self.batch))

@@ -121,12 +121,10 @@ def judged(
     y = views[1].turned(turns[1] @ Vt[:count].T, home)
     # A combination of functions may be rounding although none of them is.
     for op, f, r in zip(moments.views, (x, y), ridges, strict=True):
-        clear = _are_no_rounding(op, f, r)
-        count = min(count, int(np.argmin(clear))) if not clear.all() else count
+        count = min(count, int(np.argmin(np.append(_are_no_rounding(op, f, r), False))))
     rho, kept = rho[:count], np.eye(len(rho), count)
-    x, y = x.turned(kept, home), y.turned(kept, home)
-    flips = np.diag(signs_of_columns(x.weights, home)) if count else np.zeros((0, 0))
-    x, y = x.turned(flips, home), y.turned(flips, home)
+    flips = np.diag(signs_of_columns(x.turned(kept, home).weights, home)) if count else np.zeros((0, 0))
+    x, y = x.turned(kept @ flips, home), y.turned(kept @ flips, home)
     fields: dict[str, Any] = {"correlations": rho}
     for name, view, op, J, features, A in zip(
         ("x", "y"), (x, y), moments.views, landmarks, maps, (problem.X, problem.Y), strict=True

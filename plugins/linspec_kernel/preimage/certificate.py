@@ -22,7 +22,6 @@ the law judges its answers, too.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from linspec.moments import column_basis, reduced_rows
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
 from linspec.solving import fewer_than_asked
 from linspec_kernel.nystrom import on_host
-from linspec_kernel.preimage.views import PointFunctions, PreimageView, shared, shared_slopes
+from linspec_kernel.preimage.views import PreimageView, shared, shared_slopes
 
 VACUOUS = (
     "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
@@ -67,19 +66,6 @@ UNCERTAIN = 0.01
 """A finding is reported if the cosine that `along_columns` computes exceeds this value."""
 
 
-@dataclass
-class _Side:
-    """One view, to which pairs are added; each new variate is made orthogonal to the earlier variates."""
-
-    view: PreimageView
-    functions: PointFunctions
-
-    def candidate(self, j: int) -> Array:
-        """Variate of function j, orthogonal to earlier variates; zero if no part of it is left."""
-        once = self.view.variates(self.functions.values[:, j : j + 1])
-        return self.view.taken_out(once)  # the second time for what the first has left by rounding
-
-
 def judged(
     problem: Any,
     moments: Any,
@@ -88,26 +74,27 @@ def judged(
     agreeing: HostArray | None,
 ) -> Conclusion:
     """Pairs of variates of the points, and their residual."""
-    home, objective = moments.home, problem.value
+    home, objective, views = moments.home, problem.value, moments.views
     points = _returned(problem, preimages)
-    sides = [_Side(view, view_functions(view, U)) for view, U in zip(moments.views, points, strict=True)]
-    x, y = sides
+    for view in views:
+        view.basis = None
+    sides = [view.at(U) for view, U in zip(views, points, strict=True)]
     kept, values, correlations, slopes, sizes = [], [], [], ([], []), ([], [])  # type: ignore[var-annotated]
     for j in range(points[0].shape[1]):
-        P, Q = x.candidate(j), y.candidate(j)
-        if not min(home.norm(P), home.norm(Q)) > FAINT:
+        K = sides[0].values[:, j : j + 1], sides[1].values[:, j : j + 1]
+        # Earlier variates are taken out twice: the second time for what the first has left by rounding.
+        P, Q = (view.taken_out(view.variates(k)) for view, k in zip(views, K, strict=True))
+        lengths = home.norm(P), home.norm(Q)
+        if not min(lengths) > FAINT:
             continue
-        K = x.functions.values[:, j : j + 1], y.functions.values[:, j : j + 1]
-        S = shared_slopes(objective, moments.views, K, (P, Q))
-        values.append(float(shared(objective, moments.views, K, (P, Q))[0]))
-        p, q = P / home.norm(P), Q / home.norm(Q)
+        S = shared_slopes(objective, views, K, (P, Q))
+        values.append(float(shared(objective, views, K, (P, Q))[0]))
+        p, q = P / lengths[0], Q / lengths[1]
         correlations.append(float(to_host(home.xp.sum(p * q))))
-        for slope, into in zip(S, slopes, strict=True):
-            into.append(slope)
-        for variate, lengths in zip((P, Q), sizes, strict=True):
-            lengths.append(home.norm(variate))
-        for side, variate in zip(sides, (p, q), strict=True):
-            side.view.take_out(variate)
+        for i, (view, variate) in enumerate(zip(views, (p, q), strict=True)):
+            slopes[i].append(S[i])
+            sizes[i].append(lengths[i])
+            view.take_out(variate)
         kept.append(j)
     rho = np.clip(np.asarray(correlations, dtype=np.float64), -1.0, 1.0)
     fields: dict[str, Any] = {
@@ -118,19 +105,21 @@ def judged(
     }
     residuals, unseen = np.zeros(len(kept)), {}
     index = np.asarray(kept, dtype=np.intp)
-    for name, side, into, lengths, A, bound in zip(
-        ("x", "y"), sides, slopes, sizes, (problem.X, problem.Y), problem.bounds, strict=True
+    for name, view, side, into, lengths, A in zip(
+        "xy", views, sides, slopes, sizes, (problem.X, problem.Y), strict=True
     ):
-        view, U = side.view, side.functions.points[:, index]
+        side, turn = side.columns(index, home), np.zeros((0, 0))
         if kept:
-            G = gradients(view, side.functions.columns(index, home), into)
-            residuals = np.maximum(residuals, distances(bound, U, G))
+            G = view.gradient(side, home.concat(into), freed=False)
+            residuals = np.maximum(residuals, distances(view.bound, side.points, G))
             unseen[name.upper()] = along_columns(view, G, np.asarray(lengths))
-        turn = _triangle(view.basis, side.functions.values, index, view)
-        fields[f"{name}_preimages"] = A.home.place(U, A.dtype)
+            # R⁻¹ of HK = QR turns the functions into uncorrelated variates of unit length.
+            R = np.triu(on_host(view.basis.T @ view.centred(side.values)))
+            turn = np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))), dtype=np.float64)
+        fields[f"{name}_preimages"] = A.home.place(side.points, A.dtype)
         fields[f"{name}_weights"] = turn
-        values_mean = on_host(home.xp.mean(side.functions.values, axis=0))[index] if problem.center else None
-        fields[f"{name}_mean"] = None if values_mean is None else values_mean @ turn
+        mean = on_host(home.xp.mean(side.values, axis=0))
+        fields[f"{name}_mean"] = mean @ turn if problem.center else None
         fields[f"kernel_{name}"] = view.kernel
         view.basis = None
     findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
@@ -200,17 +189,6 @@ def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
     return is_cca(kernel, bound, p) and p <= WIDEST and in_memory(A) is None
 
 
-def view_functions(view: PreimageView, U: HostArray) -> PointFunctions:
-    """Functions of points, centred, without the removal of earlier variates."""
-    view.basis = None
-    return view.at(U)
-
-
-def gradients(view: PreimageView, functions: PointFunctions, slopes: list[Array]) -> HostArray:
-    """Gradients by the points of all pairs, in one product; `slopes` are the derivatives by the functions' values."""
-    return view.gradient(functions, view.home.concat(slopes), freed=False)
-
-
 def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
     """|Proj(u + b²g) − u| / b for each column u of U and g of G."""
     b = bound.radius
@@ -238,18 +216,6 @@ def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
         np.asarray(to_host(A.home.place(U, A.dtype)), dtype=np.float64)
         for A, U in zip((problem.X, problem.Y), (x, y), strict=True)
     ]
-
-
-def _triangle(basis: Array | None, values: Array, index: HostArray, view: PreimageView) -> HostArray:
-    """R⁻¹ of HK = QR, which turns the functions into uncorrelated variates of unit length."""
-    if basis is None:
-        return np.zeros((0, 0))
-    at = view.home.xp.asarray(index, device=view.home.device)
-    found, view.basis = basis, None
-    centred = view.taken_out(view.home.xp.take(values, at, axis=1))
-    view.basis = found
-    R = np.triu(on_host(basis.T @ centred))
-    return np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))), dtype=np.float64)
 
 
 def _chosen(agreeing: HostArray | None, kept: list[int], starts: int) -> HostArray:

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from linspec.arrays import Array, Home, HostArray, all_finite, random_generator, to_host
 from linspec.errors import MissingCapability, NonFiniteData
-from linspec.kernels import SAMPLE, Kernel, not_finite
+from linspec.features import drawn_rows
+from linspec.kernels import SAMPLE, Kernel, not_finite, resolved
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
 from linspec_kernel.moments import KernelMatrices
 from linspec_kernel.preimage.bounds import Bound
@@ -99,12 +101,9 @@ class PreimageView:
         """Compute missing parameters of the kernel from some rows, and lengths of rows if the kernel needs these."""
         if not self.kernel.is_resolved:
             n = int(self.A.shape[0])
-            index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
-            rows = entries_of(self.rows(index, "the numbers of a kernel that are not given"))
-            if not hasattr(rows, "tocsr"):
-                rows = np.asarray(to_host(rows), np.float64)
-                rows = rows - rows.mean(axis=0) if self.kernel.differences else rows
-            self.kernel = self.kernel.resolved(rows)
+            index = drawn_rows(n, min(n, SAMPLE), random_generator(rng))
+            rows = self.rows(index, "the numbers of a kernel that are not given")
+            self.kernel = resolved(self.kernel, entries_of(rows), 0)  # of all these rows
         if self.needs_squares and self.squares is None:
             self.squares = self._lengths()
         return self.kernel
@@ -124,7 +123,8 @@ class PreimageView:
             if len(inside):
                 found.append(entries_of(block.rows(inside)))
             first += int(block.shape[0])
-        return as_operator(_stacked(found), self.name)
+        stack: Any = scipy.sparse.vstack if scipy.sparse.issparse(found[0]) else self.home.xp.concat
+        return as_operator(stack(found), self.name)
 
     def _lengths(self) -> Array:
         if self.A.access == "products":
@@ -294,14 +294,6 @@ def row_parts(A: LinearOperator) -> Iterator[LinearOperator]:
     for start in range(0, n, size):
         yield A.rows(slice(start, min(start + size, n)))
         A.release()
-
-
-def _stacked(parts: list[Any]) -> Any:
-    if hasattr(parts[0], "tocsr"):
-        import scipy.sparse
-
-        return scipy.sparse.vstack(parts).tocsr()
-    return np.concatenate([np.asarray(to_host(part)) for part in parts])
 
 
 class PreimageMoments(KernelMatrices):

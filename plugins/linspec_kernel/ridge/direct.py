@@ -34,7 +34,8 @@ class Direct(Solver):
         for i, r in enumerate(problem.ridges):
             b = solved(M if i == last else M.copy(), r, T)
             if b is None:
-                found = by_eigenvalues(moments.op, problem.ridges, T)
+                w, U = eigen_of(moments.op)  # negative values by rounding count as zero
+                found = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
                 break
             found.append(b)
         return run.finish(dual=moments.home.place(np.hstack(found)), kernel=kernel)
@@ -56,10 +57,3 @@ def solved(M: HostArray, ridge: float, T: HostArray) -> HostArray | None:
         return None
     found: HostArray = scipy.linalg.cho_solve(factor, T, check_finite=False)
     return found
-
-
-def by_eigenvalues(op: Any, ridges: tuple[float, ...], T: HostArray) -> list[HostArray]:
-    """Solve (M + r I) B = T for every ridge by the eigenvalues of M; negative ones by rounding count as zero."""
-    w, U = eigen_of(op)
-    UtT = U.T @ T
-    return [U @ (UtT / (w + r)[:, None]) for r in ridges]
