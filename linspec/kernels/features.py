@@ -16,7 +16,8 @@ itself can be judged.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,7 +129,8 @@ class FeatureMap(ABC):
                 f"{name} must have the {self.inputs} columns that the features are made of; got {A.shape[1]}."
             )
         if A.streamed:
-            return as_operator(self._slices(A, data), name)
+            once = A.sweeps == 1 and is_stream(data)
+            return as_operator(self._slices(A) if once else partial(self._slices, A), name)
         if A.access != "rows":
             raise MissingCapability(
                 f"features are made of rows, and {name} has none; got {type(A).__name__}. Pass an array, a sparse "
@@ -136,13 +138,9 @@ class FeatureMap(ABC):
             )
         return FeatureOperator(A, self)
 
-    def _slices(self, A: LinearOperator, data: Any) -> Any:
-        """Return slices of features: an iterator if the data can be read once, else a callable."""
-
-        def made() -> Any:
-            return (to_host(self.features(block)) for block in A.blocks())
-
-        return made() if A.sweeps == 1 and is_stream(data) else made
+    def _slices(self, A: LinearOperator) -> Iterator[HostArray]:
+        for block in A.blocks():
+            yield to_host(self.features(block))
 
 
 class FeatureOperator(RowOperator):

@@ -300,10 +300,7 @@ class Polynomial(Kernel):
         return (_number(self.gamma, "gamma") * _squares(X) + self.offset) ** self.degree
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
-        T = _inner(X, Z)
-        T *= _number(self.gamma, "gamma")
-        T += float(self.offset)
-        return _power(T, self.degree)
+        return _power(self._base(_inner(X, Z)), self.degree)
 
     def along(self, T: Array, sx: Array | None, U: Array) -> Array:
         return _power(self._base(T), self.degree)
@@ -382,10 +379,8 @@ class RBF(_OfDistances):
         # |x − x|² is 0, but for a row far from all others rounding of |x|² leaves far more than the scale.
         return _exponential_of_negative(_without_diagonal(T) if X is Z else T)
 
-    def along(self, T: Array, sx: Array | None, U: Array) -> Array:
+    def along(self, T: Array, sx: Any, U: Array) -> Array:
         scale = _number(self.scale, "scale")
-        if sx is None:
-            raise InvalidProblem("an RBF kernel needs the squared lengths of the rows beside their products.")
         lengths = namespace(U).sum(U * U, axis=0)
         return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths[None, :]) * scale**-2)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -140,7 +140,7 @@ class KernelOperator(LinearOperator):
         self._weights = weights_and_confounds(weights, None, n)[0]
         self.roots = self.home.place(np.ones(n) if self._weights is None else np.sqrt(self._weights))
         self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
-        self._points: Points | None = None
+        self._points: Any = None
         self._held: list[tuple[slice, slice, Array]] = []
         self._form = ""
 
@@ -190,8 +190,7 @@ class KernelOperator(LinearOperator):
     def points(self) -> Points:
         """The rows in memory, minus the column medians if the kernel depends on x − z alone."""
         self.settle()
-        assert self._points is not None  # noqa: S101  # settle has set it
-        return self._points
+        return cast("Points", self._points)
 
     @property
     def tile_dtype(self) -> np.dtype[Any]:

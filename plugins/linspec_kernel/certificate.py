@@ -56,6 +56,11 @@ The estimated relative loss in the sum of the correlations is reported if it exc
 the residual. Functions below the rounding of the kernel are reported if their correlations may exceed this multiple of
 the tolerance, relative to the sum of the correlations."""
 
+OUTSIDE = (
+    "The functions are made of random features and do not lie in the spaces of the kernels, so the law does not "
+    "apply. Score them on new rows."
+)
+
 ROUNDING = 4.0
 """Rounding of the values of a function: this multiple of unit roundoff times the trace of the kernel matrix."""
 
@@ -136,16 +141,20 @@ def judged(
     squares, bounds, kind = residuals(x, y, rho, moments, ridges)
     fields |= {"residuals": squares, "bounds": bounds}
     found = fewer_than_asked(count, problem.k, "functions that can be distinguished from zero")
+    # √(w/(w + r)) bounds the correlations of functions in the span of eigenvectors with eigenvalues up to w.
     drowned = [
         name
         for name, op, r in zip("XY", moments.views, ridges, strict=True)
-        if (problem.k - count) * _largest(least_value(op), r) > TOLERATED * tol * float(rho.sum())
+        if (problem.k - count) * math.sqrt(least_value(op) / (least_value(op) + r))
+        > TOLERATED * tol * float(rho.sum())
     ]
     if drowned:
         text = f"Functions that the ridge of {' and of '.join(drowned)} would keep are below the rounding of the "
         found = ((Status.ILL_CONDITIONED, text + "kernel. Raise the ridge, or pass float64."), *found)
-    residual = math.nan if kind == "unavailable" else ratio(float(squares.sum()), float(rho.sum()))
-    return Conclusion(fields, residual, _with_reason(found, kind), kind, lost=bool(drowned))
+    residual = ratio(float(squares.sum()), float(rho.sum()))
+    if kind == "unavailable":
+        residual, found = math.nan, (*found, (Status.APPROXIMATE, OUTSIDE))
+    return Conclusion(fields, residual, found, kind, lost=bool(drowned))
 
 
 @dataclass(frozen=True)
@@ -242,20 +251,19 @@ def functions(
         values = home.place(A.matmat(W))
         mean = on_host(xp.mean(values, axis=0)) * op.center
         return JudgedFunctions(W, None, values - home.place(mean)[None, :], mean, on_host(W.T @ W))
-    if J is None:
-        dual = W - xp.mean(W, axis=0)[None, :] if op.center else W
-        values, mean = op.product(dual)
-        return JudgedFunctions(dual, dual, values, mean, _symmetric(on_host(dual.T @ values)))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
     W = W - xp.mean(W, axis=0)[None, :] if op.center else W
-    C = op.columns(J)
-    values = home.place(C @ op.data.home.place(W, op.tile_dtype))
-    mean = on_host(xp.mean(values, axis=0)) * op.center
-    values = values - home.place(mean)[None, :]
-    scattered = np.zeros((op.shape[0], int(W.shape[1])))
-    scattered[J] = to_host(W)
-    dual = home.place(scattered)
-    return JudgedFunctions(W, dual, values, mean, _symmetric(on_host(dual.T @ values)))
+    if J is None:
+        dual, (values, mean) = W, op.product(W)
+    else:
+        values = home.place(op.columns(J) @ op.data.home.place(W, op.tile_dtype))
+        mean = on_host(xp.mean(values, axis=0)) * op.center
+        values = values - home.place(mean)[None, :]
+        scattered = np.zeros((op.shape[0], int(W.shape[1])))
+        scattered[J] = to_host(W)
+        dual = home.place(scattered)
+    squares = on_host(dual.T @ values)
+    return JudgedFunctions(W, dual, values, mean, (squares + squares.T) / 2)
 
 
 def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
@@ -270,14 +278,6 @@ def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> Ho
     lengths = values**2 + ridge * np.maximum(np.diagonal(f.squares), 0.0)
     found: HostArray = (values > least * dual) & (ridge * least * dual**2 <= lengths)
     return found
-
-
-def _largest(w: float, ridge: float) -> float:
-    """Upper bound √(w/(w + r)) of a correlation, for functions of one view in a subspace of its space.
-
-    The subspace is spanned by the eigenvectors of the kernel matrix with eigenvalues up to w; r is the ridge.
-    """
-    return math.sqrt(w / (w + ridge))
 
 
 def least_value(op: KernelOperator) -> float:
@@ -295,18 +295,7 @@ def _fitted(op: KernelOperator, J: HostArray | None, features: FeatureMap | None
     return Fitted(KernelMap(chosen, None, every.inputs, J, op.shape[0]), op.kernel)
 
 
-def _with_reason(found: tuple[tuple[Status, str], ...], kind: str) -> tuple[tuple[Status, str], ...]:
-    if kind != "unavailable":
-        return found
-    text = "The functions are made of random features and do not lie in the spaces of the kernels, so the law does not "
-    return (*found, (Status.APPROXIMATE, text + "apply. Score them on new rows."))
-
-
 def _cut(op: KernelOperator, columns: int) -> float:
     """A function is rounding if its squared length is below this share of the largest squared length."""
     unit = float(np.finfo(op.tile_dtype).eps)
     return max(CUT, unit**1.5 if op.tile_dtype == np.float32 else 0.0) / max(columns, 1)
-
-
-def _symmetric(G: HostArray) -> HostArray:
-    return (G + G.T) / 2

@@ -36,15 +36,12 @@ import numpy as np
 from linspec import IterativeSolver, LinearOperator, Run, Status, option
 from linspec.algebra import inverse_root
 from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import InvalidOption
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.kernels import Kernel
 from linspec.sweeps import Minibatches, equal_slices, rows_at_once
 from linspec_kernel.certificate import CUT
 from linspec_kernel.iterate import Functions
-
-FEATURES = 1000
-"""Default number of features of each view, or four times the number of rows if that is less."""
+from linspec_kernel.rff_kcca import number_of_features
 
 BATCH = 250
 """Default number of rows in a minibatch."""
@@ -111,9 +108,7 @@ class KNOI(IterativeSolver):
     def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
         """Yield the functions after each epoch."""
         n = int(problem.X.shape[0])
-        count = min(FEATURES, 4 * n) if self.features is None else self.features
-        if count < problem.k:
-            raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
+        count = number_of_features(self.features, problem)
         moments: Any = run.moments("tiled")
         kernels = moments.settle(run.rng)
         rows = Minibatches([problem.X, problem.Y], run.rng, chunk=self.batch)

@@ -34,9 +34,7 @@ class FourierKCCA(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a kernel CCA problem."""
-        count = min(FEATURES, 4 * int(problem.X.shape[0])) if self.features is None else self.features
-        if count < problem.k:
-            raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
+        count = number_of_features(self.features, problem)
         moments: Any = run.moments("tiled")
         kernels = moments.settle(run.rng)
         maps = [
@@ -52,3 +50,11 @@ class FourierKCCA(Solver):
             y_map=maps[1],
             kernels=kernels,
         )
+
+
+def number_of_features(features: int | None, problem: Any) -> int:
+    """The given number of features of a view, or the default one; raises if they are fewer than the pairs."""
+    count = min(FEATURES, 4 * int(problem.X.shape[0])) if features is None else features
+    if count < problem.k:
+        raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
+    return count

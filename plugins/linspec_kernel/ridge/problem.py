@@ -38,6 +38,11 @@ UNSURE = 1e-2
 """A finding is reported if predictions at rows like the training rows may be wrong by more than this share of the root
 mean square of a target."""
 
+FAR = (
+    "Predictions at other rows may be wrong by {reach:.0e} of the root mean square of a target, although the fitted "
+    "values are right. Raise the ridge, or lower tol."
+)
+
 CONSTANT = 16.0
 """A centred target is zero if it is shorter than this multiple of the rounding of the uncentred one."""
 
@@ -172,18 +177,13 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         farthest = moments.largest * (1 + self.center) * np.sqrt(moments.count)
         reach = float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * farthest
         residual = float(residuals.max())
-        return Conclusion(fields, residual, unsure(reach) if residual <= terms.tol else ())
+        far = residual <= terms.tol and reach > UNSURE
+        return Conclusion(
+            fields, residual, ((Status.ILL_CONDITIONED, FAR.format(reach=reach)),) if far else ()
+        )
 
     def _shaped_numbers(self, values: HostArray) -> HostArray:
         return np.asarray(values[..., 0] if self.vector else values)
-
-
-def unsure(reach: float) -> tuple[tuple[Status, str], ...]:
-    """Return a finding if the bound of the error of predictions exceeds `UNSURE` times the size of the targets."""
-    if not reach > UNSURE:
-        return ()
-    text = f"Predictions at other rows may be wrong by {reach:.0e} of the root mean square of a target, although the "
-    return ((Status.ILL_CONDITIONED, text + "fitted values are right. Raise the ridge, or lower tol."),)
 
 
 class Targets(NamedTuple):
