@@ -193,6 +193,7 @@ class IterativeSolver(Solver):
         """The iterate of the checkpoint that is continued; None in a new run."""
         if run.resumed is None:
             return None
+        run.plan(setup=0.0)  # what the earlier run had learnt of the data is learnt anew
         return restored(run.resumed, (Iterate, *self.kept), run.problem.home.blocks)
 
 

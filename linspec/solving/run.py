@@ -314,7 +314,7 @@ class Run:
 
         Without this call, too, the run refuses each sweep that would leave too few passes for the certificate. But
         the refusal may come in the middle of the set-up, after sweeps that were then made in vain. A run that
-        continues from a checkpoint has no set-up, and is not refused here.
+        continues from a checkpoint learns the data anew, and has no other set-up.
 
         Parameters
         ----------
@@ -327,7 +327,7 @@ class Run:
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
         if self.resumed is not None:
-            return
+            setup = self.settling
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
         if least > self._budget.max_passes:  # which is 1 at most where data can be read once
             raise self._too_few(least)
