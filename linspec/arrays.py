@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import array_api_compat as compat
 import numpy as np
 
-from linspec.borrowed import NUMBERS, borrowed, may_lend, with_loans
+from linspec.borrowed import borrowed, borrowed_together, may_lend
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
@@ -283,7 +283,7 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that it runs where its arguments are.
 
     On the device of the first argument that has one: see `on_device`. Arrays that are borrowed, such as those of JAX,
-    reach the function as NumPy arrays, and the arrays that it returns are given back: see `linspec.borrowed`.
+    reach the function as NumPy arrays: see `linspec.borrowed`.
 
     Parameters
     ----------
@@ -311,23 +311,13 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
         if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
         with on_device(*args, *kwargs.values()):
-            if _may_hold_loans(args, kwargs):
-                return with_loans(function, args, kwargs)
-            return function(*args, **kwargs)
+            if not any(may_lend(type(each)) for each in (*args, *kwargs.values())):
+                return function(*args, **kwargs)
+            values = borrowed_together({**{str(i): each for i, each in enumerate(args)}, **kwargs})
+            first = [values.pop(str(i)) for i in range(len(args))]
+            return function(*first, **values)
 
     return entered
-
-
-def _may_hold_loans(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether arguments may be loans or hold some; the operator whose method is called does not count."""
-    others = args[1:] if args and hasattr(args[0], "matmat") else args
-    for value in (*others, *named.values()):
-        several = type(value) in (list, tuple)
-        if several and value and isinstance(value[0], NUMBERS):
-            continue
-        if any(may_lend(type(each)) for each in (value if several else (value,))):
-            return True
-    return False
 
 
 def host_dtype(x: Array) -> np.dtype[Any]:

@@ -45,7 +45,7 @@ from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
-from linspec.solving.solve import solve
+from linspec.solving.solve import solved
 from linspec.solving.solver import Solver
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
 from linspec.studies.inference.intervals import (
@@ -224,7 +224,7 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
-        solution = solve(problem, solver, rng=generator, **options)
+        solution = solved(problem, solver, rng=generator, **options)
     _check_solution(solution, problem)
     _check_memory(problem, solution, draws)
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
@@ -306,7 +306,7 @@ def solve_draws(  # the parts of a bootstrap
 
     def draw(_: int) -> None:
         w = counts()
-        found = solve(with_counts(problem, w), solver, rng=generator, **options)
+        found = solved(with_counts(problem, w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise nothing_yet()
         into.add(found, w)

@@ -49,7 +49,7 @@ from linspec.registry.options import is_number
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
-from linspec.solving.solve import solve
+from linspec.solving.solve import solved
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.columns import check_entries_fit
@@ -176,14 +176,14 @@ def permuted_solves(
     images = on_images(problem, "permutation_test")
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
-    solution = solve(problem, solver, rng=generator, **options)
-    values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
+    solution = solved(problem, solver, rng=generator, **options)
+    values = values_of(solution if images is problem else solved(images, solver, rng=generator, **options))
     k, drawn, stop = len(values), np.zeros((permutations, len(values))), Request()
     unconverged = 0
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        found = solve(permuted(images, generator), solver, rng=generator, **options)
+        found = solved(permuted(images, generator), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise nothing_yet()
         unconverged += not found.converged

@@ -55,7 +55,7 @@ from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
-from linspec.solving.solve import solve
+from linspec.solving.solve import solved
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.p_values import p_values_in_words
@@ -314,7 +314,7 @@ def null_correlations(
             scale=problem.scale,
             confounds=problem.confounds,
         )
-        correlations = solve(permuted, solver, rng=generator, **options).correlations
+        correlations = solved(permuted, solver, rng=generator, **options).correlations
         if stop.made:  # the result of an interrupted solve does not count
             raise nothing_yet()
         found[number, : len(correlations)] = correlations
