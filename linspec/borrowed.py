@@ -158,8 +158,8 @@ def _of_sparse_tensor(x: Any, name: str) -> Any:
     fault = next((words for words, true in faults.items() if true), "")
     if fault:
         raise UnsupportedData(
-            f"{name} must be a sparse tensor in CSR, CSC or COO on the CPU, with two dimensions, no gradient and a dtype "
-            f"that NumPy has; got {fault}. Pass x.detach().cpu().float().to_sparse_csr(), one for each matrix."
+            f"{name} must be a sparse tensor in CSR, CSC or COO on the CPU, with two dimensions, no gradient and a "
+            f"dtype that NumPy has; got {fault}. Pass x.detach().cpu().float().to_sparse_csr(), one for each matrix."
         )
     if layout == "torch.sparse_coo":
         places, values = (

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
@@ -76,6 +76,13 @@ An object has this kind if the class is its own or one of its base classes.
 
 NAMED = 5
 """Most columns that a message names."""
+
+WORDS = {
+    **dict.fromkeys(["Categorical", "Enum"], "categories"),
+    **dict.fromkeys(["Date", "Datetime"], "dates"),
+    "String": "text",
+}
+"""Words for dtypes of narwhals that are no numbers, in messages."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +181,9 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
         raise UnsupportedData(f"{what} must hold its rows; got a LazyFrame of polars. Pass {what}.collect().")
     nw = _narwhals(native)
     if kind == "series":
-        native = _as_series(native)
-        name = nw.from_native(native, series_only=True).name
-        frame = nw.from_native(native, series_only=True).to_frame()
-        columns: tuple[str, ...] | None = None if name in (None, "") else (str(name),)
-        native = frame.to_native()
+        series = nw.from_native(_as_series(native), series_only=True)
+        columns: tuple[str, ...] | None = None if series.name in (None, "") else (str(series.name),)
+        native = series.to_frame().to_native()
     else:
         native = _as_table(native)
         columns = _column_names(native, library, what)
@@ -251,8 +256,8 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
     if _kind(native)[0] == "pandas":
         others = [j for j in range(native.shape[1]) if j != place]
         return native.iloc[:, others], native.iloc[:, place]
-    column = native.column(name) if _kind(native)[0] == "pyarrow" else native.get_column(name)
-    return (native.drop_columns([name]) if _kind(native)[0] == "pyarrow" else native.drop(name)), column
+    frame = _narwhals(native).from_native(native, eager_only=True)
+    return frame.drop(name).to_native(), frame.get_column(name).to_native()
 
 
 class RowNames(Sequence[Any]):
@@ -304,10 +309,7 @@ def _vector(labels: Any) -> HostArray:
 
 def _objects(values: Sequence[Any]) -> HostArray:
     """Make an array of objects, of shape (n,) even if the objects are sequences."""
-    found = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        found[i] = value
-    return found
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _label(value: Any) -> Any:
@@ -349,13 +351,11 @@ def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | Non
     if library == "pandas" and given == list(range(len(given))):
         return None
     names = tuple(", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in given)
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidProblem(
-                f"the columns of {what} must have different names; got {name!r} twice. Rename one."
-            )
-        seen.add(name)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidProblem(
+            f"the columns of {what} must have different names; got {twice!r} twice. Rename one."
+        )
     return names
 
 
@@ -427,37 +427,28 @@ def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any
     }
     if bad:
         raise reading.no_numbers(bad)
-    common = np.result_type(*{np.dtype(getattr(dtype, "subtype", dtype)) for dtype in dtypes})
-    entries, indices, counts = [], [], [0]
+    columns = []
     for j, dtype in enumerate(dtypes):
         column = native.iloc[:, j].array
         if hasattr(dtype, "subtype") and dtype.fill_value == 0:
-            values, places = column.sp_values, column.sp_index.indices
-        else:  # every entry is stored
-            values = np.asarray(column)
-            places = np.arange(len(values), dtype=np.int32)
-        entries.append(values.astype(common, copy=False))
-        indices.append(places)
-        counts.append(counts[-1] + len(places))
-    parts = (np.concatenate(entries), np.concatenate(indices), np.asarray(counts))
-    return scipy.sparse.csr_array(scipy.sparse.csc_array(parts, shape=native.shape))
+            parts = (column.sp_values, column.sp_index.indices, [0, len(column.sp_values)])
+            columns.append(scipy.sparse.csc_array(parts, shape=(len(native), 1)))
+        else:
+            columns.append(scipy.sparse.csc_array(np.asarray(column)[:, None]))
+    return scipy.sparse.csr_array(scipy.sparse.hstack(columns, format="csc"))
 
 
 def _values_by_column(frame: Any, nw: Any, reading: _Reading) -> HostArray:
     """The numbers of any frame, copied column by column into one array."""
     series = [frame.get_column(name) for name in frame.columns]
-    bad = {j: _words(column, nw) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
+    bad = {j: _words(column) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
     if bad:
         raise reading.no_numbers(bad)
     gaps = [(_first_null(column), j) for j, column in enumerate(series) if column.null_count()]
     if gaps:
         raise reading.missing("a missing value", *min(gaps))
     arrays = [_array(column, nw) for column in series]
-    dtype = np.result_type(*{array.dtype for array in arrays}) if arrays else np.dtype(np.float64)
-    values = np.empty(frame.shape, dtype, order="F")
-    for j, array in enumerate(arrays):
-        values[:, j] = array
-    return values
+    return np.array(arrays).reshape(frame.shape[::-1]).T
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -480,22 +471,16 @@ def _array(column: Any, nw: Any) -> HostArray:
     )
 
 
-def _words(column: Any, nw: Any) -> str:
+def _words(column: Any) -> str:
     """Describe the values of a column that holds no numbers, for a message."""
-    dtype = column.dtype
-    if dtype in (nw.Categorical, nw.Enum):
-        return "categories"
-    if dtype == nw.String:
-        return "text"
-    if dtype in (nw.Date, nw.Datetime):
-        return "dates"
-    if dtype == nw.Object:
+    name = str(column.dtype)
+    if name == "Object":
         kinds = sorted({type(value).__name__ for value in column.to_list()[:NAMED] if value is not None})
         return f"Python objects ({', '.join(kinds)})" if kinds else "Python objects"
-    native = column.to_native()  # narwhals does not know complex numbers, for one
-    return (
-        str(getattr(native, "dtype", getattr(native, "type", dtype))) if dtype == nw.Unknown else str(dtype)
-    )
+    if name == "Unknown":  # narwhals does not know complex numbers, for one
+        native = column.to_native()
+        return str(getattr(native, "dtype", getattr(native, "type", name)))
+    return WORDS.get(name.partition("(")[0], name)
 
 
 # ---- labels ----------------------------------------------------------------------------------------
@@ -518,10 +503,8 @@ def class_vector(native: Any) -> HostArray:
     if _is_numeric(series.dtype) and not series.null_count():
         wide = series.dtype in (nw.Int128, nw.UInt128)  # NumPy lacks these
         return np.asarray(series.to_list() if wide else series.to_numpy())
-    found = np.empty(len(series), dtype=object)
-    found[:] = series.to_list()
-    found[np.asarray(series.is_null().to_numpy(), dtype=bool)] = None
-    return found
+    gaps = series.is_null().to_list()
+    return _objects([None if gap else value for value, gap in zip(series.to_list(), gaps, strict=True)])
 
 
 def labels_of(native: Any, what: str) -> HostArray:
@@ -533,9 +516,7 @@ def labels_of(native: Any, what: str) -> HostArray:
         frame = nw.from_native(_as_table(native), eager_only=True)
         if frame.shape[1] == 1 and not _is_numeric(frame.get_column(frame.columns[0]).dtype):
             return class_vector(frame.get_column(frame.columns[0]).to_native())
-    values = numbers_of(native, what).values
-    found: HostArray = values
-    return found
+    return cast("HostArray", numbers_of(native, what).values)
 
 
 # ---- names -----------------------------------------------------------------------------------------

@@ -307,7 +307,7 @@ class LinearOperator(ABC):
         """The same matrix with products in another working dtype; None if that is not possible."""
         return self if dtype == self.dtype else None
 
-    def enter_in(self, ledger: Any) -> None:
+    def enter_in(self, ledger: Any) -> None:  # noqa: B027
         """Set the ledger that counts products which this operator makes on its own."""
 
     def with_names_of(self, other: LinearOperator) -> Self:
@@ -341,7 +341,7 @@ class LinearOperator(ABC):
         """
         return self if about is None else self.centered(about).loaded(buffer)
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:
@@ -441,7 +441,7 @@ class _Composite(LinearOperator):
         found.parts, found.dtype = tuple(parts), dtype  # type: ignore[arg-type]  # none is None
         return found
 
-    def enter_in(self, ledger: Any) -> None:
+    def enter_in(self, ledger: Any) -> None:  # noqa: B027
         for part in self.parts:
             part.enter_in(ledger)
 
@@ -453,7 +453,7 @@ class _Composite(LinearOperator):
     def nnz(self) -> int:
         return sum(part.nnz for part in self.parts)
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027
         for part in self.parts:
             part.release()
 
