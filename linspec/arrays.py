@@ -62,12 +62,6 @@ _DTYPE_NAMES = (
 )  # fmt: skip
 
 
-COPIED_ENTRIES = 1 << 25
-"""Largest number of entries that `largest_magnitude` copies at once (at least one row).
-
-It copies an array that is not NumPy's before it reads the entries, because CuPy reads a view with gaps slowly.
-"""
-
 LEAST_SQUARE = 1e-280
 """Sum of squares below which digits may be lost by underflow."""
 
@@ -495,18 +489,6 @@ def _is_bfloat16(x: Array) -> bool:
     return str(x.dtype) == "torch.bfloat16"  # NumPy lacks it
 
 
-def synchronize(x: Array) -> None:
-    """Wait until the device of `x` has finished its work."""
-    if compat.is_cupy_array(x):
-        import cupy
-
-        cupy.cuda.get_current_stream().synchronize()
-    elif compat.is_torch_array(x) and x.device.type == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
-
-
 def plain_array(x: Array, what: str = "data") -> Array:
     """Return an array without subclass or gradient.
 
@@ -881,8 +863,7 @@ def all_finite(x: Array) -> bool:
 def largest_magnitude(x: Array) -> float:
     """The largest absolute value of the entries: the larger of the maximum and of minus the minimum.
 
-    So the entries are read twice, and no array of absolute values is formed. Arrays of libraries other than NumPy are
-    copied, some rows at a time: a copy has at most `COPIED_ENTRIES` entries, or one row.
+    So the entries are read twice, and no array of absolute values is formed.
 
     Parameters
     ----------
@@ -906,16 +887,12 @@ def largest_magnitude(x: Array) -> float:
     if isinstance(x, np.ndarray):
         high, low = float(np.max(x)), float(np.min(x))
         return high if math.isnan(high) else max(high, -low)
-    xp, ends = namespace(x), []
-    for block in _copied_rows(x):
-        ends += [xp.max(block), -xp.min(block)]
-    return float(to_host(xp.max(xp.stack(ends))))
+    xp = namespace(x)
+    return float(to_host(xp.maximum(xp.max(x), -xp.min(x))))
 
 
 def column_magnitudes(x: Array) -> Array:
     """The largest absolute value of each column of a matrix with rows, as an array of its library; NaN if one is NaN.
-
-    Rows are copied as by `largest_magnitude`.
 
     Parameters
     ----------
@@ -934,15 +911,7 @@ def column_magnitudes(x: Array) -> Array:
     array([2., 3.])
     """
     xp = namespace(x)
-    found = [xp.maximum(xp.max(block, axis=0), -xp.min(block, axis=0)) for block in _copied_rows(x)]
-    return xp.max(xp.stack(found), axis=0)
-
-
-def _copied_rows(x: Array) -> Iterator[Array]:
-    """Yield copies of some rows of an array in turn; CuPy reads a view with gaps twenty times as slowly."""
-    rows = max(COPIED_ENTRIES * x.shape[0] // math.prod(x.shape), 1)
-    for start in range(0, x.shape[0], rows):
-        yield copied(x[start : min(start + rows, x.shape[0]), ...])
+    return xp.maximum(xp.max(x, axis=0), -xp.min(x, axis=0))
 
 
 @at_home

@@ -441,7 +441,7 @@ class _Composite(LinearOperator):
         found.parts, found.dtype = tuple(parts), dtype  # type: ignore[arg-type]  # none is None
         return found
 
-    def enter_in(self, ledger: Any) -> None:  # noqa: B027
+    def enter_in(self, ledger: Any) -> None:
         for part in self.parts:
             part.enter_in(ledger)
 
@@ -453,7 +453,7 @@ class _Composite(LinearOperator):
     def nnz(self) -> int:
         return sum(part.nnz for part in self.parts)
 
-    def release(self) -> None:  # noqa: B027
+    def release(self) -> None:
         for part in self.parts:
             part.release()
 

@@ -320,7 +320,6 @@ def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
                 yield 1 if controllers else 2, root / "sys/fs/cgroup" / mount / directory
 
 
-
 def _entry(path: Path, name: str) -> int | None:
     """The number in the line that begins with `name`, such as "MemTotal: 123 kB" or "inactive_file 123"."""
     for line in _lines(path):
