@@ -56,12 +56,6 @@ HostArray = np.ndarray[Any, np.dtype[Any]]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_DTYPE_NAMES = (
-    "float64", "float32", "float16", "bfloat16", "bool", "int8", "int16", "int32", "int64",
-    "uint8", "uint16", "uint32", "uint64", "complex64", "complex128",
-)  # fmt: skip
-
-
 LEAST_SQUARE = 1e-280
 """Sum of squares below which digits may be lost by underflow."""
 
@@ -340,11 +334,11 @@ def host_dtype(x: Array) -> np.dtype[Any]:
     """
     if isinstance(x.dtype, np.dtype):
         return x.dtype
-    xp = namespace(x)
-    for name in _DTYPE_NAMES:
-        if getattr(xp, name, None) == x.dtype:
-            return np.dtype("float32" if name == "bfloat16" else name)
-    raise UnsupportedData(f"arrays of dtype {x.dtype} are not supported; convert to float32 or float64.")
+    try:
+        return np.dtype(str(x.dtype).rpartition(".")[2].replace("bfloat16", "float32"))
+    except TypeError as error:
+        message = f"arrays of dtype {x.dtype} are not supported; convert to float32 or float64."
+        raise UnsupportedData(message) from error
 
 
 def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:

@@ -122,7 +122,7 @@ def _named(x: Any) -> str:
 
 
 def _check_jax(x: Any, name: str) -> None:
-    """Refuse an array of JAX that has no entries, that is not on one CPU, or whose dtype NumPy lacks."""
+    """Refuse an array of JAX that has no entries, or whose dtype NumPy lacks."""
     import jax
 
     if isinstance(x, jax.core.Tracer):
@@ -134,12 +134,6 @@ def _check_jax(x: Any, name: str) -> None:
         raise UnsupportedData(
             f"{name} must hold numbers of a dtype that NumPy has; got a jax.Array of dtype {x.dtype}. Convert it: "
             "x.astype(jax.numpy.float32)."
-        )
-    places = sorted(x.devices(), key=str)
-    if len(places) != 1 or places[0].platform != "cpu":
-        raise UnsupportedData(
-            f"{name} must be on one CPU; got a jax.Array on {', '.join(map(str, places))}. Move it: jax.device_put(x, "
-            'jax.devices("cpu")[0]).'
         )
 
 

@@ -269,17 +269,15 @@ class RowNames(Sequence[Any]):
         A list, an array, or an index or a series of a frame, which is not copied.
     name : str, default ""
         The name of the labels; by default the name of the index or of the series.
-    numbers : numpy.ndarray of int, optional
-        The numbers of the selected labels, in order; by default all labels.
     """
 
-    def __init__(self, labels: Any, name: str = "", numbers: HostArray | None = None) -> None:
+    def __init__(self, labels: Any, name: str = "") -> None:
         given = getattr(labels, "name", None)
-        self.labels, self.numbers = labels, numbers
+        self.labels: Any = labels.labels if isinstance(labels, RowNames) else labels
         self.name = name or ("" if given is None else str(given))
 
     def __len__(self) -> int:
-        return len(self.labels) if self.numbers is None else len(self.numbers)
+        return len(self.labels)
 
     def __getitem__(self, i: Any) -> Any:
         return self.values()[i]
@@ -289,12 +287,11 @@ class RowNames(Sequence[Any]):
 
     def chosen(self, numbers: HostArray) -> RowNames:
         """The labels of the rows with the given numbers."""
-        return RowNames(self.labels, self.name, numbers if self.numbers is None else self.numbers[numbers])
+        return RowNames(_vector(self.labels)[numbers], self.name)
 
     def values(self) -> HostArray:
         """The labels as an array of shape (n,) of numbers, times, or texts; None for a missing label."""
-        found = self.labels.values() if isinstance(self.labels, RowNames) else _vector(self.labels)
-        found = found if self.numbers is None else found[self.numbers]
+        found = _vector(self.labels)
         return found if found.dtype.kind in "biufMU" else _objects([_label(value) for value in found])
 
 
@@ -328,7 +325,7 @@ def _as_series(native: Any) -> Any:
     if library == "pandas" and name != "Series":
         import pandas as pd
 
-        return native if isinstance(native, pd.Series) else pd.Series(native)
+        return pd.Series(native)
     if library == "pyarrow" and name != "ChunkedArray":
         import pyarrow as pa
 
@@ -603,7 +600,7 @@ def check_order(
 
 def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
     """Raise an error for labels in another order, and return the warning for labels that agree in part, or ""."""
-    index, other = _labels_alone(index), _labels_alone(other)
+    index, other = (each.labels if isinstance(each, RowNames) else each for each in (index, other))
     if index is other or len(index) != len(other):
         return ""
     if _kind(index)[0] == _kind(other)[0] == "pandas" and index.equals(
@@ -629,13 +626,6 @@ def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
         f"{shown(found[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
         f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
     )
-
-
-def _labels_alone(index: Any) -> Any:
-    """Unwrap `RowNames` that select all of their labels."""
-    while isinstance(index, RowNames) and index.numbers is None:
-        index = index.labels
-    return index
 
 
 # ---- results as frames -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ caller does all items if no thread can be started.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from concurrent.futures import Future, wait
@@ -78,8 +79,9 @@ def cpu_count() -> int:
     most = 1 if _alone.get() else _most_threads()
     if most is not None:
         return most
-    cores, quota = len(_usable_cores()), _cpu_quota(ROOT)
-    return cores if quota is None else min(cores, quota)
+    pinned = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if pinned else os.cpu_count()
+    return min(cores or 1, _cpu_quota(ROOT) or math.inf)  # type: ignore[return-value]
 
 
 def available_memory() -> int:
@@ -210,12 +212,6 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
 
     # The process number is part of the key only: it makes a forked child build its own pool.
     return ThreadPoolExecutor(max_workers=threads, thread_name_prefix=f"linspec-{process}")
-
-
-def _usable_cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0)) or [0]
-    return list(range(os.cpu_count() or 1))
 
 
 @lru_cache(maxsize=8)  # reading it takes longer than a small product, and each product needs it

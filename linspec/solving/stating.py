@@ -69,7 +69,7 @@ def add_row_fields(cls: type) -> None:
             setattr(cls, name, dataclasses.field(default=default, kw_only=True, metadata=metadata))
 
 
-def _borrow(problem: Any) -> None:
+def borrow(problem: Any) -> None:
     """Replace arrays of other libraries (`linspec.borrowed`) in the fields of a problem, but for its matrices."""
     fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
     kept = [name for name, declared in problem.stated.matrices.items() if not declared.vector]
@@ -86,7 +86,7 @@ def state(problem: Any) -> None:
         raise InvalidDeclaration(
             f"{kind} must declare its matrices; it declares none. Write X: Any = linspec.matrix() in its class."
         )
-    _borrow(problem)
+    borrow(problem)
     for name in stated.flags:
         check_flag(name, getattr(problem, name))
     given = {name: getattr(problem, name) for name in stated.matrix_names}
