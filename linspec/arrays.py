@@ -124,23 +124,16 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
     for name in marks.keys() & _WITHIN:
         check_bare(marks.pop(name), what)
     if hasattr(marks.pop("mask", None), "shape") or marks.pop("get_mask", None) is not None:
-        remedies = {"filled": ".filled(value)", "to_tensor": ".to_tensor(value)"}
-        call = next((call for name, call in remedies.items() if hasattr(x, name)), "")
-        remedy = f"`data{call}`" if call else "`where(data.mask, value, data.data)` of its library"
         raise UnsupportedData(
-            f"{what} must not be masked: the mask would be ignored. Fill the gaps, {remedy}, or drop the rows that "
-            "have some."
+            f"{what} must not be masked: the mask would be ignored. Fill the gaps, as `data.filled(value)` of NumPy "
+            "does, or drop the rows that have some."
         )
     unit = next((mark for mark in marks.values() if mark is not None), None)
     if unit is not None:
-        calls = {"to_value": "to_value(unit)", "magnitude": "magnitude", "value": "value"}
-        call = next(
-            (f"data.{call}" for name, call in calls.items() if hasattr(x, name)), "numpy.asarray(data)"
-        )
         raise UnsupportedData(
             f"{what} must be plain numbers: the unit would be ignored; got an array of "
-            f"{kind.__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, "
-            f"`{call}`."
+            f"{kind.__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, as "
+            "`data.to_value(unit)` and `data.magnitude` are."
         )
 
 
@@ -426,7 +419,7 @@ def to_host(x: Array) -> HostArray:
         return host
     if compat.is_torch_array(x):
         x = x.detach().cpu()
-        return np.asarray((x.float() if _is_bfloat16(x) else x).numpy())
+        return np.asarray((x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy())
     if not is_array(x):
         given = np.asanyarray(borrowed(x))  # which keeps the mask of what is read, as from netCDF
         check_bare(given)
@@ -477,10 +470,6 @@ def _unpacked(packed: Array, shapes: list[tuple[int, ...]]) -> Iterator[Array]:
         last = first + math.prod(shape)
         yield namespace(packed).reshape(packed[first:last], shape)
         first = last
-
-
-def _is_bfloat16(x: Array) -> bool:
-    return str(x.dtype) == "torch.bfloat16"  # NumPy lacks it
 
 
 def plain_array(x: Array, what: str = "data") -> Array:
@@ -720,10 +709,7 @@ class Home:
     @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this home."""
-        if self.on_host:
-            return np.zeros(shape, dtype)
-        name = np.dtype(dtype).name
-        return self.xp.zeros(shape, dtype=getattr(self.xp, name), device=self.device)
+        return self.xp.zeros(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
 
     @at_home
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:

@@ -663,19 +663,16 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     index = index if given in (None, "") else str(given)
     while index in columns:
         index += "_"
+    names = {} if labels is None else {index: list(labels)}
     if not library:
-        names = {} if labels is None else {index: list(labels)}
         whole = {**names, **{name: values.tolist() for name, values in columns.items()}}
         return [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
     try:
         if library == "pandas":
             import pandas as pd
 
-            rows = labels if isinstance(labels, pd.Index) else None
-            if labels is not None and rows is None:
-                rows = pd.Index(list(labels), name=index)
-            return pd.DataFrame(dict(columns), index=rows)
-        names = {} if labels is None else {index: list(labels)}
+            ready = labels is None or isinstance(labels, pd.Index)
+            return pd.DataFrame(dict(columns), index=labels if ready else pd.Index(names[index], name=index))
         import narwhals
 
         return narwhals.from_dict({**names, **columns}, backend=library).to_native()
