@@ -244,7 +244,7 @@ class Solution:
             HOST,
         )
 
-    def in_library(self, lender: str) -> Self:
+    def _in_library(self, lender: str) -> Self:
         """Return a copy with arrays of JAX or torch; the solution itself if the library lacks a dtype of its arrays."""
         if not lender or not all(holds(lender, part.dtype) for _, part in arrays_in(self)):
             return self
@@ -732,7 +732,7 @@ def load_solution(
         return found
     if lender := lender_of(there):
         borrowed(there, "the place of the solution")  # which must be the CPU
-        return found.in_library(lender)
+        return found._in_library(lender)
     placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
     moved = {
         name: each_part(parts.get(name), lambda part: from_host(part, like=there) if is_array(part) else part)

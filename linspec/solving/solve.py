@@ -220,7 +220,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         complete=complete,
         **options_,
     )
-    return solution.in_library(problem.lender)
+    return solution._in_library(problem.lender)
 
 
 @at_home
