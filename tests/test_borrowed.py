@@ -117,6 +117,7 @@ PROBLEMS = {
     "cca": lambda of: ls.CCA(of(A), of(Y), k=2, ridge=1.0),
     "weighted": lambda of: ls.SVD(of(A), k=2, center=True, sample_weight=of(B**2), confounds=of(B)),
     "multiset-cca": lambda of: ls.MultisetCCA([of(A), of(Y)], k=1, ridge=1.0),
+    "discriminant": lambda of: ls.Discriminant(of(A), ls.targets.lda(of((B.mean() < B).astype("f4"))), k=1),
     "kernel-cca": lambda of: ls.KernelCCA(of(A), of(Y), k=1, ridge=1.0),
 }
 
