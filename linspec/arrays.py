@@ -20,7 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 import array_api_compat as compat
 import numpy as np
 
-from linspec.borrowed import NUMBERS, borrowed, may_lend, with_loans
+from linspec.borrowed import borrowed, borrowed_together, may_lend
 from linspec.errors import InvalidOption, UnsupportedData, shown
 from linspec.process import machine
 
@@ -55,18 +55,6 @@ HostArray = np.ndarray[Any, np.dtype[Any]]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-_DTYPE_NAMES = (
-    "float64", "float32", "float16", "bfloat16", "bool", "int8", "int16", "int32", "int64",
-    "uint8", "uint16", "uint32", "uint64", "complex64", "complex128",
-)  # fmt: skip
-
-
-COPIED_ENTRIES = 1 << 25
-"""Largest number of entries that `largest_magnitude` copies at once (at least one row).
-
-It copies an array that is not NumPy's before it reads the entries, because CuPy reads a view with gaps slowly.
-"""
 
 LEAST_SQUARE = 1e-280
 """Sum of squares below which digits may be lost by underflow."""
@@ -136,23 +124,16 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
     for name in marks.keys() & _WITHIN:
         check_bare(marks.pop(name), what)
     if hasattr(marks.pop("mask", None), "shape") or marks.pop("get_mask", None) is not None:
-        remedies = {"filled": ".filled(value)", "to_tensor": ".to_tensor(value)"}
-        call = next((call for name, call in remedies.items() if hasattr(x, name)), "")
-        remedy = f"`data{call}`" if call else "`where(data.mask, value, data.data)` of its library"
         raise UnsupportedData(
-            f"{what} must not be masked: the mask would be ignored. Fill the gaps, {remedy}, or drop the rows that "
-            "have some."
+            f"{what} must not be masked: the mask would be ignored. Fill the gaps, as `data.filled(value)` of NumPy "
+            "does, or drop the rows that have some."
         )
     unit = next((mark for mark in marks.values() if mark is not None), None)
     if unit is not None:
-        calls = {"to_value": "to_value(unit)", "magnitude": "magnitude", "value": "value"}
-        call = next(
-            (f"data.{call}" for name, call in calls.items() if hasattr(x, name)), "numpy.asarray(data)"
-        )
         raise UnsupportedData(
             f"{what} must be plain numbers: the unit would be ignored; got an array of "
-            f"{kind.__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, "
-            f"`{call}`."
+            f"{kind.__module__.partition('.')[0]} in {shown(str(unit))}. Choose one unit, and pass its numbers, as "
+            "`data.to_value(unit)` and `data.magnitude` are."
         )
 
 
@@ -283,7 +264,7 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function so that it runs where its arguments are.
 
     On the device of the first argument that has one: see `on_device`. Arrays that are borrowed, such as those of JAX,
-    reach the function as NumPy arrays, and the arrays that it returns are given back: see `linspec.borrowed`.
+    reach the function as NumPy arrays: see `linspec.borrowed`.
 
     Parameters
     ----------
@@ -311,23 +292,13 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
         if sys.modules.keys().isdisjoint(_ELSEWHERE):
             return function(*args, **kwargs)
         with on_device(*args, *kwargs.values()):
-            if _may_hold_loans(args, kwargs):
-                return with_loans(function, args, kwargs)
-            return function(*args, **kwargs)
+            if not any(may_lend(type(each)) for each in (*args, *kwargs.values())):
+                return function(*args, **kwargs)
+            values = borrowed_together({**{str(i): each for i, each in enumerate(args)}, **kwargs})
+            first = [values.pop(str(i)) for i in range(len(args))]
+            return function(*first, **values)
 
     return entered
-
-
-def _may_hold_loans(args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    """Whether arguments may be loans or hold some; the operator whose method is called does not count."""
-    others = args[1:] if args and hasattr(args[0], "matmat") else args
-    for value in (*others, *named.values()):
-        several = type(value) in (list, tuple)
-        if several and value and isinstance(value[0], NUMBERS):
-            continue
-        if any(may_lend(type(each)) for each in (value if several else (value,))):
-            return True
-    return False
 
 
 def host_dtype(x: Array) -> np.dtype[Any]:
@@ -356,11 +327,11 @@ def host_dtype(x: Array) -> np.dtype[Any]:
     """
     if isinstance(x.dtype, np.dtype):
         return x.dtype
-    xp = namespace(x)
-    for name in _DTYPE_NAMES:
-        if getattr(xp, name, None) == x.dtype:
-            return np.dtype("float32" if name == "bfloat16" else name)
-    raise UnsupportedData(f"arrays of dtype {x.dtype} are not supported; convert to float32 or float64.")
+    try:
+        return np.dtype(str(x.dtype).rpartition(".")[2].replace("bfloat16", "float32"))
+    except TypeError as error:
+        message = f"arrays of dtype {x.dtype} are not supported; convert to float32 or float64."
+        raise UnsupportedData(message) from error
 
 
 def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
@@ -448,7 +419,7 @@ def to_host(x: Array) -> HostArray:
         return host
     if compat.is_torch_array(x):
         x = x.detach().cpu()
-        return np.asarray((x.float() if _is_bfloat16(x) else x).numpy())
+        return np.asarray((x.float() if str(x.dtype) == "torch.bfloat16" else x).numpy())
     if not is_array(x):
         given = np.asanyarray(borrowed(x))  # which keeps the mask of what is read, as from netCDF
         check_bare(given)
@@ -499,22 +470,6 @@ def _unpacked(packed: Array, shapes: list[tuple[int, ...]]) -> Iterator[Array]:
         last = first + math.prod(shape)
         yield namespace(packed).reshape(packed[first:last], shape)
         first = last
-
-
-def _is_bfloat16(x: Array) -> bool:
-    return str(x.dtype) == "torch.bfloat16"  # NumPy lacks it
-
-
-def synchronize(x: Array) -> None:
-    """Wait until the device of `x` has finished its work."""
-    if compat.is_cupy_array(x):
-        import cupy
-
-        cupy.cuda.get_current_stream().synchronize()
-    elif compat.is_torch_array(x) and x.device.type == "cuda":
-        import torch
-
-        torch.cuda.synchronize()
 
 
 def plain_array(x: Array, what: str = "data") -> Array:
@@ -754,10 +709,7 @@ class Home:
     @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this home."""
-        if self.on_host:
-            return np.zeros(shape, dtype)
-        name = np.dtype(dtype).name
-        return self.xp.zeros(shape, dtype=getattr(self.xp, name), device=self.device)
+        return self.xp.zeros(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
 
     @at_home
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
@@ -891,8 +843,7 @@ def all_finite(x: Array) -> bool:
 def largest_magnitude(x: Array) -> float:
     """The largest absolute value of the entries: the larger of the maximum and of minus the minimum.
 
-    So the entries are read twice, and no array of absolute values is formed. Arrays of libraries other than NumPy are
-    copied, some rows at a time: a copy has at most `COPIED_ENTRIES` entries, or one row.
+    So the entries are read twice, and no array of absolute values is formed.
 
     Parameters
     ----------
@@ -916,16 +867,12 @@ def largest_magnitude(x: Array) -> float:
     if isinstance(x, np.ndarray):
         high, low = float(np.max(x)), float(np.min(x))
         return high if math.isnan(high) else max(high, -low)
-    xp, ends = namespace(x), []
-    for block in _copied_rows(x):
-        ends += [xp.max(block), -xp.min(block)]
-    return float(to_host(xp.max(xp.stack(ends))))
+    xp = namespace(x)
+    return float(to_host(xp.maximum(xp.max(x), -xp.min(x))))
 
 
 def column_magnitudes(x: Array) -> Array:
     """The largest absolute value of each column of a matrix with rows, as an array of its library; NaN if one is NaN.
-
-    Rows are copied as by `largest_magnitude`.
 
     Parameters
     ----------
@@ -944,15 +891,7 @@ def column_magnitudes(x: Array) -> Array:
     array([2., 3.])
     """
     xp = namespace(x)
-    found = [xp.maximum(xp.max(block, axis=0), -xp.min(block, axis=0)) for block in _copied_rows(x)]
-    return xp.max(xp.stack(found), axis=0)
-
-
-def _copied_rows(x: Array) -> Iterator[Array]:
-    """Yield copies of some rows of an array in turn; CuPy reads a view with gaps twenty times as slowly."""
-    rows = max(COPIED_ENTRIES * x.shape[0] // math.prod(x.shape), 1)
-    for start in range(0, x.shape[0], rows):
-        yield copied(x[start : min(start + rows, x.shape[0]), ...])
+    return xp.maximum(xp.max(x, axis=0), -xp.min(x, axis=0))
 
 
 @at_home

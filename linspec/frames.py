@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
@@ -76,6 +76,13 @@ An object has this kind if the class is its own or one of its base classes.
 
 NAMED = 5
 """Most columns that a message names."""
+
+WORDS = {
+    **dict.fromkeys(["Categorical", "Enum"], "categories"),
+    **dict.fromkeys(["Date", "Datetime"], "dates"),
+    "String": "text",
+}
+"""Words for dtypes of narwhals that are no numbers, in messages."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +181,9 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
         raise UnsupportedData(f"{what} must hold its rows; got a LazyFrame of polars. Pass {what}.collect().")
     nw = _narwhals(native)
     if kind == "series":
-        native = _as_series(native)
-        name = nw.from_native(native, series_only=True).name
-        frame = nw.from_native(native, series_only=True).to_frame()
-        columns: tuple[str, ...] | None = None if name in (None, "") else (str(name),)
-        native = frame.to_native()
+        series = nw.from_native(_as_series(native), series_only=True)
+        columns: tuple[str, ...] | None = None if series.name in (None, "") else (str(series.name),)
+        native = series.to_frame().to_native()
     else:
         native = _as_table(native)
         columns = _column_names(native, library, what)
@@ -251,8 +256,8 @@ def without_column(native: Any, name: str) -> tuple[Any, Any]:
     if _kind(native)[0] == "pandas":
         others = [j for j in range(native.shape[1]) if j != place]
         return native.iloc[:, others], native.iloc[:, place]
-    column = native.column(name) if _kind(native)[0] == "pyarrow" else native.get_column(name)
-    return (native.drop_columns([name]) if _kind(native)[0] == "pyarrow" else native.drop(name)), column
+    frame = _narwhals(native).from_native(native, eager_only=True)
+    return frame.drop(name).to_native(), frame.get_column(name).to_native()
 
 
 class RowNames(Sequence[Any]):
@@ -264,17 +269,15 @@ class RowNames(Sequence[Any]):
         A list, an array, or an index or a series of a frame, which is not copied.
     name : str, default ""
         The name of the labels; by default the name of the index or of the series.
-    numbers : numpy.ndarray of int, optional
-        The numbers of the selected labels, in order; by default all labels.
     """
 
-    def __init__(self, labels: Any, name: str = "", numbers: HostArray | None = None) -> None:
+    def __init__(self, labels: Any, name: str = "") -> None:
         given = getattr(labels, "name", None)
-        self.labels, self.numbers = labels, numbers
+        self.labels: Any = labels.labels if isinstance(labels, RowNames) else labels
         self.name = name or ("" if given is None else str(given))
 
     def __len__(self) -> int:
-        return len(self.labels) if self.numbers is None else len(self.numbers)
+        return len(self.labels)
 
     def __getitem__(self, i: Any) -> Any:
         return self.values()[i]
@@ -284,12 +287,11 @@ class RowNames(Sequence[Any]):
 
     def chosen(self, numbers: HostArray) -> RowNames:
         """The labels of the rows with the given numbers."""
-        return RowNames(self.labels, self.name, numbers if self.numbers is None else self.numbers[numbers])
+        return RowNames(_vector(self.labels)[numbers], self.name)
 
     def values(self) -> HostArray:
         """The labels as an array of shape (n,) of numbers, times, or texts; None for a missing label."""
-        found = self.labels.values() if isinstance(self.labels, RowNames) else _vector(self.labels)
-        found = found if self.numbers is None else found[self.numbers]
+        found = _vector(self.labels)
         return found if found.dtype.kind in "biufMU" else _objects([_label(value) for value in found])
 
 
@@ -304,10 +306,7 @@ def _vector(labels: Any) -> HostArray:
 
 def _objects(values: Sequence[Any]) -> HostArray:
     """Make an array of objects, of shape (n,) even if the objects are sequences."""
-    found = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        found[i] = value
-    return found
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _label(value: Any) -> Any:
@@ -326,7 +325,7 @@ def _as_series(native: Any) -> Any:
     if library == "pandas" and name != "Series":
         import pandas as pd
 
-        return native if isinstance(native, pd.Series) else pd.Series(native)
+        return pd.Series(native)
     if library == "pyarrow" and name != "ChunkedArray":
         import pyarrow as pa
 
@@ -349,13 +348,11 @@ def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | Non
     if library == "pandas" and given == list(range(len(given))):
         return None
     names = tuple(", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in given)
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise InvalidProblem(
-                f"the columns of {what} must have different names; got {name!r} twice. Rename one."
-            )
-        seen.add(name)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidProblem(
+            f"the columns of {what} must have different names; got {twice!r} twice. Rename one."
+        )
     return names
 
 
@@ -427,37 +424,28 @@ def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any
     }
     if bad:
         raise reading.no_numbers(bad)
-    common = np.result_type(*{np.dtype(getattr(dtype, "subtype", dtype)) for dtype in dtypes})
-    entries, indices, counts = [], [], [0]
+    columns = []
     for j, dtype in enumerate(dtypes):
         column = native.iloc[:, j].array
         if hasattr(dtype, "subtype") and dtype.fill_value == 0:
-            values, places = column.sp_values, column.sp_index.indices
-        else:  # every entry is stored
-            values = np.asarray(column)
-            places = np.arange(len(values), dtype=np.int32)
-        entries.append(values.astype(common, copy=False))
-        indices.append(places)
-        counts.append(counts[-1] + len(places))
-    parts = (np.concatenate(entries), np.concatenate(indices), np.asarray(counts))
-    return scipy.sparse.csr_array(scipy.sparse.csc_array(parts, shape=native.shape))
+            parts = (column.sp_values, column.sp_index.indices, [0, len(column.sp_values)])
+            columns.append(scipy.sparse.csc_array(parts, shape=(len(native), 1)))
+        else:
+            columns.append(scipy.sparse.csc_array(np.asarray(column)[:, None]))
+    return scipy.sparse.csr_array(scipy.sparse.hstack(columns, format="csc"))
 
 
 def _values_by_column(frame: Any, nw: Any, reading: _Reading) -> HostArray:
     """The numbers of any frame, copied column by column into one array."""
     series = [frame.get_column(name) for name in frame.columns]
-    bad = {j: _words(column, nw) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
+    bad = {j: _words(column) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
     if bad:
         raise reading.no_numbers(bad)
     gaps = [(_first_null(column), j) for j, column in enumerate(series) if column.null_count()]
     if gaps:
         raise reading.missing("a missing value", *min(gaps))
     arrays = [_array(column, nw) for column in series]
-    dtype = np.result_type(*{array.dtype for array in arrays}) if arrays else np.dtype(np.float64)
-    values = np.empty(frame.shape, dtype, order="F")
-    for j, array in enumerate(arrays):
-        values[:, j] = array
-    return values
+    return np.array(arrays).reshape(frame.shape[::-1]).T
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -480,22 +468,16 @@ def _array(column: Any, nw: Any) -> HostArray:
     )
 
 
-def _words(column: Any, nw: Any) -> str:
+def _words(column: Any) -> str:
     """Describe the values of a column that holds no numbers, for a message."""
-    dtype = column.dtype
-    if dtype in (nw.Categorical, nw.Enum):
-        return "categories"
-    if dtype == nw.String:
-        return "text"
-    if dtype in (nw.Date, nw.Datetime):
-        return "dates"
-    if dtype == nw.Object:
+    name = str(column.dtype)
+    if name == "Object":
         kinds = sorted({type(value).__name__ for value in column.to_list()[:NAMED] if value is not None})
         return f"Python objects ({', '.join(kinds)})" if kinds else "Python objects"
-    native = column.to_native()  # narwhals does not know complex numbers, for one
-    return (
-        str(getattr(native, "dtype", getattr(native, "type", dtype))) if dtype == nw.Unknown else str(dtype)
-    )
+    if name == "Unknown":  # narwhals does not know complex numbers, for one
+        native = column.to_native()
+        return str(getattr(native, "dtype", getattr(native, "type", name)))
+    return WORDS.get(name.partition("(")[0], name)
 
 
 # ---- labels ----------------------------------------------------------------------------------------
@@ -518,10 +500,8 @@ def class_vector(native: Any) -> HostArray:
     if _is_numeric(series.dtype) and not series.null_count():
         wide = series.dtype in (nw.Int128, nw.UInt128)  # NumPy lacks these
         return np.asarray(series.to_list() if wide else series.to_numpy())
-    found = np.empty(len(series), dtype=object)
-    found[:] = series.to_list()
-    found[np.asarray(series.is_null().to_numpy(), dtype=bool)] = None
-    return found
+    gaps = series.is_null().to_list()
+    return _objects([None if gap else value for value, gap in zip(series.to_list(), gaps, strict=True)])
 
 
 def labels_of(native: Any, what: str) -> HostArray:
@@ -533,9 +513,7 @@ def labels_of(native: Any, what: str) -> HostArray:
         frame = nw.from_native(_as_table(native), eager_only=True)
         if frame.shape[1] == 1 and not _is_numeric(frame.get_column(frame.columns[0]).dtype):
             return class_vector(frame.get_column(frame.columns[0]).to_native())
-    values = numbers_of(native, what).values
-    found: HostArray = values
-    return found
+    return cast("HostArray", numbers_of(native, what).values)
 
 
 # ---- names -----------------------------------------------------------------------------------------
@@ -622,7 +600,7 @@ def check_order(
 
 def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
     """Raise an error for labels in another order, and return the warning for labels that agree in part, or ""."""
-    index, other = _labels_alone(index), _labels_alone(other)
+    index, other = (each.labels if isinstance(each, RowNames) else each for each in (index, other))
     if index is other or len(index) != len(other):
         return ""
     if _kind(index)[0] == _kind(other)[0] == "pandas" and index.equals(
@@ -648,13 +626,6 @@ def _check_pair(what: str, index: Any, of: str, other: Any) -> str:
         f"{shown(found[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
         f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
     )
-
-
-def _labels_alone(index: Any) -> Any:
-    """Unwrap `RowNames` that select all of their labels."""
-    while isinstance(index, RowNames) and index.numbers is None:
-        index = index.labels
-    return index
 
 
 # ---- results as frames -----------------------------------------------------------------------------
@@ -692,19 +663,16 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     index = index if given in (None, "") else str(given)
     while index in columns:
         index += "_"
+    names = {} if labels is None else {index: list(labels)}
     if not library:
-        names = {} if labels is None else {index: list(labels)}
         whole = {**names, **{name: values.tolist() for name, values in columns.items()}}
         return [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
     try:
         if library == "pandas":
             import pandas as pd
 
-            rows = labels if isinstance(labels, pd.Index) else None
-            if labels is not None and rows is None:
-                rows = pd.Index(list(labels), name=index)
-            return pd.DataFrame(dict(columns), index=rows)
-        names = {} if labels is None else {index: list(labels)}
+            ready = labels is None or isinstance(labels, pd.Index)
+            return pd.DataFrame(dict(columns), index=labels if ready else pd.Index(names[index], name=index))
         import narwhals
 
         return narwhals.from_dict({**names, **columns}, backend=library).to_native()

@@ -1,7 +1,7 @@
 """Arrays that are borrowed: by DLPack, of JAX, and sparse tensors of torch.
 
 The facts: a loan and the data of the user share their memory; answers are those of NumPy to the bit; they come back in
-the library of the data; and what cannot be borrowed ends in one error.
+the library of the data, and those of later methods as NumPy's; and what cannot be borrowed ends in one error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import scipy.sparse
 import linspec as ls
 from linspec.arrays import to_host
 from linspec.borrowed import borrowed
-from linspec.errors import AccuracyWarning, LinspecError, UnsupportedData
+from linspec.errors import LinspecError, UnsupportedData
 
 RNG = np.random.default_rng(0)
 A = ((RNG.standard_normal((60, 6)) + 3.0) * (RNG.random((60, 6)) < 0.7)).astype(np.float32)
@@ -117,6 +117,7 @@ PROBLEMS = {
     "cca": lambda of: ls.CCA(of(A), of(Y), k=2, ridge=1.0),
     "weighted": lambda of: ls.SVD(of(A), k=2, center=True, sample_weight=of(B**2), confounds=of(B)),
     "multiset-cca": lambda of: ls.MultisetCCA([of(A), of(Y)], k=1, ridge=1.0),
+    "discriminant": lambda of: ls.Discriminant(of(A), ls.targets.lda(of((B.mean() < B).astype("f4"))), k=1),
     "kernel-cca": lambda of: ls.KernelCCA(of(A), of(Y), k=1, ridge=1.0),
 }
 
@@ -149,19 +150,15 @@ def test_entries_are_borrowed_without_a_copy(lender):
 
 
 @pytest.mark.parametrize("name", GIVING_BACK)
-def test_images_are_in_the_library_of_the_rows(name):
+def test_results_of_methods_are_numpy_arrays(name):
     lender = LENDERS[name]
     lent, plain = lender.make(A), lender.same(A)
     wanted = ls.solve(ls.SVD(plain, k=2, center=True))
     scores = wanted.transform(plain)
     found = ls.solve(ls.SVD(lent, k=2, center=True))
-    assert equal(found.transform(lent), scores, lender.answers)
-    assert equal(wanted.transform(lent), scores, lender.answers)
-    assert equal(found.transform(plain), scores, "numpy")
-    assert equal(found.loadings(), wanted.loadings(), lender.answers)  # no rows: that of the solution
-    assert equal(
-        found.inverse_transform(found.transform(lent)), wanted.inverse_transform(scores), lender.answers
-    )
+    for solution, rows in [(found, lent), (wanted, lent), (found, plain)]:
+        assert equal(solution.transform(rows), scores, "numpy")
+    assert equal(found.loadings(), wanted.loadings(), "numpy")
     assert type(ls.metrics.principal_angles(found.Vh.T, found.Vh.T)) is np.ndarray
 
 
@@ -181,16 +178,11 @@ def test_weights_targets_and_starts_may_be_lent(name):
 
 
 @pytest.mark.parametrize("name", GIVING_BACK)
-def test_matrices_come_from_one_library(name):
-    lent = LENDERS[name].make(A)
-    kinds = f"got {name.partition('-')[0]} and numpy"
-    with pytest.raises(
-        UnsupportedData, match=rf"A and B must come from one library and device; {kinds}\. Convert"
-    ):
-        ls.LeastSquares(lent, B)
-    with pytest.raises(UnsupportedData, match="X1 and X2 must come from one library"):
-        ls.MultisetCCA([lent, Y], k=1)
-    ls.LeastSquares(Loan(A), B)  # both are NumPy's
+def test_data_may_stand_beside_arrays_of_numpy(name):
+    lender = LENDERS[name]
+    found = ls.solve(ls.CCA(A, lender.make(Y), k=1, ridge=1.0))
+    wanted = ls.solve(ls.CCA(A, lender.same(Y), k=1, ridge=1.0))
+    assert equal(found.x_weights, wanted.x_weights, lender.answers)
 
 
 REFUSED = {
@@ -238,24 +230,16 @@ def test_jax_dtypes_that_numpy_lacks_are_refused():
 def test_jax_without_float64():
     jax = pytest.importorskip("jax")
     with jax.enable_x64(False):
-        for wide in (in_jax(np.arange(12).reshape(4, 3)),):
-            with pytest.raises(
-                UnsupportedData, match=r"A needs float64, which JAX does not hold now.*jax_enable_x64"
-            ):
-                ls.SVD(wide, k=1)
+        wide = np.arange(12).reshape(4, 3)
+        assert equal(ls.solve(ls.SVD(in_jax(wide), k=1)).Vh, ls.solve(ls.SVD(wide, k=1)).Vh, "numpy")
         counts = in_jax(RNG.integers(0, 5, 60))
         assert ls.solve(ls.LeastSquares(in_jax(A), counts)).x.dtype == np.float32
-        with pytest.warns(
-            AccuracyWarning, match="computed in float64, which JAX does not hold now: it is rounded"
-        ):
-            found = ls.solve(ls.SVD(in_jax(A * np.float32(1e15)), k=1))
-        assert found.Vh.dtype == np.float32
     with jax.enable_x64(True):
         wide = A.astype(np.float64)
         wanted = ls.solve(ls.SVD(wide, k=1, center=True))
         found = ls.solve(ls.SVD(in_jax(wide), k=1, center=True))
         assert equal(found.Vh, wanted.Vh, "jaxlib")
-        assert equal(found.transform(in_jax(wide)), wanted.transform(wide), "jaxlib")
+        assert equal(found.transform(in_jax(wide)), wanted.transform(wide), "numpy")
 
 
 # ---- sparse tensors -----------------------------------------------------------------------------

@@ -180,7 +180,7 @@ class SolverBenchmark(ABC):
         """Make the problem and the solver; nothing that is measured happens here."""
         data = [on_backend(view, backend) for view in self.data(problem)]
         self.solve_ = attribute("linspec", "solve")
-        self.synchronize = attribute("linspec.arrays", "synchronize")
+        self.to_host = attribute("linspec.arrays", "to_host")
         self.problem = self.state(*data)
         self.solver = self.instance(solver)
         if backend in {"torch", "cupy"}:
@@ -206,7 +206,7 @@ class SolverBenchmark(ABC):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a solver that is cut off says so, which is known here
             solution = self.solve_(self.problem, self.solver, rng=0)
-        self.synchronize(self.answer(solution))
+        self.to_host(self.answer(solution))  # which waits for the device
         return solution
 
     def time_solve(self, solver: str, backend: str, problem: str) -> None:

@@ -18,7 +18,7 @@ from linspec.cli.commands import AUTO, BUDGETS, HELD_OUT, ROWS, SETTINGS, SOLVER
 from linspec.cli.output import Failure, echo, show_facts, show_table
 from linspec.cli.problems import Request, in_words, pair_of, typed
 from linspec.process.paths import is_there
-from linspec.process.progress import Goal, report_progress
+from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
 from linspec.solving import checkpoints
 from linspec.solving.linear_solution import as_several
@@ -133,7 +133,7 @@ def _solved(request: Request, problem: Any, options: dict[str, Any]) -> tuple[An
     if request["held_out"]:
         problem, held = split(problem, request["held_out"], request["seed"])
     begun = {**request.some("checkpoint", "start"), "complete": bool(request["complete"])}
-    with _limits(request, solver, problem, options) as limits:
+    with _limits(request, solver) as limits:
         return measured(problem, solver, options, rows=held, **begun, **limits), problem, held
 
 
@@ -303,19 +303,16 @@ def _slow(request: Request, problem: Any) -> list[str]:
 
 
 @contextmanager
-def _limits(
-    request: Request, name: str, problem: Any, options: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
+def _limits(request: Request, name: str) -> Iterator[dict[str, Any]]:
     """Show the progress of a run, and yield its seed, its budgets and its callback."""
     budgets = request.some("max_passes", "max_seconds")
-    goal = Goal(options.get("tol") or problem.default_tol, *(value or math.inf for value in budgets.values()))
-    with report_progress(name, request["progress"], goal) as reporters:
+    with report_progress(name, wanted=request["progress"]) as reporters:
         yield {"rng": request["seed"], "callback": next(iter(reporters), None), **budgets}
 
 
 def _compared(request: Request, problems: Mapping[str, Any], solvers: Mapping[str, Any], options: Any) -> Any:
     """Solve each problem by each solver."""
-    with _limits(request, ", ".join(solvers), next(iter(problems.values())), options) as limits:
+    with _limits(request, ", ".join(solvers)) as limits:
         return linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
 
 

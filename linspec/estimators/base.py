@@ -42,7 +42,7 @@ from linspec.arrays import (
     on_device,
     to_host,
 )
-from linspec.borrowed import may_lend, with_loans
+from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order, is_frame, is_series
 from linspec.operators import LinearOperator, as_operator
@@ -50,7 +50,7 @@ from linspec.operators.sparse import checked_rows
 from linspec.registry import get_solver
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution, Status
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 
 SPARSE = ("csr", "csc")
@@ -82,19 +82,17 @@ class ConvergenceWarning(
 
 
 def lending(method: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a method so that loans (`linspec.borrowed`) reach it as NumPy arrays and SciPy sparse matrices.
-
-    With array-API dispatch, arrays that the method returns are given back to the library of its arguments.
-    """
+    """Decorate a method so that loans (`linspec.borrowed`) reach it as NumPy arrays and SciPy sparse matrices."""
     names = signature(method).parameters
 
     @wraps(method)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        for name, value in (*zip(names, args, strict=False), *named.items()):
+        values = dict(zip(names, args, strict=False))
+        for name, value in (values | named).items():
             check_bare(value, name)
-        read = (*(_read(value) for value in args),)
-        others = {name: _read(value) for name, value in named.items()}
-        return with_loans(method, read, others, back=get_config()["array_api_dispatch"])
+        read = borrowed_together({name: _read(value) for name, value in (values | named).items()})
+        first = [read.pop(name) for name in values]
+        return method(*first, *args[len(values) :], **read)  # type: ignore[arg-type]
 
     return called
 
@@ -162,7 +160,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """Solve the problem, and warn once if the solution has not converged or its weights may be wrong."""
         with warnings.catch_warnings():  # this one warning is that of scikit-learn, too
             warnings.simplefilter("ignore", errors.ConvergenceWarning)
-            solution = solve(problem, rng=seed_of(self.random_state), **self._settings(problem))
+            solution = solve_on_host(problem, rng=seed_of(self.random_state), **self._settings(problem))
         if not solution.converged or solution.status is Status.ILL_CONDITIONED:
             text = f"{type(self).__name__}: {solution.solver} has not converged ({solution.status.name}): "
             errors.warn(f"{text}{solution.message}", ConvergenceWarning)

@@ -31,7 +31,6 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
-from linspec.borrowed import Loanable
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
 from linspec.process.pauses import pause
@@ -40,7 +39,7 @@ Selection = slice | HostArray
 Access = Literal["products", "rows", "slices", "blocks"]
 
 
-class LinearOperator(Loanable, ABC):
+class LinearOperator(ABC):
     """An n x p matrix known by its products with thin blocks.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
@@ -100,7 +99,7 @@ class LinearOperator(Loanable, ABC):
         The library of the frame that the data came from, "" for other data.
     lender : str
         The library whose array the data are, if linspec has borrowed it as a NumPy array: "jax", or "torch" for sparse
-        tensors. Products are NumPy arrays; answers to problems with these data are arrays of the library. "" for other
+        tensors. Products are NumPy arrays; `linspec.solve` returns arrays of the library. "" for other
         data, and for sums, products and parts of operators.
     lacks : (float, float) or None
         Of few rows that stand for many (`linspec.HeldMoments`): bounds of the norm and of the trace of what their Gram
@@ -136,6 +135,7 @@ class LinearOperator(Loanable, ABC):
     row_names: Any = None
     row_index: Any = None
     frame_library: str = ""
+    lender: str = ""
     lacks: tuple[float, float] | None = None
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
@@ -307,7 +307,7 @@ class LinearOperator(Loanable, ABC):
         """The same matrix with products in another working dtype; None if that is not possible."""
         return self if dtype == self.dtype else None
 
-    def enter_in(self, ledger: Any) -> None:
+    def enter_in(self, ledger: Any) -> None:  # noqa: B027
         """Set the ledger that counts products which this operator makes on its own."""
 
     def with_names_of(self, other: LinearOperator) -> Self:
@@ -341,7 +341,7 @@ class LinearOperator(Loanable, ABC):
         """
         return self if about is None else self.centered(about).loaded(buffer)
 
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:

@@ -22,12 +22,10 @@ from linspec.arrays import Array, HostArray
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.wrapper import Wrapper
-from linspec.process.forks import wait_before_forks
 from linspec.process.pauses import admit
 
 _LOCK = threading.Lock()
-"""One lock for all ledgers, held briefly; a lock in each ledger could stay held in a forked child."""
-wait_before_forks(_LOCK)
+"""One lock for all ledgers, held briefly."""
 
 
 class Ledger:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import check_bare, is_array, on_device
-from linspec.borrowed import borrowed_together
+from linspec.borrowed import borrowed, lender_of
 from linspec.errors import (
     BrokenPlugin,
     InvalidProblem,
@@ -229,9 +229,10 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
 def _borrowed(data: Any, name: str, rows: int | None) -> LinearOperator:
     """Make the operator of data that are no operator; those of another library are borrowed."""
     check_bare(data, name)
-    found, lenders = borrowed_together({name: data})
-    operator = _made(found[name], name, rows)
-    return operator._lent_to(lenders[name]) if lenders[name] else operator
+    operator = _made(borrowed(data, name), name, rows)
+    if lender := lender_of(data):
+        operator.lender = lender
+    return operator
 
 
 def _made(data: Any, name: str, rows: int | None) -> LinearOperator:

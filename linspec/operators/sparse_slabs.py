@@ -80,6 +80,8 @@ NEGLIGIBLE_BYTES = 2**24
 # Fewest columns of a tile: narrower ones read the matrix too often. Tiles of 8 columns took twice as long as no tiles
 # on "many columns"; tiles of 50 columns take 0.87 times as long as none on "uniform" with 100.
 WIDE_TILE = 16
+# The bytes of last-level cache that tiles are made for: a modest one.
+CACHE = 32 * 2**20
 # The most frequent columns with this share of the entries are worth keeping in the cache; they are counted on a sample
 # of this many entries (more make no difference). If all columns counted, blocks for word counts would be cut into
 # tiles, each held beside the whole: lobpcg on 4000 x (12000 + 12000) word counts in float32 takes 1.2 times the memory,
@@ -184,7 +186,7 @@ def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[
     tile. Of these rows, only those of the most frequent columns count (`_frequent_columns`). The result is 1 if no cut
     is needed, and if tiles would have fewer than `WIDE_TILE` columns.
     """
-    room = machine.cache_size() // 2
+    room = CACHE // 2
     if k * copies * _columns(matrices) * dtype.itemsize <= room:
         return 1
     width = room // max(1, copies * sum(map(_frequent_columns, matrices)) * dtype.itemsize)

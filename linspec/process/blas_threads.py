@@ -16,7 +16,6 @@ which threadpoolctl from 3.8 on ignores silently unless control is cleared.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -24,8 +23,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
-
-from linspec.process.forks import wait_before_forks
 
 __all__ = ["one_blas_thread", "usual_blas_threads"]
 
@@ -108,10 +105,6 @@ class _Hold:
                 most = max(most, self._before.get((path, None), 1) if threads == 1 else threads)
             return most
 
-    def forget_others(self) -> None:
-        """Drop the blocks of other threads in a forked child, where these threads do not exist."""
-        self._inside = [thread for thread in self._inside if thread == threading.get_ident()]
-
     def _loaded(self) -> dict[str, Any]:
         """The BLAS libraries of this process by path; the search (some milliseconds) is repeated only after imports."""
         if self._modules != len(sys.modules):
@@ -137,7 +130,3 @@ def _set_threads(library: Any, threads: int) -> None:
 
 
 _HOLD = _Hold()
-
-wait_before_forks(_HOLD.lock)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_HOLD.forget_others)

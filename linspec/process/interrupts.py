@@ -13,55 +13,43 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 
-class first_interrupt:  # noqa: N801  # a context, read as one: with first_interrupt(...)
-    """A context in which the first Ctrl-C calls `notice`; later ones go to the previous handler.
+@contextmanager
+def first_interrupt(notice: Callable[[], None]) -> Iterator[None]:
+    """Call `notice` at the first Ctrl-C within a `with` block; later ones go to the previous handler.
 
-    The context changes nothing in threads other than the main one, or if SIGINT is ignored or ends the process.
+    Nothing is changed in threads other than the main one, or if SIGINT is ignored or ends the process.
 
     Parameters
     ----------
     notice : callable
         Called without arguments; it must return at once.
     """
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
 
-    def __init__(self, notice: Callable[[], None]) -> None:
-        self._notice = notice
-        self._usual: Any = None
-        self._installed = False
+    def handle(signum: int, frame: FrameType | None) -> None:
+        put_back()
+        notice()
+        if usual is not signal.default_int_handler:
+            usual(signum, frame)
 
-    def __enter__(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        self._usual = signal.getsignal(signal.SIGINT)
-        if not callable(self._usual):
-            return
-        self._installed = True
-        try:
-            signal.signal(signal.SIGINT, self._handle)
-        except ValueError:  # a subinterpreter
-            self._installed = False
+    def put_back() -> None:
+        """Restore the previous handler, unless other code has set one since."""
+        if signal.getsignal(signal.SIGINT) is handle:
+            signal.signal(signal.SIGINT, usual)
 
-    def __exit__(self, *_: object) -> None:
-        if self._installed:
-            self._put_back()
-            self._installed = False
-
-    def _put_back(self) -> None:
-        """Restore the previous handler of SIGINT, unless other code has set a handler since."""
-        if signal.getsignal(signal.SIGINT) == self._handle:
-            signal.signal(signal.SIGINT, self._usual)
-
-    def _handle(self, signum: int, frame: FrameType | None) -> None:
-        self._put_back()
-        if self._installed:
-            self._notice()
-        if not (self._installed and self._usual is signal.default_int_handler):
-            self._usual(signum, frame)
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        put_back()
 
 
 class Request:
@@ -75,16 +63,8 @@ class Request:
         self.made = True
 
 
-def nothing_yet(text: str = "") -> KeyboardInterrupt:
-    """Make the error for a first interrupt before there is an answer."""
-    error = KeyboardInterrupt(*([text] if text else []))
-    vars(error)["linspec_had_nothing"] = True
-    return error
-
-
-def had_nothing(error: KeyboardInterrupt) -> bool:
-    """Whether `nothing_yet` made an error: a caller that has earlier answers can then return these."""
-    return "linspec_had_nothing" in vars(error)
+class NothingYet(KeyboardInterrupt):
+    """A first interrupt before there is an answer: a caller that has earlier answers can then return these."""
 
 
 def repeated(call: Callable[[int], None], count: int, stop: Request, *, until: float = math.inf) -> int:
@@ -93,7 +73,7 @@ def repeated(call: Callable[[int], None], count: int, stop: Request, *, until: f
     Parameters
     ----------
     call : callable
-        Called with the number of the call. A call that raises `nothing_yet` ends the calls, and does not count.
+        Called with the number of the call. A call that raises `NothingYet` ends the calls, and does not count.
     count : int
     stop : Request
         The request whose `make` is the `notice` of the `first_interrupt` context around this call.
@@ -104,9 +84,7 @@ def repeated(call: Callable[[int], None], count: int, stop: Request, *, until: f
     while made < count and not stop.made and time.perf_counter() < until:
         try:
             call(made)
-        except KeyboardInterrupt as interrupt:
-            if not had_nothing(interrupt):
-                raise
+        except NothingYet:
             break
         made += 1
     return made

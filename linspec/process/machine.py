@@ -1,15 +1,15 @@
-"""The resources of the machine that this process may use: cores, memory, cache, and one pool of threads.
+"""The resources of the machine that this process may use: cores, memory, and one pool of threads.
 
-Problem: plans (the number of threads, whether a Gram matrix fits into memory, the width of a tile) need the share of
+Problem: plans (the number of threads, whether a Gram matrix fits into memory) need the share of
 the machine that the process was given, not the size of the machine: batch systems pin processes to cores, containers
 limit memory.
 
 Method: the CPU affinity mask and the CPU quota of the control groups; `MemAvailable` of Linux, lowered to what
-the control groups and the resource limits of the process still allow; the last-level caches that belong to the
-usable cores, from sysfs. On systems without these, portable defaults are used.
+the control groups and the resource limits of the process still allow. On systems without these, portable defaults
+are used.
 
-Source: the Linux documents proc(5), sched_setaffinity(2), getrlimit(2), cgroups(7), "Control Group v2", "CFS
-Bandwidth Control" and "cpu/cache" of the sysfs ABI.
+Source: the Linux documents proc(5), sched_setaffinity(2), getrlimit(2), cgroups(7), "Control Group v2" and
+"CFS Bandwidth Control".
 
 Where we differ: page cache that the kernel can drop at once (`inactive_file`) does not count as used memory in a
 control group, so that reading a file does not seem to use up the memory. In `map_parallel` the caller works, too, and
@@ -19,6 +19,7 @@ caller does all items if no thread can be started.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from concurrent.futures import Future, wait
@@ -42,8 +43,6 @@ THREADS_VARIABLE = "LINSPEC_NUM_THREADS"
 MEMORY_VARIABLE = "LINSPEC_MAX_MEMORY"
 # Made once: every product needs the number of threads, and making a path takes as long as a small product.
 ROOT = Path("/")
-# If the system reports no caches: one modest last-level cache.
-DEFAULT_CACHE = 32 * 2**20
 # If the system reports no memory: a size that any machine of this century has.
 DEFAULT_MEMORY = 2 * 2**30
 
@@ -80,8 +79,9 @@ def cpu_count() -> int:
     most = 1 if _alone.get() else _most_threads()
     if most is not None:
         return most
-    cores, quota = len(_usable_cores()), _cpu_quota(ROOT)
-    return cores if quota is None else min(cores, quota)
+    pinned = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if pinned else os.cpu_count()
+    return min(cores or 1, _cpu_quota(ROOT) or math.inf)  # type: ignore[return-value]
 
 
 def available_memory() -> int:
@@ -117,17 +117,6 @@ def check_settings() -> None:
     """
     _most_threads()
     _most_memory()
-
-
-def cache_size() -> int:
-    """Return the bytes of last-level cache that belong to the usable cores.
-
-    Returns
-    -------
-    int
-        The sum of the sizes of the distinct caches of the highest level; 32 MiB if the system does not report them.
-    """
-    return _cache_size(ROOT, tuple(_usable_cores()))
 
 
 def worker_pool() -> ThreadPoolExecutor:
@@ -225,12 +214,6 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=threads, thread_name_prefix=f"linspec-{process}")
 
 
-def _usable_cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0)) or [0]
-    return list(range(os.cpu_count() or 1))
-
-
 @lru_cache(maxsize=8)  # reading it takes longer than a small product, and each product needs it
 def _cpu_quota(root: Path) -> int | None:
     """Number of cores that the control groups of the process allow, rounded up; None without a quota."""
@@ -323,21 +306,14 @@ def _control_group_memory(root: Path) -> Iterator[int]:
 def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
     """Yield (version, folder) of each control group that limits the process by a controller, such as memory."""
     for line in _lines(root / "proc/self/cgroup"):
-        _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "-", "")
-        if controllers == "":
-            version, mounts = 2, ["", "unified"]
-        elif controller in controllers.split(","):
-            version, mounts = 1, list(dict.fromkeys([controller, controllers]))
-        else:
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if controllers and controller not in controllers.split(","):
             continue
-        # Inside a container the listed path may exist only outside it; the mount itself is then the
-        # container's group.
+        # Inside a container the listed path may exist only outside it; the mount itself is then the container's group.
         relative = Path(path.strip("/"))
-        if ".." in relative.parts:
-            relative = Path()
-        for mount in mounts:
+        for mount in dict.fromkeys([controller, controllers]) if controllers else [""]:
             for directory in (relative, *relative.parents):
-                yield version, root / "sys/fs/cgroup" / mount / directory
+                yield 1 if controllers else 2, root / "sys/fs/cgroup" / mount / directory
 
 
 def _entry(path: Path, name: str) -> int | None:
@@ -359,30 +335,8 @@ def _whole(text: str) -> int | None:
     return int(text) if re.fullmatch("[0-9]{1,30}", text) else None
 
 
-@lru_cache(maxsize=8)  # it never changes, and reading it takes most of a millisecond
-def _cache_size(root: Path, cores: tuple[int, ...]) -> int:
-    levels: dict[int, dict[str, int]] = {}
-    for core in cores:
-        for cache in (root / f"sys/devices/system/cpu/cpu{core}/cache").glob("index*"):
-            level, size = _number(cache / "level"), _size(cache / "size")
-            sharing = _lines(cache / "shared_cpu_list") or [str(core)]
-            if level is not None and size and _lines(cache / "type") != ["Instruction"]:
-                levels.setdefault(level, {})[sharing[0]] = size
-    return sum(levels[max(levels)].values()) if levels else DEFAULT_CACHE
-
-
-def _size(path: Path) -> int:
-    """Parse a size such as "32768K"; 0 if there is none."""
-    number, unit = re.fullmatch(r"([0-9]*)([KMG]?).*", "".join(_lines(path)[:1])).groups()  # type: ignore[union-attr]
-    return int(number or 0) * {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}[unit]
-
-
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return []
-
-
-if hasattr(os, "register_at_fork"):  # a child may be moved to another group
-    os.register_at_fork(after_in_child=_cpu_quota.cache_clear)

@@ -6,8 +6,7 @@ Two threads that read from one source at once would each get some rows that the 
 If threads share moments, each thread would form them, and the sweeps would be counted wrongly.
 
 Method: a thread that uses a source owns it until the sweep ends; other threads wait. Within one thread sweeps may
-overlap. A turn ends at the latest with its thread, so that other threads do not wait for a thread that has died or
-that a forked child lacks.
+overlap. A turn ends at the latest with its thread, so that other threads do not wait for a thread that has died.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from __future__ import annotations
 import threading
 from types import MethodType
 from typing import Any
-
-from linspec.process.forks import wait_before_forks
 
 SECONDS = 0.5
 """Interval at which waiting threads check that the owner of the source is still alive."""
@@ -48,6 +45,3 @@ class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
         with _CHANGED:
             _TURNS.pop(self, None)
             _CHANGED.notify_all()
-
-
-wait_before_forks(_CHANGED)

@@ -14,7 +14,7 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,16 +43,11 @@ def named_file(path: Any, what: str = "path") -> Path:
     InvalidOption
         The argument is neither text nor a path, or is empty, or no file can have that name.
     """
-    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
-    if not isinstance(name, str) or not name:
-        raise InvalidOption(f"{what} must be that of a file; got {shown(path)}.")
-    try:
-        impossible = "\0" in name or len(os.fsencode(name)) > LONGEST_NAME
-    except ValueError:  # the encoding of the file system has no such characters
-        impossible = True
-    if impossible:
-        raise InvalidOption(f"{what} must be that of a file; no file can be called {shown(name)}.")
-    return Path(name)
+    with suppress(TypeError, ValueError):  # the encoding of the file system may lack a character
+        name = os.fspath(path)
+        if isinstance(name, str) and "\0" not in name and 0 < len(os.fsencode(name)) <= LONGEST_NAME:
+            return Path(name)
+    raise InvalidOption(f"{what} must be that of a file; got {shown(path)}.")
 
 
 def check_replaceable(path: Path) -> None:

@@ -202,6 +202,7 @@ class Registry:
                     for info, _ in tables:  # last, so that the tables are read even if warnings are errors
                         if info.error:
                             warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
+                    self._warn_about_unwanted([info for info, _ in tables])
                     self._warn_about(self._entries)
         return self._entries
 
@@ -222,6 +223,24 @@ class Registry:
         self._tables = [*tables, (local, [*specs.values()])]
         self._entries = _entries(self._tables)
         self._warn_about(entry for entry in self._entries if entry.spec is spec)
+
+    def _unwanted(self) -> set[str]:
+        """Return the names that the environment variable lists."""
+        disabled = self._disabled
+        unwanted = os.environ.get("LINSPEC_DISABLE_PLUGINS", "") if disabled is None else disabled
+        return {_normalized(text) for text in unwanted.split(",")}
+
+    def _warn_about_unwanted(self, plugins: list[PluginInfo]) -> None:
+        """Warn of names in the environment variable that are those of no plugin."""
+        by_name = {_normalized(name): name for info in plugins for name in (info.distribution, info.identity)}
+        for word in sorted(self._unwanted() - by_name.keys() - {"", "*"}):
+            near = [name for name in by_name if name.endswith(f":{word}")] or get_close_matches(word, by_name)
+            meant = f" Did you mean {' or '.join(repr(by_name[name]) for name in near)}?" if near else ""
+            warn(
+                f"LINSPEC_DISABLE_PLUGINS must list plugins, by package or package:name; got {word!r}, which is none, "
+                f"and nothing is disabled by it.{meant} `linspec plugins` lists them.",
+                PluginWarning,
+            )
 
     def _warn_about(self, entries: Iterable[Entry]) -> None:
         """Warn of records whose bare name belongs to another record, and of solvers whose problem seems misspelt."""
@@ -286,10 +305,7 @@ class Registry:
     def _read(self) -> Iterator[tuple[PluginInfo, list[Spec]]]:
         """Read the table of every plugin, those of linspec first; a plugin that fails keeps its fault."""
         entry_points = _installed() if self._entry_points is None else self._entry_points
-        unwanted = (
-            self._disabled if self._disabled is not None else os.environ.get("LINSPEC_DISABLE_PLUGINS", "")
-        )
-        disabled = {_normalized(text) for text in unwanted.split(",")}
+        disabled = self._unwanted()
         facts = [(*_described(entry.dist), entry.name, entry) for entry in entry_points]
         facts.sort(key=lambda fact: (_normalized(fact[0]) != PROJECT, _normalized(fact[0]), fact[2]))
         for distribution, version, name, entry in facts:

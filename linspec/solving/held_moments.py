@@ -188,6 +188,8 @@ class HeldMoments:
         The problem does not follow from second moments, or cannot have a rank.
     UnknownName
         There is no problem of this name.
+    UnknownOption
+        The problem has no parameter of such a name.
     InvalidOption
         The rank is not an integer above 0.
 
@@ -231,6 +233,7 @@ class HeldMoments:
             raise InvalidProblem(
                 f"{made.__name__} has no bound for what a rank discards; got rank={rank}. Leave rank out."
             )
+        made.__new__(made, **numbers)  # which refuses unknown parameters
         self._class, self.rank, self._numbers = made, rank, dict(numbers)
         self._held: _Held | None = None
         self._allowed = 0.0  # bytes that were available when they were first needed

@@ -25,7 +25,6 @@ from linspec.arrays import (
     Home,
     HostArray,
 )
-from linspec.borrowed import Loanable
 from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order
 from linspec.moments.moments import Moments
@@ -38,7 +37,6 @@ from linspec.solving.fields import Statement, view_names
 from linspec.solving.solution import Solution, Status
 from linspec.solving.stating import (
     add_row_fields,
-    borrowing,
     check_range_of_ridges,
     check_sizes,
     set_matrix,
@@ -52,7 +50,7 @@ S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
 
 
-class Problem(Loanable, ABC, Generic[S_co]):
+class Problem(ABC, Generic[S_co]):
     """Data, a few numbers and a law; `Problem[S]` has answers of class S.
 
     Attributes
@@ -125,8 +123,6 @@ class Problem(Loanable, ABC, Generic[S_co]):
         cls.stated = Statement.of(cls, cls.stated, adjusts_rows=adjusts)
         if adjusts:
             add_row_fields(cls)
-        if "__post_init__" in vars(cls):
-            cls.__post_init__ = borrowing(cls.__post_init__)  # type: ignore[method-assign]
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
@@ -137,7 +133,6 @@ class Problem(Loanable, ABC, Generic[S_co]):
                 raise unknown_parameter(cls.__name__, unknown[0], known, {"linspec.solve": OF_SOLVE})
         return super().__new__(cls)
 
-    @borrowing
     def __post_init__(self) -> None:
         """Make operators of the matrices, and check all numbers, as the fields are declared."""
         state(self)

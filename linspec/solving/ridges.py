@@ -25,7 +25,7 @@ from linspec.solving.checks import several
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.stating import checked_ridge
 
@@ -77,7 +77,7 @@ def along_ridges(
     """
     problem = _on_shared_moments(problem, len(ridges), form)
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
-        whole = solve(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
+        whole = solve_on_host(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
         return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
@@ -90,7 +90,7 @@ def along_ridges(
 
     def solve_next(number: int) -> None:
         nonlocal start
-        one = found[order[number]] = solve(problems[number], solver, start=start, **options)
+        one = found[order[number]] = solve_on_host(problems[number], solver, start=start, **options)
         values = type(one).layout.value
         start = one if warm and (not values or len(getattr(one, values))) else None
 

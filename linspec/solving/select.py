@@ -20,6 +20,7 @@ from linspec.arrays import at_home
 from linspec.errors import (
     BrokenPlugin,
     InvalidOption,
+    InvalidProblem,
     NoSuitableSolver,
     PluginWarning,
     UnknownOption,
@@ -107,6 +108,8 @@ def select(problem: Problem[Any]) -> Selection:
 
     Raises
     ------
+    InvalidProblem
+        The argument is no problem.
     NoSuitableSolver
         When none fits; the message names what each would need and what can be called by name.
 
@@ -119,6 +122,10 @@ def select(problem: Problem[Any]) -> Selection:
     >>> choice.name
     'gram'
     """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"select takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}. Make one of the data."
+        )
     return _selected(problem, problem.sizes())
 
 

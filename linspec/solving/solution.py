@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 import re
@@ -15,8 +16,8 @@ import numpy as np
 import linspec
 from linspec import registry
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, empty_at, from_host, is_array, to_host
-from linspec.borrowed import Loanable, borrowed, given_back, held_dtype, lender_of
-from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, MissingPackage, printable, shown, warn
+from linspec.borrowed import borrowed, holds, in_library, lender_of
+from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
 from linspec.process.plurals import count_of
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.keywords import hinted
@@ -124,7 +125,7 @@ HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residua
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Solution(Loanable):
+class Solution:
     """The fields that the answers of all problems share.
 
     Attributes
@@ -205,6 +206,7 @@ class Solution(Loanable):
     """
 
     layout: ClassVar[Layout] = Layout()
+    _plain: ClassVar[Any] = None
 
     status: Status
     converged: bool
@@ -242,24 +244,16 @@ class Solution(Loanable):
             HOST,
         )
 
-    def _lent_to(self, lender: str) -> Self:
-        """Return a copy with its arrays in the library of a lender, or for "" the solution with NumPy arrays."""
-        if not lender:
-            plain: Self = vars(self).get("_plain", self)
-            return plain
-        if any(held_dtype(lender, part.dtype) != part.dtype for _, part in arrays_in(self)):
-            warn(
-                "the answer was computed in float64, which JAX does not hold now: it is rounded to float32, and the "
-                'residual is that before. Call jax.config.update("jax_enable_x64", True) first.',
-                AccuracyWarning,
-            )
-        twin = object.__new__(type(self))
+    def _in_library(self, lender: str) -> Self:
+        """Return a copy with arrays of JAX or torch; the solution itself if the library lacks a dtype of its arrays."""
+        if not lender or not all(holds(lender, part.dtype) for _, part in arrays_in(self)):
+            return self
+        twin = copy.copy(self)
+        vars(twin)["_plain"] = self  # which `linspec.borrowed` takes in place of the copy
         for each in dataclasses.fields(self):
-            value = vars(self)[each.name]
             if _belongs_to_library(type(self), each):
-                value = each_part(value, lambda part: given_back(part, lender))
-            vars(twin)[each.name] = value
-        vars(twin).update(lender=lender, _plain=self)
+                value = vars(self)[each.name]
+                vars(twin)[each.name] = each_part(value, lambda part: in_library(part, lender))
         return twin
 
     @at_home
@@ -738,7 +732,7 @@ def load_solution(
         return found
     if lender := lender_of(there):
         borrowed(there, "the place of the solution")  # which must be the CPU
-        return found._lent_to(lender)
+        return found._in_library(lender)
     placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
     moved = {
         name: each_part(parts.get(name), lambda part: from_host(part, like=there) if is_array(part) else part)

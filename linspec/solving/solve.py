@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -45,10 +44,10 @@ from linspec.operators.streamed import ONCE
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.process.faults import is_out_of_memory
-from linspec.process.interrupts import had_nothing
+from linspec.process.interrupts import NothingYet
 from linspec.process.log import LOG, tells
 from linspec.process.paths import is_there
-from linspec.process.progress import Goal, report_progress
+from linspec.process.progress import report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.registry.options import with_parts
@@ -112,7 +111,6 @@ THIN, LARGE = 64, 2**12
 """One BLAS thread is faster for iterations with at most THIN columns on sparse data with at least LARGE entries."""
 
 
-@at_home
 @hinted
 def solve(  # noqa: PLR0913  # the arguments of the one call
     problem: Problem[S],
@@ -148,7 +146,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
         `progress.current()` returns are copies.
     progress : bool, default False
-        Show how far the run is: a bar on a terminal if rich is installed, or else one line on standard error.
+        Show how far the run is, in one line on standard error.
     start : Solution, mapping or array, optional
         An answer to a similar problem (with another ridge, other rows, fewer pairs) to begin at, for solvers with the
         trait "warm-start": a solution, a mapping with the arrays of a solution, the path of a saved solution, or the
@@ -209,6 +207,38 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     >>> ls.solve(problem, "block-krylov", rng=0, tol=1e-10).status.name
     'CONVERGED'
     """
+    solution: S = solve_on_host(
+        problem,
+        solver,
+        rng=rng,
+        max_passes=max_passes,
+        max_seconds=max_seconds,
+        callback=callback,
+        progress=progress,
+        start=start,
+        checkpoint=checkpoint,
+        complete=complete,
+        **options_,
+    )
+    return solution._in_library(problem.lender)
+
+
+@at_home
+def solve_on_host(  # noqa: PLR0913
+    problem: Problem[S],
+    solver: str | Solver = "auto",
+    *,
+    rng: Any = None,
+    max_passes: float | None = None,
+    max_seconds: float | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    progress: bool = False,
+    start: Any = None,
+    checkpoint: Checkpoint | None = None,
+    complete: bool = False,
+    **options_: Any,
+) -> S:
+    """Solve a problem as `solve` does, and return the solution with arrays of NumPy for borrowed data."""
     if not isinstance(problem, Problem):
         raise InvalidProblem(
             f"solve takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
@@ -259,7 +289,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         limits["tol"] = options_.get("tol")
     with (
         _naming_lack_of_memory(name),
-        _reporting(name, bool(progress), problem, instance, limits) as reporter,
+        report_progress(name, wanted=bool(progress)) as reporter,
     ):
         watching = (*callbacks, *reporter)
         solution: S = _run(
@@ -280,19 +310,6 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
         warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
     return solution
-
-
-def _reporting(
-    name: str, wanted: bool, problem: Problem[Any], instance: Solver, limits: Mapping[str, Any]
-) -> AbstractContextManager[tuple[Callable[[Any], None], ...]]:
-    """Return a context that yields callbacks which show the progress of the run; none if it is not wanted."""
-    if not wanted:
-        return nullcontext(())
-    tol = getattr(instance, "tol", limits.get("tol")) or problem.default_tol
-    most = [
-        math.inf if limits[each] is None else float(limits[each]) for each in ("max_passes", "max_seconds")
-    ]
-    return report_progress(name, wanted, Goal(tol, *most))
 
 
 @contextmanager
@@ -422,9 +439,7 @@ def _with_other_solvers(
             made.append(_run(problem, instance, spec, spec.name, max_passes=passes, **settings))
         except (BudgetTooSmall, OutOfMemory):
             break
-        except KeyboardInterrupt as interrupt:
-            if not had_nothing(interrupt):
-                raise
+        except NothingYet:
             return as_interrupted(best)
         best = _better(best, made[-1])
     if len(made) == 1:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, is_array
-from linspec.borrowed import borrowed_together, check_held, may_lend
-from linspec.errors import InvalidDeclaration, InvalidProblem, UnsupportedData, shown
+from linspec.borrowed import borrowed_together
+from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator, as_operator
@@ -70,50 +69,13 @@ def add_row_fields(cls: type) -> None:
             setattr(cls, name, dataclasses.field(default=default, kw_only=True, metadata=metadata))
 
 
-def borrowing(post_init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate the `__post_init__` of a problem: it sees NumPy arrays in place of loans (`linspec.borrowed`)."""
-
-    @wraps(post_init)
-    def after_borrowing(problem: Any, *args: Any, **named: Any) -> None:
-        _borrow(problem)
-        post_init(problem, *args, **named)
-        for name in _with_weights(problem) if problem.lender else ():
-            check_held(problem.lender, problem.matrices[name].dtype, name)
-
-    return after_borrowing
-
-
-def _borrow(problem: Any) -> None:
-    """Replace loans in the fields of a problem, and set its lender; refuse matrices of two libraries."""
+def borrow(problem: Any) -> None:
+    """Replace arrays of other libraries (`linspec.borrowed`) in the fields of a problem, but for its matrices."""
     fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
-    if not any(may_lend(type(value)) for value in fields.values()):
-        return
-    several = {
-        name: view_names(len(fields[name]))
-        for name, declared in problem.stated.matrices.items()
-        if declared.several and isinstance(fields[name], list | tuple)
-    }
-    given = {name: value for name, value in fields.items() if name not in several}
-    for name, views in several.items():
-        given |= zip(views, fields[name], strict=True)
-    found, lenders = borrowed_together(given)
-    if not any(found[name] is not value for name, value in given.items()):
-        return
-    found |= {name: tuple(found[view] for view in views) for name, views in several.items()}
-    for name in fields:
-        object.__setattr__(problem, name, found[name])
-    names = [view for name in problem.stated.matrix_names for view in several.get(name, (name,))]
-    lent = {name: lenders[name] for name in names if given[name] is not None}
-    first = next(iter(lent), "")
-    for name, lender in lent.items():
-        if lender != lent[first]:
-            kinds = [lent[each] or type(given[each]).__module__.partition(".")[0] for each in (first, name)]
-            raise UnsupportedData(
-                f"{first} and {name} must come from one library and device; got {kinds[0]} and {kinds[1]}. Convert one "
-                "of them."
-            )
-    if lent.get(first):
-        object.__setattr__(problem, "lender", lent[first])
+    kept = [name for name, declared in problem.stated.matrices.items() if not declared.vector]
+    for name, value in borrowed_together(fields, kept).items():
+        if value is not fields[name]:
+            object.__setattr__(problem, name, value)
 
 
 def state(problem: Any) -> None:
@@ -124,6 +86,7 @@ def state(problem: Any) -> None:
         raise InvalidDeclaration(
             f"{kind} must declare its matrices; it declares none. Write X: Any = linspec.matrix() in its class."
         )
+    borrow(problem)
     for name in stated.flags:
         check_flag(name, getattr(problem, name))
     given = {name: getattr(problem, name) for name in stated.matrix_names}
@@ -242,8 +205,7 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.column_names is not None:
         object.__setattr__(problem, "column_names", {**problem.column_names, name: A.column_names})
         object.__setattr__(problem, "frame_library", problem.frame_library or A.frame_library)
-    if A.lender:
-        object.__setattr__(problem, "lender", A.lender)
+    object.__setattr__(problem, "lender", problem.lender or A.lender)
     if A.lacks is not None:
         object.__setattr__(problem, "lacks", A.lacks)
     if A.row_names is not None and problem.row_names is None:

@@ -20,7 +20,7 @@ from typing import Any
 from linspec.arrays import is_array
 from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.process.faults import is_out_of_memory
-from linspec.process.interrupts import nothing_yet
+from linspec.process.interrupts import NothingYet
 from linspec.process.plurals import count_of
 from linspec.solving.adjusting import in_field
 from linspec.solving.budget import out_of_time
@@ -296,7 +296,7 @@ def empty_handed(
 ) -> BaseException:
     """Return the error for a run that has no iterate to return; `remark` is on its checkpoint."""
     if ending is Status.INTERRUPTED:
-        return nothing_yet(remark)
+        return NothingYet(remark) if remark else NothingYet()
     remark = f" {remark}" if remark else ""
     where = f"in pass {math.floor(passes) + 1} over the data, before it had an iterate that could be judged"
     if ending is Status.OUT_OF_MEMORY:

@@ -47,7 +47,7 @@ from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
 from linspec.solving.select import automatic
 from linspec.solving.solution import Status
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.studies.held_out.defaults import number_of
 
@@ -383,7 +383,7 @@ def measured(
     if isinstance(solver, str) and solver != AUTO:  # imports should not count in the time of a run
         with_parts(options.build(registry.get_solver(solver, problem), options_))
     wall, cpu = time.perf_counter(), time.process_time()
-    solution = solve(problem, solver, **limits, **options_)
+    solution = solve_on_host(problem, solver, **limits, **options_)
     seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
     score, fault = _score(solution, rows)
     tol = options_.get("tol") if isinstance(solver, str) else getattr(solver, "tol", None)

@@ -19,7 +19,7 @@ from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidProblem
 from linspec.frames import check_order, table
 from linspec.operators import LinearOperator, as_operator
-from linspec.process.interrupts import Request, first_interrupt, nothing_yet
+from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
@@ -256,7 +256,7 @@ def ridge_path(
     with first_interrupt(stop.make):
         found, passes = along_ridges(problem, checked, solver, form, options, stop)
         if not found:
-            raise nothing_yet()
+            raise NothingYet
         solved = sorted(found)
         solutions = tuple(found[i] for i in solved)
         scores = None if rows is None else tuple(score_of_rows(solution, rows) for solution in solutions)

@@ -34,7 +34,7 @@ PROGRAM = """
     for given in data[:4]:
         x = ls.solve(ls.LeastSquares(given, B), "lsqr").x
         assert np.allclose(x, np.linalg.lstsq(X, B, rcond=None)[0], atol=1e-6), given
-    assert 0 < machine.available_memory() and machine.cpu_count() >= 1 and machine.cache_size() > 0
+    assert 0 < machine.available_memory() and machine.cpu_count() >= 1
     assert machine.map_parallel(lambda x: x * x, range(5)) == [0, 1, 4, 9, 16]
     from linspec.cli import main
     code = 0

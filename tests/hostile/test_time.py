@@ -118,7 +118,7 @@ def test_the_set_up_counts(clock: Any):
     holds(abs(s.seconds - spent) < 1e-9, f"{s.seconds:.2f} s of {spent:.2f} s are accounted for")
 
 
-def test_an_iteration_that_has_nothing_yet_is_no_answer(clock: Any):
+def test_an_iteration_that_has_NothingYet_is_no_answer(clock: Any):
     """Time that is over at the first look at the run leaves no triplets, which are not all that there are."""
     with refused("max_seconds"):
         s = ls.solve(

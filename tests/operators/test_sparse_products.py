@@ -91,7 +91,7 @@ def test_large_products_agree_with_dense_ones(dtype, k):
     expected = (Xd.T @ PQ, Yd.T @ PQ, PQ.sum(axis=0))
     tolerance = 100 * float(np.finfo(dtype).eps)
     for cache in (2**40, 4000):
-        with constants(WIDE_TILE=1), mock.patch.object(machine, "cache_size", return_value=cache):
+        with constants(WIDE_TILE=1, CACHE=cache):
             assert (sparse_slabs._tile_count(k, (X,), 1, np.dtype(dtype)) > 1) == (cache == 4000 and k == 40)
             products, sums = sparse_products.gram_matmat(
                 [X, Y], [Vx, Vy], shifts=[shift, None], dtypes=[dtype, dtype]

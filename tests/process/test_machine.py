@@ -191,36 +191,6 @@ def test_memory_where_there_is_no_proc(tmp_path, monkeypatch):
     assert machine._available_memory(tmp_path) == machine.DEFAULT_MEMORY
 
 
-# ------------------------------------------------------------------------------------------------------ cache
-
-
-def test_each_last_level_cache_of_the_usable_cores_counts_once(tmp_path):
-    files: dict[str, object] = {}
-    for core, shared in ((0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")):
-        directory = f"sys/devices/system/cpu/cpu{core}/cache"
-        for index, level, kind, size, sharing in (
-            (0, 1, "Data", "48K", core),
-            (1, 1, "Instruction", "32K", core),
-            (2, 2, "Unified", "1024K", core),
-            (3, 3, "Unified", "32768K", shared),
-        ):
-            files |= {
-                f"{directory}/index{index}/level": level,
-                f"{directory}/index{index}/type": kind,
-                f"{directory}/index{index}/size": size,
-                f"{directory}/index{index}/shared_cpu_list": sharing,
-            }
-    root = write(tmp_path, files)
-    assert machine._cache_size(root, (0,)) == 32 * 2**20
-    assert machine._cache_size(root, (0, 1)) == 32 * 2**20
-    assert machine._cache_size(root, (1, 2, 3)) == 64 * 2**20
-
-
-def test_cache_that_the_system_does_not_tell(tmp_path):
-    assert machine._cache_size(tmp_path, (0,)) == machine.DEFAULT_CACHE
-    assert machine.cache_size() > 0
-
-
 # ------------------------------------------------------------------------------------------------------- pool
 
 

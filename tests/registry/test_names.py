@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -212,7 +213,7 @@ def test_a_misspelt_problem_is_a_warning(site: Site) -> None:
     assert "Did you mean 'least-squares'?" in warning
 
 
-@pytest.mark.parametrize("disabled", ["acme", "acme:main", "*", "other, ACME"])
+@pytest.mark.parametrize("disabled", ["acme", "acme:main", "*", ", ACME"])
 def test_a_disabled_plugin_is_not_imported_and_is_named(site: Site, disabled: str) -> None:
     site.install("acme", main="raise SystemExit")
     assert site.read(disabled) == []
@@ -220,6 +221,22 @@ def test_a_disabled_plugin_is_not_imported_and_is_named(site: Site, disabled: st
     assert "gram" in ls.solvers("cca")
     with pytest.raises(UnknownName, match="Plugin acme:main is disabled"):
         ls.get_solver("mine", "cca")
+
+
+@pytest.mark.parametrize(
+    ("disabled", "words"),
+    [
+        ("svd", "got 'svd', which is none.*Did you mean 'linspec:svd'"),
+        ("acmee", "Did you mean 'acme'"),
+        ("q", "is none"),
+    ],
+)
+def test_a_name_of_no_plugin_disables_nothing_and_is_said_once(site: Site, disabled: str, words: str) -> None:
+    site.install("acme", main=table(solver("mine")))
+    (warning,) = site.read(disabled)
+    assert re.search(f"LINSPEC_DISABLE_PLUGINS must list plugins.*{words}", warning)
+    assert "mine" in ls.solvers("cca")
+    assert "lanczos" in ls.solvers("svd")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
-from linspec.errors import ConvergenceWarning
+from linspec.errors import ConvergenceWarning, InvalidProblem
 from linspec.solving.solver import Solver
 
 PROBLEMS = {
@@ -145,3 +145,8 @@ def test_auto_imports_no_solver_without_the_trait(own, problem, tmp_path, monkey
     assert ls.solve(stated, rng=0).converged
     assert "heavy_library" not in sys.modules
     assert own.plugins()[-1].status == "loaded"
+
+
+def test_data_in_place_of_a_problem_are_refused():
+    with pytest.raises(InvalidProblem, match=r"select takes a problem such as linspec\.CCA.*got ndarray"):
+        ls.select(np.ones((3, 2)))

@@ -568,3 +568,8 @@ def test_targets_of_the_classes_of_a_batch_are_refused():
     ):
         with pytest.raises(InvalidProblem, match="scaled by the rows of each class"):
             held.add(X, H)
+
+
+def test_parameters_that_the_problem_lacks_are_refused_at_once():
+    with pytest.raises(UnknownOption, match=r"CCA has no parameter 'center_'\. Did you mean 'center'"):
+        ls.HeldMoments("cca", k=2, center_=True)

@@ -47,7 +47,7 @@ from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Status
-from linspec.solving.stating import adopt_labels
+from linspec.solving.stating import adopt_labels, borrow
 from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
 
@@ -162,6 +162,7 @@ class Discriminant(Problem[DiscriminantSolution]):
     _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
 
     def __post_init__(self) -> None:
+        borrow(self)
         check_flag("center", self.center)
         given = self.H
         if isinstance(self.X, Moments):

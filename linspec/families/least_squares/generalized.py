@@ -42,7 +42,7 @@ from linspec.process import machine
 from linspec.solving.adjusting import adjusted, in_given_columns
 from linspec.solving.select import estimated
 from linspec.solving.solution import Status
-from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve
+from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, share_lost, split_of
 from linspec.studies.held_out.row_sums import bytes_held, sums_of_cells, with_orthogonal_confounds
@@ -321,7 +321,7 @@ def _of_signs(
     run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
     for name, value in (("vector", False), ("column_names", {})):
         object.__setattr__(run, name, value)
-    solution = solve(run, solver, **options)
+    solution = solve_on_host(run, solver, **options)
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if not solution.converged:

@@ -16,7 +16,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
-from linspec.process.interrupts import Request, first_interrupt, nothing_yet
+from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.solving.ridges import along_ridges
 from linspec.solving.solution import Status
 from linspec.solving.solver import Solver
@@ -79,7 +79,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
         with first_interrupt(stop.make):
             by_ridge, swept = along_ridges(fitted, ridges, solver, form, options, stop)
         if stop.made:
-            raise nothing_yet()
+            raise NothingYet
         made = [by_ridge[i] for i in range(len(ridges))]
         found[split] = score.of_solutions(rest, made, ks)
         if moved is not None:  # predicts once more, and reads column lengths

@@ -38,14 +38,14 @@ from linspec.errors import (
     InvalidProblem,
     warn,
 )
-from linspec.process.interrupts import Request, first_interrupt, nothing_yet, repeated
+from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
 from linspec.studies.inference.intervals import (
@@ -224,7 +224,7 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
-        solution = solve(problem, solver, rng=generator, **options)
+        solution = solve_on_host(problem, solver, rng=generator, **options)
     _check_solution(solution, problem)
     _check_memory(problem, solution, draws)
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
@@ -306,16 +306,16 @@ def solve_draws(  # the parts of a bootstrap
 
     def draw(_: int) -> None:
         w = counts()
-        found = solve(with_counts(problem, w), solver, rng=generator, **options)
+        found = solve_on_host(with_counts(problem, w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
-            raise nothing_yet()
+            raise NothingYet
         into.add(found, w)
 
     with first_interrupt(stop.make), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         repeated(draw, draws, stop)
     if into.count < 2:
-        raise nothing_yet()
+        raise NothingYet
     result = into.result(interrupted=into.count < draws)
     if into.unconverged:
         warn(

@@ -43,13 +43,13 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.process.interrupts import Request, first_interrupt, nothing_yet, repeated
+from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.options import is_number
 from linspec.solving.checks import check_count, check_fraction
 from linspec.solving.problem import Problem
 from linspec.solving.select import chosen_solver
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.columns import check_entries_fit
@@ -176,16 +176,18 @@ def permuted_solves(
     images = on_images(problem, "permutation_test")
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
-    solution = solve(problem, solver, rng=generator, **options)
-    values = values_of(solution if images is problem else solve(images, solver, rng=generator, **options))
+    solution = solve_on_host(problem, solver, rng=generator, **options)
+    values = values_of(
+        solution if images is problem else solve_on_host(images, solver, rng=generator, **options)
+    )
     k, drawn, stop = len(values), np.zeros((permutations, len(values))), Request()
     unconverged = 0
 
     def permute(number: int) -> None:
         nonlocal unconverged
-        found = solve(permuted(images, generator), solver, rng=generator, **options)
+        found = solve_on_host(permuted(images, generator), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
-            raise nothing_yet()
+            raise NothingYet
         unconverged += not found.converged
         some = values_of(found)[:k]
         drawn[number, : len(some)] = some
@@ -199,7 +201,7 @@ def permuted_solves(
             f"{solution.seconds:.3g} s. Raise max_seconds."
         )
     if not made:
-        raise nothing_yet()
+        raise NothingYet
     test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
     _warn_of(test, permutations, max_seconds)
     return test

@@ -46,7 +46,7 @@ from linspec.moments.loadings import Structure, structure
 from linspec.process.plurals import count_of
 from linspec.solving.checks import check_fraction
 from linspec.solving.select import check_fits, chosen_solver, has_trait
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.studies.inference.bootstrap import check_draws, solve_draws, weights_on_host
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
@@ -295,7 +295,7 @@ def bootstrapped_pairs(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
-        solution = solve(problem, solver, rng=generator, **options)
+        solution = solve_on_host(problem, solver, rng=generator, **options)
     _check_memory(problem, solution, draws)
     if has_trait(problem, solver, "warm-start") and len(solution.correlations):
         options = {"start": solution, **options}

@@ -50,12 +50,12 @@ from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator, a
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import row_model
-from linspec.process.interrupts import Request, first_interrupt, nothing_yet, repeated
+from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.solving.checks import check_count
 from linspec.solving.select import check_fits
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.p_values import p_values_in_words
@@ -222,7 +222,7 @@ def stepwise_test(
             "and test a solution on them (solution=)."
         )
     if not made:
-        raise nothing_yet()
+        raise NothingYet
     uncorrected = (1 + exceeded) / (1 + made)
     test = PermutationTest(
         correlations=rho,
@@ -314,15 +314,15 @@ def null_correlations(
             scale=problem.scale,
             confounds=problem.confounds,
         )
-        correlations = solve(permuted, solver, rng=generator, **options).correlations
+        correlations = solve_on_host(permuted, solver, rng=generator, **options).correlations
         if stop.made:  # the result of an interrupted solve does not count
-            raise nothing_yet()
+            raise NothingYet
         found[number, : len(correlations)] = correlations
 
     with first_interrupt(stop.make):
         made = repeated(permute, permutations, stop)
     if not made:
-        raise nothing_yet()
+        raise NothingYet
     if made < permutations:
         found = found[:made].copy()
         warn(

@@ -35,7 +35,7 @@ from linspec.families.cca.solution import CCASolution
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
 from linspec.solving.solution import Status
-from linspec.solving.solve import solve
+from linspec.solving.solve import solve_on_host
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.p_values import p_in_words
 from linspec.studies.inference.permutation import leading_components, sums_from
@@ -238,7 +238,7 @@ def significance(
         raise _refused(f"ridge 0; got {problem.ridge}")
     w = frequencies(problem, "significance counts rows")
     if solution is None:
-        solution = solve(_of_all_pairs(problem))
+        solution = solve_on_host(_of_all_pairs(problem))
     _check_solution(solution, problem)
     rows = problem.X.shape[0] if w is None else float(w.sum())
     model = row_model(center=bool(problem.center), weights=w, confounds=problem.confounds)
