@@ -61,8 +61,8 @@ class ProblemGroup(click.Group):
     name, help_ : str
         Name and help of the command.
     module : str
-        The module whose COMMANDS have, by the name, a function of the class of a problem that returns the parameters, a
-        function of the `Request`, and the help.
+        The module whose COMMANDS have, by the name, parameters after those of the problem, a function of the `Request`,
+        and the help.
     """
 
     def __init__(self, name: str, help_: str, module: str) -> None:
@@ -86,12 +86,11 @@ class ProblemGroup(click.Group):
             problems = import_module("linspec.cli.problems")
             parameters, run, about = import_module(self._module).COMMANDS[self.name]
             cls = registry.get_problem(name)
-            all_parameters = [*problems.parameters_of(cls), *parameters(cls)]
-            return (
-                all_parameters,
-                lambda **given: run(problems.Request(name, cls, given)),
-                f"{title}\n\n{about}\n\n{FILES}",
-            )
+
+            def command(**arguments: Any) -> None:
+                run(problems.Request(name, cls, arguments))
+
+            return problems.parameters_of(cls, parameters), command, f"{title}\n\n{about}\n\n{FILES}"
 
         return Command(name, load=load, short_help=title)
 

@@ -39,6 +39,9 @@ SHOWN, LONGEST = 10, 4000
 
 PICTURES = (".png", ".pdf", ".svg")
 
+# What belongs to names: rows of a table, arguments, matrices.
+Values = Mapping[str, Any]
+
 # The text in place of a missing figure.
 NOTHING = "–"
 

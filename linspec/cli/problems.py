@@ -102,9 +102,15 @@ def _option_of(name: str, declared: Any) -> click.Option:
     return option(*words, type=Several(kind), help=text, **settings)
 
 
-def parameters_of(cls: Any) -> list[click.Parameter]:
-    """Make the parameters of the commands of a problem: files, columns of files, and options."""
-    return [*files_of(cls), *options_of(cls)]
+def parameters_of(cls: Any, more: Sequence[click.Option]) -> list[click.Parameter]:
+    """Make the parameters of a command of a problem; of `more` those that its answers can serve."""
+    served = {
+        "held_out": hasattr(cls.solution, "score"),
+        "explained": hasattr(cls.solution, "explained_table"),
+        "loadings": hasattr(cls.solution, "loadings_table"),
+        "complete": cls.proves_completeness,
+    }
+    return [*files_of(cls), *options_of(cls), *(each for each in more if served.get(str(each.name), True))]
 
 
 def options_of(cls: Any) -> list[click.Parameter]:
