@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from linspec import registry
-from linspec.cli.output import Failure
+from linspec.cli.output import Failure, refuse
 
 # The solver that `linspec.select` chooses.
 AUTO = "auto"
@@ -103,10 +103,10 @@ def offered() -> list[str]:
 
 def check_no_method(name: str) -> str:
     """Refuse "pca", which is no problem here but the svd of centred data; return any other name."""
-    if name.lower() == "pca":
-        raise Failure(
-            f"{name!r} is no problem here: principal components are those of `linspec solve svd FILE -k K --center`."
-        )
+    refuse(
+        name.lower() == "pca",
+        f"{name!r} is no problem here: principal components are those of `linspec solve svd FILE -k K --center`.",
+    )
     return name
 
 

@@ -26,7 +26,7 @@ from typing import Any
 import click
 import numpy as np
 
-from linspec.cli.output import Failure, echo, in_one_line, missing_package
+from linspec.cli.output import Failure, echo, in_one_line, missing_package, refuse
 from linspec.errors import shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import (
@@ -91,17 +91,17 @@ def places(names: Sequence[str], rest: str, path: str) -> list[int]:
     chosen: list[int] = []
     for part in _parts(rest.removeprefix(REST), path):
         ends = [place(name) for name in ([part] if part in known else part.split(RANGE, 1))]
-        if ends[-1] < ends[0]:
-            raise Failure(
-                f"{path}: the range {shown(part)} ends before it begins. Name its columns in order."
-            )
+        refuse(
+            ends[-1] < ends[0],
+            f"{path}: the range {shown(part)} ends before it begins. Name its columns in order.",
+        )
         chosen += range(ends[0], ends[-1] + 1)
     if rest.startswith(REST):
         chosen = sorted({*range(labels_in_front(names), len(names))}.difference(chosen))
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise Failure(
-            f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once."
-        )
+    refuse(
+        not chosen or len(set(chosen)) < len(chosen),
+        f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once.",
+    )
     return chosen
 
 
@@ -139,10 +139,10 @@ def _but(rest: str, others: str) -> str:
 
 def with_columns(text: str, picked: str | None) -> str:
     """Return the text of a file with the columns that an option names behind it."""
-    if picked and divided(text)[1]:
-        raise Failure(
-            f"the columns of {shown(text)} are named by an option and behind the file. Name them once."
-        )
+    refuse(
+        picked and divided(text)[1],
+        f"the columns of {shown(text)} are named by an option and behind the file. Name them once.",
+    )
     return f"{text}:{picked}" if picked else text
 
 
@@ -165,8 +165,7 @@ def read(text: str, *, texts: bool = False, gaps: bool = False) -> Any:
     if getattr(source, "ndim", 2) == 1 and source.dtype.kind in "biuf":
         return source
     rows = as_operator(source, "the data")
-    if 0 in rows.shape:
-        raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
+    refuse(0 in rows.shape, f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
     rows = rows.in_memory(SHARE * machine.available_memory())
     stored = rows.stored_array
     return stored if stored is not None and stored.ndim == 1 else rows
@@ -249,11 +248,11 @@ def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
             text = f"{path} has no column {shown(column)}: its rows are paired with those of {first} by their places."
             echo(f"Warning: {in_one_line(text)}", err=True)
             continue
-        if not names:
-            raise Failure(
-                f"{path}: its columns have no names, so --ids {shown(column)} names none of them. Put a line of names "
-                "above the rows of delimited text, or leave --ids out."
-            )
+        refuse(
+            not names,
+            f"{path}: its columns have no names, so --ids {shown(column)} names none of them. Put a line of names "
+            "above the rows of delimited text, or leave --ids out.",
+        )
         files = replace(_files(path), columns=tuple(places(names, in_quotes([column]), path)), as_text=True)
         ids = list(texts_of_column(files) or ())
         first, wanted = first or path, wanted or ids

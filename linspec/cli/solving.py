@@ -15,7 +15,7 @@ import linspec
 from linspec import plots, registry
 from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
-from linspec.cli.output import Failure, Values, echo, show_facts, show_table
+from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
 from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of, typed
 from linspec.process.paths import is_there
 from linspec.process.progress import Goal, report_progress
@@ -87,8 +87,10 @@ def _solve(request: Request) -> None:
     options = request.options(solver, request["options"])
     for name in filter(request.__getitem__, OF_ONE if each else ()):
         raise Failure(f"{typed(name)} is for one answer; got several ridges. Name one, or leave it out.")
-    if request["workers"] and request["held_out"]:
-        raise Failure("--held-out takes rows out, and those on workers stay together. Leave one of them out.")
+    refuse(
+        request["workers"] and request["held_out"],
+        "--held-out takes rows out, and those on workers stay together. Leave one of them out.",
+    )
     matrices, rows = request.read()
     if request["workers"]:
         matrices = context.with_resource(data.on_workers(request["workers"], request.files, matrices))
@@ -229,8 +231,7 @@ def _compare(request: Request) -> None:
             (out, partial(output.write_rows, {"about": about}, figures)),
             (plot, partial(output.draw, lambda: [picture])),
         )
-    if all(entry.failed for entry in table.entries):
-        raise Failure("no solver gave a solution.")
+    refuse(all(entry.failed for entry in table.entries), "no solver gave a solution.")
 
 
 def _variant(values: Values, shared: Values) -> str:
@@ -294,8 +295,9 @@ def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
     """Print a row for each run, and the errors of solvers that failed; with `of`, of which problem each one is."""
     layout, k, rows = request.cls.solution.layout, (request["k"] or [1])[0], []
     values = f"{layout.value_label}s"
-    best = 0.0 if of else max((entry.objective or 0.0 for entry in entries), default=0.0)
+    best = max((entry.objective or 0.0 for entry in entries), default=0.0)
     for entry in entries:
+        share = (entry.objective or 0.0) / best if best and not of else None
         shown = getattr(entry.solution, layout.value or "", ())[: output.SHOWN] if of else ()
         figures = {
             "solver": entry.solver,
@@ -303,7 +305,7 @@ def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
             values: "  ".join(f"{value:.4f}" for value in shown),
             "held out": entry.score,
             layout.objective or f"sum of {values}": entry.objective and f"{entry.objective:.7g}",
-            "of best": entry.objective and best and percent(entry.objective / best),
+            "of best": share and percent(share),
             "residual": entry.residual,
             "status": entry.status.lower().replace("_", " "),
             "passes": entry.passes,

@@ -21,7 +21,7 @@ from linspec import registry
 from linspec.arrays import to_host
 from linspec.cli import data, output
 from linspec.cli.commands import HEADER, ROWS, option
-from linspec.cli.output import Failure, echo, show_facts
+from linspec.cli.output import Failure, echo, refuse, show_facts
 from linspec.cli.problems import is_several, matrices_of
 from linspec.process.plurals import count_of
 from linspec.solving.linear_solution import as_several
@@ -47,10 +47,10 @@ def _transform(**arguments: Any) -> None:
     if "confounds" in rows:
         named["confounds"] = rows.pop("confounds")
     names, values = _computed(solution, what, rows, named)
-    if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
-        raise Failure(
-            f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file."
-        )
+    refuse(
+        out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids),
+        f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file.",
+    )
     scores = [] if targets is None else _scored(solution, names, values, data.as_array(targets))
     write = partial(_write, [*([arguments["ids"]] if ids else []), *names], ids, values)
     if out is None:
@@ -66,22 +66,24 @@ def _transform(**arguments: Any) -> None:
 def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
     """Return what is computed, after a check that the answer can compute it."""
     predict, targets = arguments["predict"], {arguments["target_column"], arguments["targets"]} != {None}
-    if predict and arguments["probabilities"]:
-        raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
+    refuse(
+        predict and arguments["probabilities"],
+        "--predict and --probabilities are two results; got both. Leave one of them out.",
+    )
     predict = predict or not hasattr(solution, "transform")
     what = "probabilities" if arguments["probabilities"] else "predictions" if predict else "scores"
-    if what != "scores" and getattr(solution, "classes", "") is None:
-        raise Failure(
-            "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one."
-        )
-    if not hasattr(solution, METHODS[what]):
-        raise Failure(
-            f"answers to {solution.problem} have no {what}. Leave the option out for what they have."
-        )
-    if targets and (what != "predictions" or arguments["y"]):
-        raise Failure(
-            "targets score predictions of the rows of one file. Pass --predict, and the targets as --targets."
-        )
+    refuse(
+        what != "scores" and getattr(solution, "classes", "") is None,
+        "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one.",
+    )
+    refuse(
+        not hasattr(solution, METHODS[what]),
+        f"answers to {solution.problem} have no {what}. Leave the option out for what they have.",
+    )
+    refuse(
+        targets and (what != "predictions" or arguments["y"]),
+        "targets score predictions of the rows of one file. Pass --predict, and the targets as --targets.",
+    )
     return what
 
 
