@@ -46,8 +46,8 @@ from linspec.process.plurals import count_of
 # the program itself (EX_SOFTWARE of sysexits.h).
 UNREAD, DEFECT = 141, 70
 
-PACKAGES = """numpy scipy array-api-compat pluggy threadpoolctl click rich matplotlib scikit-learn narwhals pandas polars
-pyarrow torch cupy cupy-cuda12x cupy-cuda13x"""
+PACKAGES = """numpy scipy array-api-compat pluggy threadpoolctl click rich matplotlib scikit-learn narwhals pandas
+polars pyarrow torch cupy cupy-cuda12x cupy-cuda13x"""
 
 
 class Program(click.Group):

@@ -12,7 +12,6 @@ numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,19 +52,6 @@ from linspec.studies.inference.permutation import ComponentTest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = [
-    "MOST_POINTS",
-    "Cloud",
-    "cloud_panel",
-    "intervals",
-    "leading_columns",
-    "loadings",
-    "opaque",
-    "scores",
-    "scree",
-    "variates",
-]
 
 MOST_POINTS = 2000
 """Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn."""
@@ -689,30 +675,6 @@ def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
     return [str(value) for value in known], np.array([number[value] for value in values], int)
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """Paired variates of some rows: column i of P belongs to column i of Q.
-
-    Attributes
-    ----------
-    label : str
-        The name of this set of rows.
-    P, Q : numpy.ndarray of shape (n, k)
-    """
-
-    label: str
-    P: Any
-    Q: Any
-
-    @property
-    def correlations(self) -> list[float]:
-        """The correlation of each pair of variates over these rows; 0 if a variate is constant."""
-        P, Q = (block - np.mean(block, axis=0, dtype=np.float64) for block in (self.P, self.Q))
-        lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
-        covered = np.maximum(lengths, np.finfo(np.float64).tiny)
-        return [float(value) for value in (P * Q).sum(axis=0) / covered]
-
-
 def variates(
     P: Any,
     Q: Any,
@@ -762,33 +724,32 @@ def variates(
     True
     """
     clouds = []
-    for name, blocks in (("fitted rows", (P, Q)), ("held-out rows", held_out)):
-        if blocks is not None:
-            check_order(dict(zip(("P", "Q"), blocks, strict=False)))
-            cloud = Cloud(name, *(numbers(block) for block in blocks))
-            if cloud.P.ndim != 2 or cloud.P.shape != cloud.Q.shape or not cloud.P.size:
-                raise InvalidProblem(
-                    f"variates must be two n x k arrays; got {cloud.P.shape} and {cloud.Q.shape}."
-                )
-            clouds.append(cloud)
-    check_index("pair", pair, min(cloud.P.shape[1] for cloud in clouds))
+    for blocks in filter(None, [(P, Q), held_out]):
+        check_order(dict(zip(("P", "Q"), blocks, strict=False)))
+        first, second = (numbers(block) for block in blocks)
+        if first.ndim != 2 or first.shape != second.shape or not first.size:
+            raise InvalidProblem(f"variates must be two n x k arrays; got {first.shape} and {second.shape}.")
+        clouds.append((first, second))
+    check_index("pair", pair, min(first.shape[1] for first, _ in clouds))
+    clouds = [(first[:, pair], second[:, pair]) for first, second in clouds]
+    scales = [float(np.std(block)) or 1.0 for block in clouds[0]]
+    correlations = [_correlation(*cloud) for cloud in clouds]
     with axes_for(ax, (4.2, 4.2)) as axes:
-        cloud_panel(axes, clouds, pair)
-        axes.set_ylabel("variate of Y / st. dev.")
+        for cloud, word, colour, marker in zip(clouds, ("fitted", "held-out"), COLOURS, "o^", strict=False):
+            drawn = np.unique(np.linspace(0, len(cloud[0]) - 1, MOST_POINTS).astype(int))
+            x, y = (block[drawn] / scale for block, scale in zip(cloud, scales, strict=True))
+            style: Any = {"color": colour, "marker": marker, "label": f"{word} rows", **POINTS}
+            axes.scatter(x, y, s=12, alpha=0.5, **style)
+        axes.axline((0, 0), slope=correlations[0], **THIN)
+        captions = [f"{r:.2f} {word}" for r, word in zip(correlations, ("fitted", "held out"), strict=False)]
+        axes.set_title(f"pair {pair + 1}: {', '.join(captions)}".replace("-", "−"), fontsize=10)
+        axes.set(xlabel="variate of X / st. dev.", ylabel="variate of Y / st. dev.")
         if len(clouds) > 1:
             opaque(axes.legend(loc="upper left"))
     return axes
 
 
-def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
-    """Draw one pair of variates for one or more sets of rows, in units of the standard deviations of the first set."""
-    scales = [float(np.std(block[:, pair])) or 1.0 for block in (clouds[0].P, clouds[0].Q)]
-    captions = []
-    for cloud, colour, marker, words in zip(clouds, COLOURS, "o^", ("fitted", "held out"), strict=False):
-        drawn = np.unique(np.linspace(0, len(cloud.P) - 1, MOST_POINTS).astype(int))
-        x, y = cloud.P[drawn, pair] / scales[0], cloud.Q[drawn, pair] / scales[1]
-        axes.scatter(x, y, s=12, alpha=0.5, color=colour, marker=marker, label=cloud.label, **POINTS)
-        captions.append(f"{cloud.correlations[pair]:.2f} {words}")
-    axes.axline((0, 0), slope=clouds[0].correlations[pair], **THIN)
-    axes.set_title(f"pair {pair + 1}: {', '.join(captions)}".replace("-", "−"), fontsize=10)
-    axes.set_xlabel("variate of X / st. dev.")
+def _correlation(x: HostArray, y: HostArray) -> float:
+    """The correlation of two variates; 0 if one is constant."""
+    x, y = x - np.mean(x), y - np.mean(y)
+    return float(x @ y / max(np.linalg.norm(x) * np.linalg.norm(y), np.finfo(np.float64).tiny))
