@@ -11,7 +11,7 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,6 @@ from linspec.plots.style import (
     MUTED,
     THIN,
     axes_for,
-    bare,
     check_choice,
     check_index,
     legend_beside,
@@ -53,36 +52,37 @@ from linspec.studies.inference.permutation import ComponentTest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn.
 MOST_POINTS = 2000
-"""Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn."""
 
+# Smallest height of a map in inches, so that the label of the colour scale fits.
 LEAST_HEIGHT = 2.9
-"""Smallest height of a map in inches, so that the label of the colour scale fits."""
 
+# Largest number of rows of a map (one for each drawn column of the data) for which its cells have text and
+# the names of its rows have full size.
 FEW_ROWS = 40
-"""Largest number of rows of a map (one for each drawn column of the data) for which its cells have text and the names
-of its rows have full size."""
 
+# Range of powers of ten within which tick labels are written in full; other powers are written once, beside
+# the axis.
 SHORT = (-2, 4)
-"""Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
-axis."""
 
+# A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose
+# magnitude is below this fraction of the largest magnitude have none, because they are nearly white.
 FAINT = 0.1
-"""A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose magnitude
-is below this fraction of the largest magnitude have none, because they are nearly white."""
 
+# Largest number of components for which a map shows numbers in its cells.
 NUMBERED = 6
-"""Largest number of components for which a map shows numbers in its cells."""
 
+# Headings of the first column of a table that a solution makes. This column has the names or numbers of
+# rows of data, of columns of data, or of features; it has one of these headings if the data have no heading
+# for the names.
 LABELS = ("row", "column", "feature")
-"""Headings of the first column of a table that a solution makes. This column has the names or numbers of rows of data,
-of columns of data, or of features; it has one of these headings if the data have no heading for the names."""
 
+# The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl).
 GOLDEN = 0.6180339887
-"""The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
 
+# The style of many points.
 POINTS: dict[str, Any] = {"linewidths": 0, "rasterized": True}
-"""The style of many points."""
 
 
 # ---- values -----------------------------------------------------------------------------------
@@ -302,8 +302,9 @@ def loadings(
     titles += [f"the {len(kept)} largest of {p} columns"] if len(kept) < p else []
     with axes_for(ax, _size(len(kept), drawn.shape[1])) as axes:
         if bars:
-            _bars(axes, drawn[kept, 0], np.arange(len(kept)))
-            _column_axis(axes, [words[i] for i in kept], label)
+            places, sizes = np.arange(len(kept)), drawn[kept, 0]
+            axes.barh(places, sizes, height=0.7, color=_sign_colours(sizes))
+            _column_axis(axes, [words[i] for i in kept], label, places)
         else:
             _map(axes, values[kept], [words[i] for i in kept], label, vector)
         axes.set_title(", ".join(titles), loc="left")
@@ -339,13 +340,13 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
 
 def _size(rows: int, columns: int = 1) -> tuple[float, float]:
     """Width and height in inches of a figure with `rows` names and `columns` components."""
-    width = 4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)
-    return width, min(max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0)
+    return 4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0), min(
+        max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0
+    )
 
 
-def _column_axis(axes: Axes, names: Sequence[str], label: str, places: Any = None) -> None:
+def _column_axis(axes: Axes, names: Sequence[str], label: str, places: HostArray) -> None:
     """Put the names of columns at the vertical axis, from top to bottom, and the numbers at the horizontal one."""
-    places = np.arange(len(names)) if places is None else places
     axes.axvline(0, color=MUTED, linewidth=0.8)
     axes.set(ylim=(places[-1] + 0.5, -0.5), xlabel=label)
     axes.grid(visible=False, axis="y")
@@ -361,12 +362,8 @@ def _name_rows(axes: Axes, names: Sequence[str], places: Any) -> None:
     axes.tick_params(axis="y", length=0, **({"labelsize": 6} if len(names) > FEW_ROWS else {}))
 
 
-def _sign_colours(values: HostArray) -> list[str]:
+def _sign_colours(values: Iterable[float]) -> list[str]:
     return [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
-
-
-def _bars(axes: Axes, values: HostArray, places: Any) -> None:
-    axes.barh(places, values, height=0.7, color=_sign_colours(values))
 
 
 def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector: str) -> None:
@@ -383,7 +380,8 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
             ink = "white" if abs(value) > 0.65 * scale else "black"
             caption = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
             axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
-    bare(axes)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
     _name_rows(axes, names, range(len(names)))
     axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
     axes.tick_params(axis="x", length=0)
@@ -479,7 +477,7 @@ def intervals(
     with axes_for(ax, _size(len(kept))) as axes:
         axes.hlines(places, lower, upper, colors=colours, linewidth=1.4)
         axes.scatter(values, places, s=24, c=faces.tolist(), edgecolors=colours, zorder=3)
-        _column_axis(axes, names, f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval")
+        _column_axis(axes, names, f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval", places)
         axes.set_title(f"{vector} {component + 1}{part}", loc="left")
     return axes
 
@@ -540,15 +538,17 @@ def leading_columns(
     pairs = [*positive, *reversed(negative)]
     if not pairs:
         raise InvalidProblem(f"leading_columns draws weights other than 0; those of {vector} are 0.")
-    gap = bool(positive and negative)
-    places = np.arange(len(pairs)) + np.repeat([0, int(gap)], [len(positive), len(negative)])
-    stem = solution.layout.vector
+    gap = int(bool(positive and negative))
+    places = np.arange(len(pairs)) + np.repeat([0, gap], [len(positive), len(negative)])
     with axes_for(ax, _size(len(pairs) + gap)) as axes:
-        _bars(axes, np.array([weight for _, weight in pairs]), places)
-        label = "weight" if solution.layout.value else "coefficient"
-        _column_axis(axes, [str(name) for name, _ in pairs], label, places)
-        numbered = vector == f"{stem}{component + 1}"
-        axes.set_title(f"{stem} {component + 1}" if numbered else vector, loc="left")
+        stem = solution.layout.vector
+        weights = [weight for _, weight in pairs]
+        axes.barh(places, weights, height=0.7, color=_sign_colours(weights))
+        names, label = [str(name) for name, _ in pairs], "weight" if solution.layout.value else "coefficient"
+        _column_axis(axes, names, label, places)
+        axes.set_title(
+            f"{stem} {component + 1}" if vector == f"{stem}{component + 1}" else vector, loc="left"
+        )
     return axes
 
 

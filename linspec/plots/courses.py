@@ -40,32 +40,33 @@ from linspec.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# The costs that the horizontal axis can show, and their labels.
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
-"""The costs that the horizontal axis can show, and their labels."""
 
+# Largest number of points for which each point of a curve is marked.
 FEW = 15
-"""Largest number of points for which each point of a curve is marked."""
 
+# Line styles of successive runs, so that lines can be distinguished in black and white.
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
-"""Line styles of successive runs, so that lines can be distinguished in black and white."""
 
+# A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text.
 FAR = 1e-8
-"""A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text."""
 
+# The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this.
 WIDE = 30
-"""The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
 
+# Number of lines in a plot, those of the largest values, that get a colour and a name each; others are
+# grey.
 NAMED = 8
-"""Number of lines in a plot, those of the largest values, that get a colour and a name each; others are grey."""
 
+# The style of lines without a name.
 FAINT: dict[str, Any] = {"color": MUTED, "linewidth": 0.8, "markersize": 2.5, "alpha": 0.5, "zorder": 1}
-"""The style of lines without a name."""
 
+# Approximate number of markers on a named line, so that lines can be distinguished in black and white.
 MARKED = 10
-"""Approximate number of markers on a named line, so that lines can be distinguished in black and white."""
 
+# Width of a letter in a legend, in inches.
 WIDTH = 0.07
-"""Width of a letter in a legend, in inches."""
 
 
 def convergence(
@@ -118,12 +119,11 @@ def convergence(
     still = any(len({*each}) == 1 < len(each) for each in passes)  # a run iterates without reading data again
     cost = against or ("seconds" if still else "passes")
     courses = [_course(run, cost) for _, run in runs]
-    asked = {run.tol if tol is None else tol for _, run in runs if run.iterations}
-    tols = {each for each in asked if each}
+    tols = {run.tol if tol is None else tol for _, run in runs if run.iterations} - {None, 0.0}
     seen = [y for (_, run), (_, ys) in zip(runs, courses, strict=True) if run.iterations for y in ys]
     seen = [y for y in (*seen, *tols) if 0 < y < math.inf]
     seen = seen or [max(run.residual or 0.0, 1e-17) for _, run in runs]
-    low, lowest = max(min(seen) / 5, FAR * min(tols, default=0.0)), 0
+    low = max(min(seen) / 5, FAR * min(tols, default=0.0))
     with axes_for(ax, (5.4, 3.8)) as axes:
         axes.set(yscale="log", ylim=(low, max(seen) * 3), ylabel="residual")
         for number, ((label, run), (xs, ys)) in enumerate(zip(runs, courses, strict=True)):
@@ -138,18 +138,18 @@ def convergence(
                 mark = {"marker": "o", "markersize": 6, "zorder": 4, "markerfacecolor": face}
             axes.plot([x], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
             if ys[-1] < low:  # written on the lower edge, above neighbouring texts
-                place: Any = {"xytext": (7, 5 + 10 * (lowest % 3)), "color": colour, **SMALL_TEXT}
+                before = sum(ys[-1] < low for _, ys in courses[:number])
+                place: Any = {"xytext": (7, 5 + 10 * (before % 3)), "color": colour, **SMALL_TEXT}
                 axes.annotate(f"{ys[-1]:.0e}", (float(getattr(run, cost)), low), **place)
-                lowest += 1
         for each in tols:
             axes.axhline(each, **THIN)
             place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
             axes.annotate("tolerance", (0, each), **place)
         axes.set_xlabel(COST_WORDS[cost])
-        ends = [
-            x for (_, run), (xs, _) in zip(runs, courses, strict=True) for x in (*xs[:1], getattr(run, cost))
+        costs = [
+            [*xs[:1], float(getattr(run, cost))] for (_, run), (xs, _) in zip(runs, courses, strict=True)
         ]
-        ends = [float(x) for x in ends if x > 0]
+        ends = [x for pair in costs for x in pair if x > 0]
         if cost != "iterations" and ends and max(ends) > WIDE * min(ends):
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
@@ -173,21 +173,18 @@ def _runs(solutions: Any) -> list[tuple[str, Any]]:
 def _course(run: Any, cost: str) -> tuple[list[float], list[float]]:
     """The costs and the residuals of a run, which end in those of the solution."""
     names = ("iteration" if cost == "iterations" else cost, "residual")
-    xs, ys = ([] if _judges_itself(run.solver) else run.history[name].tolist() for name in names)
+    xs, ys = ([] if _judges_itself(run) else run.history[name].tolist() for name in names)
     end = max([float(getattr(run, cost)), *xs[-1:]])
     return (xs, ys) if run.residual is None else ([*xs, end], [*ys, run.residual])
 
 
-def _judges_itself(solver: str) -> bool:
-    """Whether a solver has the trait "approximate", for some problem.
+def _judges_itself(run: Any) -> bool:
+    """Whether the solver has the trait "approximate": its history may have residuals of another kind than its answer.
 
-    The residuals in the history of such a solver may be defined in another way than `solution.residual`, which belongs
-    to the returned arrays. Then only the last point of its curve is drawn.
+    Then only the last point of its curve is drawn, the residual of the returned arrays.
     """
-    for problem in registry.problems():
-        with contextlib.suppress(LinspecError):  # the problem has no such solver
-            if "approximate" in registry.get_spec("solver", solver, problem).traits:
-                return True
+    with contextlib.suppress(LinspecError):  # a solver that is not registered
+        return "approximate" in registry.get_spec("solver", run.solver, run.problem).traits
     return False
 
 
