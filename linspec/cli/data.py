@@ -26,7 +26,7 @@ from typing import Any
 import click
 import numpy as np
 
-from linspec.cli.output import Failure, echo, in_one_line, missing_package, refuse
+from linspec.cli.output import Failure, Values, echo, in_one_line, missing_package, refuse
 from linspec.errors import shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import (
@@ -74,7 +74,7 @@ def names_in(path: str) -> list[str]:
 
 def _files(path: str) -> Any:
     context = click.get_current_context(silent=True)
-    header = context and context.meta.get(HEADER)
+    header = context.meta.get(HEADER) if context else None
     return row_files(path, header="auto" if header is None else header)
 
 
@@ -273,13 +273,12 @@ def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
 # ---- gaps ---------------------------------------------------------------------------------------
 
 
-def _complete(rows: Mapping[str, Any], ids: list[str]) -> tuple[dict[str, Any], list[str]]:
+def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the rows that lack no value in any matrix, and say on standard error how many are left out."""
     gaps = {name: _gaps(matrix) for name, matrix in rows.items()}
-    counts = {name: len(missing) for name, (missing, _) in gaps.items()}
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
-        raise Failure(f"--drop-missing needs files with equally many rows; {listed}.")
+    counts = [f"{name} has {len(missing)}" for name, (missing, _) in gaps.items()]
+    unequal = len({len(missing) for missing, _ in gaps.values()}) > 1
+    refuse(unequal, f"--drop-missing needs files with equally many rows; {', '.join(counts)}.")
     lost = np.logical_or.reduce([missing for missing, _ in gaps.values()])
     where = ", ".join(f"{missing.sum()} in {name}" for name, (missing, _) in gaps.items() if missing.any())
     text = f"{lost.sum()} of {count_of(len(lost), 'row')} lack a value{f' ({where})' * bool(where)}"
@@ -332,7 +331,7 @@ SETTINGS = {
 
 
 @contextmanager
-def on_workers(count: int, files: Mapping[str, str], matrices: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def on_workers(count: int, files: Mapping[str, str], matrices: Values) -> Iterator[dict[str, Any]]:
     """Put the rows of matrices in memory or in .npy files on processes of dask while the block runs; yield all.
 
     Rows of a `.npy` file are read by the worker that keeps them; others are read here and sent once. The number of

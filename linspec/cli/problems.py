@@ -23,7 +23,7 @@ import linspec
 from linspec import registry
 from linspec.cli import data
 from linspec.cli.commands import AUTO, HEADER, option
-from linspec.cli.output import Values, refuse
+from linspec.cli.output import Failure, Values, refuse
 from linspec.registry import options as solver_options
 from linspec.registry.options import Option
 from linspec.solving.fields import KEY, Count, Flag, Matrix, Ridge, Setting
@@ -258,10 +258,8 @@ class Request:
         refuse(
             tol is not None and not 0 < tol < math.inf, f"--tol must be a finite number above 0; got {tol}."
         )
-        refuse(
-            solver == AUTO and (others := [name for name, _ in pairs if name != "tol"]),
-            f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.',
-        )
+        others = [name for name, _ in pairs if name != "tol" and solver == AUTO]
+        refuse(others, f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.')
         cls = None if solver == AUTO else registry.get_solver(solver, self.name)
         if tol is not None and (cls is None or "tol" in cls.__dataclass_fields__):
             pairs.append(("tol", repr(tol)))
@@ -290,11 +288,11 @@ def _parsed(cls: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
             values[front] = solver_options.parse(declared[front], text)
     for name, of_part in inner.items():
         chosen, option_ = values.get(name, declared[name].default), declared[name]
-        refuse(
-            option_.part_kind is None or not isinstance(chosen, str),
-            f"{name} is no part with options of its own, or is not chosen yet: --option {name}=NAME.",
-        )
-        part = registry.get_part(option_.part_kind, chosen, option_.part_problem)
+        if option_.part_kind is None or not isinstance(chosen, str):
+            raise Failure(
+                f"{name} is no part with options of its own, or is not chosen yet: --option {name}=NAME."
+            )
+        part: Any = registry.get_part(option_.part_kind, chosen, option_.part_problem)
         values[name] = solver_options.build(part, _parsed(part, of_part))
     return values
 

@@ -175,7 +175,7 @@ def _bootstrap(request: Request) -> None:
     _study(request, values, request.some("draws", "level", "groups"), study, report)
 
 
-def _weights(result: Any) -> list[Values]:
+def _weights(result: Any) -> list[Any]:
     """Return the interval of each weight, with the name of its column."""
     rows, layout = [], result.solution.layout
     for matrix in weights_by_matrix(result.solution):

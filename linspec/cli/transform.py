@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import IO, Any
 
@@ -21,7 +21,7 @@ from linspec import registry
 from linspec.arrays import to_host
 from linspec.cli import data, output
 from linspec.cli.commands import HEADER, ROWS, option
-from linspec.cli.output import Failure, echo, refuse, show_facts
+from linspec.cli.output import Failure, Values, echo, refuse, show_facts
 from linspec.cli.problems import is_several, matrices_of
 from linspec.process.plurals import count_of
 from linspec.solving.linear_solution import as_several
@@ -35,35 +35,33 @@ METHODS = {"probabilities": "probabilities", "predictions": "predict", "scores":
 
 def _transform(**arguments: Any) -> None:
     """Run `linspec transform`; arguments are checked before the rows are read."""
-    files = [
-        arguments[name] for name in ("result", "x", "confounds", "targets") if arguments[name] is not None
-    ]
-    out = output.check_target("--out", arguments["out"], (".csv", ".npy"), [*files, *arguments["y"]])
+    files = [arguments[name] for name in ("result", "x", "confounds", "targets")]
+    inputs = [*filter(None, files), *arguments["y"]]
+    out = output.check_target("--out", arguments["out"], (".csv", ".npy"), inputs)
     solution = linspec.load_solution(arguments["result"])
     what, labels = _result(solution, arguments), ["targets"] if hasattr(solution, "classes") else []
     settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"]}
     rows, ids = data.read_all(_texts(solution, arguments), labels, **settings)
-    targets, named = rows.pop("targets", None), {}
-    if "confounds" in rows:
-        named["confounds"] = rows.pop("confounds")
+    targets = rows.pop("targets", None)
+    named = {name: rows.pop(name) for name in ("confounds",) if name in rows}
     names, values = _computed(solution, what, rows, named)
-    refuse(
-        out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids),
-        f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file.",
-    )
+    if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
+        raise Failure(
+            f"--out: .npy is for numbers, and ids and classes are texts; got {out.name!r}. Name a .csv file."
+        )
     scores = [] if targets is None else _scored(solution, names, values, data.as_array(targets))
     write = partial(_write, [*([arguments["ids"]] if ids else []), *names], ids, values)
     if out is None:
         write(buffer := io.BytesIO(), ".csv")
         echo(buffer.getvalue().decode().rstrip("\n"))
         echo("\n".join(f"{label} {text}" for label, text in scores if text), err=True)
-    else:
-        about = f"{arguments['result']} ({solution.problem})"
-        show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
-        output.write_all((out, write))
+        return
+    about = f"{arguments['result']} ({solution.problem})"
+    show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
+    output.write_all((out, write))
 
 
-def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
+def _result(solution: Any, arguments: Values) -> str:
     """Return what is computed, after a check that the answer can compute it."""
     predict, targets = arguments["predict"], {arguments["target_column"], arguments["targets"]} != {None}
     refuse(
@@ -87,56 +85,55 @@ def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
     return what
 
 
-def _texts(solution: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
+def _texts(solution: Any, arguments: Values) -> dict[str, str]:
     """Return the files of rows by matrix, of confounds and of targets, each with the columns that are read."""
     cls, known = registry.get_problem(solution.problem), list(weights_by_matrix(solution))
-    names, given = matrices_of(cls), [arguments["x"], *arguments["y"]]
+    names, paths = matrices_of(cls), [arguments["x"], *arguments["y"]]
     matrices = known if is_several(cls) else [name for name in names if name in known] or names
-    if len(given) > len(matrices):
-        most = count_of(len(matrices), "file")
-        raise Failure(
-            f"answers to {solution.problem} take {most} of rows; got {given[len(matrices)]!r}, too. Leave it out."
-        )
-    files, picked = dict(zip(matrices, given, strict=False)), [arguments["columns"], arguments["y_columns"]]
-    columns = dict(zip(matrices, picked, strict=False)) | {"targets": arguments["target_column"]}
+    most = count_of(len(matrices), "file")
+    for path in paths[len(matrices) :]:
+        raise Failure(f"answers to {solution.problem} take {most} of rows; got {path!r}, too. Leave it out.")
+    files = dict(zip(matrices, paths, strict=False))
+    columns = dict(zip(matrices, (arguments["columns"], arguments["y_columns"]), strict=False))
+    columns["targets"] = arguments["target_column"]
     if arguments["confounds"] is not None:
         files["confounds"] = arguments["confounds"]
     if {arguments["targets"], columns["targets"]} != {None}:
         files["targets"] = arguments["x"] if arguments["targets"] is None else arguments["targets"]
     for name, file in files.items():
-        text = data.with_columns(file, columns.get(name))
+        files[name] = data.with_columns(file, columns.get(name))
         fitted = solution.column_names.get((*names, "")[1] if name == "targets" else name)
-        path, rest = data.divided(text)
-        fitted = fitted if not rest and data.names_in(path) else None
-        files[name] = f"{path}:{data.in_quotes(fitted)}" if fitted else text
+        path, rest = data.divided(files[name])
+        if fitted and not rest and data.names_in(path):
+            files[name] = f"{path}:{data.in_quotes(fitted)}"
     return files
 
 
-def _computed(
-    solution: Any, what: str, rows: Mapping[str, Any], named: Mapping[str, Any]
-) -> tuple[Sequence[str], Any]:
+def _computed(solution: Any, what: str, rows: Values, named: Values) -> tuple[Sequence[str], Any]:
     """Return the headings and the values of the result, with a row for each row of the data."""
     computed = as_several(getattr(solution, METHODS[what])(*rows.values(), **named))
     parts = [to_host(brought_here(part)) for part in computed]
     path, vector, several = getattr(solution, "path", None), solution.layout.vector, len(parts) > 1
     parts = [part.reshape(len(part), -1) for part in (parts[0] if path else parts)]
+    values = np.concatenate(parts, axis=1)
     if what == "probabilities":
-        names = list(map(str, solution.classes.tolist()))
-    elif what == "scores":
-        fronts = [f"{matrix.lower()}_" * several + vector for matrix in rows]
-        names = [
-            f"{front}{i + 1}" for front, part in zip(fronts, parts, strict=True) for i in range(part.shape[1])
-        ]
-    elif path is not None or hasattr(solution, "classes"):
-        names = ["class"] if path is None else solution.target_names
-    else:
-        both = list(registry.get_problem(solution.problem).stated.matrix_names)
-        others = zip(
-            both[::-1] if several else [name for name in both if name not in rows], parts, strict=False
-        )
-        numbered = {name: [f"{name.lower()}{i + 1}" for i in range(part.shape[1])] for name, part in others}
-        names = [name for matrix in numbered for name in solution.column_names.get(matrix, numbered[matrix])]
-    return names, np.concatenate(parts, axis=1)
+        return list(map(str, solution.classes.tolist())), values
+    if what == "predictions" and path is not None:
+        return solution.target_names, values
+    if what == "predictions" and hasattr(solution, "classes"):
+        return ["class"], values
+    names: list[str] = []
+    if what == "scores":
+        for matrix, part in zip(rows, parts, strict=True):
+            front = f"{matrix.lower()}_" * several + vector
+            names += [f"{front}{i + 1}" for i in range(part.shape[1])]
+        return names, values
+    both = registry.get_problem(solution.problem).stated.matrix_names
+    others = both[::-1] if several else [name for name in both if name not in rows]
+    for matrix, part in zip(others, parts, strict=False):
+        numbered = [f"{matrix.lower()}{i + 1}" for i in range(part.shape[1])]
+        names += solution.column_names.get(matrix, numbered)
+    return names, values
 
 
 def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> list[tuple[str, str]]:

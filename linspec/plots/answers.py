@@ -374,16 +374,17 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
     """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
-    k = values.shape[1]
     if len(values) <= FEW_ROWS:
         for (i, j), value in np.ndenumerate(values):
+            caption = (
+                _in_cell(value, scale) if values.shape[1] <= NUMBERED else "−" * bool(value < -FAINT * scale)
+            )
             ink = "white" if abs(value) > 0.65 * scale else "black"
-            caption = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
             axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
     _name_rows(axes, names, range(len(names)))
-    axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
+    axes.set_xticks(range(values.shape[1]), [str(j + 1) for j in range(values.shape[1])])
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(vector)
     if axes.figure is not None:
@@ -612,7 +613,6 @@ def scores(
         Z, components = np.column_stack([Z[:, 0], codes + spread]), (0, 1)
     if len(components) != 2 or not all(0 <= j < Z.shape[1] for j in components):
         raise InvalidOption(f"components must be two of 0 to {Z.shape[1] - 1}; got {shown(components)}.")
-    size = 14 if len(Z) <= MOST_POINTS else 5
     with axes_for(ax, (5.4, 4.0)) as axes:
         for code in np.unique(codes):
             colour, marker, caption = MUTED, ".", "no class"
@@ -621,7 +621,7 @@ def scores(
                 # When all colours have been used, the markers are shifted, so that many classes remain distinct.
                 colour, marker = COLOURS[number], MARKERS[(number + rounds) % len(MARKERS)]
                 caption = names[code]
-            style: dict[str, Any] = {"s": size, "alpha": 0.75, **POINTS}
+            style: dict[str, Any] = {"s": 14 if len(Z) <= MOST_POINTS else 5, "alpha": 0.75, **POINTS}
             axes.scatter(
                 *Z[codes == code][:, components].T, color=colour, marker=marker, label=caption, **style
             )
