@@ -115,25 +115,23 @@ def _computed(solution: Any, what: str, rows: Values, named: Values) -> tuple[Se
     parts = [to_host(brought_here(part)) for part in computed]
     path, vector, several = getattr(solution, "path", None), solution.layout.vector, len(parts) > 1
     parts = [part.reshape(len(part), -1) for part in (parts[0] if path else parts)]
-    values = np.concatenate(parts, axis=1)
     if what == "probabilities":
-        return list(map(str, solution.classes.tolist())), values
-    if what == "predictions" and path is not None:
-        return solution.target_names, values
-    if what == "predictions" and hasattr(solution, "classes"):
-        return ["class"], values
-    names: list[str] = []
-    if what == "scores":
-        for matrix, part in zip(rows, parts, strict=True):
-            front = f"{matrix.lower()}_" * several + vector
-            names += [f"{front}{i + 1}" for i in range(part.shape[1])]
-        return names, values
-    both = registry.get_problem(solution.problem).stated.matrix_names
-    others = both[::-1] if several else [name for name in both if name not in rows]
-    for matrix, part in zip(others, parts, strict=False):
-        numbered = [f"{matrix.lower()}{i + 1}" for i in range(part.shape[1])]
-        names += solution.column_names.get(matrix, numbered)
-    return names, values
+        names = list(map(str, solution.classes.tolist()))
+    elif what == "scores":
+        fronts = [f"{matrix.lower()}_" * several + vector for matrix in rows]
+        names = [
+            f"{front}{i + 1}" for front, part in zip(fronts, parts, strict=True) for i in range(part.shape[1])
+        ]
+    elif path is not None or hasattr(solution, "classes"):
+        names = ["class"] if path is None else solution.target_names
+    else:
+        both = list(registry.get_problem(solution.problem).stated.matrix_names)
+        others = zip(
+            both[::-1] if several else [name for name in both if name not in rows], parts, strict=False
+        )
+        numbered = {name: [f"{name.lower()}{i + 1}" for i in range(part.shape[1])] for name, part in others}
+        names = [name for matrix in numbered for name in solution.column_names.get(matrix, numbered[matrix])]
+    return names, np.concatenate(parts, axis=1)
 
 
 def _scored(solution: Any, names: Sequence[str], values: Any, truth: Any) -> list[tuple[str, str]]:
