@@ -38,7 +38,7 @@ EXTRAS = {"zarr": "zarr", "h5py": "hdf5", "pyarrow": "parquet"}
 
 
 def is_files(suffixes: Sequence[str], data: Any) -> bool:
-    """Whether data are files of one of some formats; a folder is one of zarr, or of Parquet if nothing else is in it."""
+    """Whether data are files of one of some formats; a folder is one of zarr, or of nothing but Parquet."""
     if not is_type("linspec", ("RowFiles",), data):
         return False
     path, suffix = Path(data.paths[0]), data.suffix

@@ -107,4 +107,6 @@ def test_views_and_groups_are_compared_too() -> None:
 def test_a_file_without_names_has_no_column_of_ids(first: str) -> None:
     np.savetxt("plain.csv", X, delimiter=",")
     _, said = run("solve", "cca", first, "y.npy", "-k", 1, "--ids", "who", code=2)
-    assert f"{first}: its columns have no names, so --ids 'who' names none of them. Put a line of names" in said
+    assert (
+        f"{first}: its columns have no names, so --ids 'who' names none of them. Put a line of names" in said
+    )
