@@ -271,10 +271,9 @@ def one_hot(codes: HostArray, entries: HostArray, home: Home | None = None) -> A
     """A matrix with entries[c] in column c of the rows with the code c, sparse or at `home.blocks`; -1 is no column."""
     if home is None:
         there = codes >= 0
-        columns, starts = (
-            codes[there],
-            np.append(0, np.cumsum(there, dtype=np.int32 if len(codes) < 2**31 else np.int64)),
-        )
+        index = np.int32 if len(codes) < 2**31 else np.int64
+        columns, starts = codes[there].astype(index), np.zeros(len(codes) + 1, index)
+        np.cumsum(there, out=starts[1:])
         return scipy.sparse.csr_array((entries[columns], columns, starts), shape=(len(codes), len(entries)))
     place, row = home.blocks.place, home.blocks.place(entries)
     there = place(codes, np.int64)[:, None] == place(np.arange(len(entries)), np.int64)[None, :]
