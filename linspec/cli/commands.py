@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from linspec import registry
-from linspec.cli.output import Failure
+from linspec.cli.output import Failure, refuse
 
 # The solver that `linspec.select` chooses.
 AUTO = "auto"
@@ -61,8 +61,8 @@ class ProblemGroup(click.Group):
     name, help_ : str
         Name and help of the command.
     module : str
-        The module whose COMMANDS have, by the name, a function of the class of a problem that returns the parameters, a
-        function of the `Request`, and the help.
+        The module whose COMMANDS have, by the name, parameters after those of the problem, a function of the `Request`,
+        and the help.
     """
 
     def __init__(self, name: str, help_: str, module: str) -> None:
@@ -86,12 +86,11 @@ class ProblemGroup(click.Group):
             problems = import_module("linspec.cli.problems")
             parameters, run, about = import_module(self._module).COMMANDS[self.name]
             cls = registry.get_problem(name)
-            all_parameters = [*problems.parameters_of(cls), *parameters(cls)]
-            return (
-                all_parameters,
-                lambda **given: run(problems.Request(name, cls, given)),
-                f"{title}\n\n{about}\n\n{FILES}",
-            )
+
+            def command(**arguments: Any) -> None:
+                run(problems.Request(name, cls, arguments))
+
+            return problems.parameters_of(cls, parameters), command, f"{title}\n\n{about}\n\n{FILES}"
 
         return Command(name, load=load, short_help=title)
 
@@ -104,10 +103,10 @@ def offered() -> list[str]:
 
 def check_no_method(name: str) -> str:
     """Refuse "pca", which is no problem here but the svd of centred data; return any other name."""
-    if name.lower() == "pca":
-        raise Failure(
-            f"{name!r} is no problem here: principal components are those of `linspec solve svd FILE -k K --center`."
-        )
+    refuse(
+        name.lower() == "pca",
+        f"{name!r} is no problem here: principal components are those of `linspec solve svd FILE -k K --center`.",
+    )
     return name
 
 

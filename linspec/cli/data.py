@@ -19,14 +19,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from linspec.cli.output import Failure, echo, in_one_line, missing_package
+from linspec.cli.output import Failure, Values, echo, in_one_line, missing_package, refuse
 from linspec.errors import shown
 from linspec.frames import RowNames, check_order
 from linspec.operators import (
@@ -57,14 +57,13 @@ SHARE, BLOCK = 0.25, 1 << 22
 
 def divided(text: str) -> tuple[str, str]:
     """Split a text into the file, or the pattern of files, and the columns or the part behind it."""
-    parts = text.split(":")
-    fronts = [":".join(parts[:i]) for i in range(len(parts), 0, -1)]
-    path = next((front for front in fronts if is_there(front)), parts[0] if is_pattern(parts[0]) else None)
-    if path is None:
-        name = parts[0] if Path(parts[0]).suffix else text
-        link = os.path.islink(name)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
-        raise Failure(f"{name}: {'a link that leads to no file' if link else 'no such file'}.")
-    return path, text[len(path) + 1 :]
+    first, *longer = accumulate(text.split(":"), "{}:{}".format)
+    for path in (*reversed(longer), first):
+        if is_there(path) or (path == first and is_pattern(path)):
+            return path, text[len(path) + 1 :]
+    name = first if Path(first).suffix else text
+    link = os.path.islink(name)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
+    raise Failure(f"{name}: {'a link that leads to no file' if link else 'no such file'}.")
 
 
 def names_in(path: str) -> list[str]:
@@ -74,9 +73,8 @@ def names_in(path: str) -> list[str]:
 
 
 def _files(path: str) -> Any:
-
     context = click.get_current_context(silent=True)
-    header = None if context is None else context.meta.get(HEADER)
+    header = context.meta.get(HEADER) if context else None
     return row_files(path, header="auto" if header is None else header)
 
 
@@ -92,20 +90,18 @@ def places(names: Sequence[str], rest: str, path: str) -> list[int]:
 
     chosen: list[int] = []
     for part in _parts(rest.removeprefix(REST), path):
-        first, dots, last = (part, "", part) if part in known else part.partition(RANGE)
-        start, stop = place(first), place(last if dots else first)
-        if stop < start:
-            raise Failure(
-                f"{path}: the range {shown(part)} ends before it begins. Name its columns in order."
-            )
-        chosen += range(start, stop + 1)
-    if rest.startswith(REST):
-        skipped = set(chosen)
-        chosen = [place for place in range(labels_in_front(names), len(names)) if place not in skipped]
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise Failure(
-            f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once."
+        ends = [place(name) for name in ([part] if part in known else part.split(RANGE, 1))]
+        refuse(
+            ends[-1] < ends[0],
+            f"{path}: the range {shown(part)} ends before it begins. Name its columns in order.",
         )
+        chosen += range(ends[0], ends[-1] + 1)
+    if rest.startswith(REST):
+        chosen = sorted({*range(labels_in_front(names), len(names))}.difference(chosen))
+    refuse(
+        not chosen or len(set(chosen)) < len(chosen),
+        f"{path}: {shown(rest)} picks {'one column twice' if chosen else 'no column'}. Name each once.",
+    )
     return chosen
 
 
@@ -131,18 +127,22 @@ def two_of_one_file(text: str, first: str | None, second: str) -> tuple[str, str
     """Return the texts of two matrices in one file: by default the first has all columns that the second has not."""
     path, behind = divided(with_columns(text, first))
     if second.startswith(REST):
-        behind = behind or second.removeprefix(REST)
-    elif not behind or behind.startswith(REST):
-        behind = f"{behind or REST}{',' * bool(behind)}{second}"
-    return f"{path}:{behind}", f"{path}:{second}"
+        return f"{path}:{behind or second.removeprefix(REST)}", f"{path}:{second}"
+    return f"{path}:{_but(behind, second)}", f"{path}:{second}"
+
+
+def _but(rest: str, others: str) -> str:
+    """Return the text of the columns of `rest` without the others, unless it names its columns."""
+    names = rest and not rest.startswith(REST)
+    return rest if names else f"{rest or REST}{',' * bool(rest)}{others}"
 
 
 def with_columns(text: str, picked: str | None) -> str:
     """Return the text of a file with the columns that an option names behind it."""
-    if picked and divided(text)[1]:
-        raise Failure(
-            f"the columns of {shown(text)} are named by an option and behind the file. Name them once."
-        )
+    refuse(
+        picked and divided(text)[1],
+        f"the columns of {shown(text)} are named by an option and behind the file. Name them once.",
+    )
     return f"{text}:{picked}" if picked else text
 
 
@@ -165,8 +165,7 @@ def read(text: str, *, texts: bool = False, gaps: bool = False) -> Any:
     if getattr(source, "ndim", 2) == 1 and source.dtype.kind in "biuf":
         return source
     rows = as_operator(source, "the data")
-    if 0 in rows.shape:
-        raise Failure(f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
+    refuse(0 in rows.shape, f"{path} must hold a matrix with rows and columns; got shape {rows.shape}.")
     rows = rows.in_memory(SHARE * machine.available_memory())
     stored = rows.stored_array
     return stored if stored is not None and stored.ndim == 1 else rows
@@ -210,7 +209,7 @@ def read_all(
         The rows by name, and the ids.
     """
     rows_of_ids = _read_ids([divided(text)[0] for text in texts.values()], ids) if ids else []
-    texts = {name: _without_ids(text, ids) for name, text in texts.items()}
+    texts = {name: _without_ids(text, ids) for name, text in texts.items()} if ids else texts
     for (a, text), (b, other) in combinations(texts.items(), 2):
         _check_apart(a, text, b, other)
     rows = {name: read(text, texts=name in labels, gaps=drop) for name, text in texts.items()}
@@ -221,28 +220,26 @@ def read_all(
 
 def _check_apart(a: str, text: str, b: str, other: str) -> None:
     """Refuse a column of one file that is picked for two matrices."""
-    (path, rest), (path_of_other, rest_of_other) = divided(text), divided(other)
-    names = names_in(path) if path == path_of_other and (rest or rest_of_other) else []
-    picked = [places(names, one or REST, path) for one in (rest, rest_of_other) if names]
-    for place in set(picked[0]) & set(picked[1]) if names else ():
+    paths, rests = zip(divided(text), divided(other), strict=True)
+    names = names_in(paths[0]) if len({*paths}) == 1 and any(rests) else []
+    picked = [{names[place] for place in places(names, rest or REST, paths[0])} for rest in rests if names]
+    for name in set[str]().union(*picked).intersection(*picked):
         raise Failure(
-            f"{a} and {b} both have the column {shown(names[place])} of {path}, which would explain itself. Leave it "
-            f"out of one of them: --columns {shlex.quote(REST + names[place])}."
+            f"{a} and {b} both have the column {shown(name)} of {paths[0]}, which would explain itself. Leave it "
+            f"out of one of them: --columns {shlex.quote(REST + name)}."
         )
 
 
 # ---- ids ----------------------------------------------------------------------------------------
 
 
-def _without_ids(text: str, column: str | None) -> str:
+def _without_ids(text: str, column: str) -> str:
     """Return the text of a file without the column of ids, unless the user picks columns by name."""
     path, rest = divided(text)
-    if column is None or (rest and not rest.startswith(REST)) or column not in names_in(path):
-        return text
-    return f"{path}:{rest or REST}{',' * bool(rest)}{in_quotes([column])}"
+    return f"{path}:{_but(rest, in_quotes([column]))}" if column in names_in(path) else text
 
 
-def _read_ids(paths: Iterable[str], column: str) -> list[str]:
+def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
     """Read the ids of the first file, and check that those of all other files are the same."""
     first, wanted = "", list[Any]()
     for path in dict.fromkeys(paths):
@@ -251,31 +248,37 @@ def _read_ids(paths: Iterable[str], column: str) -> list[str]:
             text = f"{path} has no column {shown(column)}: its rows are paired with those of {first} by their places."
             echo(f"Warning: {in_one_line(text)}", err=True)
             continue
+        refuse(
+            not names,
+            f"{path}: its columns have no names, so --ids {shown(column)} names none of them. Put a line of names "
+            "above the rows of delimited text, or leave --ids out.",
+        )
         files = replace(_files(path), columns=tuple(places(names, in_quotes([column]), path)), as_text=True)
         ids = list(texts_of_column(files) or ())
         first, wanted = first or path, wanted or ids
-        rows = [row for row, (one, other) in enumerate(zip(ids, wanted, strict=False)) if one != other]
-        if rows or len(ids) != len(wanted):
-            what = f"have {len(ids)} and {len(wanted)} rows"
-            if rows:
-                what = f"differ in row {rows[0]}, from 0: {shown(ids[rows[0]])} and {shown(wanted[rows[0]])}"
-            raise Failure(
-                f"{path} and {first} must have the same ids in the column {column!r}, as rows are paired by their "
-                f"places; they {what}; sort both files alike."
-            )
+        if ids == wanted:
+            continue
+        what = f"have {len(ids)} and {len(wanted)} rows"
+        for row, (one, other) in enumerate(zip(ids, wanted, strict=False)):
+            if one != other:
+                what = f"differ in row {row}, from 0: {shown(one)} and {shown(other)}"
+                break
+        raise Failure(
+            f"{path} and {first} must have the same ids in the column {column!r}, as rows are paired by their "
+            f"places; they {what}; sort both files alike."
+        )
     return wanted
 
 
 # ---- gaps ---------------------------------------------------------------------------------------
 
 
-def _complete(rows: Mapping[str, Any], ids: list[str]) -> tuple[dict[str, Any], list[str]]:
+def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the rows that lack no value in any matrix, and say on standard error how many are left out."""
     gaps = {name: _gaps(matrix) for name, matrix in rows.items()}
-    counts = {name: len(missing) for name, (missing, _) in gaps.items()}
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
-        raise Failure(f"--drop-missing needs files with equally many rows; {listed}.")
+    counts = [f"{name} has {len(missing)}" for name, (missing, _) in gaps.items()]
+    unequal = len({len(missing) for missing, _ in gaps.values()}) > 1
+    refuse(unequal, f"--drop-missing needs files with equally many rows; {', '.join(counts)}.")
     lost = np.logical_or.reduce([missing for missing, _ in gaps.values()])
     where = ", ".join(f"{missing.sum()} in {name}" for name, (missing, _) in gaps.items() if missing.any())
     text = f"{lost.sum()} of {count_of(len(lost), 'row')} lack a value{f' ({where})' * bool(where)}"
@@ -328,7 +331,7 @@ SETTINGS = {
 
 
 @contextmanager
-def on_workers(count: int, files: Mapping[str, str], matrices: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def on_workers(count: int, files: Mapping[str, str], matrices: Values) -> Iterator[dict[str, Any]]:
     """Put the rows of matrices in memory or in .npy files on processes of dask while the block runs; yield all.
 
     Rows of a `.npy` file are read by the worker that keeps them; others are read here and sent once. The number of
@@ -343,11 +346,12 @@ def on_workers(count: int, files: Mapping[str, str], matrices: Mapping[str, Any]
         stored = getattr(rows, "stored_array", None)
         if stored is None:
             return rows
-        cuts = np.linspace(0, stored.shape[0], max(1, min(BLOCKS, stored.shape[0] // ROWS)) + 1).astype(int)
-        if is_npy(files[name]):
-            blocks = [dask.delayed(_rows_of_file)(files[name], a, b) for a, b in pairwise(cuts.tolist())]
-        else:
-            blocks = [dask.delayed(stored[a:b]) for a, b in pairwise(cuts.tolist())]
+        cuts = np.linspace(0, rows.shape[0], max(1, min(BLOCKS, rows.shape[0] // ROWS)) + 1, dtype=int)
+        delayed, path = dask.delayed, files[name]
+        blocks = [
+            delayed(_rows_of_file)(path, a, b) if is_npy(path) else delayed(stored[a:b])
+            for a, b in pairwise(cuts.tolist())
+        ]
         operator = as_operator(blocks, name)
         operator.column_names = rows.column_names
         return operator

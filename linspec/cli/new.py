@@ -17,7 +17,7 @@ import click
 import linspec
 from linspec import registry
 from linspec.cli.commands import Command
-from linspec.cli.output import Failure, echo
+from linspec.cli.output import Failure, echo, refuse
 from linspec.process.paths import is_there
 from linspec.process.plurals import count_of
 
@@ -43,11 +43,15 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     The folder linspec-NAME has a working example under your name, which can be installed and passes the conformance
     tests: replace the example by your method. NAME is lower-case words joined by hyphens, such as two-step.
     """
-    if problem is not None and kind != "solver":
-        raise Failure(f"--problem says what a solver solves; got it for {kind!r}. Leave it out.")
+    refuse(
+        problem is not None and kind != "solver",
+        f"--problem says what a solver solves; got it for {kind!r}. Leave it out.",
+    )
     known = sorted(path.name.removesuffix("-solver") for path in TEMPLATES.glob("*-solver"))
-    if problem is not None and problem not in known:
-        raise Failure(f"there are templates of solvers for {', '.join(known)}; got --problem {problem}.")
+    refuse(
+        problem is not None and problem not in known,
+        f"there are templates of solvers for {', '.join(known)}; got --problem {problem}.",
+    )
     template = TEMPLATES / ((f"{problem}-solver" if problem else SOLVER) if kind == "solver" else kind)
     paths = [path for path in sorted(template.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
     files = {path.relative_to(template).as_posix(): path.read_text("utf-8") for path in paths}
@@ -64,8 +68,7 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
         },
     )
     target = Path(folder) / f"linspec-{name}"
-    if is_there(target):
-        raise Failure(f"{target} exists already. Choose another name or --folder, or remove it.")
+    refuse(is_there(target), f"{target} exists already. Choose another name or --folder, or remove it.")
     for path, text in files.items():
         copy = target / _renamed(path, example, name)
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -118,5 +121,4 @@ def _check_name(kind: str, name: str, problem: str, files: dict[str, str]) -> No
         "is used by the package itself for something else": used,
         f"has a package {package} already": find_spec(package) is not None,
     }.items():
-        if refused:
-            raise Failure(f"the name {name!r} {why}. Choose another one, such as {f'my-{name}'!r}.")
+        refuse(refused, f"the name {name!r} {why}. Choose another one, such as {f'my-{name}'!r}.")

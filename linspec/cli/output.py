@@ -14,12 +14,12 @@ import dataclasses
 import io
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 import click
@@ -37,7 +37,8 @@ OUTPUT = "linspec.output"
 # Largest number of rows of an answer that a table shows, and of characters of a line; files have all.
 SHOWN, LONGEST = 10, 4000
 
-PICTURES = (".png", ".pdf", ".svg")
+# What belongs to names: rows of a table, arguments, matrices.
+Values = Mapping[str, Any]
 
 # The text in place of a missing figure.
 NOTHING = "–"
@@ -47,6 +48,12 @@ class Failure(click.ClickException):
     """An error of the request or of the data; its message is the one line that is shown."""
 
     exit_code = 2
+
+
+def refuse(wrong: Any, text: str) -> None:
+    """Raise a failure with this text if something is wrong."""
+    if wrong:
+        raise Failure(text)
 
 
 def missing_package(what: str, extra: str) -> Failure:
@@ -82,7 +89,7 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
         echo(f"{label.ljust(width)}  {in_one_line(text)}")
 
 
-def show_table(rows: Sequence[Mapping[str, Any]], most: int | None = None) -> None:
+def show_table(rows: Sequence[Values], most: int | None = None) -> None:
     """Print rows with the same keys below an empty line, numbers flush right; at most so many rows."""
     head = list(rows[0]) if rows else []
     cells = [[printable(_cell(row[name])) for name in head] for row in rows[:most]]
@@ -120,14 +127,12 @@ def check_target(
     """Return the file to write, after a check that it can be written, and is neither read nor written twice."""
     if name is None:
         return None
-    if os.path.splitext(name)[1].lower() not in suffixes:  # noqa: PTH122  # of a folder it is empty
-        raise Failure(f"{option} must end in {' or '.join(suffixes)}; got {name!r}.")
+    suffix = os.path.splitext(name)[1].lower()  # noqa: PTH122  # of a folder it is empty
+    refuse(suffix not in suffixes, f"{option} must end in {' or '.join(suffixes)}; got {name!r}.")
     try:
         path = Path(os.path.realpath(name))
         check_replaceable(path)
-        trial = path.with_name(f".linspec-{secrets.token_hex(4)}.part")
-        trial.open("xb").close()
-        trial.unlink()
+        TemporaryFile(dir=path.parent).close()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "no file can have this name"
         raise Failure(
@@ -138,8 +143,7 @@ def check_target(
     )
     for front in fronts:
         with suppress(OSError, ValueError):
-            if path.samefile(front):
-                raise Failure(f"{option}: {name!r} is read by this command. Name another file.")
+            refuse(path.samefile(front), f"{option}: {name!r} is read by this command. Name another file.")
     if other is not None and other.path == path:
         raise Failure(f"{option} and {other.option} name the same file; got {name!r}. Name two files.")
     return Target(option, name, path)
@@ -160,23 +164,22 @@ def write_all(*files: tuple[Target | None, Callable[[IO[bytes], str], None]]) ->
             failures.append(
                 f"{target.option}: {target.name!r} could not be written: {why}. What stood there is as it was."
             )
-    if failures:
-        raise Failure(" ".join(failures))
+    refuse(failures, " ".join(failures))
 
 
-def write_rows(
-    content: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], stream: IO[bytes], suffix: str
-) -> None:
+def write_rows(content: Values, rows: Sequence[Values], stream: IO[bytes], suffix: str) -> None:
     """Write rows with the same keys as delimited text; or as JSON together with further content."""
-    text = io.StringIO(as_json({**content, "rows": rows}, indent=1) + "\n" if suffix == ".json" else "")
-    if suffix == ".csv":
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    if suffix == ".json":
+        stream.write(as_json({**content, "rows": rows}, indent=1).encode() + b"\n")
+        return
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     stream.write(text.getvalue().encode())
 
 
-def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:
+def write_solution(solution: Any, about: Values, stream: IO[bytes], suffix: str) -> None:
     """Write a solution and the request: as `Solution.save` does, or as JSON for other languages."""
     import numpy as np
 
@@ -187,12 +190,12 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
         archive.write(stream, *packed(solution, {"about": np.asarray(as_json(about))}))
         return
     fields = {each.name: getattr(solution, each.name) for each in dataclasses.fields(solution)}
-    skipped = {"problem", "options", *(name for name, value in fields.items() if value is None)}
-    fields = {name: value for name, value in fields.items() if name not in skipped}
-    stream.write(as_json({**fields, "about": about}, indent=1).encode() + b"\n")
+    fields |= {"problem": None, "options": None, "about": about}
+    kept = {name: value for name, value in fields.items() if value is not None}
+    stream.write(as_json(kept, indent=1).encode() + b"\n")
 
 
-def as_json(content: Mapping[str, Any], indent: int | None = None) -> str:
+def as_json(content: Values, indent: int | None = None) -> str:
     """Return a mapping as JSON; a number that JSON does not have becomes null."""
     exact = json.dumps(content, default=_plain)
     return json.dumps(json.loads(exact, parse_constant=lambda _: None), indent=indent)
@@ -201,14 +204,9 @@ def as_json(content: Mapping[str, Any], indent: int | None = None) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name
-    names = getattr(getattr(value, "dtype", None), "names", None)
-    return (
-        {name: value[name] for name in names}
-        if names
-        else value.tolist()
-        if hasattr(value, "tolist")
-        else repr(value)
-    )
+    if names := getattr(getattr(value, "dtype", None), "names", None):
+        return {name: value[name] for name in names}
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
 def draw(panels: Callable[[], Sequence[Callable[..., Any]]], stream: IO[bytes], suffix: str) -> None:
@@ -232,7 +230,7 @@ def check_plot(name: str | None, inputs: Iterable[str] = (), other: Target | Non
     """Return the picture to draw, after a check that matplotlib is installed."""
     if name is not None and not can_draw():
         raise missing_package("--plot needs matplotlib", "cli")
-    return check_target("--plot", name, PICTURES, inputs, other)
+    return check_target("--plot", name, (".png", ".pdf", ".svg"), inputs, other)
 
 
 @contextmanager

@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import fields as fields_of
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -24,7 +23,7 @@ import linspec
 from linspec import registry
 from linspec.cli import data
 from linspec.cli.commands import AUTO, HEADER, option
-from linspec.cli.output import Failure
+from linspec.cli.output import Failure, Values, refuse
 from linspec.registry import options as solver_options
 from linspec.registry.options import Option
 from linspec.solving.fields import KEY, Count, Flag, Matrix, Ridge, Setting
@@ -58,78 +57,74 @@ class Several(click.ParamType):  # type: ignore[type-arg]  # of older releases i
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Convert each value."""
-        texts = (
-            value if isinstance(value, tuple) else re.split(r",(?![^(]*\))", str(value))
-        )  # not within brackets
-        return tuple(self._one.convert(str(text).strip(), param, ctx) for text in texts)
+        if isinstance(value, tuple):
+            return value
+        texts = re.split(r",(?![^(]*\))", value)  # not within brackets
+        return tuple(self._one.convert(text.strip(), param, ctx) for text in texts)
 
 
 def declared_in(cls: Any) -> dict[str, Any]:
     """Return the declarations of the options of a problem by name."""
-    stated, declared = cls.stated, {}
+    declared = {}
     for name, field in {**cls.__dataclass_fields__, **cls.command}.items():
-        each = field.metadata.get(KEY)
-        if each is not None and not isinstance(each, Matrix):
-            declared[name] = each
-        if name == stated.ridge and each.each and len(stated.matrix_names) == len("XY"):
-            declared["ridge_y"] = Setting(
-                help="The ridge of the second matrix, if it differs from the first."
-            )
-    return declared
+        declared[name] = field.metadata.get(KEY)
+        if name == cls.stated.ridge and declared[name].each and len(cls.stated.matrix_names) == len("XY"):
+            text = "The ridge of the second matrix, if it differs from the first."
+            declared["ridge_y"] = Setting(help=text)
+    return {name: each for name, each in declared.items() if each and not isinstance(each, Matrix)}
 
 
 def _option_of(name: str, declared: Any) -> click.Option:
     """Make the option of a declared field."""
     flag, text = f"--{name.replace('_', '-')}", getattr(declared, "help", "") or FLAGS.get(name, "")
     if isinstance(declared, Flag):
-        shown = declared.default if declared.in_commands is None else declared.in_commands
-        return option(f"{flag}/--no-{flag[2:]}", default=shown, help=text)
+        yes = declared.default if declared.in_commands is None else declared.in_commands
+        return option(f"{flag}/--no-{flag[2:]}", default=yes, help=text)
     if isinstance(declared, Count):
-        by_default = " By default as many as there are." * declared.optional
-        text = f"How many {declared.things}.{by_default}"
+        text = f"How many {declared.things}.{' By default as many as there are.' * declared.optional}"
         return option("-k", "--ks", "k", type=Several(int), required=not declared.optional, help=text)
-    kind: Any = (
-        click.Choice(choices)
-        if (choices := getattr(declared, "choices", ()))
-        else getattr(declared, "kind", float)
-    )
-    words, default = [flag, "--ridges", name], "0.0"
-    if not isinstance(declared, Ridge):
-        words = [*dict.fromkeys([flag.removesuffix("-x"), flag]), name]  # -x: of the first of two matrices
-        default = str(declared.default) if isinstance(declared.default, str | int) else ""
-    needed = isinstance(declared, Ridge) and bool(declared.positive)
-    settings: dict[str, Any] = {"required": True} if needed else {"default": default or None}
-    return option(*words, type=Several(kind), help=text, **settings)
+    if isinstance(declared, Ridge):
+        least = {"required": True} if declared.positive else {"default": "0.0"}
+        return option(flag, "--ridges", name, type=Several(float), help=text, **least)
+    kind = click.Choice(declared.choices) if declared.choices else declared.kind
+    usual = str(declared.default) if isinstance(declared.default, str | int) else ""
+    words = dict.fromkeys([flag.removesuffix("-x"), flag])  # -x: of the first of two matrices
+    return option(*words, name, type=Several(kind), help=text, default=usual or None)
 
 
-def parameters_of(cls: Any) -> list[click.Parameter]:
-    """Make the parameters of the commands of a problem: files, columns of files, and options."""
-    return [*files_of(cls), *options_of(cls)]
+def parameters_of(cls: Any, more: Sequence[click.Option]) -> list[click.Parameter]:
+    """Make the parameters of a command of a problem; of `more` those that its answers can serve."""
+    served = {
+        "held_out": hasattr(cls.solution, "score"),
+        "explained": hasattr(cls.solution, "explained_table"),
+        "loadings": hasattr(cls.solution, "loadings_table"),
+        "complete": cls.proves_completeness,
+    }
+    return [*files_of(cls), *options_of(cls), *(each for each in more if served.get(str(each.name), True))]
 
 
 def options_of(cls: Any) -> list[click.Parameter]:
     """Make the options of a problem, from its declared fields and the further settings of its commands."""
-    fields = [field.name for field in fields_of(cls)]
-    files = {f"--{name.replace('_', '-')}": text for name, text in ROW_FILES.items() if name in fields}
-    declared = [_option_of(name, each) for name, each in declared_in(cls).items()]
-    return [*declared, *(option(name, help=text) for name, text in files.items())]
+    files = [
+        option(typed(name), help=text) for name, text in ROW_FILES.items() if name in cls.__dataclass_fields__
+    ]
+    return [*(_option_of(name, each) for name, each in declared_in(cls).items()), *files]
 
 
 def files_of(cls: Any) -> list[click.Parameter]:
     """Make the arguments for the files of the matrices, and the options that pick their columns."""
-    names = matrices_of(cls)
     if is_several(cls):
         return [click.Argument(["files"], metavar="FILE...", nargs=-1, required=True), HEADER]
-    files = [
-        click.Argument([name.lower()], metavar=f"{name}-FILE", required=name == names[0]) for name in names
-    ]
+    first, *others = matrices_of(cls)
     text = "Columns of {0}-FILE by name: a,b or a range a..c, in delimited text with names and in .parquet."
     more = " Without {0}-FILE, of the first file, whose matrix has the other columns then."
-    options = [option("--columns", metavar="NAMES", help=text.format(names[0]))]
-    for name in names[1:2]:
+    parameters: list[click.Parameter] = [click.Argument([first.lower()], metavar=f"{first}-FILE")]
+    parameters += [click.Argument([name.lower()], metavar=f"{name}-FILE", required=False) for name in others]
+    parameters += [option("--columns", metavar="NAMES", help=text.format(first))]
+    for name in others[:1]:
         words = (f"--{name.lower()}-columns", "--target-column", "second_columns")
-        options.append(option(*words, metavar="NAMES", help=(text + more).format(name)))
-    return [*files, *options, HEADER]
+        parameters.append(option(*words, metavar="NAMES", help=(text + more).format(name)))
+    return [*parameters, HEADER]
 
 
 def matrices_of(cls: Any) -> list[str]:
@@ -175,15 +170,15 @@ class Request:
         """The file of each matrix by its name, with the columns that options name behind it."""
         if is_several(self.cls):
             return {f"X{i + 1}": file for i, file in enumerate(self["files"])}
-        names = matrices_of(self.cls)
-        files, picked = [self[name.lower()] for name in names], [self["columns"], self["second_columns"]]
-        if picked[1] and files[1] is None:
-            files[:2] = data.two_of_one_file(files[0], *picked)
-            picked = []
-        for name, file in zip(names, files, strict=True):
-            if file is None:
-                raise click.MissingParameter(param_hint=f"'{name}-FILE'", param_type="argument")
-        files[: len(picked)] = map(data.with_columns, files, picked)
+        names, columns, others = matrices_of(self.cls), self["columns"], self["second_columns"]
+        files = [self[name.lower()] for name in names]
+        if others and files[1] is None:
+            files[:2] = data.two_of_one_file(files[0], columns, others)
+            columns = others = None
+        if None in files:
+            hint = f"'{names[files.index(None)]}-FILE'"
+            raise click.MissingParameter(param_hint=hint, param_type="argument")
+        files[:2] = map(data.with_columns, files, (columns, others))
         return dict(zip(names, files, strict=True))
 
     @property
@@ -199,39 +194,42 @@ class Request:
         *varied : str
             The options that may have several values; "*" for all.
         """
-        declared, grids = declared_in(self.cls), {}
-        for name in [str(parameter.name) for parameter in options_of(self.cls)]:
-            grids[name] = [self[name]]
-            if isinstance(self[name], tuple) and not getattr(declared[name], "several", False):
-                grids[name] = list(dict.fromkeys(self[name]))
-            if len(grids[name]) > 1 and not {name, "*"} & set(varied):
-                raise Failure(f"{typed(name)} must be one value here; got {in_words(self[name])}.")
+        declared = declared_in(self.cls)
+        grids = {str(option.name): [self[str(option.name)]] for option in options_of(self.cls)}
+        for name, (value,) in grids.items():
+            if isinstance(value, tuple) and not getattr(declared[name], "several", False):
+                grids[name] = list(dict.fromkeys(value))
+            refuse(
+                len(grids[name]) > 1 and not {name, "*"} & {*varied},
+                f"{typed(name)} must be one value here; got {in_words(value)}.",
+            )
         return [dict(zip(grids, chosen, strict=True)) for chosen in product(*grids.values())]
 
     def read(self, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Read the matrices, and the files with a row for each of their rows, whose options are named."""
-        others = {name: text for name, text in self.some(*ROW_FILES, *more).items() if text is not None}
+        others = {name: self[name] for name in (*ROW_FILES, *more) if self[name] is not None}
         labels = [declared.labels for declared in self.cls.stated.matrices.values()]
-        rows, _ = data.read_all(
-            {**self.files, **others}, [*labels, *more], drop=self["drop_missing"], ids=self["ids"]
-        )
-        return {name: rows[name] for name in self.files}, {name: rows[name] for name in others}
+        settings = {"drop": self["drop_missing"], "ids": self["ids"]}
+        rows, _ = data.read_all({**self.files, **others}, [*labels, *more], **settings)
+        return {name: rows.pop(name) for name in self.files}, rows
 
-    def state(self, values: Mapping[str, Any], matrices: Mapping[str, Any], rows: Mapping[str, Any]) -> Any:
+    def state(self, values: Values, matrices: Values, rows: Values) -> Any:
         """Construct the problem from the values of its options, its matrices, and its weights and confounds."""
-        chosen = {name: value for name, value in values.items() if value is not None} | {**rows}
+        chosen = {name: value for name, value in {**values, **rows}.items() if value is not None}
         if "ridge_y" in chosen:
             chosen["ridge"] = (chosen.get("ridge", 0.0), chosen.pop("ridge_y"))
         if "sample_weight" in rows:
             chosen["sample_weight"] = data.as_array(rows["sample_weight"])
         return self.cls.from_command(list(matrices.values()), chosen)
 
-    def facts(self, values: Mapping[str, Any], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
+    def facts(self, values: Values, matrices: Values) -> list[tuple[str, str]]:
         """Return the problem and its files in words."""
-        files = [(name, f"{text} ({data.described(matrices[name])})") for name, text in self.files.items()]
-        return [("problem", self.words(values)), *files]
+        facts = [("problem", self.words(values))]
+        for name, text in self.files.items():
+            facts.append((name, f"{text} ({data.described(matrices[name])})"))
+        return facts
 
-    def words(self, values: Mapping[str, Any]) -> str:
+    def words(self, values: Values) -> str:
         """Return the problem and the values of its options in words, such as "cca, k = 2, ridge 1, centred"."""
         words = [self.name]
         for name, value in values.items():
@@ -243,10 +241,10 @@ class Request:
                 words.append(name.replace("_", " ") + f" {in_words(value)}" * (value is not True))
         return ", ".join(words)
 
-    def about(self, values: Mapping[str, Any], *names: str, **more: Any) -> dict[str, Any]:
+    def about(self, values: Values, *names: str, **more: Any) -> dict[str, Any]:
         """Return the request for a file: the values, the named arguments, and more."""
-        request = {"problem": self.name, "files": self.files, **values, **self.some(*names)}
-        return {**request, **more, "linspec": linspec.__version__}
+        chosen = {**values, **self.some(*names), **more}
+        return {"problem": self.name, "files": self.files, **chosen, "linspec": linspec.__version__}
 
     @cached_property
     def solver(self) -> str:
@@ -256,31 +254,28 @@ class Request:
 
     def options(self, solver: str, texts: Sequence[str]) -> dict[str, Any]:
         """Return the options of a solver as keyword arguments, from texts ``name=value`` and ``part.name=value``."""
-        pairs = [pair_of(text) for text in texts]
-        if self["tol"] is not None and not 0 < self["tol"] < math.inf:
-            raise Failure(f"--tol must be a finite number above 0; got {self['tol']}.")
-        if solver == AUTO and (others := [name for name, _ in pairs if name != "tol"]):
-            raise Failure(
-                f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.'
-            )
-        cls: Any = None if solver == AUTO else registry.get_solver(solver, self.name)
-        declared = (
-            {"tol": TOL} if cls is None else {each.name: each for each in solver_options.options_of(cls)}
+        pairs, tol = [pair_of(text) for text in texts], self["tol"]
+        refuse(
+            tol is not None and not 0 < tol < math.inf, f"--tol must be a finite number above 0; got {tol}."
         )
-        pairs += [("tol", repr(self["tol"]))] * (self["tol"] is not None and "tol" in declared)
-        return _parsed(cls, declared, pairs)
+        others = [name for name, _ in pairs if name != "tol" and solver == AUTO]
+        refuse(others, f'"auto" takes only tol; got {", ".join(others)}. Name a --solver to set its options.')
+        cls = None if solver == AUTO else registry.get_solver(solver, self.name)
+        if tol is not None and (cls is None or "tol" in cls.__dataclass_fields__):
+            pairs.append(("tol", repr(tol)))
+        return _parsed(cls, pairs)
 
 
 def pair_of(text: str) -> tuple[str, str]:
     """Split ``name=value``."""
     name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise Failure(f"--option must be NAME=VALUE; got {text!r}.")
+    refuse(not equals or not name.strip(), f"--option must be NAME=VALUE; got {text!r}.")
     return name.strip().replace("-", "_"), value.strip()
 
 
-def _parsed(cls: Any, declared: Mapping[str, Option], pairs: Collection[tuple[str, str]]) -> dict[str, Any]:
-    """Convert pairs (name, text) to keyword arguments of a class: of a solver, or of a part of one."""
+def _parsed(cls: Any, pairs: list[tuple[str, str]]) -> dict[str, Any]:
+    """Convert pairs (name, text) to keyword arguments of a class: of a solver, of a part of one, or of "auto"."""
+    declared = {each.name: each for each in ([TOL] if cls is None else solver_options.options_of(cls))}
     values: dict[str, Any] = {}
     inner: dict[str, list[tuple[str, str]]] = {}
     for name, text in pairs:
@@ -291,15 +286,14 @@ def _parsed(cls: Any, declared: Mapping[str, Option], pairs: Collection[tuple[st
             inner.setdefault(front, []).append((rest, text))
         else:
             values[front] = solver_options.parse(declared[front], text)
-    for name, texts in inner.items():
-        chosen, kind = values.get(name, declared[name].default), declared[name].part_kind
-        if kind is None or not isinstance(chosen, str):
+    for name, of_part in inner.items():
+        chosen, option_ = values.get(name, declared[name].default), declared[name]
+        if option_.part_kind is None or not isinstance(chosen, str):
             raise Failure(
                 f"{name} is no part with options of its own, or is not chosen yet: --option {name}=NAME."
             )
-        part: Any = registry.get_part(kind, chosen, declared[name].part_problem)
-        of_part = {each.name: each for each in solver_options.options_of(part)}
-        values[name] = solver_options.build(part, _parsed(part, of_part, texts))
+        part: Any = registry.get_part(option_.part_kind, chosen, option_.part_problem)
+        values[name] = solver_options.build(part, _parsed(part, of_part))
     return values
 
 
@@ -315,13 +309,15 @@ def in_words(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def solve_line(request: Request, values: Mapping[str, Any]) -> str:
+def solve_line(request: Request, values: Values) -> str:
     """Return the line of `linspec solve` for values of the problem's options."""
     words = ["linspec", "solve", request.name, *request.files.values()]
     words += [word for text in request["options"] for word in ("--option", text)]
-    solver = request["solver"] if request["solver"] != AUTO else None
-    more = {"solver": solver, "header": click.get_current_context().meta.get(data.HEADER)}
-    for name, value in {**values, **request.some("tol", "ids", "drop_missing"), **more}.items():
+    more = request.some("tol", "ids", "drop_missing", "solver")
+    more["header"] = click.get_current_context().meta.get(data.HEADER)
+    if more["solver"] == AUTO:
+        del more["solver"]
+    for name, value in {**values, **more}.items():
         if isinstance(value, bool):
             words += [typed(name)] if value else [f"--no-{name}"] * (name in (*FLAGS, "header"))
         elif value is not None:

@@ -46,26 +46,12 @@ from linspec.process.plurals import count_of
 # the program itself (EX_SOFTWARE of sysexits.h).
 UNREAD, DEFECT = 141, 70
 
-PACKAGES = (
-    *("numpy", "scipy", "array-api-compat", "pluggy", "threadpoolctl", "click", "rich", "matplotlib"),
-    *(
-        "scikit-learn",
-        "narwhals",
-        "pandas",
-        "polars",
-        "pyarrow",
-        "torch",
-        "cupy",
-        "cupy-cuda12x",
-        "cupy-cuda13x",
-    ),
-)
+PACKAGES = """numpy scipy array-api-compat pluggy threadpoolctl click rich matplotlib scikit-learn narwhals pandas
+polars pyarrow torch cupy cupy-cuda12x cupy-cuda13x"""
 
 
 class Program(click.Group):
     """The command `linspec`: commands in the order of their definition, and every error as one line."""
-
-    command_class = Command
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands, in order of definition."""
@@ -154,7 +140,7 @@ def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
     rows = {"linspec": linspec.__version__, "Python": f"{platform.python_version()} ({platform.platform()})"}
-    for name in PACKAGES:
+    for name in PACKAGES.split():
         with suppress(PackageNotFoundError):
             rows[name] = version(name)
     try:
@@ -197,9 +183,11 @@ def main() -> None:
 @click.argument("problem", required=False)
 def solvers(problem: str | None) -> None:
     """List the solvers, all or those of one PROBLEM."""
-    specs = {name: registry.get_spec("solver", name, problem) for name in registry.solvers(problem)}
-    rows = [(name, ", ".join(spec.traits), spec.summary) for name, spec in specs.items()]
-    show_table([dict(zip(("solver", "traits", "what it does"), row, strict=True)) for row in rows])
+    rows = []
+    for name in registry.solvers(problem):
+        spec = registry.get_spec("solver", name, problem)
+        rows.append({"solver": name, "traits": ", ".join(spec.traits), "what it does": spec.summary})
+    show_table(rows)
     echo(
         f"\n{count_of(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one."
     )
@@ -223,8 +211,7 @@ def describe(name: str) -> None:
 @click.command(cls=Command)
 def plugins() -> None:
     """List the plugins found, loaded or not, and what they provide."""
-    names = ("name", "distribution", "version", "status")
-    rows = registry.plugins()
+    names, rows = ("name", "distribution", "version", "status"), registry.plugins()
     show_table([{n: getattr(row, n) for n in names} | {"provides": ", ".join(row.provides)} for row in rows])
     show_facts([(row.identity, f"error: {row.error}") for row in rows if row.error])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -15,8 +15,8 @@ import linspec
 from linspec import plots, registry
 from linspec.cli import data, output
 from linspec.cli.commands import AUTO, BUDGETS, HELD_OUT, ROWS, SETTINGS, SOLVER, SOLVERS, option
-from linspec.cli.output import Failure, echo, show_facts, show_table
-from linspec.cli.problems import Request, in_words, pair_of, typed
+from linspec.cli.output import Failure, Values, echo, refuse, show_facts, show_table
+from linspec.cli.problems import ROW_FILES, Request, in_words, pair_of, typed
 from linspec.process.paths import is_there
 from linspec.process.progress import report_progress
 from linspec.registry import options as solver_options
@@ -42,76 +42,80 @@ OF_ONE = ("out", "plot", "ridge_y", "explained", "loadings", "workers", "checkpo
 # ---- solve --------------------------------------------------------------------------------------
 
 
-def _solve_parameters(cls: Any) -> list[click.Parameter]:
-    flags = {
-        "explained": "Show how much of each matrix the answer explains.",
-        "loadings": "Show the correlation of each column with each score, by name; the data are read again for that.",
-        "complete": "Prove that nothing is missing, if a matrix with a row for every column fits into memory.",
-        "verbose": 'Show the estimates by which "auto" chose the solver.',
-    }
-    offered = {name: hasattr(cls.solution, f"{name}_table") for name in ("explained", "loadings")}
-    offered["complete"] = cls.proves_completeness
-    return [
-        SOLVER,
-        *([HELD_OUT] if hasattr(cls.solution, "score") else []),
-        *(ROWS + SETTINGS + BUDGETS),
-        option(
-            "--checkpoint",
-            help="Write what has been reached to FILE every minute, and where the run ends early.",
-        ),
-        option(
-            "--start",
-            help="Go on from a checkpoint, with the same data and options; or begin at a saved answer.",
-        ),
-        option("--out", help="Write the solution to FILE.npz or FILE.json."),
-        option(
-            "--plot",
-            help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png.",
-        ),
-        option(
-            "--workers",
-            type=click.IntRange(1, 1024),
-            help="Put the rows on so many processes, by way of dask.",
-        ),
-        *(option(f"--{n}", is_flag=True, help=text) for n, text in flags.items() if offered.get(n, True)),
-    ]
+SOLVE = [
+    *(SOLVER, HELD_OUT, *ROWS, *SETTINGS, *BUDGETS),
+    option(
+        "--checkpoint",
+        help="Write what has been reached to FILE every minute, and where the run ends early.",
+    ),
+    option(
+        "--start",
+        help="Go on from a checkpoint, with the same data and options; or begin at a saved answer.",
+    ),
+    option("--out", help="Write the solution to FILE.npz or FILE.json."),
+    option(
+        "--plot", help="Draw values, how the run converged, and variates of the leading pairs, to FILE.png."
+    ),
+    option(
+        "--workers",
+        type=click.IntRange(1, 1024),
+        help="Put the rows on so many processes, by way of dask.",
+    ),
+    option("--explained", is_flag=True, help="Show how much of each matrix the answer explains."),
+    option(
+        "--loadings",
+        is_flag=True,
+        help="Show the correlation of each column with each score, by name; the data are read again for that.",
+    ),
+    option(
+        "--complete",
+        is_flag=True,
+        help="Prove that nothing is missing, if a matrix with a row for every column fits into memory.",
+    ),
+    option("--verbose", is_flag=True, help='Show the estimates by which "auto" chose the solver.'),
+]
 
 
 def _solve(request: Request) -> None:
     """Run `linspec solve`; as much as possible is checked before the data are read, the rest before the run."""
-    combinations = request.values("ridge")
-    several, stated = len(combinations) > 1, request.cls.stated
-    each = several and not stated.fields["ridge"].path
+    combinations, context = request.values("ridge"), click.get_current_context()
+    several = len(combinations) > 1
+    each = several and not request.cls.stated.fields["ridge"].path
     out = output.check_target("--out", request["out"], (".npz", ".json"), request.inputs)
     plot = output.check_plot(request["plot"], request.inputs, out)
-    options = request.options(_as_begun(request), request["options"])
+    solver = _as_begun(request)
+    options = request.options(solver, request["options"])
     for name in filter(request.__getitem__, OF_ONE if each else ()):
         raise Failure(f"{typed(name)} is for one answer; got several ridges. Name one, or leave it out.")
-    if request["workers"] and request["held_out"]:
-        raise Failure("--held-out takes rows out, and those on workers stay together. Leave one of them out.")
+    refuse(
+        request["workers"] and request["held_out"],
+        "--held-out takes rows out, and those on workers stay together. Leave one of them out.",
+    )
     matrices, rows = request.read()
     if request["workers"]:
-        workers = data.on_workers(request["workers"], request.files, matrices)
-        matrices = click.get_current_context().with_resource(workers)
-    ridges = {"ridge": [one["ridge"] for one in combinations]} if several else {}
-    facts = request.facts({**combinations[0], **ridges}, matrices)
+        matrices = context.with_resource(data.on_workers(request["workers"], request.files, matrices))
+    values = {**combinations[0], **({"ridge": [one["ridge"] for one in combinations]} if several else {})}
+    facts = request.facts(values, matrices)
     if each:
         problems = {f"ridge {one['ridge']:g}": request.state(one, matrices, rows) for one in combinations}
-        table = _compared(request, problems, {_as_begun(request): _as_begun(request)}, options)
+        table = _compared(request, problems, {solver: solver}, options)
         with output.finishing(table):
             show_facts(facts)
             _show(request, table.entries, of=True)
         return
-    values = {**combinations[0], **ridges}
-    entry, problem, held = _solved(request, request.state(values, matrices, rows), options)
+    problem, held = request.state(values, matrices, rows), None
+    if request["held_out"]:
+        problem, held = split(problem, request["held_out"], request["seed"])
+    begun = {**request.some("checkpoint", "start"), "complete": bool(request["complete"])}
+    with _limits(request, solver) as limits:
+        entry = measured(problem, solver, options, rows=held, **begun, **limits)
     with output.finishing(entry.solution):
         chosen = linspec.select(problem).reason if request["verbose"] and request["solver"] == AUTO else ""
         show_facts([*facts, ("solver", entry.solver), ("chosen", chosen), *_facts_of(entry, held)])
         _show_answer(request, entry.solution, problem, held)
-        dropped = click.get_current_context().meta.get(data.DROPPED)
-        asked = {"drop_missing": dropped, **request.some("ids", "held_out")}
+        asked = {"drop_missing": context.meta.get(data.DROPPED), "score": entry.score}
+        asked |= request.some("ids", "held_out")
         asked = {name: value for name, value in asked.items() if value is not None}
-        asked |= {} if held is None else {"score": entry.score}
         about = request.about(values, "seed", options=options, seconds=entry.seconds, **asked)
         output.write_all(
             (out, partial(output.write_solution, entry.solution, about)),
@@ -127,39 +131,24 @@ def _as_begun(request: Request) -> str:
     return checkpoints.loaded(start).solver
 
 
-def _solved(request: Request, problem: Any, options: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Solve a problem; return the entry with the answer, the fitted problem, and the rows that were held out."""
-    solver, held = _as_begun(request), None
-    if request["held_out"]:
-        problem, held = split(problem, request["held_out"], request["seed"])
-    begun = {**request.some("checkpoint", "start"), "complete": bool(request["complete"])}
-    with _limits(request, solver) as limits:
-        return measured(problem, solver, options, rows=held, **begun, **limits), problem, held
-
-
 def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
     """Return the facts of an answer, and its score on rows that were not fitted."""
     solution, facts = entry.solution, list(entry.solution.summary().facts)
-    if entry.score is not None:
-        facts.append(
-            ("held out", f"{solution.layout.score} {entry.score:.6f}, on {len(held)} rows not fitted")
-        )
-    if entry.score is not None and held.labels is not None and getattr(solution, "classes", None) is not None:
-        accuracy = solution.score(held.matrices[0], held.labels, **held.arguments[1])
-        facts.append(("accuracy", f"{accuracy:.6f}, on these rows"))
-    return facts
+    if held is None:
+        return facts
+    score = f"{solution.layout.score} {entry.score:.6f}, on {len(held)} rows not fitted"
+    if held.labels is None or getattr(solution, "classes", None) is None:
+        return [*facts, ("held out", score)]
+    accuracy = solution.score(held.matrices[0], held.labels, **held.arguments[1])
+    return [*facts, ("held out", score), ("accuracy", f"{accuracy:.6f}, on these rows")]
 
 
 def _show_answer(request: Request, solution: Any, problem: Any, held: Any) -> None:
     """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
-    path = solution.along_path() if getattr(solution, "path", False) else []
-    scores = [
-        {} if held is None else {"held out": one.score(*held.matrices, **held.arguments[1])} for one in path
-    ]
-    rows = [
-        {"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual}
-        for one, score in zip(path, scores, strict=True)
-    ]
+    rows = []
+    for one in solution.along_path() if getattr(solution, "path", False) else ():
+        score = {} if held is None else {"held out": one.score(*held.matrices, **held.arguments[1])}
+        rows.append({"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual})
     if rows or solution.summary():
         show_table(rows or solution.summary(), output.SHOWN)
     weights = weights_by_matrix(solution)
@@ -167,14 +156,15 @@ def _show_answer(request: Request, solution: Any, problem: Any, held: Any) -> No
         columns = solution.leading_columns(LARGEST, name)
         echo(f"\nlargest weights of {name}\n{type(columns)(columns[:VECTORS])}")
     matrices = {name: problem.matrices[name] for name in weights or problem.matrices}
-    named = {name: getattr(problem, name, None) for name in ("confounds", "sample_weight")}
+    named = {name: getattr(problem, name, None) for name in ROW_FILES}
     named = {name: value for name, value in named.items() if value is not None}
     if request["explained"]:
         show_table(solution.explained_table(*matrices.values(), **named))
-    tables = solution.loadings_table(*matrices.values(), library="", **named) if request["loadings"] else ()
-    for name, table in zip(matrices, as_several(tables), strict=False):
-        echo(f"\nloadings of {name}")
-        show_table(table)
+    if request["loadings"]:
+        tables = solution.loadings_table(*matrices.values(), library="", **named)
+        for name, table in zip(matrices, as_several(tables), strict=False):
+            echo(f"\nloadings of {name}")
+            show_table(table)
 
 
 def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
@@ -182,35 +172,27 @@ def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
     panels: list[Callable[..., Any]] = [partial(plots.scree, solution)] if solution.layout.value else []
     if not panels or (solution.layout.certified and len(solution.history) > 1):
         panels.append(partial(plots.convergence, solution))
-    if (
-        len(problem.matrices) == len("XY")
-        and hasattr(solution, "x_weights")
-        and hasattr(solution, "transform")
-    ):
-        sides = [Rows.of(problem).spread(MOST_POINTS), *([] if held is None else [held])]
-        fitted, *others = [solution.transform(*rows.matrices, **rows.arguments[1]) for rows in sides]
-        held_out, count = next(iter(others), None), min(PAIRS, fitted[0].shape[1])
-        panels += [partial(plots.variates, *fitted, held_out=held_out, pair=pair) for pair in range(count)]
-    return panels
+    if len(problem.matrices) != len("XY") or not {"x_weights", "transform"} <= {*dir(solution)}:
+        return panels
+    sides = [Rows.of(problem).spread(MOST_POINTS), *([] if held is None else [held])]
+    fitted, *others = [solution.transform(*rows.matrices, **rows.arguments[1]) for rows in sides]
+    variates = partial(plots.variates, *fitted, held_out=next(iter(others), None))
+    return [*panels, *(partial(variates, pair=pair) for pair in range(min(PAIRS, fitted[0].shape[1])))]
 
 
 # ---- compare ------------------------------------------------------------------------------------
 
 
-def _compare_parameters(cls: Any) -> list[click.Parameter]:
-    costs = click.Choice(["passes", "seconds", "iterations"])
-    return [
-        SOLVERS,
-        *([HELD_OUT] if hasattr(cls.solution, "score") else []),
-        *(ROWS + SETTINGS + BUDGETS),
-        option("--out", help="Write the figures of all runs to FILE.json."),
-        option("--plot", help="Draw residuals against cost, to FILE.png."),
-        option(
-            "--against",
-            type=costs,
-            help="The cost. By default passes, or seconds where Gram matrices are held.",
-        ),
-    ]
+COMPARE = [
+    *(SOLVERS, HELD_OUT, *ROWS, *SETTINGS, *BUDGETS),
+    option("--out", help="Write the figures of all runs to FILE.json."),
+    option("--plot", help="Draw residuals against cost, to FILE.png."),
+    option(
+        "--against",
+        type=click.Choice(["passes", "seconds", "iterations"]),
+        help="The cost. By default passes, or seconds where Gram matrices are held.",
+    ),
+]
 
 
 def _compare(request: Request) -> None:
@@ -225,45 +207,37 @@ def _compare(request: Request) -> None:
     slow = [] if request["solvers"] else _slow(request, next(iter(problems.values())))
     solvers = {label: solver for label, (name, _, solver) in runs.items() if name not in slow}
     options = {"tol": request["tol"]} if AUTO in solvers and request["tol"] else {}
-    table = _compared(request, problems, solvers, options)
+    table, several = _compared(request, problems, solvers, options), len(variants) > 1
     with output.finishing(table):
         held = f", {request['held_out']:g} of the rows held out" if request["held_out"] else ""
         echo(f"{request.words(shared)}{held}: {', '.join(request.files.values())}")
-        _show(request, table.entries, of=len(variants) > 1)
-        absent = [
-            name for name in registry.solvers(request.name) if name not in {run[0] for run in runs.values()}
-        ]
+        _show(request, table.entries, of=several)
+        run = {name for name, _, _ in runs.values()}
+        absent = [name for name in registry.solvers(request.name) if name not in run]
         if not request["solvers"] and (absent or slow or request["max_seconds"]):
             names = f"{', '.join(absent) or 'none'}; as slow: {', '.join(slow) or 'none'}"
             echo(
                 f"\nleft out as demonstrations of failure: {names}. The limit of each was {request['max_seconds']} s."
             )
             echo("To run them, or without a limit, name solvers: --solvers NAME,NAME")
-        figures = [_row_of_file(request, row, runs, variants) for row in table.rows]
+        figures = []
+        for row in table.rows:
+            name, texts, _ = runs[row["solver"]]
+            of_run = {"variant": row["problem"] * several, "values": variants[row["problem"]]}
+            figures.append({**row, "problem": request.name, "solver": name, **of_run, "options": texts})
         about = request.about(shared, "ids", "drop_missing", "held_out", "seed", "max_passes", "max_seconds")
         picture = partial(plots.convergence, table, against=request["against"])
         output.write_all(
             (out, partial(output.write_rows, {"about": about}, figures)),
             (plot, partial(output.draw, lambda: [picture])),
         )
-    if all(entry.failed for entry in table.entries):
-        raise Failure("no solver gave a solution.")
+    refuse(all(entry.failed for entry in table.entries), "no solver gave a solution.")
 
 
-def _variant(values: Mapping[str, Any], shared: Mapping[str, Any]) -> str:
+def _variant(values: Values, shared: Values) -> str:
     """Return the values that differ between the problems in words."""
     others = [(name, value) for name, value in values.items() if name not in shared and value is not None]
     return ", ".join(f"{name.replace('_', '-')} {in_words(value)}" for name, value in others)
-
-
-def _row_of_file(
-    request: Request, row: dict[str, Any], runs: Mapping[str, Any], variants: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the figures of a run, with its solver and its problem."""
-    name, texts, _ = runs[row["solver"]]
-    variant, values = row["problem"] * (len(variants) > 1), variants[row["problem"]]
-    of_run = {"problem": request.name, "solver": name, "variant": variant, "values": values, "options": texts}
-    return {**row, **of_run}
 
 
 def _runs(request: Request) -> dict[str, tuple[str, list[str], Any]]:
@@ -303,14 +277,14 @@ def _slow(request: Request, problem: Any) -> list[str]:
 
 
 @contextmanager
-def _limits(request: Request, name: str) -> Iterator[dict[str, Any]]:
+def _limits(request: Request, name: str) -> Iterator[Values]:
     """Show the progress of a run, and yield its seed, its budgets and its callback."""
     budgets = request.some("max_passes", "max_seconds")
     with report_progress(name, wanted=request["progress"]) as reporters:
         yield {"rng": request["seed"], "callback": next(iter(reporters), None), **budgets}
 
 
-def _compared(request: Request, problems: Mapping[str, Any], solvers: Mapping[str, Any], options: Any) -> Any:
+def _compared(request: Request, problems: Values, solvers: Values, options: Values) -> Any:
     """Solve each problem by each solver."""
     with _limits(request, ", ".join(solvers)) as limits:
         return linspec.compare(problems, solvers, held_out=request["held_out"], **limits, **options)
@@ -318,18 +292,18 @@ def _compared(request: Request, problems: Mapping[str, Any], solvers: Mapping[st
 
 def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
     """Print a row for each run, and the errors of solvers that failed; with `of`, of which problem each one is."""
-    layout, k = request.cls.solution.layout, (request["k"] or [1])[0]
+    layout, k, rows = request.cls.solution.layout, (request["k"] or [1])[0], []
+    values = f"{layout.value_label}s"
     best = max((entry.objective or 0.0 for entry in entries), default=0.0)
-    rows = []
     for entry in entries:
         share = (entry.objective or 0.0) / best if best and not of else None
-        values = getattr(entry.solution, layout.value or "", ())[: output.SHOWN] if of else ()
+        shown = getattr(entry.solution, layout.value or "", ())[: output.SHOWN] if of else ()
         figures = {
             "solver": entry.solver,
             "variant": entry.problem * of,
-            f"{layout.value_label}s": "  ".join(f"{value:.4f}" for value in values),
+            values: "  ".join(f"{value:.4f}" for value in shown),
             "held out": entry.score,
-            layout.objective or f"sum of {layout.value_label}s": entry.objective and f"{entry.objective:.7g}",
+            layout.objective or f"sum of {values}": entry.objective and f"{entry.objective:.7g}",
             "of best": share and percent(share),
             "residual": entry.residual,
             "status": entry.status.lower().replace("_", " "),
@@ -339,15 +313,15 @@ def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
             "CPU": entry.cpu_seconds,
         }
         rows.append(figures)
-    shown = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
-    show_table([{name: row[name] for name in shown} for row in rows])
+    filled = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
+    show_table([{name: row[name] for name in filled} for row in rows])
     show_facts([(entry.solver, entry.message) for entry in entries if entry.failed])
 
 
 COMMANDS = {
-    "solve": (_solve_parameters, _solve, ""),
+    "solve": (SOLVE, _solve, ""),
     "compare": (
-        _compare_parameters,
+        COMPARE,
         _compare,
         "An --option goes to every solver that has it. One that is given several times is tried with each value.",
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import IO, Any
 
@@ -21,7 +21,7 @@ from linspec import registry
 from linspec.arrays import to_host
 from linspec.cli import data, output
 from linspec.cli.commands import HEADER, ROWS, option
-from linspec.cli.output import Failure, echo, show_facts
+from linspec.cli.output import Failure, Values, echo, refuse, show_facts
 from linspec.cli.problems import is_several, matrices_of
 from linspec.process.plurals import count_of
 from linspec.solving.linear_solution import as_several
@@ -35,17 +35,15 @@ METHODS = {"probabilities": "probabilities", "predictions": "predict", "scores":
 
 def _transform(**arguments: Any) -> None:
     """Run `linspec transform`; arguments are checked before the rows are read."""
-    files = [
-        arguments[name] for name in ("result", "x", "confounds", "targets") if arguments[name] is not None
-    ]
-    out = output.check_target("--out", arguments["out"], (".csv", ".npy"), [*files, *arguments["y"]])
+    files = [arguments[name] for name in ("result", "x", "confounds", "targets")]
+    inputs = [*filter(None, files), *arguments["y"]]
+    out = output.check_target("--out", arguments["out"], (".csv", ".npy"), inputs)
     solution = linspec.load_solution(arguments["result"])
     what, labels = _result(solution, arguments), ["targets"] if hasattr(solution, "classes") else []
     settings = {"drop": arguments["drop_missing"], "ids": arguments["ids"]}
     rows, ids = data.read_all(_texts(solution, arguments), labels, **settings)
-    targets, named = rows.pop("targets", None), {}
-    if "confounds" in rows:
-        named["confounds"] = rows.pop("confounds")
+    targets = rows.pop("targets", None)
+    named = {name: rows.pop(name) for name in ("confounds",) if name in rows}
     names, values = _computed(solution, what, rows, named)
     if out is not None and out.path.suffix == ".npy" and (values.dtype.kind not in "biuf" or ids):
         raise Failure(
@@ -57,62 +55,61 @@ def _transform(**arguments: Any) -> None:
         write(buffer := io.BytesIO(), ".csv")
         echo(buffer.getvalue().decode().rstrip("\n"))
         echo("\n".join(f"{label} {text}" for label, text in scores if text), err=True)
-    else:
-        about = f"{arguments['result']} ({solution.problem})"
-        show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
-        output.write_all((out, write))
+        return
+    about = f"{arguments['result']} ({solution.problem})"
+    show_facts([("result", about), (what, " x ".join(map(str, values.shape))), *scores])
+    output.write_all((out, write))
 
 
-def _result(solution: Any, arguments: Mapping[str, Any]) -> str:
+def _result(solution: Any, arguments: Values) -> str:
     """Return what is computed, after a check that the answer can compute it."""
     predict, targets = arguments["predict"], {arguments["target_column"], arguments["targets"]} != {None}
-    if predict and arguments["probabilities"]:
-        raise Failure("--predict and --probabilities are two results; got both. Leave one of them out.")
+    refuse(
+        predict and arguments["probabilities"],
+        "--predict and --probabilities are two results; got both. Leave one of them out.",
+    )
     predict = predict or not hasattr(solution, "transform")
     what = "probabilities" if arguments["probabilities"] else "predictions" if predict else "scores"
-    if what != "scores" and getattr(solution, "classes", "") is None:
-        raise Failure(
-            "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one."
-        )
-    if not hasattr(solution, METHODS[what]):
-        raise Failure(
-            f"answers to {solution.problem} have no {what}. Leave the option out for what they have."
-        )
-    if targets and (what != "predictions" or arguments["y"]):
-        raise Failure(
-            "targets score predictions of the rows of one file. Pass --predict, and the targets as --targets."
-        )
+    refuse(
+        what != "scores" and getattr(solution, "classes", "") is None,
+        "the answer has no classes, which `linspec solve discriminant --target lda` keeps if every row has one.",
+    )
+    refuse(
+        not hasattr(solution, METHODS[what]),
+        f"answers to {solution.problem} have no {what}. Leave the option out for what they have.",
+    )
+    refuse(
+        targets and (what != "predictions" or arguments["y"]),
+        "targets score predictions of the rows of one file. Pass --predict, and the targets as --targets.",
+    )
     return what
 
 
-def _texts(solution: Any, arguments: Mapping[str, Any]) -> dict[str, str]:
+def _texts(solution: Any, arguments: Values) -> dict[str, str]:
     """Return the files of rows by matrix, of confounds and of targets, each with the columns that are read."""
     cls, known = registry.get_problem(solution.problem), list(weights_by_matrix(solution))
-    names, given = matrices_of(cls), [arguments["x"], *arguments["y"]]
+    names, paths = matrices_of(cls), [arguments["x"], *arguments["y"]]
     matrices = known if is_several(cls) else [name for name in names if name in known] or names
-    if len(given) > len(matrices):
-        most = count_of(len(matrices), "file")
-        raise Failure(
-            f"answers to {solution.problem} take {most} of rows; got {given[len(matrices)]!r}, too. Leave it out."
-        )
-    files, picked = dict(zip(matrices, given, strict=False)), [arguments["columns"], arguments["y_columns"]]
-    columns = dict(zip(matrices, picked, strict=False)) | {"targets": arguments["target_column"]}
+    most = count_of(len(matrices), "file")
+    for path in paths[len(matrices) :]:
+        raise Failure(f"answers to {solution.problem} take {most} of rows; got {path!r}, too. Leave it out.")
+    files = dict(zip(matrices, paths, strict=False))
+    columns = dict(zip(matrices, (arguments["columns"], arguments["y_columns"]), strict=False))
+    columns["targets"] = arguments["target_column"]
     if arguments["confounds"] is not None:
         files["confounds"] = arguments["confounds"]
     if {arguments["targets"], columns["targets"]} != {None}:
         files["targets"] = arguments["x"] if arguments["targets"] is None else arguments["targets"]
     for name, file in files.items():
-        text = data.with_columns(file, columns.get(name))
+        files[name] = data.with_columns(file, columns.get(name))
         fitted = solution.column_names.get((*names, "")[1] if name == "targets" else name)
-        path, rest = data.divided(text)
-        fitted = fitted if not rest and data.names_in(path) else None
-        files[name] = f"{path}:{data.in_quotes(fitted)}" if fitted else text
+        path, rest = data.divided(files[name])
+        if fitted and not rest and data.names_in(path):
+            files[name] = f"{path}:{data.in_quotes(fitted)}"
     return files
 
 
-def _computed(
-    solution: Any, what: str, rows: Mapping[str, Any], named: Mapping[str, Any]
-) -> tuple[Sequence[str], Any]:
+def _computed(solution: Any, what: str, rows: Values, named: Values) -> tuple[Sequence[str], Any]:
     """Return the headings and the values of the result, with a row for each row of the data."""
     computed = as_several(getattr(solution, METHODS[what])(*rows.values(), **named))
     parts = [to_host(brought_here(part)) for part in computed]

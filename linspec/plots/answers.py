@@ -11,8 +11,7 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +37,6 @@ from linspec.plots.style import (
     MUTED,
     THIN,
     axes_for,
-    bare,
     check_choice,
     check_index,
     legend_beside,
@@ -54,49 +52,37 @@ from linspec.studies.inference.permutation import ComponentTest
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "MOST_POINTS",
-    "Cloud",
-    "cloud_panel",
-    "intervals",
-    "leading_columns",
-    "loadings",
-    "opaque",
-    "scores",
-    "scree",
-    "variates",
-]
-
+# Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn.
 MOST_POINTS = 2000
-"""Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn."""
 
+# Smallest height of a map in inches, so that the label of the colour scale fits.
 LEAST_HEIGHT = 2.9
-"""Smallest height of a map in inches, so that the label of the colour scale fits."""
 
+# Largest number of rows of a map (one for each drawn column of the data) for which its cells have text and
+# the names of its rows have full size.
 FEW_ROWS = 40
-"""Largest number of rows of a map (one for each drawn column of the data) for which its cells have text and the names
-of its rows have full size."""
 
+# Range of powers of ten within which tick labels are written in full; other powers are written once, beside
+# the axis.
 SHORT = (-2, 4)
-"""Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
-axis."""
 
+# A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose
+# magnitude is below this fraction of the largest magnitude have none, because they are nearly white.
 FAINT = 0.1
-"""A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose magnitude
-is below this fraction of the largest magnitude have none, because they are nearly white."""
 
+# Largest number of components for which a map shows numbers in its cells.
 NUMBERED = 6
-"""Largest number of components for which a map shows numbers in its cells."""
 
+# Headings of the first column of a table that a solution makes. This column has the names or numbers of
+# rows of data, of columns of data, or of features; it has one of these headings if the data have no heading
+# for the names.
 LABELS = ("row", "column", "feature")
-"""Headings of the first column of a table that a solution makes. This column has the names or numbers of rows of data,
-of columns of data, or of features; it has one of these headings if the data have no heading for the names."""
 
+# The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl).
 GOLDEN = 0.6180339887
-"""The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
 
+# The style of many points.
 POINTS: dict[str, Any] = {"linewidths": 0, "rasterized": True}
-"""The style of many points."""
 
 
 # ---- values -----------------------------------------------------------------------------------
@@ -316,8 +302,9 @@ def loadings(
     titles += [f"the {len(kept)} largest of {p} columns"] if len(kept) < p else []
     with axes_for(ax, _size(len(kept), drawn.shape[1])) as axes:
         if bars:
-            _bars(axes, drawn[kept, 0], np.arange(len(kept)))
-            _column_axis(axes, [words[i] for i in kept], label)
+            places, sizes = np.arange(len(kept)), drawn[kept, 0]
+            axes.barh(places, sizes, height=0.7, color=_sign_colours(sizes))
+            _column_axis(axes, [words[i] for i in kept], label, places)
         else:
             _map(axes, values[kept], [words[i] for i in kept], label, vector)
         axes.set_title(", ".join(titles), loc="left")
@@ -353,13 +340,13 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
 
 def _size(rows: int, columns: int = 1) -> tuple[float, float]:
     """Width and height in inches of a figure with `rows` names and `columns` components."""
-    width = 4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)
-    return width, min(max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0)
+    return 4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0), min(
+        max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0
+    )
 
 
-def _column_axis(axes: Axes, names: Sequence[str], label: str, places: Any = None) -> None:
+def _column_axis(axes: Axes, names: Sequence[str], label: str, places: HostArray) -> None:
     """Put the names of columns at the vertical axis, from top to bottom, and the numbers at the horizontal one."""
-    places = np.arange(len(names)) if places is None else places
     axes.axvline(0, color=MUTED, linewidth=0.8)
     axes.set(ylim=(places[-1] + 0.5, -0.5), xlabel=label)
     axes.grid(visible=False, axis="y")
@@ -375,12 +362,8 @@ def _name_rows(axes: Axes, names: Sequence[str], places: Any) -> None:
     axes.tick_params(axis="y", length=0, **({"labelsize": 6} if len(names) > FEW_ROWS else {}))
 
 
-def _sign_colours(values: HostArray) -> list[str]:
+def _sign_colours(values: Iterable[float]) -> list[str]:
     return [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
-
-
-def _bars(axes: Axes, values: HostArray, places: Any) -> None:
-    axes.barh(places, values, height=0.7, color=_sign_colours(values))
 
 
 def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector: str) -> None:
@@ -391,15 +374,17 @@ def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector
     """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
-    k = values.shape[1]
     if len(values) <= FEW_ROWS:
         for (i, j), value in np.ndenumerate(values):
+            caption = (
+                _in_cell(value, scale) if values.shape[1] <= NUMBERED else "−" * bool(value < -FAINT * scale)
+            )
             ink = "white" if abs(value) > 0.65 * scale else "black"
-            caption = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
             axes.text(j, i, caption, ha="center", va="center", fontsize=8, color=ink)
-    bare(axes)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
     _name_rows(axes, names, range(len(names)))
-    axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
+    axes.set_xticks(range(values.shape[1]), [str(j + 1) for j in range(values.shape[1])])
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(vector)
     if axes.figure is not None:
@@ -493,7 +478,7 @@ def intervals(
     with axes_for(ax, _size(len(kept))) as axes:
         axes.hlines(places, lower, upper, colors=colours, linewidth=1.4)
         axes.scatter(values, places, s=24, c=faces.tolist(), edgecolors=colours, zorder=3)
-        _column_axis(axes, names, f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval")
+        _column_axis(axes, names, f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval", places)
         axes.set_title(f"{vector} {component + 1}{part}", loc="left")
     return axes
 
@@ -554,15 +539,17 @@ def leading_columns(
     pairs = [*positive, *reversed(negative)]
     if not pairs:
         raise InvalidProblem(f"leading_columns draws weights other than 0; those of {vector} are 0.")
-    gap = bool(positive and negative)
-    places = np.arange(len(pairs)) + np.repeat([0, int(gap)], [len(positive), len(negative)])
-    stem = solution.layout.vector
+    gap = int(bool(positive and negative))
+    places = np.arange(len(pairs)) + np.repeat([0, gap], [len(positive), len(negative)])
     with axes_for(ax, _size(len(pairs) + gap)) as axes:
-        _bars(axes, np.array([weight for _, weight in pairs]), places)
-        label = "weight" if solution.layout.value else "coefficient"
-        _column_axis(axes, [str(name) for name, _ in pairs], label, places)
-        numbered = vector == f"{stem}{component + 1}"
-        axes.set_title(f"{stem} {component + 1}" if numbered else vector, loc="left")
+        stem = solution.layout.vector
+        weights = [weight for _, weight in pairs]
+        axes.barh(places, weights, height=0.7, color=_sign_colours(weights))
+        names, label = [str(name) for name, _ in pairs], "weight" if solution.layout.value else "coefficient"
+        _column_axis(axes, names, label, places)
+        axes.set_title(
+            f"{stem} {component + 1}" if vector == f"{stem}{component + 1}" else vector, loc="left"
+        )
     return axes
 
 
@@ -626,7 +613,6 @@ def scores(
         Z, components = np.column_stack([Z[:, 0], codes + spread]), (0, 1)
     if len(components) != 2 or not all(0 <= j < Z.shape[1] for j in components):
         raise InvalidOption(f"components must be two of 0 to {Z.shape[1] - 1}; got {shown(components)}.")
-    size = 14 if len(Z) <= MOST_POINTS else 5
     with axes_for(ax, (5.4, 4.0)) as axes:
         for code in np.unique(codes):
             colour, marker, caption = MUTED, ".", "no class"
@@ -635,7 +621,7 @@ def scores(
                 # When all colours have been used, the markers are shifted, so that many classes remain distinct.
                 colour, marker = COLOURS[number], MARKERS[(number + rounds) % len(MARKERS)]
                 caption = names[code]
-            style: dict[str, Any] = {"s": size, "alpha": 0.75, **POINTS}
+            style: dict[str, Any] = {"s": 14 if len(Z) <= MOST_POINTS else 5, "alpha": 0.75, **POINTS}
             axes.scatter(
                 *Z[codes == code][:, components].T, color=colour, marker=marker, label=caption, **style
             )
@@ -689,30 +675,6 @@ def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
     return [str(value) for value in known], np.array([number[value] for value in values], int)
 
 
-@dataclass(frozen=True)
-class Cloud:
-    """Paired variates of some rows: column i of P belongs to column i of Q.
-
-    Attributes
-    ----------
-    label : str
-        The name of this set of rows.
-    P, Q : numpy.ndarray of shape (n, k)
-    """
-
-    label: str
-    P: Any
-    Q: Any
-
-    @property
-    def correlations(self) -> list[float]:
-        """The correlation of each pair of variates over these rows; 0 if a variate is constant."""
-        P, Q = (block - np.mean(block, axis=0, dtype=np.float64) for block in (self.P, self.Q))
-        lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
-        covered = np.maximum(lengths, np.finfo(np.float64).tiny)
-        return [float(value) for value in (P * Q).sum(axis=0) / covered]
-
-
 def variates(
     P: Any,
     Q: Any,
@@ -762,33 +724,32 @@ def variates(
     True
     """
     clouds = []
-    for name, blocks in (("fitted rows", (P, Q)), ("held-out rows", held_out)):
-        if blocks is not None:
-            check_order(dict(zip(("P", "Q"), blocks, strict=False)))
-            cloud = Cloud(name, *(numbers(block) for block in blocks))
-            if cloud.P.ndim != 2 or cloud.P.shape != cloud.Q.shape or not cloud.P.size:
-                raise InvalidProblem(
-                    f"variates must be two n x k arrays; got {cloud.P.shape} and {cloud.Q.shape}."
-                )
-            clouds.append(cloud)
-    check_index("pair", pair, min(cloud.P.shape[1] for cloud in clouds))
+    for blocks in filter(None, [(P, Q), held_out]):
+        check_order(dict(zip(("P", "Q"), blocks, strict=False)))
+        first, second = (numbers(block) for block in blocks)
+        if first.ndim != 2 or first.shape != second.shape or not first.size:
+            raise InvalidProblem(f"variates must be two n x k arrays; got {first.shape} and {second.shape}.")
+        clouds.append((first, second))
+    check_index("pair", pair, min(first.shape[1] for first, _ in clouds))
+    clouds = [(first[:, pair], second[:, pair]) for first, second in clouds]
+    scales = [float(np.std(block)) or 1.0 for block in clouds[0]]
+    correlations = [_correlation(*cloud) for cloud in clouds]
     with axes_for(ax, (4.2, 4.2)) as axes:
-        cloud_panel(axes, clouds, pair)
-        axes.set_ylabel("variate of Y / st. dev.")
+        for cloud, word, colour, marker in zip(clouds, ("fitted", "held-out"), COLOURS, "o^", strict=False):
+            drawn = np.unique(np.linspace(0, len(cloud[0]) - 1, MOST_POINTS).astype(int))
+            x, y = (block[drawn] / scale for block, scale in zip(cloud, scales, strict=True))
+            style: Any = {"color": colour, "marker": marker, "label": f"{word} rows", **POINTS}
+            axes.scatter(x, y, s=12, alpha=0.5, **style)
+        axes.axline((0, 0), slope=correlations[0], **THIN)
+        captions = [f"{r:.2f} {word}" for r, word in zip(correlations, ("fitted", "held out"), strict=False)]
+        axes.set_title(f"pair {pair + 1}: {', '.join(captions)}".replace("-", "−"), fontsize=10)
+        axes.set(xlabel="variate of X / st. dev.", ylabel="variate of Y / st. dev.")
         if len(clouds) > 1:
             opaque(axes.legend(loc="upper left"))
     return axes
 
 
-def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
-    """Draw one pair of variates for one or more sets of rows, in units of the standard deviations of the first set."""
-    scales = [float(np.std(block[:, pair])) or 1.0 for block in (clouds[0].P, clouds[0].Q)]
-    captions = []
-    for cloud, colour, marker, words in zip(clouds, COLOURS, "o^", ("fitted", "held out"), strict=False):
-        drawn = np.unique(np.linspace(0, len(cloud.P) - 1, MOST_POINTS).astype(int))
-        x, y = cloud.P[drawn, pair] / scales[0], cloud.Q[drawn, pair] / scales[1]
-        axes.scatter(x, y, s=12, alpha=0.5, color=colour, marker=marker, label=cloud.label, **POINTS)
-        captions.append(f"{cloud.correlations[pair]:.2f} {words}")
-    axes.axline((0, 0), slope=clouds[0].correlations[pair], **THIN)
-    axes.set_title(f"pair {pair + 1}: {', '.join(captions)}".replace("-", "−"), fontsize=10)
-    axes.set_xlabel("variate of X / st. dev.")
+def _correlation(x: HostArray, y: HostArray) -> float:
+    """The correlation of two variates; 0 if one is constant."""
+    x, y = x - np.mean(x), y - np.mean(y)
+    return float(x @ y / max(np.linalg.norm(x) * np.linalg.norm(y), np.finfo(np.float64).tiny))

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,72 +40,33 @@ from linspec.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "COST_WORDS",
-    "Curve",
-    "closed",
-    "convergence",
-    "cost_of",
-    "cross_validation",
-    "residual_panel",
-    "ridge_path",
-]
-
+# The costs that the horizontal axis can show, and their labels.
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
-"""The costs that the horizontal axis can show, and their labels."""
 
+# Largest number of points for which each point of a curve is marked.
 FEW = 15
-"""Largest number of points for which each point of a curve is marked."""
 
+# Line styles of successive runs, so that lines can be distinguished in black and white.
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
-"""Line styles of successive runs, so that lines can be distinguished in black and white."""
 
+# A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text.
 FAR = 1e-8
-"""A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text."""
 
+# The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this.
 WIDE = 30
-"""The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
 
+# Number of lines in a plot, those of the largest values, that get a colour and a name each; others are
+# grey.
 NAMED = 8
-"""Number of lines in a plot, those of the largest values, that get a colour and a name each; others are grey."""
 
+# The style of lines without a name.
 FAINT: dict[str, Any] = {"color": MUTED, "linewidth": 0.8, "markersize": 2.5, "alpha": 0.5, "zorder": 1}
-"""The style of lines without a name."""
 
+# Approximate number of markers on a named line, so that lines can be distinguished in black and white.
 MARKED = 10
-"""Approximate number of markers on a named line, so that lines can be distinguished in black and white."""
 
+# Width of a letter in a legend, in inches.
 WIDTH = 0.07
-"""Width of a letter in a legend, in inches."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """The data of one run in a plot.
-
-    Attributes
-    ----------
-    label, colour : str
-    cost : str
-        The unit of the abscissae, one of `COSTS`.
-    residuals : (sequence of float, sequence of float)
-        Costs and values over the course of the run; the last entries belong to the solution.
-    end : float
-        The total cost.
-    residual, tol : float or None
-        The residual of the solution, and the requested tolerance.
-    direct, converged : bool
-    """
-
-    label: str
-    colour: str
-    cost: str
-    residuals: tuple[Sequence[float], Sequence[float]]
-    end: float
-    residual: float | None
-    tol: float | None = None
-    direct: bool = False
-    converged: bool = True
 
 
 def convergence(
@@ -155,27 +115,46 @@ def convergence(
     runs = _runs(solutions)
     if not runs:
         raise InvalidProblem("convergence draws at least one solution; got none.")
-    columns = ("iteration", "passes", "seconds", "residual")
-    ways = [{name: run.history[name].tolist() for name in columns} for _, run in runs]
-    cost = cost_of(ways, against)
-    curves = []
-    for number, ((label, run), way) in enumerate(zip(runs, ways, strict=True)):
-        end = float(getattr(run, cost))
-        way = {} if _judges_itself(run.solver) else way
-        curve = Curve(
-            label=label,
-            colour=COLOURS[number % len(COLOURS)],
-            cost=cost,
-            residuals=closed(way, "residual", cost, end, run.residual),
-            end=end,
-            residual=run.residual,
-            tol=getattr(run, "tol", None) if tol is None else tol,
-            direct=not run.iterations,
-            converged=run.converged,
-        )
-        curves.append(curve)
+    passes = [run.history["passes"].tolist() for _, run in runs]
+    still = any(len({*each}) == 1 < len(each) for each in passes)  # a run iterates without reading data again
+    cost = against or ("seconds" if still else "passes")
+    courses = [_course(run, cost) for _, run in runs]
+    tols = {run.tol if tol is None else tol for _, run in runs if run.iterations} - {None, 0.0}
+    seen = [y for (_, run), (_, ys) in zip(runs, courses, strict=True) if run.iterations for y in ys]
+    seen = [y for y in (*seen, *tols) if 0 < y < math.inf]
+    seen = seen or [max(run.residual or 0.0, 1e-17) for _, run in runs]
+    low = max(min(seen) / 5, FAR * min(tols, default=0.0))
     with axes_for(ax, (5.4, 3.8)) as axes:
-        residual_panel(axes, curves)
+        axes.set(yscale="log", ylim=(low, max(seen) * 3), ylabel="residual")
+        for number, ((label, run), (xs, ys)) in enumerate(zip(runs, courses, strict=True)):
+            colour, x = COLOURS[number % len(COLOURS)], float(getattr(run, cost))
+            mark: dict[str, Any] = {"marker": "D", "markersize": 8, "zorder": 5, "label": label}
+            if run.iterations:
+                # When all colours have been used, the dashes are shifted, so that many lines remain distinct.
+                dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
+                line: Any = {"linewidth": 1.6, "linestyle": dashes, "marker": "." if len(xs) <= FEW else ""}
+                axes.plot(xs, ys, color=colour, markersize=6, label=label, **line)
+                face, x = colour if run.converged else "white", xs[-1]
+                mark = {"marker": "o", "markersize": 6, "zorder": 4, "markerfacecolor": face}
+            axes.plot([x], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
+            if ys[-1] < low:  # written on the lower edge, above neighbouring texts
+                before = sum(ys[-1] < low for _, ys in courses[:number])
+                place: Any = {"xytext": (7, 5 + 10 * (before % 3)), "color": colour, **SMALL_TEXT}
+                axes.annotate(f"{ys[-1]:.0e}", (float(getattr(run, cost)), low), **place)
+        for each in tols:
+            axes.axhline(each, **THIN)
+            place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
+            axes.annotate("tolerance", (0, each), **place)
+        axes.set_xlabel(COST_WORDS[cost])
+        costs = [
+            [*xs[:1], float(getattr(run, cost))] for (_, run), (xs, _) in zip(runs, courses, strict=True)
+        ]
+        ends = [x for pair in costs for x in pair if x > 0]
+        if cost != "iterations" and ends and max(ends) > WIDE * min(ends):
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter("{x:g}")
+        else:
+            axes.set_xlim(left=0)
         axes.legend(loc="best")
     return axes
 
@@ -191,104 +170,22 @@ def _runs(solutions: Any) -> list[tuple[str, Any]]:
     return [(each.solver, each) for each in ([solutions] if hasattr(solutions, "history") else solutions)]
 
 
-def cost_of(ways: Sequence[Mapping[str, Sequence[float]]], against: str | None) -> str:
-    """The cost to draw: `against`; if None, passes, or seconds if some run iterates without reading data again."""
-    still = any(len(set(way["passes"])) == 1 < len(way["passes"]) for way in ways)
-    return against or ("seconds" if still else "passes")
+def _course(run: Any, cost: str) -> tuple[list[float], list[float]]:
+    """The costs and the residuals of a run, which end in those of the solution."""
+    names = ("iteration" if cost == "iterations" else cost, "residual")
+    xs, ys = ([] if _judges_itself(run) else run.history[name].tolist() for name in names)
+    end = max([float(getattr(run, cost)), *xs[-1:]])
+    return (xs, ys) if run.residual is None else ([*xs, end], [*ys, run.residual])
 
 
-def closed(
-    way: Mapping[str, Sequence[float]], name: str, cost: str, end: float, last: float | None
-) -> tuple[Sequence[float], Sequence[float]]:
-    """Return the costs and the values `name` of a history, followed by the total cost `end` and the final value `last`.
+def _judges_itself(run: Any) -> bool:
+    """Whether the solver has the trait "approximate": its history may have residuals of another kind than its answer.
 
-    If `last` is None, neither `end` nor `last` is appended.
+    Then only the last point of its curve is drawn, the residual of the returned arrays.
     """
-    xs = list(way.get("iteration" if cost == "iterations" else cost, ()))
-    ys = list(way.get(name, ()))
-    return (xs, ys) if last is None else ([*xs, max([end, *xs[-1:]])], [*ys, last])
-
-
-def _judges_itself(solver: str) -> bool:
-    """Whether a solver has the trait "approximate", for some problem.
-
-    The residuals in the history of such a solver may be defined in another way than `solution.residual`, which belongs
-    to the returned arrays. Then only the last point of its curve is drawn.
-    """
-    for problem in registry.problems():
-        with contextlib.suppress(LinspecError):  # the problem has no such solver
-            if "approximate" in registry.get_spec("solver", solver, problem).traits:
-                return True
+    with contextlib.suppress(LinspecError):  # a solver that is not registered
+        return "approximate" in registry.get_spec("solver", run.solver, run.problem).traits
     return False
-
-
-# ---- panels -----------------------------------------------------------------------------------
-
-
-def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Draw residuals on a logarithmic axis, with the tolerance."""
-    tols = {curve.tol for curve in curves if curve.tol and not curve.direct}
-    low, high = _residual_range(curves, tols)
-    axes.set(yscale="log", ylim=(low, high), ylabel="residual")
-    lowest = 0
-    for number, curve in enumerate(curves):
-        xs, ys = curve.residuals
-        x = curve.end if curve.direct else xs[-1]
-        _line(axes, curve, xs, ys, number, label=curve.label, last=(x, max(ys[-1], low)))
-        if ys[-1] < low:  # written on the lower edge, above neighbouring texts
-            place: Any = {"xytext": (7, 5 + 10 * (lowest % 3)), "color": curve.colour, **SMALL_TEXT}
-            axes.annotate(f"{ys[-1]:.0e}", (curve.end, low), **place)
-            lowest += 1
-    for tol in tols:
-        axes.axhline(tol, **THIN)
-        place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
-        axes.annotate("tolerance", (0, tol), **place)
-    _cost_axis(axes, curves)
-
-
-def _line(
-    axes: Axes,
-    curve: Curve,
-    xs: Sequence[float],
-    ys: Sequence[float],
-    number: int,
-    *,
-    last: tuple[float, float],
-    **label: Any,
-) -> None:
-    """Draw a run: a line that ends in a point, filled if the run converged; or the diamond of a direct solver.
-
-    Dashes are chosen by the number of the line, and a line with few points has marks. When all colours have been used,
-    the dashes are shifted, so that many lines remain distinct.
-    """
-    style: dict[str, Any] = {"color": curve.colour, "markersize": 6}
-    end: Any = {"marker": "o", "markerfacecolor": curve.colour if curve.converged else "white", "zorder": 4}
-    if curve.direct:
-        end = {"marker": "D", "linestyle": "", "markersize": 8, "zorder": 5, **label}
-    else:
-        dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
-        marker = "." if len(xs) <= FEW else ""
-        axes.plot(xs, ys, linewidth=1.6, linestyle=dashes, marker=marker, **style, **label)
-    axes.plot(*([value] for value in last), **{"linestyle": "None", **style, **end}, clip_on=False)
-
-
-def _residual_range(curves: Sequence[Curve], tols: Any) -> tuple[float, float]:
-    """Axis limits that show the residuals of the iterative solvers and the tolerances."""
-    seen = [y for curve in curves if not curve.direct for y in curve.residuals[1]]
-    seen = [y for y in (*seen, *tols) if 0 < y < math.inf]
-    seen = seen or [max(curve.residual or 0.0, 1e-17) for curve in curves] or [1.0]
-    return max(min(seen) / 5, FAR * min(tols, default=0.0)), max(seen) * 3
-
-
-def _cost_axis(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Set up the horizontal axis of costs, logarithmic if costs vary by a large factor."""
-    axes.set_xlabel(COST_WORDS[curves[0].cost])
-    points = [x for curve in curves for x in (*curve.residuals[0][:1], curve.end) if x > 0]
-    if curves[0].cost != "iterations" and points and max(points) > WIDE * min(points):
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-    else:
-        axes.set_xlim(left=0)
 
 
 # ---- ridges -----------------------------------------------------------------------------------

@@ -22,23 +22,23 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingPackage, shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+# Colours that are distinguishable with every kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#7F7F7F")
-"""Colours that are distinguishable with every kind of colour vision."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 MUTED, BAND, GRID = "#555555", "#D9D9D9", "#E6E6E6"
 
+# The style of reference lines.
 THIN: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (4, 3))}
-"""The style of reference lines."""
 
 LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 4.5}
 
+# The style of notes in a plot.
 SMALL_TEXT: dict[str, Any] = {"fontsize": 8, "textcoords": "offset points"}
-"""The style of notes in a plot."""
 
+# Largest number of entries in a column of a legend.
 IN_A_COLUMN = 16
-"""Largest number of entries in a column of a legend."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,
@@ -62,8 +62,8 @@ STYLE: dict[Any, Any] = {
 
 
 @contextmanager
-def new_figure(size: tuple[float, float]) -> Iterator[Any]:
-    """Yield a new figure of the given size in inches; artists created within the `with` block have the style, too.
+def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterator[Axes]:
+    """Yield the given axes with the style applied, or axes of a new figure; the style holds within the `with` block.
 
     Raises
     ------
@@ -78,15 +78,8 @@ def new_figure(size: tuple[float, float]) -> Iterator[Any]:
             "linspec.plots needs matplotlib, which is not installed. Install it with: pip install 'linspec[plots]'"
         ) from error
     with rc_context(STYLE):
-        yield Figure(figsize=size, dpi=STYLE["savefig.dpi"], layout="constrained")
-
-
-@contextmanager
-def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterator[Axes]:
-    """Yield the given axes with the style applied, or axes of a new figure; the style holds within the `with` block."""
-    with new_figure(size) as figure:
         if ax is None:
-            ax = figure.add_subplot()
+            ax = Figure(figsize=size, dpi=STYLE["savefig.dpi"], layout="constrained").add_subplot()
         else:
             ax.spines[["top", "right"]].set_visible(False)
             ax.spines[:].set(linewidth=STYLE["axes.linewidth"], edgecolor=MUTED)
@@ -96,16 +89,10 @@ def axes_for(ax: Axes | None, size: tuple[float, float] = (4.8, 3.6)) -> Iterato
         yield ax
 
 
-def bare(ax: Axes) -> None:
-    """Remove grid and frame from the axes of an image."""
-    ax.grid(visible=False)
-    ax.spines[:].set_visible(False)
-
-
 def legend_beside(ax: Axes, title: str = "") -> None:
     """Add a legend with opaque marks to the right of the axes, where it does not cover data."""
     columns = 1 + (len(ax.get_legend_handles_labels()[1]) - 1) // IN_A_COLUMN
-    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+    place: Any = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
     opaque(ax.legend(ncols=columns, title=title or None, **place), size=None)
 
 

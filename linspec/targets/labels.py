@@ -35,7 +35,6 @@ from linspec.arrays import (
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import is_frame, is_series, labels_of
-from linspec.operators import sparse_columns
 from linspec.operators.base import CenteredOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
@@ -43,14 +42,14 @@ from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_spar
 
 __all__ = ["Labels", "are_classes", "class_codes"]
 
+# For each row the index of its class, -1 without a class; and the classes.
 Codes = tuple[HostArray, HostArray]
-"""For each row the index of its class, -1 without a class; and the classes."""
 
+# Largest ratio of the mean square of a sparse label to the variance of the label at which the Gram matrix
+# of centred labels is the Gram matrix of the labels minus the products of their means. If the ratio of some
+# label is larger, this difference would lose too many digits: then the mean is subtracted from each entry,
+# in dense blocks of rows.
 WORST_CANCELLATION = 1e4
-"""Largest ratio of the mean square of a sparse label to the variance of the label at which the Gram matrix of centred
-labels is the Gram matrix of the labels minus the products of their means. If the ratio of some label is larger, this
-difference would lose too many digits: then the mean is subtracted from each entry, in dense blocks of rows.
-"""
 
 
 @dataclass(frozen=True)
@@ -62,6 +61,8 @@ class Labels:
     matrix : array, or scipy.sparse.csr_array, of shape (n, t)
         The labels, dense at `home.blocks`. No sparse entry is stored twice, and none is zero. They may be the user's
         own array, so they are never modified.
+    often : numpy.ndarray of shape (n,)
+        How often each row counts.
     dtype : numpy.dtype
         The dtype of H.
     home : Home
@@ -69,6 +70,7 @@ class Labels:
     """
 
     matrix: Any
+    often: HostArray
     dtype: np.dtype[Any]
     home: Home = HOST
 
@@ -100,34 +102,17 @@ class Labels:
     def extremes(self) -> tuple[HostArray, HostArray]:
         """The smallest and the largest entry of each column."""
         if self.sparse:
-            low, high = (pick(axis=0).toarray().ravel() for pick in (self.matrix.min, self.matrix.max))
-            return low, high
+            return self.matrix.min(axis=0).toarray().ravel(), self.matrix.max(axis=0).toarray().ravel()
         xp = self.home.blocks.xp
         return to_host(xp.min(self.matrix, axis=0)), to_host(xp.max(self.matrix, axis=0))
 
-    def sums(self, weights: HostArray | None = None) -> HostArray:
-        """The (weighted) sum of each column."""
-        blocks = self.home.blocks
-        if weights is not None:
-            return to_host(blocks.place(weights) @ self.matrix)
-        if self.sparse:
-            return np.bincount(self.matrix.indices, self.matrix.data, minlength=self.matrix.shape[1])
-        return to_host(blocks.column_sums(self.matrix))
-
-    def members(self, weights: HostArray | None) -> HostArray:
-        """The number of rows with each label, or the sum of the weights of these rows."""
-        return self.of(self.home.blocks.xp.astype(self.entries != 0, self.matrix.dtype)).sums(weights)
+    def sums(self) -> HostArray:
+        """The weighted sum of each column."""
+        return to_host(self.home.blocks.place(self.often) @ self.matrix)
 
     def times(self, numbers: HostArray) -> Array:
         """The matrix times a vector."""
         return self.matrix @ self.home.blocks.place(numbers)
-
-    def ties(self, size: HostArray, weights: HostArray) -> Array:
-        """The degree of each row v without self-loops, as `hsl` defines it: Σ_e w(e) h(v, e) (δ(e) − h(v, e)).
-
-        `weights` holds w(e), and `size` holds δ(e), the sum of column e.
-        """
-        return self.of(self.entries * (self.by_column(size) - self.entries)).times(weights)
 
     def take(self, keep: HostArray) -> Labels:
         """Select the columns for which the mask `keep` is True."""
@@ -138,52 +123,40 @@ class Labels:
             return replace(self, matrix=self.matrix[:, columns])
         return self.of(blocks.xp.take(self.matrix, blocks.place(columns, np.int64), axis=1))
 
-    def scaled(self, rows: Array | None, columns: HostArray) -> Labels:
-        """The labels with each row and each column multiplied by a number."""
-        entries = self.entries * self.by_column(columns)
-        return self.of(entries if rows is None else self.by_row(rows) * entries)
-
-    def result(self) -> Any:
-        """The matrix in the dtype and library in which H is returned, with arrays of its own."""
-        return self.matrix.astype(self.dtype) if self.sparse else self.home.place(self.matrix, self.dtype)
+    def result(self, H: Any) -> Any:
+        """The matrix H in the dtype and library in which it is returned, with arrays of its own."""
+        return H.astype(self.dtype) if self.sparse else self.home.place(H, self.dtype)
 
     # ---- about the means ---------------------------------------------------------------------------
 
-    def centered(self, weights: HostArray | None = None) -> Any:
-        """The labels minus their (weighted) column means: an array at `home.blocks`, or an operator in `dtype`."""
-        blocks = self.home.blocks
-        n = self.matrix.shape[0] if weights is None else weights.sum()
+    def centered(self) -> Any:
+        """The labels minus their weighted column means: an array at `home.blocks`, or an operator in `dtype`."""
         if self.sparse:
             matrix = SparseOperator(self.matrix.astype(self.dtype, copy=False), checked=True)
-            return CenteredOperator(matrix, self.sums(weights) / n)
+            return CenteredOperator(matrix, self.sums() / self.often.sum())
         # Subtract the first row before the mean: a mean much larger than the deviations would cost digits.
-        about = replace(self, matrix=self.matrix - self.matrix[:1, :])
-        return about.matrix - blocks.place(about.sums(weights) / n)[None, :]
+        about = self.of(self.matrix - self.matrix[:1, :])
+        return about.matrix - about.by_column(about.sums() / self.often.sum())
 
-    def whitened(self, weights: HostArray | None) -> Any:
-        """Yc T, for the centred labels Yc and a matrix T with TᵀYcᵀW Yc T = I.
-
-        W is the diagonal matrix of `weights`, or the identity if `weights` is None.
-        """
-        centred = self.centered(weights)
+    def whitened(self) -> Any:
+        """Yc T, for the centred labels Yc and a matrix T with TᵀYcᵀW Yc T = I; W is the diagonal matrix of weights."""
+        centred = self.centered()
         if self.sparse:
-            return ProductOperator(centred, DenseOperator(self._factor(self._gram(weights))))
+            return ProductOperator(centred, DenseOperator(self._factor(self._gram())))
         blocks = self.home.blocks
-        H = centred @ blocks.place(self._factor(self._gram_of(centred, weights)))
+        H = centred @ blocks.place(self._factor(self._gram_of(centred, self.often)))
         # A second step, because the error of the first grows with the condition number of the Gram matrix.
-        return self.home.place(H @ blocks.place(whitening(self._gram_of(H, weights))), self.dtype)
+        return self.result(H @ blocks.place(whitening(self._gram_of(H, self.often))))
 
-    def _gram_of(self, rows: Array, weights: HostArray | None) -> HostArray:
-        """The (weighted) Gram matrix of dense rows."""
-        return to_host(
-            rows.T @ (rows if weights is None else rows * self.home.blocks.place(weights)[:, None])
-        )
+    def _gram_of(self, rows: Array, weights: HostArray) -> HostArray:
+        """The weighted Gram matrix of dense rows."""
+        rows = rows * self.home.blocks.place(np.sqrt(weights))[:, None]
+        return to_host(rows.T @ rows)
 
-    def _gram(self, weights: HostArray | None) -> HostArray:
-        """The (weighted) Gram matrix of centred sparse labels."""
-        sums = self.sums(weights)
-        n: Any = self.matrix.shape[0] if weights is None else weights.sum()
-        often = self.matrix if weights is None else self.of(self.by_row(weights) * self.entries).matrix
+    def _gram(self) -> HostArray:
+        """The weighted Gram matrix of centred sparse labels."""
+        sums, n = self.sums(), self.often.sum()
+        often = self.of(self.by_row(self.often) * self.entries).matrix
         plain = (self.matrix.T @ often).toarray()
         # In this order whole numbers are exact: n YᵀY and s sᵀ are whole as well.
         gram: HostArray = (n * plain - np.outer(sums, sums)) / n
@@ -194,8 +167,7 @@ class Labels:
         # A label varies little about a large mean: the mean is subtracted in dense blocks of rows.
         gram = np.zeros_like(gram)
         for rows in row_blocks(self.matrix.shape[0], 8 * len(gram), HOST, sum_bytes=gram.nbytes):
-            block = self.matrix[rows].toarray() - sums / n
-            gram += self._gram_of(block, None if weights is None else weights[rows])
+            gram += self._gram_of(self.matrix[rows].toarray() - sums / n, self.often[rows])
         return gram
 
     def _factor(self, gram: HostArray) -> HostArray:
@@ -262,57 +234,50 @@ def form_of(given: Any) -> tuple[Home | None, np.dtype[Any]]:
     return None if sparse else home, np.dtype(np.float32 if narrow else np.float64)
 
 
-def label_matrix(given: Any, named: frozenset[Any]) -> Labels:
+def label_matrix(given: Any, named: frozenset[Any], often: HostArray | None = None) -> Labels:
     """Labels of `vector_or_matrix` as a matrix of finite numbers; a class vector becomes its indicators."""
     home, dtype = form_of(given)
+    often = np.ones(given.shape[0]) if often is None else often
     if given.ndim == 1:
         codes, names = numbered(to_host(given), named)
-        return Labels(one_hot(codes, np.ones(len(names)), home), dtype, home or HOST)
+        return Labels(one_hot(codes, np.ones(len(names)), home), often, dtype, home or HOST)
     if named:
         raise InvalidOption(
             "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
             "without labels."
         )
-    strange: Any = None
     if home is None:
         with called("a label matrix"):
-            rows = checked_rows(given)
-        working_dtype(rows.dtype, "a label matrix")
-        given = scipy.sparse.csr_array(rows).astype(np.float64, copy=False)
+            given = scipy.sparse.csr_array(checked_rows(given)).astype(np.float64, copy=False)
         if not given.has_canonical_format or not given.data.all():
             given = given.copy()
             given.sum_duplicates()
             given.eliminate_zeros()
-        strange = sparse_columns.first_non_finite(given)
     else:
         working_dtype(host_dtype(given), "a label matrix")
-        if not all_finite(given):
-            host = to_host(given)
-            row, column = np.argwhere(~np.isfinite(host))[0].tolist()
-            strange = row, column, float(host[row, column])
         given = home.blocks.place(given)
-    if strange is not None:
+    labels = Labels(given, often, dtype, home or HOST)
+    if not all_finite(labels.entries):
+        stored = scipy.sparse.coo_array(given if labels.sparse else to_host(given))
+        at = np.argmin(np.isfinite(stored.data))
         raise NonFiniteData(
-            "a label matrix must be finite; got {2} at row {0}, column {1}. A row without labels is a row of zeros; "
-            "drop rows with unknown labels.".format(*strange)
+            f"a label matrix must be finite; got {stored.data[at]} at row {stored.row[at]}, column {stored.col[at]}. "
+            "A row without labels is a row of zeros; drop rows with unknown labels."
         )
-    return Labels(given, dtype, home or HOST)
+    return labels
 
 
 def one_hot(codes: HostArray, entries: HostArray, home: Home | None = None) -> Any:
     """A matrix with entries[c] in column c of the rows with the code c, sparse or at `home.blocks`; -1 is no column."""
-    there = codes >= 0
     if home is None:
+        there = codes >= 0
         index = np.int32 if len(codes) < 2**31 else np.int64
-        columns, starts = (
-            codes[there].astype(index),
-            np.concatenate([[0], np.cumsum(there, dtype=index)], dtype=index),
-        )
+        columns, starts = codes[there].astype(index), np.zeros(len(codes) + 1, index)
+        np.cumsum(there, out=starts[1:])
         return scipy.sparse.csr_array((entries[columns], columns, starts), shape=(len(codes), len(entries)))
-    blocks = home.blocks
-    there = blocks.place(codes, np.int64)[:, None] == blocks.place(np.arange(len(entries)), np.int64)[None, :]
-    row = blocks.place(entries)[None, :]
-    return blocks.xp.where(there, row, blocks.xp.zeros_like(row))
+    place, row = home.blocks.place, home.blocks.place(entries)
+    there = place(codes, np.int64)[:, None] == place(np.arange(len(entries)), np.int64)[None, :]
+    return home.blocks.xp.astype(there, row.dtype) * row
 
 
 # ---- classes ---------------------------------------------------------------------------------------
@@ -380,7 +345,7 @@ def coded(given: Any, named: frozenset[Any], *, some: bool = True) -> Codes:
         )
     if labels.sparse:
         return codes_of_rows(labels.matrix), columns
-    return np.where(held > 0, to_host(labels.times(columns * 1.0)), -1).astype(np.int64), columns
+    return to_host(labels.times(columns + 1.0)).astype(np.int64) - 1, columns
 
 
 def codes_of_rows(H: Any) -> HostArray:
@@ -431,18 +396,16 @@ def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
 
 def _check_whole(entries: HostArray, present: HostArray) -> None:
     """Raise an error if floats are infinite or not whole; `present` is their mask, by which the error names the row."""
-    finite = np.isfinite(entries)
-    strange = entries != np.rint(entries) if finite.all() else ~finite
+    strange = (entries != np.rint(entries)) | np.isinf(entries)
     if not strange.any():
         return
-    at = int(strange.argmax())
-    row = np.flatnonzero(present)[at]
-    if not finite[at]:
+    got, row = entries[strange][0], np.flatnonzero(present)[strange][0]
+    if np.isinf(got):
         raise NonFiniteData(
-            f"classes must be finite; got {entries[at]} in row {row}. A row without a class is None or NaN."
+            f"classes must be finite; got {got} in row {row}. A row without a class is None or NaN."
         )
     raise InvalidProblem(
-        f"classes must be whole numbers or strings; got {entries[at]:g} in row {row}. A label with weights is a matrix "
+        f"classes must be whole numbers or strings; got {got:g} in row {row}. A label with weights is a matrix "
         "of one column, y[:, None]."
     )
 

@@ -48,15 +48,15 @@ from linspec.targets.labels import (
     named_entries,
     vector_or_matrix,
 )
-from linspec.targets.of_blocks import BlockClassTargets, class_targets, counted, rows_of, with_rows
+from linspec.targets.of_blocks import BlockClassTargets, Sizes, class_targets, counted, rows_of, with_rows
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 
 LAPLACIANS = ("zhou", "clique", "star")
 
+# Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this
+# range, and products of several such entries, may over- or underflow in float64.
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this range, and
-products of several such entries, may over- or underflow in float64."""
 
 # ---- the four targets ------------------------------------------------------------------------------
 
@@ -129,11 +129,10 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     labels = vector_or_matrix(y)
     block = coded(labels, named)
     weights, _ = weights_and_confounds(sample_weight, None, len(block[0]))
-    names, sizes = with_rows(*counted(0, block, weights), 2)
-    home, dtype = form_of(labels)
+    classes, (home, dtype) = with_rows(counted(0, block, weights), 2), form_of(labels)
     if home is not None:
-        return home.place(rows_of(names, sizes, 0, block, home), dtype)
-    return _in_order_of(y, _of_classes(block, names, sizes, weights, dtype))
+        return home.place(rows_of(classes, 0, block, home), dtype)
+    return _in_order_of(y, _of_classes(block, classes, weights, dtype))
 
 
 @at_home
@@ -184,9 +183,9 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
            [ 0.5,  0.5],
            [-0.5,  0.5]])
     """
-    labels = _varying(_read(Y, unlabelled)[0])
+    labels = _varying(_read(Y, unlabelled))
     H = labels.centered()
-    return _in_order_of(Y, H if labels.sparse else labels.home.place(H, labels.dtype))
+    return _in_order_of(Y, H if labels.sparse else labels.result(H))
 
 
 @at_home
@@ -243,10 +242,9 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     >>> H.shape, bool(np.allclose(H.T @ H, np.eye(2)))
     ((4, 2), True)
     """
-    labels, weights = _read(Y, unlabelled, sample_weight)
-    labels = _varying(labels)
+    labels = _varying(_read(Y, unlabelled, sample_weight))
     _check_range("labels", np.maximum(*np.abs(labels.extremes())))
-    return _in_order_of(Y, labels.whitened(weights))
+    return _in_order_of(Y, labels.whitened())
 
 
 @at_home
@@ -337,7 +335,7 @@ def hsl(
         raise InvalidOption(
             f"self_loops=False needs laplacian='clique'; got {laplacian!r}. Leave self_loops out."
         )
-    labels, often = _read(Y, unlabelled, sample_weight)
+    labels = _read(Y, unlabelled, sample_weight)
     w = _weights(weights, labels.matrix.shape[1])
     low, high = labels.extremes()
     if low.min() < 0:
@@ -345,15 +343,16 @@ def hsl(
             f"hsl takes labels that are zero or more; got {low.min():g} in column {int(low.argmin())}. Code a missing "
             "label as 0; for labels of either sign use linspec.targets.opls or cca."
         )
-    keep = (high > 0) & (w > 0) & (labels.sums(often) > 0)
+    keep = (high > 0) & (w > 0) & (labels.sums() > 0)
     if not self_loops:
-        between = np.zeros(0) if often is None else often[(often > 0) & (often < 1)]
+        between = labels.often[(labels.often > 0) & (labels.often < 1)]
         if len(between):
             raise InvalidProblem(
                 "self_loops=False takes sample_weight of 0 or at least 1, because a row that counts less than once has "
                 f"no tie to itself to leave out; got {between[0]:g}. Multiply them by a constant."
             )
-        keep &= labels.members(often) > 1
+        members = labels.of(labels.home.blocks.xp.astype(labels.entries != 0, labels.entries.dtype))
+        keep &= members.sums() > 1
     if not keep.any():
         raise InvalidProblem(
             "hsl needs a label with rows and a positive weight"
@@ -361,29 +360,31 @@ def hsl(
         )
     _check_range("labels", high[keep])
     labels, w = labels.take(keep), w[keep]
-    size = labels.sums(often)
+    size, ties = labels.sums(), labels
     of_columns, of_degrees = {
         "zhou": (np.sqrt(w / size), w),
         "clique": (np.sqrt(w), w * size),
         "star": (np.sqrt(w) / size, w / size),
     }[laplacian]
-    degrees = labels.times(of_degrees) if self_loops else labels.ties(size, w)
-    return _in_order_of(Y, labels.scaled(reciprocal(degrees**0.5), of_columns).result())
+    if not self_loops:
+        ties, of_degrees = labels.of(labels.entries * (labels.by_column(size) - labels.entries)), w
+    degrees = reciprocal(ties.times(of_degrees) ** 0.5)
+    H = labels.of(labels.by_row(degrees) * (labels.entries * labels.by_column(of_columns)))
+    return _in_order_of(Y, H.result(H.matrix))
 
 
-def _read(
-    given: Any, unlabelled: Any, sample_weight: Any = None, name: str = "Y"
-) -> tuple[Labels, HostArray | None]:
-    """Labels in any form as a matrix, and the weights of their rows."""
-    check_order({name: given, "sample_weight": sample_weight})
-    if adapter_of_labels(given) is not None:
+def _read(Y: Any, unlabelled: Any, sample_weight: Any = None) -> Labels:
+    """Labels in any form as a matrix, with the weights of their rows."""
+    check_order({"Y": Y, "sample_weight": sample_weight})
+    if adapter_of_labels(Y) is not None:
         raise UnsupportedData(
             "labels in blocks are taken by linspec.targets.lda alone; got them for other targets. Bring them here, or "
             "pass the label matrix itself: as H of a centred Discriminant it is what opls makes of it, and as Y of CCA "
             "what cca makes of it."
         )
-    labels = label_matrix(vector_or_matrix(given), named_entries(unlabelled))
-    return labels, weights_and_confounds(sample_weight, None, labels.matrix.shape[0])[0]
+    array = vector_or_matrix(Y)
+    often, _ = weights_and_confounds(sample_weight, None, array.shape[0])
+    return label_matrix(array, named_entries(unlabelled), often)
 
 
 def _weights(weights: Any, count: int) -> HostArray:
@@ -446,25 +447,23 @@ class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has n
 
     Attributes
     ----------
-    names : numpy.ndarray of shape (c,) or None
-        The classes as passed; column numbers if a label matrix was passed.
-    sizes : numpy.ndarray of shape (c,) or None
-        For each class, the number of its rows. With weights, the sum of the weights of the rows of the class.
+    classes : (numpy.ndarray of shape (c,), numpy.ndarray of shape (c,)) or None
+        The classes as passed (column numbers if a label matrix was passed), and for each class the number of its rows
+        or the sum of their weights.
     often : numpy.ndarray of shape (n,) or None
         The weight of each row: how often the row counts. None also if no weights were passed.
     """
 
-    names: Any = None
-    sizes: Any = None
+    classes: Sizes | None = None
     often: Any = None
 
 
 def _of_classes(
-    block: Codes, names: HostArray, sizes: HostArray, weights: HostArray | None, dtype: Any = np.float64
+    block: Codes, classes: Sizes, weights: HostArray | None, dtype: Any = np.float64
 ) -> ClassTargets:
     """The sparse H of rows with these classes."""
-    H = ClassTargets(rows_of(names, sizes, 0, block).astype(dtype, copy=False))
-    H.names, H.sizes, H.often = names, sizes, weights
+    H = ClassTargets(rows_of(classes, 0, block).astype(dtype, copy=False))
+    H.classes, H.often = classes, weights
     return H
 
 
@@ -489,15 +488,18 @@ def classes_of(H: Any, weights: Any = None) -> tuple[HostArray, HostArray] | Non
     weights : numpy.ndarray of shape (n,), optional
         The weights of the rows of the problem; if the targets were made with other weights, the result is None.
     """
-    if isinstance(H, BlockClassTargets):
-        return H.classes if np.array_equal(H.often, weights) else None
     H = getattr(H, "matrix", H)
-    if not isinstance(H, ClassTargets) or H.names is None or not np.array_equal(H.often, weights):
+    if not isinstance(H, ClassTargets | BlockClassTargets):
         return None
-    made = (1.0 / np.sqrt(H.sizes)).astype(H.dtype)
-    rows = None if weights is None else np.repeat(weights, np.diff(H.indptr))
-    same = np.array_equal(np.bincount(H.indices, rows, minlength=len(made)), H.sizes)
-    return (H.names, H.sizes) if same and np.array_equal(H.data, made[H.indices]) else None
+    if H.classes is None or not np.array_equal(H.often, weights):
+        return None
+    if isinstance(H, ClassTargets):
+        rows = None if weights is None else np.repeat(weights, np.diff(H.indptr))
+        sizes = np.bincount(H.indices, rows, minlength=H.shape[1])
+        made = (1.0 / np.sqrt(sizes)).astype(H.dtype)
+        if not np.array_equal(sizes, H.classes[1]) or not np.array_equal(H.data, made[H.indices]):
+            return None
+    return H.classes
 
 
 def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = None) -> Any:
@@ -523,4 +525,4 @@ def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = Non
         When no row has a class.
     """
     block = codes_of_rows(H), names
-    return _of_classes(block, *with_rows(*counted(0, block, weights), 1), weights)
+    return _of_classes(block, with_rows(counted(0, block, weights), 1), weights)

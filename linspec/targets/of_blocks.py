@@ -23,8 +23,8 @@ from linspec.sweeps.blocks.engine import Call, Engine, Handle
 from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.targets.labels import Codes, as_array, coded, named_entries, one_hot
 
+# Classes, and for each class the number of its rows or the sum of their weights.
 Sizes = tuple[HostArray, HostArray]
-"""Classes, and for each class the number of its rows or the sum of their weights."""
 
 
 class BlockClassTargets(BlockOperator):
@@ -73,10 +73,9 @@ def class_targets(
         cut = [weights[a:b] for a, b in pairwise([0, *accumulate(heights)])]
         counts = list(zip(blocks, engine.together(blocks, engine.hold(cut)), strict=True))
     calls = [Call(i, each) for i, each in enumerate(counts)]
-    names, sizes = engine.reduce(counted, calls, _united)
-    names, sizes = with_rows(names, sizes, 2)
-    H = BlockClassTargets(map_blocks(partial(rows_of, names, sizes), blocks), engine, name="H")
-    H.classes, H.often = (names, sizes), weights
+    classes = with_rows(engine.reduce(counted, calls, _united), 2)
+    H = BlockClassTargets(map_blocks(partial(rows_of, classes), blocks), engine, name="H")
+    H.classes, H.often = classes, weights
     return H
 
 
@@ -102,8 +101,9 @@ def counted(_number: int, block: Codes, weights: HostArray | None = None) -> Siz
     return names, np.bincount(codes + 1, weights, minlength=len(names) + 1)[1:].astype(np.float64)
 
 
-def with_rows(names: HostArray, sizes: HostArray, least: int) -> Sizes:
+def with_rows(classes: Sizes, least: int) -> Sizes:
     """The classes that some row has, and their sizes; raise if there are fewer than `least`, which is 1 or 2."""
+    names, sizes = classes
     there = sizes > 0
     if there.sum() < least:
         raise InvalidProblem(
@@ -128,9 +128,9 @@ def _united(_number: int, *parts: Sizes) -> Sizes:
     return names, np.bincount(where, np.concatenate([sizes for _, sizes in known]), minlength=len(names))
 
 
-def rows_of(names: HostArray, sizes: HostArray, _number: int, block: Codes, home: Home | None = None) -> Any:
+def rows_of(of: Sizes, _number: int, block: Codes, home: Home | None = None) -> Any:
     """The rows of H for one block: each has 1/√(size of its class) in the column of the class; dense at a `home`."""
-    codes, classes = block
+    (names, sizes), (codes, classes) = of, block
     columns = np.minimum(np.searchsorted(names, classes), len(names) - 1)
     columns = np.where(names[columns] == classes, columns, -1)  # a class whose rows all have weight 0
     return one_hot(np.append(columns, -1)[codes], 1.0 / np.sqrt(sizes), home)  # the last one is for no class

@@ -38,13 +38,14 @@ EXTRAS = {"zarr": "zarr", "h5py": "hdf5", "pyarrow": "parquet"}
 
 
 def is_files(suffixes: Sequence[str], data: Any) -> bool:
-    """Whether data are files of one of some formats; a folder is one of zarr or of Parquet, by what is in it."""
+    """Whether data are files of one of some formats; a folder is one of zarr, or of nothing but Parquet."""
     if not is_type("linspec", ("RowFiles",), data):
         return False
     path, suffix = Path(data.paths[0]), data.suffix
     if path.is_dir() and suffix not in (*ZARR, *PARQUET):
         zarr = any((path / mark).is_file() for mark in ZARR_MARKS)
-        suffix = ZARR[0] if zarr else PARQUET[0] if any(path.rglob("*.parquet")) else ""
+        kinds = {each.suffix for each in path.rglob("[!._]*") if each.is_file()}
+        suffix = ZARR[0] if zarr else PARQUET[0] if kinds and kinds <= {*PARQUET} else ""
     if suffix in suffixes and suffix in MAGIC and len(data.paths) == 1:
         with path.open("rb") as file:
             return file.read(len(MAGIC[suffix])) == MAGIC[suffix]

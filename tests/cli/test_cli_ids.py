@@ -101,3 +101,12 @@ def test_views_and_groups_are_compared_too() -> None:
     run("solve", "cca", "x.csv", "y.csv", "-k", 1, "--ids", "who", "--out", "c.npz")
     _, said = run("transform", "c.npz", "x.csv", "swapped.csv", "--ids", "who", code=2)
     assert f"row 1, from 0: {IDS[2]!r} and {IDS[1]!r}" in said
+
+
+@pytest.mark.parametrize("first", ["x.npy", "plain.csv"])
+def test_a_file_without_names_has_no_column_of_ids(first: str) -> None:
+    np.savetxt("plain.csv", X, delimiter=",")
+    _, said = run("solve", "cca", first, "y.npy", "-k", 1, "--ids", "who", code=2)
+    assert (
+        f"{first}: its columns have no names, so --ids 'who' names none of them. Put a line of names" in said
+    )

@@ -127,3 +127,14 @@ def test_the_index_of_a_frame_is_no_column(tmp_path: Path) -> None:
     np.testing.assert_allclose(values(out), expected(A), rtol=1e-4)
     out = run("solve", "cca", tmp_path / "a.parquet", "--y-columns", "c0,c1", "-k", 1)
     assert "(300 x 4, float64)" in out
+
+
+def test_a_folder_is_read_if_all_its_files_are_of_parquet(tmp_path: Path) -> None:
+    for number in range(3):
+        pq.write_table(pa.table({"a": A[number::3, 0], "b": A[number::3, 1]}), tmp_path / f"{number}.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    output = run("solve", "svd", tmp_path, "-k", 2, "--center")
+    np.testing.assert_allclose(values(output), expected(A[:, :2]), rtol=1e-4)
+    np.save(tmp_path / "A.npy", A)
+    output = refusal("solve", "svd", tmp_path, "-k", 2)
+    assert f"{tmp_path} is a folder without files that are one matrix. Give a file, or a pattern" in output
