@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.base import BACKENDS, SolverBenchmark, import_solvers, problem_class
+from benchmarks.base import BACKENDS, SolverBenchmark, import_solvers, optional, problem_class
 from benchmarks.records import solvers
 
 ROWS = 300
@@ -34,6 +34,8 @@ class _FamilySolvers(SolverBenchmark):
     def data(self, problem: str) -> tuple[Any, ...]:
         """Two or three matrices."""
         problem_class(self.kind)
+        if self.kind == "deep-cca" and optional("torch") is None:
+            raise NotImplementedError("torch is not installed")
         return views() if self.kind in ("multiset-cca", "sumcor-cca") else views()[:2]
 
     def state(self, *data: Any) -> Any:
