@@ -18,13 +18,14 @@ import subprocess
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import metadata
 from io import StringIO
-from pkgutil import resolve_name
+from pydoc import locate
 from typing import Any
 
 import linspec as ls
@@ -32,16 +33,7 @@ from linspec import registry
 from linspec.errors import InvalidOption, LinspecError, MissingPackage
 from linspec.testing.data import BACKENDS, Backend
 from linspec.testing.parts import CHECKS
-from linspec.testing.solvers import (
-    PROBLEM_CHECKS,
-    REFUSED,
-    SOLVER_CHECKS,
-    Faults,
-    Skip,
-    Solver,
-    data,
-    solver_of,
-)
+from linspec.testing.solvers import REFUSED, CheckFailed, Skip, Solver, data, require, solver_of
 
 __all__ = ["CheckFailed", "Checks", "Report", "conformance", "run_checks"]
 
@@ -58,21 +50,11 @@ from linspec.testing.solvers import left_behind
 changes = dict()
 for module in {modules!r}:
     with contextlib.suppress(Exception):
-        changes[module] = [f for f in left_behind(lambda: importlib.import_module(module)) if "no warnings" not in f]
+        left = left_behind(lambda: importlib.import_module(module))
+        changes[module] = [change for change in left if "warns" not in change]
 print(json.dumps([took, loaded, changes]))
 """
 """Run in a fresh interpreter: how long a table takes, what it loads, and what the modules of its records change."""
-
-
-class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
-    """Raised if a part breaks the contract; the message says how, and names its file and line.
-
-    Examples
-    --------
-    >>> from linspec.testing import CheckFailed
-    >>> issubclass(CheckFailed, AssertionError)
-    True
-    """
 
 
 class Overdue(BaseException):
@@ -113,54 +95,49 @@ class Report:
         return "\n".join([counts, *(f"  {check}: {fault}" for check, fault in self.failed)])
 
 
-def declaration(spec: Any, cls: Any) -> Faults:
+def declaration(spec: Any, cls: Any) -> None:
     """Summary, reference and docstring are there; the table loads no array library, and imports change nothing."""
-    if not re.fullmatch(r"[^\Wa-z].*\s\S+\s.*\.", spec.summary):
-        yield f"the summary must be one sentence, from a capital to a full stop; got {spec.summary!r}"
+    require(
+        re.fullmatch(r"[^\Wa-z].*\s\S+\s.*\.", spec.summary),
+        f"the summary must be one sentence, from a capital to a full stop; got {spec.summary!r}",
+    )
     reference = getattr(spec, "reference", "Nobody 2000")
-    if not re.match(r"[^\W\d].*\b(1[89]|20)\d\d\b", reference):
-        yield f"the reference must have an author and a year; got {reference!r}"
+    dated = re.match(r"[^\W\d].*\b(1[89]|20)\d\d\b", reference)
+    require(dated, f"the reference must have an author and a year; got {reference!r}")
     if spec.kind == "problem":
-        yield from named(spec, cls)
-    elif spec.kind != "operator" and (not cls.__doc__ or cls.__doc__.startswith(f"{cls.__name__}(")):
-        yield f"{cls.__name__} must have a docstring; it has none. State the method and its source"
+        require(cls.name == spec.name, f"name must be {spec.name!r}, as in the record; got {cls.name!r}")
+        for place in getattr(cls, "held_out_scores", {}).values():
+            there = locate(place.replace(":", "."))
+            require(there, f"held_out_scores must name classes that can be imported; got {place}")
+    elif spec.kind != "operator":
+        documented = cls.__doc__ and not cls.__doc__.startswith(f"{cls.__name__}(")
+        require(documented, f"{cls.__name__} must have a docstring; it has none. State the method and its source")
     ls.describe(spec.qualified)  # reads the options, which must be declared
-    yield from imports(spec)
+    imports(spec)
 
 
-def named(spec: Any, cls: Any) -> Faults:
-    """A kind of problem has the name of its record, and the classes that it names are there."""
-    if cls.name != spec.name:
-        yield f"name must be {spec.name!r}, as in the record; got {cls.name!r}"
-    for place in getattr(cls, "held_out_scores", {}).values():
-        try:
-            resolve_name(place)
-        except (ImportError, AttributeError):
-            yield f"held_out_scores must name classes that can be imported; got {place}"
-
-
-def imports(spec: Any) -> Faults:
+def imports(spec: Any) -> None:
     """The table loads no array library and is quick; the module of the record changes nothing of the process."""
-    provider = registry.provider_of(spec)
+    provider, module = registry.provider_of(spec), getattr(spec, "target", "").partition(":")[0]
     distribution, _, entry = provider.partition(":")
-    for point in metadata.entry_points(group="linspec", name=entry):
-        if point.dist and point.dist.name == distribution:
-            took, loaded, changes = imported(provider, point.module)
-            if loaded:
-                yield f"a table must load no array library; importing {point.module} loads {', '.join(loaded)}"
-            if took >= 1:
-                yield f"a table must be imported in less than 1 s; {point.module} takes {took:.2g} s. Do no work there"
-            module = getattr(spec, "target", "").partition(":")[0]
-            for change in changes.get(module, ()):
-                yield f"an import must leave the process as it was; {module}: {change}"
+    try:
+        points = metadata.distribution(distribution).entry_points
+    except metadata.PackageNotFoundError:
+        return  # the record was registered by hand
+    (table,) = (point.module for point in points.select(group="linspec", name=entry))
+    took, loaded, changes = imported(provider, table)
+    require(not loaded, f"a table must load no array library; importing {table} loads {', '.join(loaded)}")
+    require(took < 1, f"a table must be imported in less than 1 s; {table} takes {took:.2g} s. Do no work there")
+    left = "; ".join(changes.get(module, ()))
+    require(not left, f"an import must leave the process as it was; {module}: {left}")
 
 
 @cache
 def imported(provider: str, table: str) -> tuple[float, list[str], dict[str, list[str]]]:
     """Import a table and the modules of its records in a fresh interpreter; return what it notices."""
     names = next(info.provides for info in ls.plugins() if info.identity == provider)
-    targets = [getattr(registry.get_spec(None, name), "target", "") for name in names]
-    code = IMPORTS.format(table=table, modules=[*dict.fromkeys(target.partition(":")[0] for target in targets)])
+    targets = {getattr(registry.get_spec(None, name), "target", "").partition(":")[0] for name in names}
+    code = IMPORTS.format(table=table, modules=[*targets])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     took, loaded, changes = json.loads(done.stdout.splitlines()[-1])
     return took, loaded, changes
@@ -186,15 +163,15 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def place_of(error: BaseException | None, cls: Any) -> str:
-    """Return the line of an author's file at which an exception was raised, or that of a definition."""
-    try:
-        file, line = inspect.getsourcefile(cls) or "", inspect.getsourcelines(cls)[1]
-    except (TypeError, OSError):
-        return ""
-    frames = traceback.extract_tb(error.__traceback__ if error else None)
-    lines = [frame.lineno for frame in frames if frame.filename == file]
-    return f" ({os.path.relpath(file)}:{lines[-1] if lines else line})"
+def place_of(error: BaseException, cls: Any) -> str:
+    """Return the line of an author's package at which an exception was raised, or that of a definition."""
+    with suppress(TypeError, OSError):
+        file = inspect.getsourcefile(cls) or ""
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if frame.filename.startswith(os.path.dirname(file)):
+                return f" ({os.path.relpath(frame.filename)}:{frame.lineno})"
+        return f" ({os.path.relpath(file)}:{inspect.getsourcelines(cls)[1]})"
+    return ""
 
 
 class Checks:
@@ -215,7 +192,7 @@ class Checks:
         chosen = kinds if backends is None or "all" in backends else backends
         for unknown in {*chosen} - {*kinds}:
             raise InvalidOption(f"no backend is named {unknown!r}; the backends are {', '.join(kinds)}.")
-        self.table: dict[str, Callable[[], Faults]] = {"declaration": self.declared}
+        self.table: dict[str, Callable[[], None]] = {"declaration": self.declared}
         self.fault = self.missing = ""
         try:
             with limited(time_limit), redirect_stdout(StringIO()):
@@ -228,7 +205,7 @@ class Checks:
 
     def take(self, name: str, backends: Sequence[Backend]) -> None:
         """Make the part, and the table of its checks."""
-        kind, checks = self.spec.kind, CHECKS.get(self.spec.kind, SOLVER_CHECKS)
+        kind = self.spec.kind
         self.cls = self.spec.adapt if kind == "operator" else registry.get_part(kind, name)
         subject: Any = self.spec
         if kind in ("normalizer", "test-matrix"):
@@ -236,50 +213,41 @@ class Checks:
         elif kind != "operator":
             subject = Solver(self.spec, self.cls) if kind == "solver" else solver_of(self.spec)
             self.missing = subject.reference.missing
-        for check, work in checks.items():
-            if kind != "problem" or check in PROBLEM_CHECKS:
-                self.table[check] = partial(work, subject)
-        for backend in backends if kind == "solver" else ():
-            self.table[f"data:{backend.name}"] = partial(data, subject, backend)
+        self.table |= {check: partial(work, subject) for check, work in CHECKS[kind].items()}
+        if kind == "solver":
+            self.table |= {f"data:{backend.name}": partial(data, subject, backend) for backend in backends}
 
-    def declared(self) -> Faults:
-        """Return the faults of the record, or why the part could not be made."""
-        return iter([self.fault]) if self.fault else declaration(self.spec, self.cls)
+    def declared(self) -> None:
+        """Test the record, unless the part could not be made."""
+        require(not self.fault, self.fault)
+        declaration(self.spec, self.cls)
 
     def run(self, check: str) -> tuple[str, str]:
-        """Run a check; return "passed", "failed", "expected" or "skipped", and the faults or the reason."""
+        """Run a check; return "passed", "failed", "expected" or "skipped", and the fault or the reason."""
         if self.missing and check != "declaration":
             return "skipped", self.missing
-        faults: list[str] = []
-        error: BaseException | None = None
+        expected = self.expected.get(check)
         try:
-            with limited(self.time_limit), redirect_stdout(StringIO()):
-                for fault in self.table[check]():
-                    faults.append(fault)  # noqa: PERF402 (what was yielded remains if the check then raises)
+            with limited(self.time_limit), redirect_stdout(StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.table[check]()
         except (Skip, MissingPackage) as reason:
-            if not faults:
-                return "skipped", str(reason)
-        except Overdue as late:
-            error = late
-            faults.append(f"the check must end within {self.time_limit:g} s; it was ended. Does the solver end?")
-        except Exception as raised:
-            if isinstance(raised, REFUSED) and self.may_refuse(check):
+            return "skipped", str(reason)
+        except (Exception, Overdue) as error:
+            fault = f"it raised {type(error).__name__}: {error}"
+            if isinstance(error, CheckFailed):
+                fault = str(error)
+            if isinstance(error, Overdue):
+                fault = f"the check must end within {self.time_limit:g} s; it was ended. Does the solver end?"
+            if isinstance(error, REFUSED) and self.may_refuse(check):
                 return "skipped", f"the solver needs {self.spec.needs}"
-            error = raised
-            faults.append(f"it raised {type(raised).__name__}: {raised}")
-        if not faults and check in self.expected:
-            return "failed", f"it passes, and was expected to fail: {self.expected[check]}"
-        if not faults:
-            return "passed", ""
-        if check in self.expected:
-            return "expected", self.expected[check]
-        return "failed", "\n    ".join([*dict.fromkeys(faults)][:6]) + place_of(error, self.cls)
+            return ("expected", expected) if expected else ("failed", fault + place_of(error, self.cls))
+        return ("failed", f"it passes, and was expected to fail: {expected}") if expected else ("passed", "")
 
     def may_refuse(self, check: str) -> bool:
         """Whether a check is on data that the solver may refuse, since its record says that it needs more."""
-        arrays = {f"data:{backend.name}" for backend in BACKENDS if backend.library}
-        others = check == "passes" or check.startswith("data:") and check not in arrays
-        return others and str(self.spec.needs) != "adjoint"
+        others = {"passes", *(f"data:{backend.name}" for backend in BACKENDS if not backend.library)}
+        return check in others and str(self.spec.needs) != "adjoint"
 
 
 def run_checks(

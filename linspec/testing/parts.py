@@ -21,7 +21,16 @@ from linspec import errors
 from linspec.arrays import to_host
 from linspec.operators import RowFiles
 from linspec.testing.data import BACKENDS, Backend
-from linspec.testing.solvers import Faults, Skip, labelled, left_behind, peak
+from linspec.testing.solvers import (
+    PROBLEM_CHECKS,
+    SOLVER_CHECKS,
+    CheckFailed,
+    Skip,
+    needs,
+    peak,
+    quiet,
+    require,
+)
 
 __all__ = ["CHECKS", "check_operator"]
 
@@ -51,41 +60,35 @@ def blocks() -> Iterator[tuple[str, int, Array, Array | None]]:
     yield "in a metric", 5, V, root @ root.T @ V
 
 
-def orthonormal(normalizer: Any) -> Faults:
+def orthonormal(normalizer: Any) -> None:
     """QᵀMQ = I with as many columns as the rank, and Q = V T, on every library, in float64 and float32."""
     for backend in BACKENDS:
         if backend.library and not backend.missing():
             for name, rank, V, MV in blocks():
-                yield from labelled(f"{name}, {backend.name}", factors(normalizer, backend, rank, V, MV))
+                factored(normalizer, backend, f"{name}, {backend.name}", rank, V, MV)
 
 
-def factors(normalizer: Any, backend: Backend, rank: int, V: Array, MV: Array | None) -> Faults:
+def factored(normalizer: Any, backend: Backend, name: str, rank: int, V: Array, MV: Array | None) -> None:
     """Compare the Q and T of a block with their definition."""
     block = backend.wrap(V)
-    before = on_host(block)
+    before, eps = on_host(block), float(np.finfo(to_host(block).dtype).eps)
     Q, T = normalizer.orthonormalize(*([block] if MV is None else [block, backend.wrap(MV)]))
-    if type(Q) is not type(block) or Q.dtype != block.dtype:
-        yield f"Q must be an array like V; got {type(Q)} of {Q.dtype}"
-    if not np.array_equal(before, on_host(block)):
-        yield "V must stay as it is; it is changed. Work on a copy"
-        return
-    q, eps = on_host(Q), float(np.finfo(to_host(block).dtype).eps)
-    if type(T) is not np.ndarray or (q.shape, T.shape) != ((len(V), rank), (V.shape[1], rank)):
-        yield (
-            f"Q must have shape {(len(V), rank)} (rank {rank}), and T as many columns, of NumPy; got {q.shape}, {T.shape}"
-        )
-        return
-    MQ = q if MV is None else MV @ T
+    require(np.array_equal(before, on_host(block)), f"{name}: V must stay as it is; it is changed. Work on a copy")
+    kinds = (type(Q), Q.dtype, type(T)) == (type(block), block.dtype, np.ndarray)
+    require(kinds, f"{name}: Q must be an array like V, and T one of NumPy; got {type(Q)}, {Q.dtype}, {type(T)}")
+    q, shapes = on_host(Q), ((len(V), rank), (V.shape[1], rank))
+    require(
+        (q.shape, T.shape) == shapes,
+        f"{name}: Q and T must have shape {shapes[0]} (rank {rank}) and {shapes[1]}; got {q.shape} and {T.shape}",
+    )
     room = 2000 * eps if MV is None else 40000 * eps
-    off = np.abs(q.T @ MQ - np.eye(rank)).max(initial=0.0)
-    if off > room:
-        yield f"Q must be orthonormal; QᵀMQ differs from I by {off:.2g}. Sum in float64"
+    off = np.abs(q.T @ (q if MV is None else MV @ T) - np.eye(rank)).max(initial=0.0)
+    require(off <= room, f"{name}: Q must be orthonormal; QᵀMQ differs from I by {off:.2g}. Sum in float64")
     off, size = np.abs(q - before @ T).max(initial=0.0), np.abs(V).max() * np.abs(T).max(initial=0.0)
-    if off > room * max(1.0, size):
-        yield f"Q must be VT; they differ by {off:.2g}. Return the T of this Q"
+    require(off <= room * max(1.0, size), f"{name}: Q must be VT; they differ by {off:.2g}. Return the T of this Q")
 
 
-def refusals(normalizer: Any) -> Faults:
+def refusals(normalizer: Any) -> None:
     """Data that are not finite, and blocks of wrong shapes, are refused."""
     good = np.random.default_rng(0).standard_normal((20, 3))
     bad = good.copy()
@@ -98,26 +101,28 @@ def refusals(normalizer: Any) -> Faults:
     ):
         with suppress(error):
             normalizer.orthonormalize(*block)
-            yield f"{what} must raise {error.__name__}; it was taken"
+            require(False, f"{what} must raise {error.__name__}; it was taken")
 
 
-def draws(matrix: Any) -> Faults:
+def draws(matrix: Any) -> None:
     """Equal generators give equal entries of the right shape, also as an operator; other ones give others."""
-    for shape in ((40, 9), (64, 16), (5, 12), (23, 1)):
+    for shape in ((40, 9), (5, 12), (23, 1)):
         first, second, other = (matrix.draw(*shape, np.random.default_rng(seed)) for seed in (7, 7, 8))
-        if type(first) is not np.ndarray or (first.shape, first.dtype) != (shape, np.float64):
-            yield f"draw must return float64 of NumPy of shape {shape}; got {type(first)}, {first.dtype}, {first.shape}"
-        if not np.array_equal(first, second) or np.array_equal(first, other):
-            yield "draw must be equal for equal generators and change with the generator. Draw from rng alone"
-            continue
-        sketch = matrix.operator(*shape, np.random.default_rng(7))
-        A = np.random.default_rng(1).standard_normal((4, shape[0]))
+        kind = type(first), first.dtype, first.shape
+        require(kind == (np.ndarray, np.float64, shape), f"draw must be float64 of NumPy, of shape {shape}; got {kind}")
+        require(
+            np.array_equal(first, second) and not np.array_equal(first, other),
+            "draw must be equal for equal generators and change with the generator. Draw from rng alone",
+        )
+        sketch, A = matrix.operator(*shape, np.random.default_rng(7)), np.ones((4, shape[0]))
         product = on_host(sketch.sketch(ls.as_operator(A)))
-        if not (np.array_equal(on_host(sketch.dense()), first) and np.allclose(product, A @ first, atol=1e-10)):
-            yield f"operator{shape} must have the entries of draw, and sketch by them; they differ"
+        require(
+            np.array_equal(on_host(sketch.dense()), first) and np.allclose(product, A @ first, atol=1e-10),
+            f"operator{shape} must have the entries of draw, and sketch by them; they differ",
+        )
 
 
-def moments(matrix: Any) -> Faults:
+def moments(matrix: Any) -> None:
     """E Ω = 0 and E ΩΩᵀ = l I, within the errors of some hundred draws."""
     for rows, columns in ((13, 6), (5, 9)):
         drawn = np.array([matrix.draw(rows, columns, np.random.default_rng([3, i])) for i in range(DRAWS)])
@@ -125,8 +130,7 @@ def moments(matrix: Any) -> Faults:
         for what, values in (("E Ω must be 0", drawn), ("E ΩΩᵀ/l must be I", products - np.eye(rows))):
             error = values.std(axis=0) / DRAWS**0.5 + 1e-12
             off = np.max(np.abs(values.mean(axis=0)) / error)
-            if off > ERRORS:
-                yield f"{what}; it is {off:.1f} standard errors away"
+            require(off <= ERRORS, f"{what}; it is {off:.1f} standard errors away")
 
 
 # ---- kinds of data --------------------------------------------------------------------------------
@@ -154,52 +158,54 @@ def check_operator(data: Any, *, entries: Array | None = None) -> list[str]:
     >>> check_operator(np.eye(3))
     []
     """
-    A = ls.as_operator(data)
     try:
-        M = formed(A)
-    except Exception as error:  # noqa: BLE001 (an operator may fail in any way)
-        shape = tuple(A.shape)
-        return [f"matmat must multiply a block of {shape[1]} rows, since shape is {shape}; it raised {error!r}"]
-    if M.shape != tuple(A.shape):
-        return [f"shape must be {M.shape}, that of the products; got {tuple(A.shape)}"]
-    if entries is None:
-        entries = M
-    if not near(A, M, entries):
-        return ["products must be those of the entries"]
-    return [*products(A, entries), *rows(A, entries)]
+        laws(ls.as_operator(data), entries)
+    except CheckFailed as fault:
+        return [str(fault)]
+    return []
 
 
-def formed(A: Any) -> Array:
+def formed(A: Any) -> Any:
     """Return the entries of an operator, by products with the identity."""
-    return on_host(A.matmat(A.home.blocks.place(np.eye(A.shape[1]))))
+    return A.matmat(A.home.blocks.place(np.eye(A.shape[1])))
 
 
-def near(A: Any, block: Any, wanted: Array) -> bool:
-    """Whether a block is the right one but for rounding in the dtype of an operator."""
+def same(A: Any, block: Any, wanted: Array, fault: str) -> None:
+    """Compare a block of an operator with the right one, but for rounding in its dtype."""
+    declared = str(block.dtype).endswith(A.dtype.name)
+    require(declared, f"an operator must return its declared dtype {A.dtype}; got {block.dtype}. Convert it")
     room = 1e3 * float(np.finfo(A.dtype).eps) * np.abs(wanted).max(initial=1e-300)
-    return block.shape == wanted.shape and bool(np.abs(on_host(block) - wanted).max(initial=0.0) <= room)
+    near = block.shape == wanted.shape and np.abs(on_host(block) - wanted).max(initial=0.0) <= room
+    require(near, fault)
 
 
-def products(A: Any, M: Array) -> Faults:
-    """Products are linear and adjoint, of the declared dtype, and leave their blocks as they are."""
+def laws(A: Any, entries: Array | None) -> None:
+    """Products are linear and adjoint, and leave their blocks as they are; rows are rows."""
+    try:
+        M = on_host(formed(A))
+    except Exception as error:
+        shape = tuple(A.shape)
+        text = f"matmat must multiply a block of {shape[1]} rows, since shape is {shape}; it raised {error!r}"
+        raise CheckFailed(text) from error
+    require(M.shape == tuple(A.shape), f"shape must be {M.shape}, that of the products; got {tuple(A.shape)}")
+    M = M if entries is None else entries
     rng, (n, p) = np.random.default_rng(0), M.shape
     V, U = (A.home.place(rng.standard_normal((size, 3)), A.dtype) for size in (p, n))
     v, u = on_host(V), on_host(U)
     forward, adjoint = A.matmat(V), A.rmatmat(U)
-    if not (np.array_equal(on_host(V), v) and np.array_equal(on_host(U), u)):
-        yield "matmat and rmatmat must leave their blocks as they are; one writes into it. Work on a copy"
-    if not str(forward.dtype).endswith(A.dtype.name):
-        yield f"matmat must return the declared dtype {A.dtype}; got {forward.dtype}. Declare this, or convert"
-    if not near(A, forward, M @ v):
-        yield "matmat must be linear: a block has other products than the identity says"
-    if not near(A, adjoint, M.T @ u):
-        yield "rmatmat(U) must be AᵀU, for the A with which matmat multiplies"
+    require(
+        np.array_equal(on_host(V), v) and np.array_equal(on_host(U), u),
+        "matmat and rmatmat must leave their blocks as they are; one writes into it. Work on a copy",
+    )
+    same(A, forward, M @ v, "matmat must be linear, with the products of the entries; it is not")
+    same(A, adjoint, M.T @ u, "rmatmat(U) must be AᵀU, for the A with which matmat multiplies")
     names = A.column_names
-    if names is not None and [*map(type, names)] != [str] * p:
-        yield f"column_names must be None or a tuple of {p} texts; got {names!r:.60}"
+    texts = names is None or [*map(type, names)] == [str] * p
+    require(texts, f"column_names must be None or a tuple of {p} texts; got {names!r:.60}")
+    rows(A, M)
 
 
-def rows(A: Any, M: Array) -> Faults:
+def rows(A: Any, M: Array) -> None:
     """Rows by their numbers are these rows, in this order and as often."""
     n = len(M)
     for chosen in (slice(0, n), slice(n // 3, 2 * n // 3 + 1), np.array([n // 2, 0, n - 1, n // 2])):
@@ -207,11 +213,10 @@ def rows(A: Any, M: Array) -> Faults:
             part = A.rows(chosen)
         except errors.MissingCapability:
             return
-        if not near(A, formed(part), M[chosen]):
-            came = [int(np.abs(M - row).sum(axis=1).argmin()) for row in formed(part)]
-            yield f"rows {chosen} must be these rows, in this order and as often; they come as rows {came}"
-        if not str(part.dtype).endswith(A.dtype.name):
-            yield f"rows must have the operator's dtype, {A.dtype}; got {part.dtype}"
+        block = formed(part)
+        came = [int(np.abs(M - row).sum(axis=1).argmin()) for row in on_host(block)]
+        fault = f"rows {chosen} must be these rows, in this order and as often; they come as rows {came}"
+        same(A, block, M[chosen], fault)
 
 
 def sample_of(spec: Any) -> Any:
@@ -221,37 +226,33 @@ def sample_of(spec: Any) -> Any:
     raise errors.BrokenPlugin("the record must name a function that makes a small object: sample='module:function'")
 
 
-def adapts(spec: Any) -> Faults:
+def adapts(spec: Any) -> None:
     """The adapter takes its sample, and nothing that is not its own."""
     sample, operator = sample_of(spec), ls.as_operator(np.eye(2))
-    if spec.matches(sample) is not True:
-        yield "matches must be True for the sample; it is not"
-    if not isinstance(spec.adapt(sample), ls.LinearOperator):
-        yield "adapt must return a LinearOperator; it does not"
-    for other in (np.eye(2), object(), "name", 3, None, [1, 2], operator):
-        if spec.matches(other):
-            yield f"matches must be False for {type(other).__name__}; it is True. Look at the class of the data"
-    if spec.matches(RowFiles(("rows.unknown",))):
-        yield "matches must be False for files of other formats; it is True. Compare the suffix"
+    require(spec.matches(sample) is True, "matches must be True for the sample; it is not")
+    require(isinstance(spec.adapt(sample), ls.LinearOperator), "adapt must return a LinearOperator; it does not")
+    for other in (np.eye(2), object(), "name", 3, None, [1, 2], operator, RowFiles(("rows.unknown",))):
+        require(
+            not spec.matches(other),
+            f"matches must be False for {type(other).__name__} of others, and files of other formats; it is True. Look at"
+            " the class of the data, and compare the suffix",
+        )
 
 
-def reads(spec: Any) -> Faults:
+def reads(spec: Any) -> None:
     """Rows in pieces take about the bytes of all rows from files, and sparse data no dense array."""
     data = sample_of(spec)
     A = spec.adapt(data)
     n, p = A.shape
-    if n * p < 2**16:
-        raise Skip("the sample is smaller than half a megabyte, so that bytes say nothing")
+    needs(n * p >= 2**16, "the sample is smaller than half a megabyte, so that bytes say nothing")
     if getattr(data, "nnz", n * p) < n * p / 80:
         most, _ = peak(lambda: spec.adapt(data).matmat(np.ones((p, 1))))
-        if most > n * p * 4e-6:
-            yield f"sparse data must stay sparse; a product takes {most:.1f} MB"
-    whole, piecewise = (megabytes_read(A, count) for count in (1, 16))
-    if piecewise > 8 * whole + 0.25:
-        yield (
-            f"16 pieces of the rows take {piecewise:.1f} MB of files, and all at once {whole:.1f} MB. Read the rows that"
-            " are asked"
-        )
+        require(most < n * p * 4e-6, f"sparse data must stay sparse; a product takes {most:.1f} MB")
+    whole, pieces = (megabytes_read(A, count) for count in (1, 16))
+    require(
+        pieces <= 8 * whole + 0.25,
+        f"16 pieces of the rows take {pieces:.1f} MB of files, all at once {whole:.1f} MB. Read the rows that are asked",
+    )
 
 
 def megabytes_read(A: Any, count: int) -> float:
@@ -266,33 +267,30 @@ def megabytes_read(A: Any, count: int) -> float:
         raise Skip(f"readings cannot be counted: {error}") from error
 
 
-def quiet(work: Callable[[Any], Any]) -> Callable[[Any], Faults]:
-    """Make the check that work with a part prints nothing and leaves the process as it was."""
-    return lambda part: left_behind(lambda: work(part))
-
-
 def multiplied(spec: Any) -> None:
     """Multiply by an operator and its adjoint."""
     A = spec.adapt(sample_of(spec))
     A.rmatmat(A.matmat(A.home.place(np.ones((A.shape[1], 1)), A.dtype)))
 
 
-CHECKS: dict[str, dict[str, Callable[[Any], Faults]]] = {
+CHECKS: dict[str, dict[str, Callable[[Any], None]]] = {
     "normalizer": {
         "orthonormal": orthonormal,
         "bad-data": refusals,
-        "process": quiet(lambda normalizer: normalizer.orthonormalize(np.eye(20, 3), None)),
+        "process": lambda normalizer: quiet(lambda: normalizer.orthonormalize(np.eye(20, 3), None)),
     },
     "test-matrix": {
         "draws": draws,
         "moments": moments,
-        "process": quiet(lambda matrix: matrix.operator(40, 9, np.random.default_rng(0)).dense()),
+        "process": lambda matrix: quiet(lambda: matrix.draw(40, 9, np.random.default_rng(0))),
     },
     "operator": {
         "adapts": adapts,
-        "laws": lambda spec: iter(check_operator(spec.adapt(sample_of(spec)))),
+        "laws": lambda spec: laws(spec.adapt(sample_of(spec)), None),
         "reads": reads,
-        "process": quiet(multiplied),
+        "process": lambda spec: quiet(lambda: multiplied(spec)),
     },
+    "problem": PROBLEM_CHECKS,
+    "solver": SOLVER_CHECKS,
 }
 """The checks of parts by kind and name."""

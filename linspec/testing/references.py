@@ -176,20 +176,22 @@ def cases(
     --------
     >>> from linspec.testing import cases
     >>> [case.name for case in cases(8, 6, k=3)()]
-    ['tall', 'dependent columns', 'as they are', 'large means', 'wide']
+    ['tall', 'dependent columns', 'as they are', 'large means', 'wide, times 1e+50', 'wide, times 1e-50', 'wide']
     """
     usual = {**parameters, "center": True} if center else parameters
 
     def make() -> Sequence[Case]:
-        tall = planted(60, *columns)
-        twice = tuple(np.hstack([X, X[:, :1]]) for X in tall)
-        made = [Case("tall", tall, usual), Case("dependent columns", twice, usual, 1e-6, gentle=False)]
+        tall = Case("tall", planted(60, *columns), usual)
+        twice = tall.mapped(lambda X: np.hstack([X, X[:, :1]]))
+        every = [tall, replace(twice, name="dependent columns", rounding=1e-6, gentle=False)]
         if center:
-            far = tuple(X + 1e4 for X in tall)
-            made += [Case("as they are", tall, {**usual, "center": False})]
-            made += [Case("large means", far, usual, 1e-5)]
-        wide = planted(20, *(4 * p for p in columns))
-        return [*made, Case("wide", wide, {**usual, "ridge": ridge} if ridge else usual, 1e-6)]
+            every += [replace(tall.changed(center=False), name="as they are")]
+            every += [replace(tall.mapped(lambda X: X + 1e4), name="large means", rounding=1e-5)]
+        for unit in (1e50, 1e-50, 1.0):
+            wide = tuple(unit * X for X in planted(20, *(4 * p for p in columns)))
+            parameters = {**usual, "ridge": ridge * unit**2} if ridge else usual
+            every.append(Case("wide" if unit == 1.0 else f"wide, times {unit:g}", wide, parameters, 1e-6))
+        return every
 
     return make
 

@@ -1,4 +1,4 @@
-"""The checks of a solver. Each takes a `Solver`, yields the faults that it finds, and raises `Skip` if it says nothing.
+"""The checks of a solver. Each takes a `Solver`, raises `CheckFailed` for a fault, and `Skip` if it does not apply.
 
 Problem: a solver can be wrong in ways that no residual of its own shows.
 Method: its answers are compared with the reference of the problem, with answers to equal problems (a weight of three is
@@ -17,11 +17,12 @@ import tempfile
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from io import StringIO
+from operator import attrgetter
 from pathlib import Path
 from pkgutil import resolve_name
 from types import SimpleNamespace
@@ -37,8 +38,6 @@ from linspec.arrays import to_host
 from linspec.testing.data import Backend, Slices, Stopped
 from linspec.testing.references import Case, Reference
 
-Faults = Iterator[str]
-
 LOOSE = 100.0  # the largest error of an answer in units of its residual
 NEAR = 10.0  # the largest factor between a residual and the one of the arrays
 HISTORY = 300.0  # the largest factor between the last residual of the history and that of the answer
@@ -48,20 +47,32 @@ CLOCK = 1000.0  # the largest factor between an estimate and the clock
 
 REFUSED = errors.MissingCapability, errors.UnsupportedData
 
-EFFECTS = {
-    "sample_weight": "repeated rows",
-    "confounds": "residuals of a regression",
-    "scale": "divided columns",
-}
+
+class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
+    """Raised if a part breaks the contract; the message says how, and names its file and line.
+
+    Examples
+    --------
+    >>> from linspec.testing import CheckFailed
+    >>> issubclass(CheckFailed, AssertionError)
+    True
+    """
 
 
 class Skip(Exception):  # noqa: N818 (it is not an error)
     """Raised by a check that does not apply; the message is the reason."""
 
 
-def labelled(label: str, faults: Iterable[str]) -> Faults:
-    """Say where faults are."""
-    return (f"{label}: {fault}" for fault in faults)
+def require(holds: Any, fault: str) -> None:
+    """Raise `CheckFailed` unless something holds."""
+    if not holds:
+        raise CheckFailed(fault)
+
+
+def needs(holds: Any, reason: str) -> None:
+    """Raise `Skip` unless a check applies."""
+    if not holds:
+        raise Skip(reason)
 
 
 def early(progress: Any) -> bool:
@@ -69,17 +80,15 @@ def early(progress: Any) -> bool:
     return bool(progress.iteration >= 5)
 
 
-def on_host(solution: Any) -> Any:
-    """Return a copy of an answer whose arrays are NumPy's."""
-
-    def copied(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(copied(part) for part in value)
-        return to_host(value) if hasattr(value, "dtype") else value
-
-    copy = SimpleNamespace(**{name: copied(value) for name, value in vars(solution).items()})
-    copy.coefficients = lambda: to_host(solution.coefficients())
-    return copy
+def on_host(value: Any) -> Any:
+    """Return a copy of an answer, or of one of its attributes, whose arrays are NumPy's."""
+    if isinstance(value, ls.Solution):
+        copy = SimpleNamespace(**{name: on_host(part) for name, part in vars(value).items()})
+        copy.coefficients = lambda: to_host(value.coefficients())
+        return copy
+    if isinstance(value, tuple):
+        return tuple(map(on_host, value))
+    return to_host(value) if hasattr(value, "dtype") else value
 
 
 def distance(value: Any, wanted: Any) -> float:
@@ -124,39 +133,39 @@ class Solver:
 
     def state(self, case: Case, matrices: Any = None) -> Any:
         """State the problem of a case, with other data in place of its matrices if there are any."""
-        data = [X.copy() for X in case.matrices] if matrices is None else matrices
+        data = matrices or [X.copy() for X in case.matrices]
         return self.problem(*([data] if self.reference.several else data), **case.parameters)
 
     def solve(self, case: Case, matrices: Any = None, solver: Any = None, rng: Any = 0, **words: Any) -> Any:
-        """Solve a case without warnings."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ls.solve(self.state(case, matrices), solver or self.make(), rng=rng, **words)
+        """Solve a case."""
+        return ls.solve(self.state(case, matrices), solver or self.make(), rng=rng, **words)
 
     @cached_property
     def solved(self) -> Any:
         """The answer to the first case."""
         return self.solve(self.case)
 
-    def wrapped(self, wrap: Callable[[Any], Any], matrices: Sequence[Any] | None = None) -> list[Any]:
-        """Turn the matrices of the first case, or others, into other data; companions stay arrays."""
-        data = [X.copy() for X in matrices or self.case.matrices]
-        return [X if i in self.reference.companions else wrap(X) for i, X in enumerate(data)]
+    def wrapped(self, wrap: Callable[[Any], Any], case: Case) -> list[Any]:
+        """Turn the matrices of a case into other data; companions stay arrays."""
+        return [X.copy() if i in self.reference.companions else wrap(X) for i, X in enumerate(case.matrices)]
 
-    def error(self, residual: float) -> float:
-        """Return the error of an answer that a residual stands for."""
-        return residual**0.5 if self.reference.squared else residual
+    def tall(self, n: int) -> Case:
+        """Return the first case with its rows repeated."""
+        return self.case.mapped(lambda X: np.resize(X, (n, X.shape[1])))
+
+    def floor(self, case: Case) -> float:
+        """Return the residual that rounding explains."""
+        return case.rounding ** (2 if self.reference.squared else 1)
 
     def allowed(self, case: Case, *solutions: Any) -> float:
         """Return the relative error of answers that residuals and rounding explain."""
-        return case.rounding + LOOSE * max(0.0, *(self.error(solution.residual) for solution in solutions))
+        largest = max(0.0, *(solution.residual for solution in solutions))
+        return float(case.rounding + LOOSE * largest ** (0.5 if self.reference.squared else 1))
 
     def leading(self, answer: Any) -> Any:
         """Return the array of an answer whose library and signs are promised, or the first of several."""
-        name = self.reference.arrays
-        value = getattr(answer, name.removesuffix(".T"))
-        first = value[0] if isinstance(value, tuple) else value
-        return first.T if name.endswith(".T") else first
+        value = attrgetter(self.reference.arrays)(answer)
+        return value[0] if isinstance(value, tuple) else value
 
     def scores(self, solution: Any, matrices: Sequence[Any], **others: Any) -> Any:
         """Return the scores that an answer gives to rows, or differences of its predictions."""
@@ -164,302 +173,280 @@ class Solver:
         if not hasattr(solution, "transform"):
             return np.diff(to_host(solution.predict(*rows, **others)), axis=0)
         blocks = solution.transform(*rows, **others)
-        return np.hstack([to_host(block) for block in (blocks if isinstance(blocks, tuple | list) else [blocks])])
+        return np.hstack([*map(to_host, blocks if isinstance(blocks, tuple | list) else [blocks])])
 
-    def claims(self, case: Case, solution: Any) -> Faults:
+    def claims(self, case: Case, solution: Any) -> None:
         """Compare the residual of an answer with that of its arrays."""
-        if self.reference.residual is None:
-            return
-        actual, claimed = self.reference.residual(case, on_host(solution)), solution.residual
-        floor = self.floor(case)
-        near = claimed <= NEAR * actual + floor and actual <= NEAR * claimed + floor
-        if not near and not math.isnan(actual):
-            yield f"the answer claims residual {claimed:.3g}; its arrays have {actual:.3g}. Return what linspec computes"
+        if self.reference.residual:
+            actual, claimed = self.reference.residual(case, on_host(solution)), solution.residual
+            off = max(claimed - NEAR * actual, actual - NEAR * claimed)
+            require(
+                off <= self.floor(case) or math.isnan(actual),
+                f"{case.name}: the answer claims residual {claimed:.3g}; its arrays have {actual:.3g}. Return what "
+                "linspec computes",
+            )
 
-    def floor(self, case: Case) -> float:
-        """Return the residual that rounding explains."""
-        return case.rounding ** (2 if self.reference.squared else 1)
-
-    def faults(self, case: Case, solution: Any) -> Faults:
-        """Yield what is wrong with an answer: its residual, its convergence, its numbers and signs."""
-        yield from self.claims(case, solution)
-        text = f"{solution.status.name}, residual {solution.residual:.3g}"
-        if solution.converged and not solution.residual <= solution.tol:
-            yield f"an answer that has converged needs a residual of at most tol; got {text}. Return what linspec concludes"
+    def right(self, case: Case, solution: Any) -> None:
+        """Test the residual of an answer, its convergence, its numbers and signs."""
+        self.claims(case, solution)
+        text = f"got {solution.status.name}, residual {solution.residual:.3g}"
+        require(
+            solution.residual <= solution.tol or not solution.converged,
+            f"{case.name}: an answer that has converged needs a residual of at most tol; {text}",
+        )
         if not self.exact:
             return
         reached = solution.converged or solution.residual <= self.floor(case)
-        if (case.gentle or self.has("direct")) and not reached:
-            yield f"the solver must reach its tolerance here; got {text}. Is the answer that of another problem?"
+        require(
+            reached or not (case.gentle or self.has("direct")),
+            f"{case.name}: the solver must reach its tolerance here; {text}. Is the answer that of another problem?",
+        )
         answer, exact = on_host(solution), self.reference.exact(case)
         seen = self.reference.seen(case, answer)
-        compared = [name for name in seen if name in exact]
-        if not compared:
-            yield "the reference must compare an answer with the exact one; it compares nothing"
-        for name in compared:
-            value, wanted = seen[name], exact[name]
-            if value.shape != wanted.shape:
-                yield f"{name} must have shape {wanted.shape}; got {value.shape}. Return as many as there are"
-            elif not (off := distance(value, wanted)) <= self.allowed(case, solution):
-                yield (
-                    f"{name} must be the exact one; it is wrong by {off:.2g} of its size. Sort by size, and solve the "
-                    "problem as it is stated"
-                )
+        require(seen.keys() & exact.keys(), "the reference must compare something of an answer; it compares nothing")
+        for name, value in seen.items():
+            wanted = exact.get(name, value)
+            require(
+                value.shape == wanted.shape,
+                f"{case.name}: {name} must have shape {wanted.shape}; got {value.shape}. Return as many as there are",
+            )
+            off = distance(value, wanted)
+            require(
+                off <= self.allowed(case, solution),
+                f"{case.name}: {name} must be the exact one; it is wrong by {off:.2g} of its size. Sort by size, compare "
+                "with sizes of the data, and solve the problem as it is stated",
+            )
         if self.reference.signs:
-            W, name = self.leading(answer), self.reference.arrays.removesuffix(".T")
-            if np.any(W.max(axis=0) < 0.99 * np.abs(W).max(axis=0)):
-                yield f"the largest entry of each component of {name} must be positive. Change the sign in all arrays"
-
-
-def accuracy(s: Solver) -> Faults:
-    """Answers are exact within what their residuals explain; those of approximate solvers are nearer than chance."""
-    for case in s.cases:
-        yield from labelled(case.name, s.faults(case, s.solve(case)))
-    if s.has("approximate") and not s.has("demonstration"):
-        name, seen = next(iter(s.reference.seen(s.case, on_host(s.solved)).items()))
-        wanted = s.reference.exact(s.case)[name].ravel()
-        value = np.append(seen, np.zeros(wanted.size))[: wanted.size]  # what is left out is zero
-        if not (off := distance(value, wanted)) <= CHANCE:
-            yield f"{name} must be nearer to the exact ones than chance; they are off by {off:.2g} of their size"
-
-
-def residual(s: Solver) -> Faults:
-    """The residual is that of the arrays, also in other units and where a callback ends; the history agrees with it."""
-    if not s.has("iterative"):
-        raise Skip("the solver does not iterate")
-    last = 0
-
-    def ends(progress: Any) -> bool:
-        nonlocal last
-        last = progress.iteration
-        return last >= stop
-
-    units = (1.0,) if "ridge" in s.cases[-1].parameters else (1.0, 1e50, 1e-50)
-    for stop, tol, unit in [(1, 0.0, unit) for unit in units] + [(3, 0.0, 1.0), (10**9, 1e-6, 1.0)]:
-        case = s.cases[-1].mapped(lambda X, unit=unit: X * unit)
-        solver = s.make(oversample=0, **({"tol": tol} if tol else {}))
-        solution = s.solve(case, solver=solver, callback=ends)
-        yield from labelled(f"data times {unit:g}, ended at {stop}", s.claims(case, solution))
-        if last > stop:
-            yield f"a callback that returns True must end the run; got {solution.status.name} later"
-        ratio = (solution.history["residual"][-1] + s.floor(case)) / (solution.residual + s.floor(case))
-        if s.exact and not 1 / HISTORY <= ratio <= HISTORY:
-            yield (
-                f"the last residual of the history must be about that of the answer; it is {ratio:.2g} times as large. "
-                "Yield the residual by the law of the problem"
+            W = self.leading(answer)
+            require(
+                np.all(W.max(axis=0) >= -0.99 * W.min(axis=0)),
+                f"the largest entry of each component of {self.reference.arrays.removesuffix('.T')} must be positive. "
+                "Change the sign in all arrays",
             )
 
 
-def data(s: Solver, backend: Backend) -> Faults:
+def accuracy(s: Solver) -> None:
+    """Answers are exact within what their residuals explain; those of approximate solvers are nearer than chance."""
+    for case in s.cases:
+        s.right(case, s.solve(case))
+    if s.has("approximate") and not s.has("demonstration"):
+        name, seen = next(iter(s.reference.seen(s.case, on_host(s.solved)).items()))
+        wanted = s.reference.exact(s.case)[name].ravel()
+        off = distance(np.append(seen, 0 * wanted)[: wanted.size], wanted)  # what is left out is zero
+        require(off <= CHANCE, f"{name} must be nearer to the exact ones than chance; they are off by {off:.2g}")
+
+
+def residual(s: Solver) -> None:
+    """The residual is that of the arrays, also where a callback ends the run; the history agrees with it."""
+    needs(s.has("iterative"), "the solver does not iterate")
+    usual, last = s.make(oversample=0), s.cases[-1]
+    runs = [(case, 1, usual) for case in s.cases]
+    for case, stop, solver in [*runs, (last, 3, usual), (last, 10**9, s.make(oversample=0, tol=1e-6))]:
+        iterations = []
+
+        def ends(progress: Any, stop: int = stop, seen: list[int] = iterations) -> bool:
+            seen.append(progress.iteration)
+            return bool(seen[-1] >= stop)
+
+        solution, floor = s.solve(case, solver=solver, callback=ends), s.floor(case)
+        s.claims(case, solution)
+        require(
+            len(iterations) <= stop + 1,
+            f"a callback that returns True must end the run; got {solution.status.name} later",
+        )
+        ratio = (solution.history["residual"][-1] + floor) / (solution.residual + floor)
+        require(
+            1 / HISTORY <= ratio <= HISTORY or not s.exact,
+            f"{case.name}: the last residual of the history must be about that of the answer; it is {ratio:.2g} times as "
+            "large. Yield the residual by the law of the problem",
+        )
+
+
+def data(s: Solver, backend: Backend) -> None:
     """On other kinds of data the answer is that of arrays, and its arrays belong to the library of the data."""
-    if backend.missing():
-        raise Skip(backend.missing())
-    if backend.name == "iterator" and not s.has("one-pass"):
-        raise Skip("the record has no trait 'one-pass'")
-    case, solver, dtype = s.case, s.cls() if backend.name == "iterator" else s.make(), "float64"
+    needs(not backend.missing(), backend.missing())
+    case, solver, dtype = s.case, s.make(), "float64"
     if backend.name == "float32":
-        rounded = case.mapped(lambda X: X.astype(np.float32).astype(float))
-        case, solver, dtype = replace(rounded, rounding=1e-3, gentle=False), s.make(tol=1e-6), "float32"
-    matrices = [backend.wrap(X) for X in case.matrices] if backend.library else s.wrapped(backend.wrap)
-    before = [to_host(X).tobytes() for X in matrices if backend.library]
-    solution = s.solve(case, matrices, solver)
-    if before != [to_host(X).tobytes() for X in matrices if backend.library]:
-        yield "the data must stay as they are; they are changed. Work on a copy"
-    if s.exact and not math.isnan(solution.residual):  # of rows that are read once it is NaN
-        yield from s.faults(case, solution)
+        case = replace(case.mapped(lambda X: X.astype(np.float32).astype(float)), rounding=1e-3, gentle=False)
+        solver, dtype = s.make(tol=1e-6), "float32"
+    if backend.name == "iterator":
+        needs(s.has("one-pass"), "the record has no trait 'one-pass'")
+        solver = s.cls()
+    if not backend.library:
+        solution = s.solve(case, s.wrapped(backend.wrap, case), solver)
+    else:
+        arrays = [backend.wrap(X) for X in case.matrices]
+        solution = s.solve(case, arrays, solver)
+        same = all(np.array_equal(to_host(A), X) for A, X in zip(arrays, case.matrices, strict=True))
+        require(same, "the data must stay as they are; they are changed. Work on a copy")
     if s.exact and backend.library and s.reference.arrays:
         array = s.leading(solution)
         kind = f"{type(array).__module__.partition('.')[0]}, {str(array.dtype).rpartition('.')[2]}"
-        if kind != f"{backend.library}, {dtype}":
-            yield f"arrays of the answer must be of {backend.library}, {dtype}, like the data; got {kind}"
+        wanted = f"{backend.library}, {dtype}"
+        require(kind == wanted, f"arrays of the answer must be of {wanted}, like the data; got {kind}")
+    if s.exact and not math.isnan(solution.residual):  # of rows that are read once it is NaN
+        s.right(case, solution)
 
 
-def equal(s: Solver, *asked: str) -> Faults:
-    """Compare the scores of a problem with weights, confounds or scale with those of a plain problem."""
+def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
+    """Weights are repeated rows, confounds residuals of a regression, and scale divides columns: scores are equal."""
+    able = s.exact and {*asked} <= {field.name for field in fields(s.problem)}
+    needs(able, "the solver is approximate, or the problem does not take them")
     rng, n = np.random.default_rng(20), len(s.case.matrices[0])
     counts = rng.integers(0, 4, n) if "sample_weight" in asked else np.ones(n, dtype=int)
     Z = rng.standard_normal((n, 2 if "confounds" in asked else 0)) + 3.0
     level = np.full(Z.shape, 3.0)  # the confounds of new rows: all equal, so that differences do not depend on them
-    constant = np.ones((n, 1 if s.case.parameters.get("center") else 0))
-    design, new = np.hstack([constant, Z]), np.hstack([constant, level])
+    constant = np.ones((n, int(s.case.parameters.get("center", False))))
     plain, rows = [], []
     for position, X in enumerate(s.case.matrices):
-        known, repeated = (np.repeat(M, counts, axis=0) for M in (design, X))
-        fit = np.linalg.lstsq(known, repeated, rcond=None)[0]
-        left = repeated - known @ fit
+        D, A = (np.repeat(M, counts, axis=0) for M in (np.hstack([constant, Z]), X))
+        fit = np.linalg.lstsq(D, A, rcond=None)[0]
+        left = A - D @ fit
         divided = "scale" in asked and position in s.reference.scaled
         size = np.sqrt(np.mean(left**2, axis=0)) if divided else 1.0
         plain.append(left / size)
-        rows.append((X - new @ fit) / size)
+        rows.append((X - np.hstack([constant, level]) @ fit) / size)
     values = {"sample_weight": counts.astype(float), "confounds": Z, "scale": True}
     solution = s.solve(s.case.changed(**{name: values[name] for name in asked}))
     same = s.solve(replace(s.case, matrices=tuple(plain)))
-    got = s.scores(solution, s.case.matrices, **({"confounds": level} if "confounds" in asked else {}))
     wanted = s.scores(same, rows)
+    got = s.scores(solution, s.case.matrices, **({"confounds": level} if Z.size else {}))
     off = distance(got @ got.T, wanted @ wanted.T)
-    if not off <= s.allowed(s.case, solution, same) + 1e-6 or solution.converged < same.converged:
-        effects = " and ".join(EFFECTS[name] for name in asked)
-        yield (
-            f"{' and '.join(asked)} must have the effect of {effects}; scores differ by {off:.2g} of their size. Take "
-            "the matrices and moments of the problem, which have it"
-        )
+    require(
+        off <= s.allowed(s.case, solution, same) + 1e-6 and solution.converged >= same.converged,
+        f"{' and '.join(asked)} must have the effect of {effect}; scores differ by {off:.2g} of their size. Take the "
+        "matrices and moments of the problem, which have it",
+    )
 
 
-def preprocessing(s: Solver) -> Faults:
-    """Weights are repeated rows, confounds residuals of a regression, and scale divides columns: scores are equal."""
-    asked = [field.name for field in fields(s.problem) if field.name in EFFECTS]
-    if not (s.exact and asked):
-        raise Skip("the solver is approximate, or the problem has no weights, confounds and scale")
-    for name in asked:
-        yield from equal(s, name)
-    yield from equal(s, *asked)
-    with suppress(errors.LinspecError):
-        s.solve(s.case.changed(sample_weight=-np.ones(9)))
-        yield "negative weights, and too few, must be refused by an error of linspec. Call super().__post_init__()"
+def bad_data(s: Solver) -> None:
+    """NaN, infinity and negative weights are refused; data times 1e±100 are refused, or answered rightly."""
+    for position in range(len(s.case.matrices)):
+        for value in (np.nan, np.inf):
+            spoilt = s.case.mapped(np.copy)
+            spoilt.matrices[position][7, 1] = value
+            for matrices in (None, s.wrapped(aslinearoperator, spoilt)):
+                outcome = "an answer"
+                try:
+                    s.solve(spoilt, matrices)
+                except Exception as error:  # noqa: BLE001 (which one it is, is the question)
+                    outcome = "" if isinstance(error, (errors.NonFiniteData, *REFUSED)) else repr(error)
+                require(not outcome, f"{value} in matrix {position} must raise NonFiniteData; got {outcome}")
+    with suppress(errors.LinspecError, TypeError):
+        s.state(s.case.changed(sample_weight=-np.ones(9)))
+        require(False, "weights that are negative, and too few, must be refused. Call super().__post_init__()")
+    for unit in (1e100, 1e-100):
+        case = replace(s.case.mapped(lambda X, unit=unit: X * unit), name=f"data times {unit:g}")
+        with suppress(errors.LinspecError):
+            s.right(case, s.solve(case))
 
 
-def answers(s: Solver) -> Faults:
+def answers(s: Solver) -> None:
     """Scores of a row do not depend on other rows, and a saved answer is read back with the same numbers."""
     whole, part = (s.scores(s.solved, [X[:n] for X in s.case.matrices]) for n in (None, 9))
-    if not (np.any(whole) and np.allclose(whole[: len(part)], part, atol=1e-8 * np.abs(whole).max())):
-        yield "scores of a row must not be all zero, nor depend on other rows; they do"
+    same = np.allclose(whole[: len(part)], part, atol=1e-8 * np.abs(whole).max())
+    require(same and np.any(whole), "scores of a row must not be all zero, nor depend on other rows; they do")
     with tempfile.TemporaryDirectory() as folder:
         s.solved.save(Path(folder) / "answer.npz")
         again = ls.load_solution(Path(folder) / "answer.npz")
     for name, value in vars(s.solved).items():
-        if hasattr(value, "dtype") and not np.array_equal(value, getattr(again, name)):
-            yield f"a saved answer must be read back as it was; {name} differs"
+        same = not hasattr(value, "dtype") or np.array_equal(value, getattr(again, name))
+        require(same, f"a saved answer must be read back as it was; {name} differs")
 
 
-def units(s: Solver) -> Faults:
-    """Data times 1e±50 have the answer of their unit; those beyond may be refused."""
-    if not s.exact or {"ridge", "ridges"} & s.case.parameters.keys():
-        raise Skip("the solver is approximate, or the problem has numbers in units of the data")
-    wanted = s.scores(s.solved, s.case.matrices)
-    for unit, refusal in ((1e50, ()), (1e-50, ()), (1e75, errors.LinspecError), (1e-75, errors.LinspecError)):
-        case = s.case.mapped(lambda X, unit=unit: X * unit)
-        with suppress(refusal):
-            solution = s.solve(case)
-            got = s.scores(solution, case.matrices)
-            got, wanted = (scores / (np.abs(scores).max() or 1.0) for scores in (got, wanted))
-            off = distance(got @ got.T, wanted @ wanted.T)
-            if not (solution.converged and off <= LOOSE * s.allowed(case, solution, s.solved)):
-                yield (
-                    f"data times {unit:g} must be solved as in unit 1, or refused beyond 1e±60; scores differ by "
-                    f"{off:.2g}. Compare with sizes of the data, never with a number"
-                )
-
-
-def bits(solution: Any) -> bytes:
-    """Return the bytes of all arrays of an answer."""
-    arrays = []
-    for value in vars(on_host(solution)).values():
-        parts = value if isinstance(value, tuple) else [value]
-        arrays += [part.tobytes() for part in parts if isinstance(part, np.ndarray) and part.dtype.kind == "f"]
-    return b"".join(arrays)
-
-
-def seed(s: Solver) -> Faults:
+def seed(s: Solver) -> None:
     """Equal seeds give equal bits, also of an instance that was used before; other seeds others if it is random."""
+
+    def bits(case: Case, rng: Any, solver: Any = None) -> tuple[bytes, bool]:
+        solution = s.solve(case, solver=solver, rng=rng, callback=early)
+        rounded = solution.residual <= EXACT ** (2 if s.reference.squared else 1)
+        return s.scores(solution, case.matrices).tobytes(), rounded
+
     used = s.make()
-    s.solve(s.case.mapped(lambda X: X[::-1] * 2.0), solver=used, rng=7, callback=early)
-    first, second = (bits(s.solve(s.case, rng=rng, callback=early)) for rng in (7, np.random.default_rng(7)))
-    if first != second:
-        yield "equal seeds must give equal bits; two runs with rng=7 differ. Draw from run.rng alone"
-    elif first != bits(s.solve(s.case, solver=used, rng=7, callback=early)):
-        yield "a solver must keep nothing of one problem for the next; a used one differs"
-    same, shown = True, False
-    for case in s.reference.cases():
-        one, two = (s.solve(case, rng=rng, callback=early) for rng in (8, 9))
-        same = same and bits(one) == bits(two)
-        shown = shown or not s.error(one.residual) <= EXACT
-    if not same and not s.has("randomized"):
-        yield "an answer that changes with the seed needs the trait 'randomized'; add it to the record"
-    if same and shown and s.has("randomized"):
-        yield "the trait 'randomized' means that run.rng is drawn from; other seeds give the same bits"
+    bits(s.case.mapped(lambda X: X[::-1] * 2.0), 7, used)
+    first, second, third = bits(s.case, 7), bits(s.case, np.random.default_rng(7)), bits(s.case, 7, used)
+    require(first == second, "equal seeds must give equal bits; two runs with rng=7 differ. Draw from run.rng alone")
+    require(first == third, "a solver must keep nothing of one problem for the next; a used one differs")
+    pairs = [(bits(case, 8), bits(case, 9)) for case in s.reference.cases()]
+    same = all(eight[0] == nine[0] for eight, nine in pairs)
+    if s.has("randomized"):
+        require(
+            not same or all(rounded for (_, rounded), _ in pairs),
+            "the trait 'randomized' means that run.rng is drawn from; other seeds give the same bits",
+        )
+    else:
+        require(same, "an answer that changes with the seed needs the trait 'randomized'; add it to the record")
 
 
-def passes(s: Solver) -> Faults:
+def passes(s: Solver) -> None:
     """Passes are those that were made, at most max_passes; what the data raise ends the solve, if it is no Exception."""
     for limit in (None, 2, 4, 9):
-        slices = s.wrapped(Slices)
+        slices = s.wrapped(Slices, s.case)
         with suppress(errors.BudgetTooSmall):
             solution = s.solve(s.case, slices, max_passes=limit, callback=early)
-            count = max(X.passes for X in slices if isinstance(X, Slices)) - 1e-9
-            if count > solution.passes:
-                yield (
-                    f"passes must count every pass; {count:.3g} were made, and {solution.passes:g} are claimed. Multiply "
-                    "with the matrices of the problem or its moments"
-                )
-            if limit and max(count, solution.passes) > limit:
-                yield f"a run must keep to max_passes={limit}; it made {solution.passes:g}. Let the run end it"
+            count = slices[0].passes - 1e-9
+            require(
+                count <= solution.passes,
+                f"passes must count every pass; {count:.3g} were made, and {solution.passes:g} are claimed. Multiply with "
+                "the matrices of the problem or its moments",
+            )
+            require(
+                max(count, solution.passes) <= (limit or math.inf),
+                f"a run must keep to max_passes={limit}; it made {solution.passes:g}. Let the run end it",
+            )
     for until in (0.5, 1.5, 2.5):
-        slices = s.wrapped(partial(Slices, until=until))
+        slices = s.wrapped(partial(Slices, until=until), s.case)
         with suppress(Stopped):
             s.solve(s.case, slices)
-            if any(isinstance(X, Slices) and X.stopped for X in slices):
-                yield "a BaseException of the data must reach the caller; the solve went on. Catch Exception instead"
+            require(
+                not slices[0].stopped,
+                "a BaseException of the data must reach the caller; the solve went on. Catch Exception instead",
+            )
 
 
-def resume(s: Solver) -> Faults:
+def resume(s: Solver) -> None:
     """A start or a checkpoint saves iterations if the trait says so; without it a start is refused."""
     warm: Any = None
     with suppress(errors.LinspecError, TypeError):
         warm = s.solve(s.case, start=s.solved, rng=1)
-    if (warm is not None) != s.has("warm-start"):
-        yield "a start must be taken if the trait 'warm-start' says so, else refused"
-    if warm is not None and len(warm.history) and len(s.solved.history):
-        cold = s.solved.history["residual"][0]
-        if not warm.history["residual"][0] < max(0.1 * cold, s.case.rounding):
-            yield "a run must begin at its start; from its own answer the first residual is no smaller. Take run.start"
+    taken, cold = warm is not None, s.solved.history
+    require(taken == s.has("warm-start"), "a start must be taken if the trait 'warm-start' says so, else refused")
+    if taken and len(warm.history) and len(cold):
+        require(
+            warm.history["residual"][0] < max(0.1 * cold["residual"][0], s.case.rounding),
+            "a run must begin at its start; from its own answer the first residual is no smaller. Take run.start",
+        )
     if s.has("resumable") and s.solved.iterations >= 3:
         with tempfile.TemporaryDirectory() as folder:
-            yield from labelled("gone on from a checkpoint", interrupted(s, Path(folder) / "run.ckpt"))
+            go_on(s, Path(folder) / "run.ckpt")
 
 
-def interrupted(s: Solver, checkpoint: Path) -> Faults:
+def go_on(s: Solver, path: Path) -> None:
     """End a run in the middle, and go on from its checkpoint."""
     middle, residuals = s.solved.iterations // 2 + 1, list[float]()
-    part = s.solve(s.case, callback=lambda progress: progress.iteration >= middle, checkpoint=checkpoint)
-    if part.status is not ls.Status.STOPPED:
-        return
-    rest = s.solve(s.case, start=checkpoint, rng=None, callback=lambda step: residuals.append(step.residual))
-    if not residuals[0] <= NEAR * part.history["residual"][-1]:
-        yield "the first residual must be about the last one. All that the next step reads must be in the iterate"
-    yield from s.faults(s.case, rest)
+    part = s.solve(s.case, callback=lambda step: step.iteration >= middle, checkpoint=path)
+    needs(part.status is ls.Status.STOPPED, "the run ended before its middle")
+    rest = s.solve(s.case, start=path, rng=None, callback=lambda step: residuals.append(step.residual))
+    require(
+        residuals[0] <= NEAR * part.history["residual"][-1],
+        "gone on from a checkpoint, the first residual must be about the last one. All that the next step reads must be "
+        "in the iterate",
+    )
+    s.right(replace(s.case, name="gone on from a checkpoint"), rest)
 
 
-def choices(s: Solver) -> Faults:
+def choices(s: Solver) -> None:
     """Every value of an option solves the first case, or refuses it; with the trait "path" so do several ridges."""
-    gentle = replace(s.case, gentle=False)
     for option in ls.describe(s.spec.qualified).options or ():
         for value in option.choices or ((True, False) if option.kind is bool else ()):
             with suppress(errors.LinspecError):
                 solver = s.make(**{option.name: value})
-                solution = s.solve(s.case, solver=solver, callback=lambda progress: progress.iteration > 20)
-                yield from labelled(f"{option.name}={value!r}", s.faults(gentle, solution))
+                solution = s.solve(s.case, solver=solver, callback=lambda step: step.iteration > 20)
+                s.right(replace(s.case, name=f"{option.name}={value!r}", gentle=False), solution)
     if s.has("path"):
         ridges = [2.0, 0.5, 30.0]
-        path = s.solve(s.case.changed(ridge=ridges)).along_path()
-        for ridge, solution in zip(ridges, path, strict=True):
-            yield from labelled(f"ridge {ridge:g} of a path", s.faults(gentle.changed(ridge=ridge), solution))
-
-
-def bad_data(s: Solver) -> Faults:
-    """NaN and infinity are refused with NonFiniteData, in every matrix, of arrays and of products."""
-    for position in range(len(s.case.matrices)):
-        for value in (np.nan, np.inf):
-            spoilt = [X.copy() for X in s.case.matrices]
-            spoilt[position][7, 1] = value
-            for matrices in (spoilt, s.wrapped(aslinearoperator, spoilt)):
-                outcome = "an answer"
-                try:
-                    s.solve(s.case, matrices)
-                except (errors.NonFiniteData, *REFUSED):
-                    continue
-                except Exception as error:  # noqa: BLE001 (which one it is, is the question)
-                    outcome = repr(error)
-                yield f"{value} in matrix {position} must raise NonFiniteData; got {outcome}. Let this error pass"
+        for ridge, solution in zip(ridges, s.solve(s.case.changed(ridge=ridges)).along_path(), strict=True):
+            s.right(replace(s.case.changed(ridge=ridge), name=f"ridge {ridge:g} of a path", gentle=False), solution)
 
 
 def peak(work: Callable[[], Any]) -> tuple[float, float]:
@@ -475,41 +462,37 @@ def peak(work: Callable[[], Any]) -> tuple[float, float]:
     return most / 1e6, left / 1e6
 
 
-def memory(s: Solver) -> Faults:
+def memory(s: Solver) -> None:
     """Many rows take memory in proportion to their number, sparse rows to their entries; nothing is kept afterwards."""
-    if s.reference.pairwise or not s.exact:
-        raise Skip("the solver is approximate, or the problem may hold a number for each pair of rows")
-    tall = [np.resize(X, (2000, X.shape[1])) for X in s.case.matrices]
-    size = sum(X.nbytes for X in tall) / 1e6
-    solve = partial(s.solve, s.case, tall, callback=early)
+    needs(s.exact and not s.reference.pairwise, "the solver is approximate, or may hold a number for each pair of rows")
+    case = s.tall(2000)
+    size = sum(X.nbytes for X in case.matrices) / 1e6
+    solve = partial(s.solve, case, callback=early)
     solve()  # what a first run imports and caches
     most, left = peak(solve)
-    if most > 24 * size + 8:
-        yield f"memory must grow with the rows, not with their square; {size:.1f} MB take {most:.0f} MB"
-    if left > size / 2:
-        yield f"nothing of a problem may be kept after its solve; {left:.2g} MB are"
+    text = f"memory must grow with the rows, not with their square; {size:.1f} MB take {most:.0f} MB"
+    require(most <= 24 * size + 8, text)
+    require(left <= size / 2, f"nothing of a problem may be kept after its solve; {left:.2g} MB are")
     if str(s.spec.needs) == "adjoint":
-        long = [np.resize(X, (40000, X.shape[1])) for X in s.case.matrices]
         rows = scipy.sparse.random_array((40000, 100), density=0.01, rng=0, format="csr")
-        most, _ = peak(partial(s.solve, s.case, s.wrapped(lambda _: rows, long), callback=lambda _: True))
-        if most > 30:
-            yield f"sparse rows must stay sparse; 0.3 MB take {most:.0f} MB"
+        sparse = s.wrapped(lambda _: rows, s.tall(40000))
+        most, _ = peak(partial(s.solve, case, sparse, callback=lambda _: True))
+        require(most <= 30, f"sparse rows must stay sparse; 0.3 MB take {most:.0f} MB")
 
 
-def estimate(s: Solver) -> Faults:
+def estimate(s: Solver) -> None:
     """The estimate of a solver is within a thousand times of the clock."""
-    if not s.has("automatic"):
-        raise Skip("the record has no trait 'automatic'")
-    n = 500 if s.reference.pairwise or "dense" in str(s.spec.needs) else 20000
-    problem = s.state(s.case, [np.resize(X, (n, X.shape[1])) for X in s.case.matrices])
-    stated = s.cls.estimate(problem.sizes())
-    if stated is None and s.cls.has_estimate():
-        raise Skip("the solver declines these sizes")
+    needs(s.has("automatic"), "the record has no trait 'automatic'")
+    case = s.tall(500 if s.reference.pairwise or "dense" in str(s.spec.needs) else 20000)
+    stated = s.cls.estimate(s.state(case).sizes())
+    needs(stated or not s.cls.has_estimate(), "the solver declines these sizes")
     began = time.process_time()  # other processes may compute meanwhile
-    ls.solve(problem, s.make(), rng=0)
+    s.solve(case)
     took, seconds = time.process_time() - began, stated.seconds if stated else 0.0
-    if not took / CLOCK <= seconds <= CLOCK * took:
-        yield f"an estimate must be within {CLOCK:g} times of the clock; it says {seconds:.2g} s, the run took {took:.2g} s"
+    require(
+        took / CLOCK <= seconds <= CLOCK * took,
+        f"an estimate must be within {CLOCK:g} times of the clock; it says {seconds:.2g} s, the run took {took:.2g} s",
+    )
 
 
 def settings() -> dict[str, Any]:
@@ -525,8 +508,8 @@ def settings() -> dict[str, Any]:
     }
 
 
-def left_behind(work: Callable[[], Any]) -> Faults:
-    """Run work; yield what it prints, the warnings that are not linspec's, and what it changes in the process."""
+def left_behind(work: Callable[[], Any]) -> list[str]:
+    """Run work; return what it prints, the warnings that are not linspec's, and what it changes in the process."""
     generator, printed = np.random.get_state(), StringIO()  # noqa: NPY002
 
     def warn(kind: str, _: int) -> None:
@@ -541,26 +524,30 @@ def left_behind(work: Callable[[], Any]) -> Faults:
             work()
         after = settings()
     np.random.set_state(generator)  # noqa: NPY002
-    if printed.getvalue():
-        yield f"nothing must be printed; got {printed.getvalue()[:60]!r}. Log it"
+    left = [f"it prints {printed.getvalue()[:60]!r}"] if printed.getvalue() else []
+    left += [f"{name} is changed" for name in before if after[name] != before[name]]
     for warning in caught:
         kind = warning.category
         if kind is not ResourceWarning and not kind.__module__.startswith("linspec"):
-            yield f"no warnings must be given but linspec's; got {kind.__name__}: {warning.message}. Silence it"
-    for name, value in before.items():
-        if after[name] != value:
-            yield f"what belongs to the process must be left as it was; {name} is changed"
+            left.append(f"it warns of {kind.__name__}: {warning.message}")
+    return left
 
 
-def process(s: Solver) -> Faults:
+def quiet(work: Callable[[], Any]) -> None:
+    """Test that work prints nothing, gives no warnings but linspec's, and leaves the process as it was."""
+    left = left_behind(work)
+    require(not left, f"a part must print nothing, give no warnings, and leave the process as it was; {'; '.join(left)}")
+
+
+def process(s: Solver) -> None:
     """A solve prints nothing, gives no warnings but linspec's, and leaves the process as it was."""
     problem, solver = s.state(s.case), s.make()
 
     def work() -> None:
         s.scores(ls.solve(problem, solver, rng=0, callback=early), s.case.matrices)
 
-    list(left_behind(work))  # its imports may warn, once
-    yield from left_behind(work)
+    left_behind(work)  # its imports may warn, once
+    quiet(work)
 
 
 def solver_of(spec: Any) -> Solver:
@@ -570,21 +557,25 @@ def solver_of(spec: Any) -> Solver:
     return max(solvers, key=lambda s: (s.exact, s.has("iterative")))
 
 
-SOLVER_CHECKS: dict[str, Callable[[Solver], Faults]] = {
+PROBLEM_CHECKS: dict[str, Callable[[Solver], None]] = {
     "accuracy": accuracy,
     "residual": residual,
-    "preprocessing": preprocessing,
-    "units": units,
+    "weights": lambda s: preprocessing(s, ["sample_weight"], "repeated rows"),
+    "confounds": lambda s: preprocessing(s, ["confounds"], "residuals of a regression"),
+    "scale": lambda s: preprocessing(s, ["scale"], "divided columns"),
+    "together": lambda s: preprocessing(s, ["sample_weight", "confounds", "scale"], "all three"),
+    "bad-data": bad_data,
     "answers": answers,
+    "process": process,
+}
+"""The checks of a solver that a kind of problem must pass, too, with one of its solvers."""
+SOLVER_CHECKS: dict[str, Callable[[Solver], None]] = {
+    **PROBLEM_CHECKS,
     "seed": seed,
     "passes": passes,
     "resume": resume,
     "choices": choices,
-    "bad-data": bad_data,
     "memory": memory,
     "estimate": estimate,
-    "process": process,
 }
-"""The checks by their names; `data` is one more for each kind of data."""
-PROBLEM_CHECKS = "accuracy", "residual", "preprocessing", "units", "answers", "process"
-"""Those that a kind of problem must pass with one of its solvers."""
+"""The checks of a solver by their names; `data` is one more for each kind of data."""
