@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
 import signal
 import subprocess
@@ -25,6 +24,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import metadata
 from io import StringIO
+from os.path import relpath
+from pathlib import Path
 from pydoc import locate
 from typing import Any
 
@@ -111,7 +112,9 @@ def declaration(spec: Any, cls: Any) -> None:
             require(there, f"held_out_scores must name classes that can be imported; got {place}")
     elif spec.kind != "operator":
         documented = cls.__doc__ and not cls.__doc__.startswith(f"{cls.__name__}(")
-        require(documented, f"{cls.__name__} must have a docstring; it has none. State the method and its source")
+        require(
+            documented, f"{cls.__name__} must have a docstring; it has none. State the method and its source"
+        )
     ls.describe(spec.qualified)  # reads the options, which must be declared
     imports(spec)
 
@@ -127,7 +130,9 @@ def imports(spec: Any) -> None:
     (table,) = (point.module for point in points.select(group="linspec", name=entry))
     took, loaded, changes = imported(provider, table)
     require(not loaded, f"a table must load no array library; importing {table} loads {', '.join(loaded)}")
-    require(took < 1, f"a table must be imported in less than 1 s; {table} takes {took:.2g} s. Do no work there")
+    require(
+        took < 1, f"a table must be imported in less than 1 s; {table} takes {took:.2g} s. Do no work there"
+    )
     left = "; ".join(changes.get(module, ()))
     require(not left, f"an import must leave the process as it was; {module}: {left}")
 
@@ -166,11 +171,11 @@ def limited(seconds: float) -> Iterator[None]:
 def place_of(error: BaseException, cls: Any) -> str:
     """Return the line of an author's package at which an exception was raised, or that of a definition."""
     with suppress(TypeError, OSError):
-        file = inspect.getsourcefile(cls) or ""
+        file = Path(inspect.getsourcefile(cls) or "")
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if frame.filename.startswith(os.path.dirname(file)):
-                return f" ({os.path.relpath(frame.filename)}:{frame.lineno})"
-        return f" ({os.path.relpath(file)}:{inspect.getsourcelines(cls)[1]})"
+            if file.parent in Path(frame.filename).parents:
+                return f" ({relpath(frame.filename)}:{frame.lineno})"
+        return f" ({relpath(file)}:{inspect.getsourcelines(cls)[1]})"
     return ""
 
 
@@ -185,7 +190,8 @@ class Checks:
         time_limit: float = TIME_LIMIT,
     ) -> None:
         self.spec: Any = registry.get_spec(None, name)
-        self.expected, self.time_limit, self.cls = expected or {}, time_limit, None
+        self.expected, self.time_limit = expected or {}, time_limit
+        self.cls: Any = None
         if not 0 < time_limit < 1e8:
             raise InvalidOption(f"time_limit must be a finite number of seconds above 0; got {time_limit!r}.")
         kinds = {backend.name: backend for backend in BACKENDS}
@@ -233,7 +239,7 @@ class Checks:
                 self.table[check]()
         except (Skip, MissingPackage) as reason:
             return "skipped", str(reason)
-        except (Exception, Overdue) as error:
+        except (Exception, Overdue) as error:  # noqa: BLE001 (an author's part may raise anything)
             fault = f"it raised {type(error).__name__}: {error}"
             if isinstance(error, CheckFailed):
                 fault = str(error)

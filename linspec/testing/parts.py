@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -73,9 +74,13 @@ def factored(normalizer: Any, backend: Backend, name: str, rank: int, V: Array, 
     block = backend.wrap(V)
     before, eps = on_host(block), float(np.finfo(to_host(block).dtype).eps)
     Q, T = normalizer.orthonormalize(*([block] if MV is None else [block, backend.wrap(MV)]))
-    require(np.array_equal(before, on_host(block)), f"{name}: V must stay as it is; it is changed. Work on a copy")
+    require(
+        np.array_equal(before, on_host(block)), f"{name}: V must stay as it is; it is changed. Work on a copy"
+    )
     kinds = (type(Q), Q.dtype, type(T)) == (type(block), block.dtype, np.ndarray)
-    require(kinds, f"{name}: Q must be an array like V, and T one of NumPy; got {type(Q)}, {Q.dtype}, {type(T)}")
+    require(
+        kinds, f"{name}: Q must be an array like V, and T one of NumPy; got {type(Q)}, {Q.dtype}, {type(T)}"
+    )
     q, shapes = on_host(Q), ((len(V), rank), (V.shape[1], rank))
     require(
         (q.shape, T.shape) == shapes,
@@ -85,7 +90,10 @@ def factored(normalizer: Any, backend: Backend, name: str, rank: int, V: Array, 
     off = np.abs(q.T @ (q if MV is None else MV @ T) - np.eye(rank)).max(initial=0.0)
     require(off <= room, f"{name}: Q must be orthonormal; QᵀMQ differs from I by {off:.2g}. Sum in float64")
     off, size = np.abs(q - before @ T).max(initial=0.0), np.abs(V).max() * np.abs(T).max(initial=0.0)
-    require(off <= room * max(1.0, size), f"{name}: Q must be VT; they differ by {off:.2g}. Return the T of this Q")
+    require(
+        off <= room * max(1.0, size),
+        f"{name}: Q must be VT; they differ by {off:.2g}. Return the T of this Q",
+    )
 
 
 def refusals(normalizer: Any) -> None:
@@ -109,7 +117,10 @@ def draws(matrix: Any) -> None:
     for shape in ((40, 9), (5, 12), (23, 1)):
         first, second, other = (matrix.draw(*shape, np.random.default_rng(seed)) for seed in (7, 7, 8))
         kind = type(first), first.dtype, first.shape
-        require(kind == (np.ndarray, np.float64, shape), f"draw must be float64 of NumPy, of shape {shape}; got {kind}")
+        require(
+            kind == (np.ndarray, np.float64, shape),
+            f"draw must be float64 of NumPy, of shape {shape}; got {kind}",
+        )
         require(
             np.array_equal(first, second) and not np.array_equal(first, other),
             "draw must be equal for equal generators and change with the generator. Draw from rng alone",
@@ -223,19 +234,23 @@ def sample_of(spec: Any) -> Any:
     """Make the sample that the record of an adapter names."""
     if spec.sample:
         return resolve_name(spec.sample)()
-    raise errors.BrokenPlugin("the record must name a function that makes a small object: sample='module:function'")
+    raise errors.BrokenPlugin(
+        "the record must name a function that makes a small object: sample='module:function'"
+    )
 
 
 def adapts(spec: Any) -> None:
     """The adapter takes its sample, and nothing that is not its own."""
     sample, operator = sample_of(spec), ls.as_operator(np.eye(2))
     require(spec.matches(sample) is True, "matches must be True for the sample; it is not")
-    require(isinstance(spec.adapt(sample), ls.LinearOperator), "adapt must return a LinearOperator; it does not")
+    require(
+        isinstance(spec.adapt(sample), ls.LinearOperator), "adapt must return a LinearOperator; it does not"
+    )
     for other in (np.eye(2), object(), "name", 3, None, [1, 2], operator, RowFiles(("rows.unknown",))):
         require(
             not spec.matches(other),
-            f"matches must be False for {type(other).__name__} of others, and files of other formats; it is True. Look at"
-            " the class of the data, and compare the suffix",
+            f"matches must be False for {type(other).__name__} of others, and files of other formats; it is True. Look"
+            " at the class of the data, and compare the suffix",
         )
 
 
@@ -251,7 +266,7 @@ def reads(spec: Any) -> None:
     whole, pieces = (megabytes_read(A, count) for count in (1, 16))
     require(
         pieces <= 8 * whole + 0.25,
-        f"16 pieces of the rows take {pieces:.1f} MB of files, all at once {whole:.1f} MB. Read the rows that are asked",
+        f"16 pieces of the rows take {pieces:.1f} MB of files, all rows {whole:.1f} MB. Read the rows that are asked",
     )
 
 
@@ -260,7 +275,7 @@ def megabytes_read(A: Any, count: int) -> float:
     counter, edges = Path("/proc/self/io"), np.linspace(0, A.shape[0], count + 1, dtype=int)
     try:
         before = int(counter.read_text(encoding="ascii").split()[1])
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in pairwise(edges):
             formed(A.rows(slice(start, stop)))
         return (int(counter.read_text(encoding="ascii").split()[1]) - before) / 1e6
     except (errors.MissingCapability, OSError) as error:

@@ -14,6 +14,7 @@ import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from operator import attrgetter
 from typing import Any
 
@@ -404,46 +405,37 @@ def banded_ridge(X: Array, Y: Array, ridge: float, gamma: Array) -> Array:
     return W
 
 
-def held_out_r2(case: Case, ridge: float, gamma: Array) -> Array:
+def held_out_r2(case: Case, ridge: float, gamma: Array) -> Any:
     """Return the mean R² of a ridge and of weights of columns over folds of successive rows, for each target."""
-    folds = np.array_split(np.arange(len(case.matrices[0])), case.parameters["splitter"])
-    scores = []
-    for rows in folds:
-        rest = replace(case, matrices=tuple(np.delete(M, rows, axis=0) for M in case.matrices))
-        (A, B), (X, Y) = centred(rest), (M[rows] for M in case.matrices)
-        if case.parameters["center"]:
-            X, Y = (M - train.mean(axis=0) for M, train in zip((X, Y), rest.matrices, strict=True))
-        off = Y - X @ banded_ridge(A, B, ridge, gamma)
-        scores.append(1 - np.sum(off**2, axis=0) / np.sum((Y - Y.mean(axis=0)) ** 2, axis=0))
+    (X, Y), scores = case.matrices, []
+    for rows in np.array_split(np.arange(len(X)), case.parameters["splitter"]):
+        A, B = np.delete(X, rows, axis=0), np.delete(Y, rows, axis=0)
+        level, mean = (M.mean(axis=0) if case.parameters["center"] else 0.0 for M in (B, A))
+        off = Y[rows] - level - (X[rows] - mean) @ banded_ridge(A - mean, B - level, ridge, gamma)
+        scores.append(1 - np.sum(off**2, axis=0) / np.sum((Y[rows] - Y[rows].mean(axis=0)) ** 2, axis=0))
     return np.mean(scores, axis=0)
 
 
 def many_targets(case: Case) -> Arrays:
     """Return for each target the best held-out score of all ridges and weights of bands, and the weights of its fit."""
     X, Y = centred(case)
-    bands = case.parameters.get("bands", 0)
-    best = np.full(Y.shape[1], -np.inf)
-    weights = np.zeros((X.shape[1], Y.shape[1]))
-    for band_weights in case.parameters["band_weights"]:
-        for ridge in case.parameters["ridges"]:
-            gamma = np.array(band_weights)[bands]
-            scores = held_out_r2(case, ridge, gamma)
-            better = scores > best
-            best[better] = scores[better]
-            weights[:, better] = banded_ridge(X, Y, ridge, gamma)[:, better]
+    best, weights = np.full(Y.shape[1], -np.inf), np.zeros((X.shape[1], Y.shape[1]))
+    for band_weights, ridge in product(case.parameters["band_weights"], case.parameters["ridges"]):
+        gamma = np.array(band_weights)[case.parameters.get("bands", 0)]
+        scores = held_out_r2(case, ridge, gamma)
+        weights = np.where(scores > best, banded_ridge(X, Y, ridge, gamma), weights)
+        best = np.maximum(scores, best)
     return {"weights": weights, "scores": best}
 
 
 def banded_cases() -> list[Case]:
     """Return a case with one candidate, and cases in which the second half of the columns is a band of its own."""
-    one: dict[str, Any] = {"ridges": (10.0,), "band_weights": ((1.0,),), "splitter": 3}
-    several = {**one, "ridges": (1.0, 10.0, 100.0), "band_weights": ((0.5, 0.5), (0.9, 0.1))}
-    made = [cases(8, 5, ridge=0, **one)()[0]]
-    for case in cases(8, 5, ridge=0, **several)():
-        p = case.matrices[0].shape[1]
-        bands = [int(2 * j >= p) for j in range(p)]
-        made.append(replace(case, parameters={**case.parameters, "bands": bands}))
-    return made
+    one = cases(8, 5, ridge=0, ridges=(10.0,), band_weights=((1.0,),), splitter=3)()[0]
+    several = cases(
+        8, 5, ridge=0, ridges=(1.0, 10.0, 100.0), band_weights=((0.5, 0.5), (0.9, 0.1)), splitter=3
+    )
+    columns = [(case, case.matrices[0].shape[1]) for case in several()]
+    return [one, *(case.changed(bands=[int(2 * j >= p) for j in range(p)]) for case, p in columns)]
 
 
 MANY_TARGETS = Reference(
@@ -456,7 +448,7 @@ MANY_TARGETS = Reference(
 )
 
 
-def signed(W: Array) -> Array:
+def signed(W: Array) -> Any:
     """Return the columns with a positive sum of cubes."""
     return W * np.sign(np.sum(W**3, axis=0))
 

@@ -84,7 +84,7 @@ def on_host(value: Any) -> Any:
     """Return a copy of an answer, or of one of its attributes, whose arrays are NumPy's."""
     if isinstance(value, ls.Solution):
         copy = SimpleNamespace(**{name: on_host(part) for name, part in vars(value).items()})
-        copy.coefficients = lambda: to_host(value.coefficients())
+        copy.coefficients = lambda: to_host(getattr(value, "coefficients")())  # noqa: B009 (not of all problems)
         return copy
     if isinstance(value, tuple):
         return tuple(map(on_host, value))
@@ -203,7 +203,10 @@ class Solver:
         )
         answer, exact = on_host(solution), self.reference.exact(case)
         seen = self.reference.seen(case, answer)
-        require(seen.keys() & exact.keys(), "the reference must compare something of an answer; it compares nothing")
+        require(
+            seen.keys() & exact.keys(),
+            "the reference must compare something of an answer; it compares nothing",
+        )
         for name, value in seen.items():
             wanted = exact.get(name, value)
             require(
@@ -213,8 +216,8 @@ class Solver:
             off = distance(value, wanted)
             require(
                 off <= self.allowed(case, solution),
-                f"{case.name}: {name} must be the exact one; it is wrong by {off:.2g} of its size. Sort by size, compare "
-                "with sizes of the data, and solve the problem as it is stated",
+                f"{case.name}: {name} must be the exact one; it is wrong by {off:.2g} of its size. Sort by size, "
+                "compare with sizes of the data, and solve the problem as it is stated",
             )
         if self.reference.signs:
             W = self.leading(answer)
@@ -233,16 +236,18 @@ def accuracy(s: Solver) -> None:
         name, seen = next(iter(s.reference.seen(s.case, on_host(s.solved)).items()))
         wanted = s.reference.exact(s.case)[name].ravel()
         off = distance(np.append(seen, 0 * wanted)[: wanted.size], wanted)  # what is left out is zero
-        require(off <= CHANCE, f"{name} must be nearer to the exact ones than chance; they are off by {off:.2g}")
+        require(
+            off <= CHANCE, f"{name} must be nearer to the exact ones than chance; they are off by {off:.2g}"
+        )
 
 
 def residual(s: Solver) -> None:
     """The residual is that of the arrays, also where a callback ends the run; the history agrees with it."""
     needs(s.has("iterative"), "the solver does not iterate")
     usual, last = s.make(oversample=0), s.cases[-1]
-    runs = [(case, 1, usual) for case in s.cases]
+    runs = [(case, 1, usual) for case in s.cases[-3:]]  # in three units, where cases are the usual ones
     for case, stop, solver in [*runs, (last, 3, usual), (last, 10**9, s.make(oversample=0, tol=1e-6))]:
-        iterations = []
+        iterations: list[int] = []
 
         def ends(progress: Any, stop: int = stop, seen: list[int] = iterations) -> bool:
             seen.append(progress.iteration)
@@ -257,8 +262,8 @@ def residual(s: Solver) -> None:
         ratio = (solution.history["residual"][-1] + floor) / (solution.residual + floor)
         require(
             1 / HISTORY <= ratio <= HISTORY or not s.exact,
-            f"{case.name}: the last residual of the history must be about that of the answer; it is {ratio:.2g} times as "
-            "large. Yield the residual by the law of the problem",
+            f"{case.name}: the last residual of the history must be about that of the answer; it is {ratio:.2g} times "
+            "as large. Yield the residual by the law of the problem",
         )
 
 
@@ -295,7 +300,9 @@ def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
     rng, n = np.random.default_rng(20), len(s.case.matrices[0])
     counts = rng.integers(0, 4, n) if "sample_weight" in asked else np.ones(n, dtype=int)
     Z = rng.standard_normal((n, 2 if "confounds" in asked else 0)) + 3.0
-    level = np.full(Z.shape, 3.0)  # the confounds of new rows: all equal, so that differences do not depend on them
+    level = np.full(
+        Z.shape, 3.0
+    )  # the confounds of new rows: all equal, so that differences do not depend on them
     constant = np.ones((n, int(s.case.parameters.get("center", False))))
     plain, rows = [], []
     for position, X in enumerate(s.case.matrices):
@@ -320,7 +327,7 @@ def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
 
 
 def bad_data(s: Solver) -> None:
-    """NaN, infinity and negative weights are refused; data times 1e±100 are refused, or answered rightly."""
+    """NaN, infinity and negative weights are refused; data times 1e±160 are refused, or answered rightly."""
     for position in range(len(s.case.matrices)):
         for value in (np.nan, np.inf):
             spoilt = s.case.mapped(np.copy)
@@ -334,9 +341,11 @@ def bad_data(s: Solver) -> None:
                 require(not outcome, f"{value} in matrix {position} must raise NonFiniteData; got {outcome}")
     with suppress(errors.LinspecError, TypeError):
         s.state(s.case.changed(sample_weight=-np.ones(9)))
-        require(False, "weights that are negative, and too few, must be refused. Call super().__post_init__()")
-    for unit in (1e100, 1e-100):
-        case = replace(s.case.mapped(lambda X, unit=unit: X * unit), name=f"data times {unit:g}")
+        require(
+            False, "weights that are negative, and too few, must be refused. Call super().__post_init__()"
+        )
+    for unit in (1e160, 1e-160):
+        case = replace(s.case.mapped(partial(np.multiply, unit)), name=f"data times {unit:g}")
         with suppress(errors.LinspecError):
             s.right(case, s.solve(case))
 
@@ -365,9 +374,12 @@ def seed(s: Solver) -> None:
     used = s.make()
     bits(s.case.mapped(lambda X: X[::-1] * 2.0), 7, used)
     first, second, third = bits(s.case, 7), bits(s.case, np.random.default_rng(7)), bits(s.case, 7, used)
-    require(first == second, "equal seeds must give equal bits; two runs with rng=7 differ. Draw from run.rng alone")
+    require(
+        first == second,
+        "equal seeds must give equal bits; two runs with rng=7 differ. Draw from run.rng alone",
+    )
     require(first == third, "a solver must keep nothing of one problem for the next; a used one differs")
-    pairs = [(bits(case, 8), bits(case, 9)) for case in s.reference.cases()]
+    pairs = [(bits(case, 8), bits(case, 9)) for case in (s.case, s.reference.cases()[-1])]
     same = all(eight[0] == nine[0] for eight, nine in pairs)
     if s.has("randomized"):
         require(
@@ -375,11 +387,13 @@ def seed(s: Solver) -> None:
             "the trait 'randomized' means that run.rng is drawn from; other seeds give the same bits",
         )
     else:
-        require(same, "an answer that changes with the seed needs the trait 'randomized'; add it to the record")
+        require(
+            same, "an answer that changes with the seed needs the trait 'randomized'; add it to the record"
+        )
 
 
 def passes(s: Solver) -> None:
-    """Passes are those that were made, at most max_passes; what the data raise ends the solve, if it is no Exception."""
+    """Passes are those that were made, at most max_passes; a BaseException of the data ends the solve."""
     for limit in (None, 2, 4, 9):
         slices = s.wrapped(Slices, s.case)
         with suppress(errors.BudgetTooSmall):
@@ -387,8 +401,8 @@ def passes(s: Solver) -> None:
             count = slices[0].passes - 1e-9
             require(
                 count <= solution.passes,
-                f"passes must count every pass; {count:.3g} were made, and {solution.passes:g} are claimed. Multiply with "
-                "the matrices of the problem or its moments",
+                f"passes must count every pass; {count:.3g} were made, and {solution.passes:g} are claimed. Multiply "
+                "with the matrices of the problem or its moments",
             )
             require(
                 max(count, solution.passes) <= (limit or math.inf),
@@ -410,7 +424,9 @@ def resume(s: Solver) -> None:
     with suppress(errors.LinspecError, TypeError):
         warm = s.solve(s.case, start=s.solved, rng=1)
     taken, cold = warm is not None, s.solved.history
-    require(taken == s.has("warm-start"), "a start must be taken if the trait 'warm-start' says so, else refused")
+    require(
+        taken == s.has("warm-start"), "a start must be taken if the trait 'warm-start' says so, else refused"
+    )
     if taken and len(warm.history) and len(cold):
         require(
             warm.history["residual"][0] < max(0.1 * cold["residual"][0], s.case.rounding),
@@ -429,8 +445,8 @@ def go_on(s: Solver, path: Path) -> None:
     rest = s.solve(s.case, start=path, rng=None, callback=lambda step: residuals.append(step.residual))
     require(
         residuals[0] <= NEAR * part.history["residual"][-1],
-        "gone on from a checkpoint, the first residual must be about the last one. All that the next step reads must be "
-        "in the iterate",
+        "gone on from a checkpoint, the first residual must be about the last one. All that the next step reads must "
+        "be in the iterate",
     )
     s.right(replace(s.case, name="gone on from a checkpoint"), rest)
 
@@ -446,7 +462,10 @@ def choices(s: Solver) -> None:
     if s.has("path"):
         ridges = [2.0, 0.5, 30.0]
         for ridge, solution in zip(ridges, s.solve(s.case.changed(ridge=ridges)).along_path(), strict=True):
-            s.right(replace(s.case.changed(ridge=ridge), name=f"ridge {ridge:g} of a path", gentle=False), solution)
+            s.right(
+                replace(s.case.changed(ridge=ridge), name=f"ridge {ridge:g} of a path", gentle=False),
+                solution,
+            )
 
 
 def peak(work: Callable[[], Any]) -> tuple[float, float]:
@@ -464,7 +483,10 @@ def peak(work: Callable[[], Any]) -> tuple[float, float]:
 
 def memory(s: Solver) -> None:
     """Many rows take memory in proportion to their number, sparse rows to their entries; nothing is kept afterwards."""
-    needs(s.exact and not s.reference.pairwise, "the solver is approximate, or may hold a number for each pair of rows")
+    needs(
+        s.exact and not s.reference.pairwise,
+        "the solver is approximate, or may hold a number for each pair of rows",
+    )
     case = s.tall(2000)
     size = sum(X.nbytes for X in case.matrices) / 1e6
     solve = partial(s.solve, case, callback=early)
@@ -536,7 +558,10 @@ def left_behind(work: Callable[[], Any]) -> list[str]:
 def quiet(work: Callable[[], Any]) -> None:
     """Test that work prints nothing, gives no warnings but linspec's, and leaves the process as it was."""
     left = left_behind(work)
-    require(not left, f"a part must print nothing, give no warnings, and leave the process as it was; {'; '.join(left)}")
+    require(
+        not left,
+        f"a part must print nothing, warn of nothing, and leave the process as it was; {'; '.join(left)}",
+    )
 
 
 def process(s: Solver) -> None:

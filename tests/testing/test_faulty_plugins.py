@@ -194,7 +194,7 @@ FAULTS = [
         "forgets the ridge",
         solver(after(f.Honest, ridge=lambda self, problem: 0.0)),
         "accuracy",
-        "wide: the solver must reach its tolerance here",
+        "wide, times 1e.50: the solver must reach its tolerance here",
     ),
     Fault(
         "is a thousandth too large",
@@ -726,13 +726,13 @@ FAULTS = [
         "has a law with a number",
         problem(f.law_of(lambda residual, size: residual * size / (size + 1e-20))),
         "residual",
-        "data times 1e-50",
+        "times 1e-50: the answer claims",
     ),
     Fault(
         "answers data in any unit",
         problem(f.problem_after(in_range=lambda self, looks: self)),
         "bad-data",
-        "data times 1e-?.100: ",
+        "data times 1e-160: the solver must reach its tolerance",
     ),
     Fault(
         "does not look at its weights",
