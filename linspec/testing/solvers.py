@@ -346,7 +346,7 @@ def bad_data(s: Solver) -> None:
         )
     for unit in (1e160, 1e-160):
         case = replace(s.case.mapped(partial(np.multiply, unit)), name=f"data times {unit:g}")
-        with suppress(errors.LinspecError):
+        with suppress(errors.LinspecError, np.linalg.LinAlgError):  # the reference may overflow
             s.right(case, s.solve(case))
 
 
@@ -359,7 +359,9 @@ def answers(s: Solver) -> None:
         s.solved.save(Path(folder) / "answer.npz")
         again = ls.load_solution(Path(folder) / "answer.npz")
     for name, value in vars(s.solved).items():
-        same = not hasattr(value, "dtype") or np.array_equal(value, getattr(again, name))
+        same = (
+            not hasattr(value, "dtype") or to_host(value).tobytes() == to_host(getattr(again, name)).tobytes()
+        )
         require(same, f"a saved answer must be read back as it was; {name} differs")
 
 
