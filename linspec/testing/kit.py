@@ -11,61 +11,51 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
-import os
 import re
 import signal
 import subprocess
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import metadata
 from io import StringIO
+from os.path import relpath
+from pathlib import Path
+from pydoc import locate
 from typing import Any
 
 import linspec as ls
 from linspec import registry
 from linspec.errors import InvalidOption, LinspecError, MissingPackage
-from linspec.testing.data import BACKENDS
-from linspec.testing.parts import CHECKS, Adapter, Problem
-from linspec.testing.solvers import REFUSED, SOLVER_CHECKS, Skip, Solver, data, unless
+from linspec.testing.data import BACKENDS, Backend
+from linspec.testing.parts import CHECKS
+from linspec.testing.solvers import REFUSED, CheckFailed, Skip, Solver, data, require, solver_of
 
 __all__ = ["CheckFailed", "Checks", "Report", "conformance", "run_checks"]
 
 TIME_LIMIT = 300.0
-OTHERS = {"passes", "interrupt", *(f"data:{backend.name}" for backend in BACKENDS if not backend.library)}
-"""Checks on data that a solver may refuse if its record says that it needs more."""
 
 IMPORTS = """
-import contextlib, importlib, io, json, sys, time
+import contextlib, importlib, json, sys, time
 import linspec
 began = time.perf_counter()
 importlib.import_module({table!r})
 took = time.perf_counter() - began
 loaded = sorted({{"numpy", "scipy", "torch", "cupy", "jax", "sklearn", "dask"}} & {{*sys.modules}})
 from linspec.testing.solvers import left_behind
-found = dict()
+changes = dict()
 for module in {modules!r}:
     with contextlib.suppress(Exception):
-        found[module] = [f for f in left_behind(lambda: importlib.import_module(module)) if "warnings" not in f]
-print(json.dumps([took, loaded, found]))
+        left = left_behind(lambda: importlib.import_module(module))
+        changes[module] = [change for change in left if "warns" not in change]
+print(json.dumps([took, loaded, changes]))
 """
 """Run in a fresh interpreter: how long a table takes, what it loads, and what the modules of its records change."""
-
-
-class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
-    """Raised if a part breaks the contract; the message says how, and names its file and line.
-
-    Examples
-    --------
-    >>> from linspec.testing import CheckFailed
-    >>> issubclass(CheckFailed, AssertionError)
-    True
-    """
 
 
 class Overdue(BaseException):
@@ -82,8 +72,6 @@ class Report:
     passed : int
     failed, expected, skipped : list of (str, str)
         The name of a check, and the fault or the reason.
-    missing : dict of str to str
-        Kinds of data that are missing here, with the reason.
 
     Examples
     --------
@@ -97,7 +85,6 @@ class Report:
     failed: list[tuple[str, str]] = field(default_factory=list)
     expected: list[tuple[str, str]] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    missing: dict[str, str] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -109,61 +96,56 @@ class Report:
         return "\n".join([counts, *(f"  {check}: {fault}" for check, fault in self.failed)])
 
 
-def declaration(spec: Any, cls: Any) -> Iterator[str]:
-    """Summary, reference, docstring and options are there, and a bad option is refused."""
-    sentence = re.fullmatch(r"[^\Wa-z].*\s\S+\s.*\.", spec.summary)
-    yield from unless(
-        sentence,
-        f"the summary must be one sentence that begins with a capital and ends with a full stop; got {spec.summary!r}",
+def declaration(spec: Any, cls: Any) -> None:
+    """Summary, reference and docstring are there; the table loads no array library, and imports change nothing."""
+    require(
+        re.fullmatch(r"[^\Wa-z].*\s\S+\s.*\.", spec.summary),
+        f"the summary must be one sentence, from a capital to a full stop; got {spec.summary!r}",
     )
     reference = getattr(spec, "reference", "Nobody 2000")
     dated = re.match(r"[^\W\d].*\b(1[89]|20)\d\d\b", reference)
-    yield from unless(dated, f"the reference must have an author and a year; got {reference!r}")
-    if spec.kind in ("problem", "operator"):
-        return
-    told = cls.__doc__ and not cls.__doc__.startswith(f"{cls.__name__}(")
-    yield from unless(
-        told, f"{cls.__name__} must have a docstring; it has none. State the method and its source"
+    require(dated, f"the reference must have an author and a year; got {reference!r}")
+    if spec.kind == "problem":
+        require(cls.name == spec.name, f"name must be {spec.name!r}, as in the record; got {cls.name!r}")
+        for place in getattr(cls, "held_out_scores", {}).values():
+            there = locate(place.replace(":", "."))
+            require(there, f"held_out_scores must name classes that can be imported; got {place}")
+    elif spec.kind != "operator":
+        documented = cls.__doc__ and not cls.__doc__.startswith(f"{cls.__name__}(")
+        require(
+            documented, f"{cls.__name__} must have a docstring; it has none. State the method and its source"
+        )
+    ls.describe(spec.qualified)  # reads the options, which must be declared
+    imports(spec)
+
+
+def imports(spec: Any) -> None:
+    """The table loads no array library and is quick; the module of the record changes nothing of the process."""
+    provider, module = registry.provider_of(spec), getattr(spec, "target", "").partition(":")[0]
+    distribution, _, entry = provider.partition(":")
+    try:
+        points = metadata.distribution(distribution).entry_points
+    except metadata.PackageNotFoundError:
+        return  # the record was registered by hand
+    (table,) = (point.module for point in points.select(group="linspec", name=entry))
+    took, loaded, changes = imported(provider, table)
+    require(not loaded, f"a table must load no array library; importing {table} loads {', '.join(loaded)}")
+    require(
+        took < 1, f"a table must be imported in less than 1 s; {table} takes {took:.2g} s. Do no work there"
     )
-    for option in ls.describe(spec.qualified).options or ():
-        yield from unless(option.help.strip(), f"the option {option.name} must have a help text; it has none")
-        try:
-            cls(**{option.name: object()})
-        except InvalidOption:
-            continue
-        yield f"the option {option.name} must refuse an object() with InvalidOption; it was taken"
+    left = "; ".join(changes.get(module, ()))
+    require(not left, f"an import must leave the process as it was; {module}: {left}")
 
 
 @cache
-def imported(provider: str) -> tuple[str, float, list[str], dict[str, list[str]]]:
-    """Import a table and the modules of its records in a fresh interpreter; return what it finds."""
-    distribution, _, entry = provider.partition(":")
-    points = metadata.entry_points(group="linspec", name=entry)
-    table = next((point.module for point in points if point.dist and point.dist.name == distribution), "")
-    if not table:
-        raise Skip("the record was registered by hand and has no table")
+def imported(provider: str, table: str) -> tuple[float, list[str], dict[str, list[str]]]:
+    """Import a table and the modules of its records in a fresh interpreter; return what it notices."""
     names = next(info.provides for info in ls.plugins() if info.identity == provider)
-    targets = {getattr(registry.get_spec(None, name), "target", "").partition(":")[0]: None for name in names}
+    targets = {getattr(registry.get_spec(None, name), "target", "").partition(":")[0] for name in names}
     code = IMPORTS.format(table=table, modules=[*targets])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
-    took, loaded, found = json.loads(done.stdout.splitlines()[-1])
-    return table, took, loaded, found
-
-
-def imports(spec: Any) -> Iterator[str]:
-    """The table loads no array library and is quick; the module of the record changes nothing of the process."""
-    table, took, loaded, found = imported(registry.provider_of(spec))
-    yield from unless(
-        not loaded, f"a table must load no array library; importing {table} loads {', '.join(loaded)}"
-    )
-    yield from unless(
-        took < 1,
-        f"a table must be imported in less than 1 s; {table} takes {took:.2g} s. Do no work at import",
-    )
-    module = getattr(spec, "target", "").partition(":")[0]
-    yield from (
-        f"an import must leave the process as it was; {module}: {each}" for each in found.get(module, ())
-    )
+    took, loaded, changes = json.loads(done.stdout.splitlines()[-1])
+    return took, loaded, changes
 
 
 @contextmanager
@@ -178,9 +160,7 @@ def limited(seconds: float) -> Iterator[None]:
         raise Overdue
 
     before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(
-        signal.ITIMER_REAL, min(seconds, 1e8), 1.0
-    )  # again each second: work may swallow the exception
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again each second: work may swallow the exception
     try:
         yield
     finally:
@@ -188,113 +168,98 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def place_of(error: BaseException | None, cls: Any) -> str:
+def place_of(error: BaseException, cls: Any) -> str:
     """Return the line of an author's package at which an exception was raised, or that of a definition."""
-    package = str(getattr(cls, "__module__", "")).partition(".")[0]
-    frames = (
-        []
-        if error is None
-        else [
-            (f.f_globals.get("__name__", ""), f, line) for f, line in traceback.walk_tb(error.__traceback__)
-        ]
-    )
-    lines = [(f.f_code.co_filename, line) for name, f, line in frames if name.partition(".")[0] == package]
-    try:
-        file, line = lines[-1] if lines else (inspect.getsourcefile(cls), inspect.getsourcelines(cls)[1])
-    except (TypeError, OSError):
-        return ""
-    return f" ({os.path.relpath(file or '')}:{line})"
+    with suppress(TypeError, OSError):
+        file = Path(inspect.getsourcefile(cls) or "")
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if file.parent in Path(frame.filename).parents:
+                return f" ({relpath(frame.filename)}:{frame.lineno})"
+        return f" ({relpath(file)}:{inspect.getsourcelines(cls)[1]})"
+    return ""
 
 
 class Checks:
-    """The checks of one part: `table` has them by name, and `run` raises `CheckFailed` or `Skip`."""
+    """The checks of one part: `table` has them by name, and `run` tells the outcome of one."""
 
     def __init__(
-        self, name: str, problem: Any, backends: Sequence[str] | str | None, time_limit: float
+        self,
+        name: str,
+        backends: Sequence[str] | None = None,
+        expected: Mapping[str, str] | None = None,
+        time_limit: float = TIME_LIMIT,
     ) -> None:
-        kinds: Any = None if problem is None else "solver"
-        self.spec: Any = registry.get_spec(kinds, name, problem)
-        self.time_limit, kind = time_limit, self.spec.kind
+        self.spec: Any = registry.get_spec(None, name)
+        self.expected, self.time_limit = expected or {}, time_limit
         self.cls: Any = None
-        self.subject: Any = None
-        if not 0 < time_limit < math.inf:
+        if not 0 < time_limit < 1e8:
             raise InvalidOption(f"time_limit must be a finite number of seconds above 0; got {time_limit!r}.")
-        known = {b.name: b for b in BACKENDS}
-        asked = (
-            known if backends in (None, "all") else [backends] if isinstance(backends, str) else [*backends]
-        )
-        if unknown := [each for each in asked if each not in (*known, "all")]:
-            raise InvalidOption(f"no backend is named {unknown[0]!r}; the backends are {', '.join(known)}.")
-        chosen = [known[each] for each in (known if "all" in asked else asked)]
-        self.missing = {b.name: b.missing() for b in chosen if b.missing()}
-        self.table: dict[str, Callable[[], Iterator[str]]] = {
-            "declaration": partial(self._declared),
-            "imports": partial(imports, self.spec),
-        }
+        kinds = {backend.name: backend for backend in BACKENDS}
+        chosen = kinds if backends is None or "all" in backends else backends
+        for unknown in {*chosen} - {*kinds}:
+            raise InvalidOption(f"no backend is named {unknown!r}; the backends are {', '.join(kinds)}.")
+        self.table: dict[str, Callable[[], None]] = {"declaration": self.declared}
+        self.fault = self.missing = ""
         try:
             with limited(time_limit), redirect_stdout(StringIO()):
-                self.cls = self.spec.adapt if kind == "operator" else registry.get_part(kind, name, problem)
-                maker = {"solver": Solver, "operator": Adapter, "problem": Problem}.get(kind)
-                self.subject = self.cls() if maker is None else maker(self.spec, self.cls)
+                self.take(name, [kinds[each] for each in chosen])
         except (LinspecError, Overdue) as error:
-            self.fault = f"{error}" or f"the part must be imported within {time_limit:g} s; it was ended"
-            return
-        self.fault = ""
-        named = SOLVER_CHECKS if kind == "solver" else CHECKS[kind]
-        self.table |= {check: partial(work, self.subject) for check, work in named.items()}
-        self.table |= {f"data:{b.name}": partial(data, self.subject, b) for b in chosen if kind == "solver"}
+            self.fault = str(error) or f"the part must be imported within {time_limit:g} s; it was ended"
+        for stale in self.expected.keys() - self.table.keys():
+            known = ", ".join(self.table)
+            raise InvalidOption(f"expected_failures must name checks; got {stale}. They are {known}.")
 
-    def _declared(self) -> Iterator[str]:
-        yield from [self.fault] if self.fault else declaration(self.spec, self.cls)
+    def take(self, name: str, backends: Sequence[Backend]) -> None:
+        """Make the part, and the table of its checks."""
+        kind = self.spec.kind
+        self.cls = self.spec.adapt if kind == "operator" else registry.get_part(kind, name)
+        subject: Any = self.spec
+        if kind in ("normalizer", "test-matrix"):
+            subject = self.cls()
+        elif kind != "operator":
+            subject = Solver(self.spec, self.cls) if kind == "solver" else solver_of(self.spec)
+            self.missing = subject.reference.missing
+        self.table |= {check: partial(work, subject) for check, work in CHECKS[kind].items()}
+        if kind == "solver":
+            self.table |= {f"data:{backend.name}": partial(data, subject, backend) for backend in backends}
 
-    def run(self, name: str) -> None:
-        """Run a check; raise `CheckFailed` with its faults, or `Skip`."""
-        reference = getattr(self.subject, "reference", None)
-        absent = self.missing.get(name.removeprefix("data:")) or (
-            reference and name not in ("declaration", "imports") and reference.missing
-        )
-        if absent:
-            raise Skip(absent)
-        faults: list[str] = []
-        error: BaseException | None = None
+    def declared(self) -> None:
+        """Test the record, unless the part could not be made."""
+        require(not self.fault, self.fault)
+        declaration(self.spec, self.cls)
+
+    def run(self, check: str) -> tuple[str, str]:
+        """Run a check; return "passed", "failed", "expected" or "skipped", and the fault or the reason."""
+        if self.missing and check != "declaration":
+            return "skipped", self.missing
+        expected = self.expected.get(check)
         try:
-            with limited(self.time_limit), redirect_stdout(StringIO()):
-                for fault in self.table[name]():
-                    faults.append(fault)  # noqa: PERF402 (what was yielded remains if the check then raises)
-        except Skip:
-            if not faults:
-                raise
-        except Overdue as late:
-            error = late
-            faults.append(
-                f"the check must end within {self.time_limit:g} s; it was ended. Does the solver end when it must?"
-            )
-        except MissingPackage as absence:
-            raise Skip(str(absence)) from absence
-        except Exception as raised:
-            able = name not in OTHERS or str(self.spec.needs) == "adjoint"
-            if isinstance(raised, REFUSED) and not able:
-                raise Skip(f"the solver needs {self.spec.needs}") from raised
-            error = raised
-            faults.append(f"it raised {type(raised).__name__}: {raised}")
-        if faults:
-            raise CheckFailed("\n    ".join([*dict.fromkeys(faults)][:6]) + place_of(error, self.cls))
+            with limited(self.time_limit), redirect_stdout(StringIO()), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.table[check]()
+        except (Skip, MissingPackage) as reason:
+            return "skipped", str(reason)
+        except (Exception, Overdue) as error:  # noqa: BLE001 (an author's part may raise anything)
+            fault = f"it raised {type(error).__name__}: {error}"
+            if isinstance(error, CheckFailed):
+                fault = str(error)
+            if isinstance(error, Overdue):
+                fault = f"the check must end within {self.time_limit:g} s; it was ended. Does the solver end?"
+            if isinstance(error, REFUSED) and self.may_refuse(check):
+                return "skipped", f"the solver needs {self.spec.needs}"
+            return ("expected", expected) if expected else ("failed", fault + place_of(error, self.cls))
+        return ("failed", f"it passes, and was expected to fail: {expected}") if expected else ("passed", "")
 
-
-def expectations(checks: Checks, expected: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Return the reasons of expected failures, whose names must be those of checks."""
-    stale = [name for name in expected or () if name not in checks.table]
-    if stale:
-        known = ", ".join(checks.table)
-        raise InvalidOption(f"expected_failures must name checks; got {', '.join(stale)}. They are {known}.")
-    return expected or {}
+    def may_refuse(self, check: str) -> bool:
+        """Whether a check is on data that the solver may refuse, since its record says that it needs more."""
+        others = {"passes", *(f"data:{backend.name}" for backend in BACKENDS if not backend.library)}
+        return check in others and str(self.spec.needs) != "adjoint"
 
 
 def run_checks(
     name: str,
-    problem: Any = None,
-    backends: Sequence[str] | str | None = None,
     *,
+    backends: Sequence[str] | None = None,
     expected_failures: Mapping[str, str] | None = None,
     time_limit: float = TIME_LIMIT,
 ) -> Report:
@@ -304,10 +269,8 @@ def run_checks(
     ----------
     name : str
         As `linspec.describe` takes it: ``"cca/gram"``, ``"normalizer/qr"``, ``"operator/dask"``, ``"problem/pls"``.
-    problem : str, problem class or problem, optional
-        The problem of a solver whose name is registered for several problems.
     backends : sequence of str, optional
-        Names of `linspec.testing.BACKENDS`; by default all that are here.
+        Names of `linspec.testing.BACKENDS`; by default, and with "all", all that are here.
     expected_failures : mapping of str to str, optional
         The reason why a check fails, by its name. One that passes is a failure.
     time_limit : float, default 300
@@ -323,29 +286,21 @@ def run_checks(
     >>> run_checks("test-matrix/gaussian").failed
     []
     """
-    checks = Checks(name, problem, backends, time_limit)
-    expected = expectations(checks, expected_failures)
-    report = Report(checks.spec.qualified, missing=checks.missing)
+    checks = Checks(name, backends, expected_failures, time_limit)
+    report = Report(checks.spec.qualified)
     for check in checks.table:
-        try:
-            checks.run(check)
-        except Skip as reason:
-            report.skipped.append((check, str(reason)))
-        except CheckFailed as failure:
-            results = report.expected if check in expected else report.failed
-            results.append((check, expected.get(check, str(failure))))
-        else:
+        outcome, text = checks.run(check)
+        if outcome == "passed":
             report.passed += 1
-            if check in expected:
-                report.failed.append((check, f"it passes, and was expected to fail: {expected[check]}"))
+        else:
+            getattr(report, outcome).append((check, text))
     return report
 
 
 def conformance(
     name: str,
-    problem: Any = None,
     *,
-    backends: Sequence[str] | str | None = None,
+    backends: Sequence[str] | None = None,
     expected_failures: Mapping[str, str] | None = None,
     time_limit: float = TIME_LIMIT,
 ) -> Callable[..., None]:
@@ -353,7 +308,7 @@ def conformance(
 
     Parameters
     ----------
-    name, problem, backends, expected_failures, time_limit
+    name, backends, expected_failures, time_limit
         As for `run_checks`.
 
     Returns
@@ -368,20 +323,16 @@ def conformance(
     """
     import pytest
 
-    checks = Checks(name, problem, backends, time_limit)
-    expected = expectations(checks, expected_failures)
+    checks = Checks(name, backends, expected_failures, time_limit)
 
     @pytest.mark.parametrize("check", list(checks.table))
     def test_conformance(check: str) -> None:
-        try:
-            checks.run(check)
-        except Skip as reason:
-            pytest.skip(str(reason))
-        except CheckFailed:
-            if check not in expected:
-                raise
-            pytest.xfail(expected[check])
-        if check in expected:
-            pytest.fail(f"it passes, and was expected to fail: {expected[check]}")
+        outcome, text = checks.run(check)
+        if outcome == "failed":
+            raise CheckFailed(text)
+        if outcome == "skipped":
+            pytest.skip(text)
+        if outcome == "expected":
+            pytest.xfail(text)
 
     return test_conformance

@@ -5,26 +5,28 @@ Method: dense NumPy and SciPy. Most problems are pencils A w = λ B w, which `sp
 other references are written out. What an answer may choose freely is taken out of the comparison: of vectors W the
 matrix W Wᵀ is compared, so neither signs nor turns within repeated values matter.
 Source: Golub & Van Loan 2013, Matrix Computations; the definitions stand in the docstrings of the problems.
-Where we differ: nothing of linspec is imported but the class of a reference, so that both cannot share a fault.
+Where we differ: nothing of linspec is imported, so that both cannot share a fault.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.spatial.distance
+from scipy.spatial.distance import pdist, squareform
 
 __all__ = ["Case", "Reference", "cases", "planted", "second_moments", "spectral"]
 
 Array = np.ndarray[Any, Any]
 Arrays = Mapping[str, Array]
-Pencil = Callable[..., tuple[Array, Array]]
+Pencil = tuple[Array, Array]
 
 STRENGTHS = 3.0, 2.0, 1.2, 0.7
 """Standard deviations of the variables that planted matrices have in common, beside noise of 0.5."""
@@ -62,6 +64,14 @@ class Case:
     rounding: float = 1e-8
     gentle: bool = True
 
+    def changed(self, **parameters: Any) -> Case:
+        """Return the case with other parameters."""
+        return replace(self, parameters={**self.parameters, **parameters})
+
+    def mapped(self, change: Callable[[Array], Array]) -> Case:
+        """Return the case with a function of its matrices."""
+        return replace(self, matrices=tuple(change(X) for X in self.matrices))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Reference:
@@ -77,25 +87,23 @@ class Reference:
         Takes a case and a solution, whose arrays are on the host, and returns numbers of it by the same names. Those
         that are left out are not compared.
     residual : callable, optional
-        Takes a case and a solution, and returns the residual as the problem defines it.
+        Takes a case and a solution, and returns the residual as the problem defines it; NaN if it defines none.
     squared : bool, default False
         Whether an error of the answer is of the size of the root of the residual.
     arrays : str, default ""
         The attribute of an answer whose arrays are of the library of the data, such as "weights".
     signs : bool, default False
         Whether the largest entry of each of its columns is positive.
-    tol : float or None, default 1e-9
-        The tolerance that iterative solvers get; None for their usual one.
-    quick : mapping of str, optional
-        Options that make the runs of solvers short, where they have them.
+    options : mapping of str, default {"tol": 1e-9}
+        Options that solvers get in all checks, where they have them.
     several : bool, default False
         Whether the problem takes its matrices as one list.
     companions : tuple of int, default ()
         The positions of matrices that stay arrays, whatever the kind of data, such as right-hand sides.
-    scaled : tuple of int, optional
-        The positions of the matrices whose columns ``scale=True`` divides; by default all.
+    scaled : tuple of int, default (0, 1, 2)
+        The positions of the matrices whose columns ``scale=True`` divides.
     unitless : bool, default False
-        Whether data are taken in all units, since the problem divides by their size.
+        Whether data are taken in all units, since the problem divides by their size: then 1e±160 are not tried.
     pairwise : bool, default False
         Whether the problem is allowed memory in proportion to the square of the number of rows.
     missing : str, default ""
@@ -115,11 +123,10 @@ class Reference:
     squared: bool = False
     arrays: str = ""
     signs: bool = False
-    tol: float | None = 1e-9
-    quick: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=lambda: {"tol": 1e-9})
     several: bool = False
     companions: tuple[int, ...] = ()
-    scaled: tuple[int, ...] | None = None
+    scaled: tuple[int, ...] = (0, 1, 2)
     unitless: bool = False
     pairwise: bool = False
     missing: str = ""
@@ -136,6 +143,8 @@ def attributes(*names: str) -> Callable[[Case, Any], Arrays]:
 def planted(n: int, *columns: int, seed: int = 0) -> tuple[Array, ...]:
     """Make matrices of n rows that have four variables in common, with noise and means.
 
+    A matrix of fewer than four columns has as many of the variables.
+
     Examples
     --------
     >>> from linspec.testing import planted
@@ -143,15 +152,18 @@ def planted(n: int, *columns: int, seed: int = 0) -> tuple[Array, ...]:
     [(20, 5), (20, 3)]
     """
     rng = np.random.default_rng([seed, n, *columns])
-    common = rng.standard_normal((n, len(STRENGTHS))) * STRENGTHS
-    mixed = [common @ np.linalg.qr(rng.standard_normal((p, len(STRENGTHS))))[0].T for p in columns if p >= 4]
-    mixed += [common @ rng.standard_normal((len(STRENGTHS), p)) / 2 for p in columns if p < 4]
-    return tuple(X + 0.5 * rng.standard_normal(X.shape) + rng.standard_normal(X.shape[1]) for X in mixed)
+    common = rng.standard_normal((n, 4)) * STRENGTHS
+    loadings = [np.linalg.qr(rng.standard_normal((p, 4)))[0] for p in columns]
+    matrices = []
+    for L in loadings:
+        X = common[:, : L.shape[1]] @ L.T
+        matrices.append(X + 0.5 * rng.standard_normal(X.shape) + rng.standard_normal(len(L)))
+    return tuple(matrices)
 
 
 def cases(
     *columns: int, center: bool = True, ridge: float = 5.0, **parameters: Any
-) -> Callable[[], tuple[Case, ...]]:
+) -> Callable[[], Sequence[Case]]:
     """Return a function that makes the usual cases of matrices with so many columns, and the parameters of a problem.
 
     Parameters
@@ -168,33 +180,37 @@ def cases(
     --------
     >>> from linspec.testing import cases
     >>> [case.name for case in cases(8, 6, k=3)()]
-    ['tall', 'as they are', 'large means', 'dependent columns', 'wide']
+    ['tall', 'dependent columns', 'as they are', 'large means', 'wide, times 1e+50', 'wide, times 1e-50', 'wide']
     """
+    usual = {**parameters, "center": True} if center else parameters
 
-    def made() -> tuple[Case, ...]:
-        given: dict[str, Any] = {**parameters, **({"center": True} if center else {})}
-        tall = planted(60, *columns)
-        apart = [Case("as they are", tall, {**given, "center": False})] if center else []
-        far = [Case("large means", tuple(X + 1e4 for X in tall), given, 1e-5)] if center else []
-        twice = Case(
-            "dependent columns", tuple(np.hstack([X, X[:, :1]]) for X in tall), given, 1e-6, gentle=False
-        )
-        more = {"ridge": ridge} if ridge else {}
-        wide = Case("wide", planted(20, *(4 * p for p in columns)), {**given, **more}, 1e-6)
-        return (Case("tall", tall, given), *apart, *far, twice, wide)
+    def make() -> Sequence[Case]:
+        tall = Case("tall", planted(60, *columns), usual)
+        twice = tall.mapped(lambda X: np.hstack([X, X[:, :1]]))
+        every = [tall, replace(twice, name="dependent columns", rounding=1e-6, gentle=False)]
+        if center:
+            every += [replace(tall.changed(center=False), name="as they are")]
+            every += [replace(tall.mapped(lambda X: X + 1e4), name="large means", rounding=1e-5)]
+        for unit in (1e50, 1e-50, 1.0):
+            wide = tuple(unit * X for X in planted(20, *(4 * p for p in columns)))
+            parameters = {**usual, "ridge": ridge * unit**2} if ridge else usual
+            every.append(Case("wide" if unit == 1.0 else f"wide, times {unit:g}", wide, parameters, 1e-6))
+        return every
 
-    return made
+    return make
+
+
+def centred(case: Case) -> list[Array]:
+    """Subtract the means of the columns if the problem centres."""
+    if not case.parameters.get("center"):
+        return [*case.matrices]
+    return [X - X.mean(axis=0) for X in case.matrices]
 
 
 # ---- pencils --------------------------------------------------------------------------------------
 
 
-def centred(case: Case) -> list[Array]:
-    """Subtract the means of the columns if the problem centres."""
-    return [X - X.mean(axis=0) if case.parameters.get("center") else X for X in case.matrices]
-
-
-def second_moments(*matrices: Array, ridge: Any = 0.0) -> tuple[Array, Array]:
+def second_moments(*matrices: Array, ridge: Any = 0.0) -> Pencil:
     """Return the products of different matrices, XᵢᵀXⱼ with zeros on the diagonal, and the metrics XᵢᵀXᵢ + rᵢI.
 
     Examples
@@ -205,29 +221,23 @@ def second_moments(*matrices: Array, ridge: Any = 0.0) -> tuple[Array, Array]:
     array([0., 0., 2., 0.])
     """
     Z = np.hstack(matrices)
+    squares = scipy.linalg.block_diag(*(X.T @ X for X in matrices))
     ridges = np.repeat(np.broadcast_to(ridge, len(matrices)), [X.shape[1] for X in matrices])
-    apart = scipy.linalg.block_diag(*(X.T @ X for X in matrices))
-    return Z.T @ Z - apart, apart + np.diag(ridges)
+    return Z.T @ Z - squares, squares + np.diag(ridges)
 
 
 def spectrum(A: Array, B: Array) -> tuple[Array, Array, Array]:
     """Return λ and W of A w = λ B w in decreasing order with WᵀBW = I, and F with FᵀBF = I on the range of B."""
-    size = (
-        np.sqrt(np.where(np.diag(B) > 0, np.diag(B), 1.0))
-        if np.linalg.cond(B) < 1 / NULL
-        else np.ones(len(B))
-    )
-    lengths, V = np.linalg.eigh(B / np.outer(size, size))
+    lengths, V = np.linalg.eigh(B)
     kept = lengths > NULL * lengths[-1]
-    F = V[:, kept] / np.sqrt(lengths[kept]) / size[:, None]
+    F = V[:, kept] / np.sqrt(lengths[kept])
     values, U = np.linalg.eigh(F.T @ A @ F)
     return values[::-1], F @ U[:, ::-1], F
 
 
 def spectral(
-    pencil: Pencil,
+    pencil: Callable[..., Pencil],
     *,
-    cases: Callable[[], Sequence[Case]],
     values: str,
     vectors: Sequence[str],
     root: bool = False,
@@ -240,7 +250,6 @@ def spectral(
     ----------
     pencil : callable
         Takes the matrices, centred if the problem centres, and further parameters by name; returns A and B.
-    cases : callable
     values : str
         The attribute of an answer that has the values λ.
     vectors : sequence of str
@@ -251,7 +260,7 @@ def spectral(
     length : float, default 1.0
         The value of wᵀBw: 2 for pairs of vectors of length one.
     **words
-        Further attributes of `Reference`.
+        `cases`, and further attributes of `Reference`.
 
     Examples
     --------
@@ -262,56 +271,58 @@ def spectral(
     >>> reference.exact(reference.cases()[0])["correlations"].shape
     (3,)
     """
-    span = " and ".join(vectors)
+    span, power = " and ".join(vectors), 2 if root else 1
 
-    def of(case: Case) -> tuple[Array, Array]:
-        known = {name: value for name, value in case.parameters.items() if name not in ("k", "center")}
-        return pencil(*centred(case), **known)
-
-    def exact(case: Case) -> Arrays:
-        A, B = of(case)
-        found, W, _ = spectrum(A, B)
-        count = min(case.parameters["k"], int(np.sum(found > NULL * found[0])))
-        image = B @ W[:, :count]  # parts of w in the null space of B are free
-        return {values: found[:count] ** (0.5 if root else 1.0), span: length * image @ image.T}
+    def stated(case: Case) -> Pencil:
+        others = {name: value for name, value in case.parameters.items() if name not in ("k", "center")}
+        return pencil(*centred(case), **others)
 
     def joined(solution: Any) -> Array:
-        parts = [attrgetter(name)(solution) for name in vectors]
-        return np.vstack([np.vstack(part) if isinstance(part, tuple) else part for part in parts])
+        blocks: list[Array] = []
+        for name in vectors:
+            block = attrgetter(name)(solution)
+            blocks += block if isinstance(block, tuple) else [block]
+        return np.vstack(blocks)
+
+    def exact(case: Case) -> Arrays:
+        A, B = stated(case)
+        eigenvalues, W, _ = spectrum(A, B)
+        k = min(case.parameters["k"], int(np.sum(eigenvalues > NULL * eigenvalues[0])))
+        BW = B @ W[:, :k]  # parts of w in the null space of B are free
+        return {values: eigenvalues[:k] ** (1 / power), span: length * BW @ BW.T}
 
     def seen(case: Case, solution: Any) -> Arrays:
-        image = of(case)[1] @ joined(solution)
-        return {values: getattr(solution, values), span: image @ image.T}
+        _, B = stated(case)
+        BW = B @ joined(solution)
+        return {values: getattr(solution, values), span: BW @ BW.T}
 
     def residual(case: Case, solution: Any) -> float:
-        (A, B), W = of(case), joined(solution)
-        F = spectrum(A, B)[2]
-        off = A @ W - B @ W * getattr(solution, values) ** (2 if root else 1)
-        share = float(np.linalg.norm(F.T @ off) / np.linalg.norm(F.T @ (A @ W)))
+        A, B = stated(case)
+        W, F = joined(solution), spectrum(A, B)[2]
+        off = A @ W - B @ W * getattr(solution, values) ** power
+        share = float(np.linalg.norm(F.T @ off) / np.linalg.norm(F.T @ A @ W))
         return share**2 if words.get("squared") else share
 
-    return Reference(
-        cases=cases, exact=exact, seen=seen, residual=residual, arrays=vectors[0], signs=True, **words
-    )
+    return Reference(exact=exact, seen=seen, residual=residual, arrays=vectors[0], signs=True, **words)
 
 
-def of_one(A: Array) -> tuple[Array, Array]:
+def of_one(A: Array) -> Pencil:
     """Return the pencil of the singular values of a matrix: AᵀA v = σ² v."""
     return A.T @ A, np.eye(A.shape[1])
 
 
-def of_covariances(X: Array, Y: Array) -> tuple[Array, Array]:
+def of_covariances(X: Array, Y: Array) -> Pencil:
     """Return the pencil of the singular values of XᵀY."""
     return second_moments(X, Y)[0], np.eye(X.shape[1] + Y.shape[1])
 
 
-def of_several(*views: Array, ridge: Any = 0.0) -> tuple[Array, Array]:
+def of_several(*views: Array, ridge: Any = 0.0) -> Pencil:
     """Return the pencil of MAXVAR: the metrics are on the diagonal of A, too."""
     cross, metric = second_moments(*views, ridge=ridge)
     return cross + metric, metric
 
 
-def of_targets(X: Array, H: Array, ridge: float = 0.0) -> tuple[Array, Array]:
+def of_targets(X: Array, H: Array, ridge: float = 0.0) -> Pencil:
     """Return the pencil of discriminants: XᵀH HᵀX w = λ (XᵀX + r) w."""
     return X.T @ H @ H.T @ X, X.T @ X + ridge * np.eye(X.shape[1])
 
@@ -325,7 +336,7 @@ CCA = spectral(
     vectors=PAIR,
     length=2.0,
     squared=True,
-    tol=1e-7,
+    options={"tol": 1e-7},
 )
 PLS = spectral(
     of_covariances, cases=cases(8, 6, ridge=0, k=3), values="singular_values", vectors=PAIR, length=2.0
@@ -337,19 +348,6 @@ SUMCOR = spectral(
     second_moments, cases=cases(8, 6, k=3), values="sums", vectors=("weights",), length=2.0, several=True
 )
 """For two views the components are the canonical pairs; for more there are local maxima, which no reference knows."""
-PREIMAGE = replace(
-    CCA,
-    cases=lambda: [Case("linear", planted(60, 8, 6), {"k": 2, "kernel_x": "linear", "center": True}, 1e-3)],
-    exact=lambda case: CCA.exact(replace(case, parameters={"k": 2, "center": True})),
-    seen=attributes("correlations"),
-    residual=None,
-    squared=False,
-    arrays="x_preimages",
-    signs=False,
-    tol=None,
-    unitless=True,
-)
-"""With linear kernels and points of length one, the pairs are the canonical ones."""
 DISCRIMINANT = spectral(
     of_targets,
     cases=cases(8, 5, k=3),
@@ -358,8 +356,6 @@ DISCRIMINANT = spectral(
     companions=(1,),
     scaled=(0,),
 )
-
-
 REDUCED_RANK = spectral(
     of_targets,
     cases=cases(8, 5, k=3),
@@ -372,81 +368,82 @@ REDUCED_RANK = spectral(
 # ---- linear systems -------------------------------------------------------------------------------
 
 
-def _relative(off: Array, size: Array) -> float:
-    """Return the largest length of a column of `off` over that of the same column of `size`."""
-    lengths = np.linalg.norm(size, axis=0)
-    return float(np.max(np.linalg.norm(off, axis=0)[lengths > 0] / lengths[lengths > 0], initial=0.0))
+def largest_share(off: Array, size: Array) -> float:
+    """Return the largest length of a column of `off`, in units of the same column of `size`."""
+    lengths, sizes = (np.linalg.norm(block, axis=0) for block in (off, size))
+    return float(np.max(lengths[sizes > 0] / sizes[sizes > 0], initial=0.0))
 
 
-def _least_squares(case: Case) -> Arrays:
-    (A, B), ridge = centred(case), case.parameters.get("ridge", 0.0)
-    above = np.vstack([A, np.sqrt(ridge) * np.eye(A.shape[1])])
-    return {"x": np.linalg.lstsq(above, np.vstack([B, np.zeros((A.shape[1], B.shape[1]))]), rcond=1e-9)[0]}
+def least_squares(case: Case) -> Arrays:
+    """Return the x of least norm that minimizes ‖A x − B‖² + r ‖x‖², as least squares with r^½ I below A."""
+    A, B = centred(case)
+    p = A.shape[1]
+    above = np.vstack([A, case.parameters.get("ridge", 0.0) ** 0.5 * np.eye(p)])
+    right = np.vstack([B, np.zeros((p, B.shape[1]))])
+    return {"x": np.linalg.lstsq(above, right, rcond=1e-9)[0]}
 
 
-def _gradient(case: Case, solution: Any) -> float:
+def gradient(case: Case, solution: Any) -> float:
+    """Return ‖Aᵀ(B − A x) − r x‖ / ‖AᵀB‖."""
     A, B = centred(case)
     off = A.T @ (B - A @ solution.x) - case.parameters.get("ridge", 0.0) * solution.x
-    return _relative(off, A.T @ B)
+    return largest_share(off, A.T @ B)
 
 
 LEAST_SQUARES = Reference(
     cases=cases(8, 2),
-    exact=_least_squares,
+    exact=least_squares,
     seen=attributes("x"),
     arrays="x",
-    residual=_gradient,
+    residual=gradient,
     companions=(1,),
     scaled=(0,),
 )
 
 
-def _folds(case: Case, ridge: float, gamma: Array) -> Array:
-    """Return the mean R² of a ridge and of weights of columns over folds of successive rows, for each target."""
-    (X, Y), parameters = case.matrices, case.parameters
-    total = np.zeros(Y.shape[1])
-    for rows in np.array_split(np.arange(len(X)), parameters["splitter"]):
-        A, B = np.delete(X, rows, axis=0), np.delete(Y, rows, axis=0)
-        mean, level = A.mean(axis=0) * parameters["center"], B.mean(axis=0) * parameters["center"]
-        off = Y[rows] - level - (X[rows] - mean) @ _fit(A - mean, B - level, ridge, gamma)
-        total += 1 - np.sum(off**2, axis=0) / np.sum((Y[rows] - Y[rows].mean(axis=0)) ** 2, axis=0)
-    scores: Array = total / parameters["splitter"]
-    return scores
-
-
-def _fit(X: Array, Y: Array, ridge: float, gamma: Array) -> Array:
-    """Return the coefficients of min ‖Y − X W‖² + r Σ w²/γ."""
+def banded_ridge(X: Array, Y: Array, ridge: float, gamma: Array) -> Array:
+    """Return the W that minimizes ‖Y − X W‖² + r Σ w²/γ: with D = X diag(γ), W = Dᵀ (D Xᵀ + r I)⁻¹ Y."""
     D = X * gamma
     W: Array = D.T @ np.linalg.solve(D @ X.T + ridge * np.eye(len(X)), Y)
     return W
 
 
-def _many_targets(case: Case) -> Arrays:
-    (X, Y), known = centred(case), case.parameters
-    settings = [
-        (r, np.asarray(w)[known.get("bands", 0)]) for w in known["band_weights"] for r in known["ridges"]
-    ]
-    scores = np.array([_folds(case, *each) for each in settings])
-    best = scores.argmax(axis=0)
-    columns = [_fit(X, Y[:, [j]], *settings[i]) for j, i in enumerate(best)]
-    return {"weights": np.hstack(columns), "scores": scores.max(axis=0)}
+def held_out_r2(case: Case, ridge: float, gamma: Array) -> Any:
+    """Return the mean R² of a ridge and of weights of columns over folds of successive rows, for each target."""
+    (X, Y), scores = case.matrices, []
+    for rows in np.array_split(np.arange(len(X)), case.parameters["splitter"]):
+        A, B = np.delete(X, rows, axis=0), np.delete(Y, rows, axis=0)
+        level, mean = (M.mean(axis=0) if case.parameters["center"] else 0.0 for M in (B, A))
+        off = Y[rows] - level - (X[rows] - mean) @ banded_ridge(A - mean, B - level, ridge, gamma)
+        scores.append(1 - np.sum(off**2, axis=0) / np.sum((Y[rows] - Y[rows].mean(axis=0)) ** 2, axis=0))
+    return np.mean(scores, axis=0)
 
 
-def _banded() -> list[Case]:
-    """Return a case with one candidate, and cases in which the first half of the columns is a band."""
-    one: dict[str, Any] = {"ridges": (10.0,), "band_weights": ((1.0,),), "splitter": 3}
-    several = {**one, "ridges": (1.0, 10.0, 100.0), "band_weights": ((0.5, 0.5), (0.9, 0.1))}
-    banded = [
-        replace(case, parameters={**case.parameters, "bands": [int(2 * j >= p) for j in range(p)]})
-        for case in cases(8, 5, ridge=0, **several)()
-        for p in [case.matrices[0].shape[1]]
-    ]
-    return [*cases(8, 5, ridge=0, **one)()[:1], *banded]
+def many_targets(case: Case) -> Arrays:
+    """Return for each target the best held-out score of all ridges and weights of bands, and the weights of its fit."""
+    X, Y = centred(case)
+    best, weights = np.full(Y.shape[1], -np.inf), np.zeros((X.shape[1], Y.shape[1]))
+    for band_weights, ridge in product(case.parameters["band_weights"], case.parameters["ridges"]):
+        gamma = np.array(band_weights)[case.parameters.get("bands", 0)]
+        scores = held_out_r2(case, ridge, gamma)
+        weights = np.where(scores > best, banded_ridge(X, Y, ridge, gamma), weights)
+        best = np.maximum(scores, best)
+    return {"weights": weights, "scores": best}
+
+
+def banded_cases() -> list[Case]:
+    """Return a case with one candidate, and cases in which the second half of the columns is a band of its own."""
+    one = cases(8, 5, ridge=0, ridges=(10.0,), band_weights=((1.0,),), splitter=3)()[0]
+    several = cases(
+        8, 5, ridge=0, ridges=(1.0, 10.0, 100.0), band_weights=((0.5, 0.5), (0.9, 0.1)), splitter=3
+    )
+    columns = [(case, case.matrices[0].shape[1]) for case in several()]
+    return [one, *(case.changed(bands=[int(2 * j >= p) for j in range(p)]) for case, p in columns)]
 
 
 MANY_TARGETS = Reference(
-    cases=_banded,
-    exact=_many_targets,
+    cases=banded_cases,
+    exact=many_targets,
     seen=lambda _, s: {"weights": s.coefficients(), "scores": s.scores},
     arrays="weights",
     companions=(1,),
@@ -454,27 +451,27 @@ MANY_TARGETS = Reference(
 )
 
 
-def _signed(W: Array) -> Array:
+def signed(W: Array) -> Any:
     """Return the columns with a positive sum of cubes."""
-    signed: Array = W * np.sign(np.sum(W**3, axis=0))
-    return signed
+    return W * np.sign(np.sum(W**3, axis=0))
 
 
-def _deflated(case: Case) -> Array:
-    """Return the weights of the components: the leading left singular vector of XᵀY, which then leaves X."""
-    (X, Y), found = centred(case), list[Array]()
+def deflated(case: Case) -> Arrays:
+    """Return the weights w of the components: the leading left singular vector of XᵀY; then t = X w leaves X."""
+    X, Y = centred(case)
+    components = []
     for _ in range(case.parameters["k"]):
         w = np.linalg.svd(X.T @ Y)[0][:, 0]
-        found.append(w)
+        components.append(w)
         t = X @ w
         X = X - np.outer(t, t @ X) / (t @ t)
-    return _signed(np.column_stack(found))
+    return {"x_weights": signed(np.column_stack(components))}
 
 
 PLS_REGRESSION = Reference(
     cases=cases(8, 5, ridge=0, k=3),
-    exact=lambda case: {"x_weights": _deflated(case)},
-    seen=lambda _, s: {"x_weights": _signed(s.x_weights)},
+    exact=deflated,
+    seen=lambda _, s: {"x_weights": signed(s.x_weights)},
     arrays="x_weights",
     companions=(1,),
 )
@@ -482,22 +479,21 @@ PLS_REGRESSION = Reference(
 # ---- kernels and nets -----------------------------------------------------------------------------
 
 
-def _gaussian(X: Array) -> Array:
-    """Return the kernel matrix of the Gaussian whose scale is the median distance of rows."""
-    distances = scipy.spatial.distance.pdist(X)
-    found: Array = np.exp(
-        -(scipy.spatial.distance.squareform(distances) ** 2) / (2 * np.median(distances) ** 2)
-    )
-    return found
+def gaussian(X: Array) -> Array:
+    """Return the kernel matrix exp(−d²/2s²) of the distances d of rows, whose median is s."""
+    distances = pdist(X)
+    kernel: Array = np.exp(-(squareform(distances / np.median(distances)) ** 2) / 2)
+    return kernel
 
 
-def of_kernels(X: Array, Y: Array, ridge: float, kernel_x: str = "") -> tuple[Array, Array]:  # noqa: ARG001
+def of_kernels(X: Array, Y: Array, ridge: float, kernel_x: str) -> Pencil:  # noqa: ARG001
     """Return the pencil of kernel CCA for the coefficients of all rows, with features that are centred."""
-    K, L = (K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean() for K in map(_gaussian, (X, Y)))
+    C = np.eye(len(X)) - 1 / len(X)
+    K, L = (C @ gaussian(M) @ C for M in (X, Y))
     return second_moments(K, L)[0], scipy.linalg.block_diag(K @ K + ridge * K, L @ L + ridge * L)
 
 
-_OF_ALL_ROWS = spectral(
+ALL_ROWS = spectral(
     of_kernels,
     cases=lambda: [Case("gaussian", planted(60, 5, 4), {"k": 3, "kernel_x": "rbf", "ridge": 1.0}, 1e-5)],
     values="correlations",
@@ -508,33 +504,47 @@ _OF_ALL_ROWS = spectral(
 )
 
 
-def _of_all_rows(case: Case, solution: Any) -> float:
+def of_all_rows(case: Case, solution: Any) -> float:
     """Return the residual of functions of all rows; that of other functions has no definition here."""
-    known = _OF_ALL_ROWS.residual
-    return known(case, solution) if known and solution.residual_kind == "recomputed" else float("nan")
+    if ALL_ROWS.residual is None or solution.residual_kind != "recomputed":
+        return math.nan
+    return ALL_ROWS.residual(case, solution)
 
 
-KERNEL_CCA = replace(
-    _OF_ALL_ROWS,
+KERNEL_CCA = replace(ALL_ROWS, seen=attributes("correlations"), residual=of_all_rows, signs=False)
+PREIMAGE = replace(
+    CCA,
+    cases=lambda: [Case("linear", planted(60, 8, 6), {"k": 2, "kernel_x": "linear", "center": True}, 1e-3)],
+    exact=lambda case: CCA.exact(replace(case, parameters={"k": 2, "center": True})),
     seen=attributes("correlations"),
-    residual=_of_all_rows,
+    residual=None,
+    squared=False,
+    arrays="x_preimages",
     signs=False,
+    options={},
+    unitless=True,
 )
+"""With linear kernels and points of length one, the pairs are the canonical ones."""
 
 
-def _kernel_system(case: Case) -> tuple[Array, Array]:
+def kernel_system(case: Case) -> Pencil:
+    """Return K + r I and Y, of the system that the dual coefficients solve."""
     X, Y = case.matrices
-    return _gaussian(X) + case.parameters["ridge"] * np.eye(len(X)), Y
+    return gaussian(X) + case.parameters["ridge"] * np.eye(len(X)), Y
+
+
+def dual_residual(case: Case, solution: Any) -> float:
+    """Return ‖Y − (K + r I) a‖ / ‖Y‖."""
+    M, Y = kernel_system(case)
+    return largest_share(Y - M @ solution.dual, Y)
 
 
 KERNEL_RIDGE = Reference(
     cases=lambda: [Case("gaussian", planted(60, 5, 2), {"kernel": "rbf", "ridge": 0.5})],
-    exact=lambda case: {"dual": np.linalg.solve(*_kernel_system(case))},
+    exact=lambda case: {"dual": np.linalg.solve(*kernel_system(case))},
     seen=attributes("dual"),
     arrays="dual",
-    residual=lambda case, s: _relative(
-        _kernel_system(case)[1] - _kernel_system(case)[0] @ s.dual, case.matrices[1]
-    ),
+    residual=dual_residual,
     companions=(1,),
     pairwise=True,
 )
@@ -542,7 +552,7 @@ DEEP_CCA = Reference(
     cases=lambda: [Case("planted", planted(100, 6, 5), {"k": 2})],
     exact=lambda _: {"correlations": np.ones(2)},
     seen=attributes("correlations"),
-    quick={"width": 16, "epochs": 60, "step": 0.01},
+    options={"tol": 1e-9, "width": 16, "epochs": 60, "step": 0.01},
     pairwise=True,
     missing="" if importlib.util.find_spec("torch") else "no torch",
 )

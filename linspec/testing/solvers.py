@@ -1,4 +1,4 @@
-"""The checks of a solver. Each takes a `Solver`, yields the faults that it finds, and raises `Skip` if it says nothing.
+"""The checks of a solver. Each takes a `Solver`, raises `CheckFailed` for a fault, and `Skip` if it does not apply.
 
 Problem: a solver can be wrong in ways that no residual of its own shows.
 Method: its answers are compared with the reference of the problem, with answers to equal problems (a weight of three is
@@ -9,7 +9,6 @@ Where we differ: nothing is read but what a user sees: arguments of `linspec.sol
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import math
 import os
@@ -18,12 +17,14 @@ import tempfile
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property, partial
 from io import StringIO
+from operator import attrgetter
 from pathlib import Path
+from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,72 +33,79 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec import registry
+from linspec import errors, registry
 from linspec.arrays import to_host
-from linspec.errors import (
-    BrokenPlugin,
-    BudgetTooSmall,
-    LinspecError,
-    MissingCapability,
-    NonFiniteData,
-    UnsupportedData,
-)
 from linspec.testing.data import Backend, Slices, Stopped
 from linspec.testing.references import Case, Reference
 
-LOOSE, NEAR, BESIDE = 100.0, 10.0, 300.0
-"""Factors: of an error over its residual, of a residual over the recomputed one and over the last of the history."""
+LOOSE = 100.0  # the largest error of an answer in units of its residual
+NEAR = 10.0  # the largest factor between a residual and the one of the arrays
+HISTORY = 300.0  # the largest factor between the last residual of the history and that of the answer
+CHANCE = 1 / 3  # the largest relative error of an approximate solver; random directions have a half
+EXACT = 1e-11  # a residual at rounding, where the seed has no effect any more
+CLOCK = 1000.0  # the largest factor between an estimate and the clock
 
-PART, EXACT, CLOCK, READING = 1 / 3, 1e-11, 1000.0, 1e12
-"""Relative error of an approximate solver (random directions have a half); a residual at rounding; the factor between
-an estimate and the clock; bytes a second that no memory delivers."""
+REFUSED = errors.MissingCapability, errors.UnsupportedData
 
-EARLY: Mapping[str, Any] = {"callback": lambda progress: progress.iteration >= 5}
-"""Arguments of `linspec.solve` that end a run after some iterations."""
 
-EFFECTS = {
-    "sample_weight": "repeated rows",
-    "confounds": "residuals of a regression",
-    "scale": "divided columns",
-}
-REFUSED = MissingCapability, UnsupportedData
+class CheckFailed(AssertionError):  # noqa: N818 (a result of the test, not an error of the kit)
+    """Raised if a part breaks the contract; the message says how, and names its file and line.
+
+    Examples
+    --------
+    >>> from linspec.testing import CheckFailed
+    >>> issubclass(CheckFailed, AssertionError)
+    True
+    """
 
 
 class Skip(Exception):  # noqa: N818 (it is not an error)
     """Raised by a check that does not apply; the message is the reason."""
 
 
-def unless(holds: Any, fault: str) -> Iterator[str]:
-    """Yield a fault unless something holds."""
+def require(holds: Any, fault: str) -> None:
+    """Raise `CheckFailed` unless something holds."""
     if not holds:
-        yield fault
+        raise CheckFailed(fault)
 
 
-def on_host(solution: Any) -> Any:
-    """Return a copy of an answer whose arrays are NumPy's."""
+def needs(holds: Any, reason: str) -> None:
+    """Raise `Skip` unless a check applies."""
+    if not holds:
+        raise Skip(reason)
 
-    def turned(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(turned(part) for part in value)
-        return to_host(value) if hasattr(value, "dtype") else value
 
-    return SimpleNamespace(
-        **{name: turned(value) for name, value in vars(solution).items()},
-        coefficients=lambda: to_host(solution.coefficients()),
-    )
+def early(progress: Any) -> bool:
+    """End a run after some iterations, as its callback."""
+    return bool(progress.iteration >= 5)
+
+
+def on_host(value: Any) -> Any:
+    """Return a copy of an answer, or of one of its attributes, whose arrays are NumPy's."""
+    if isinstance(value, ls.Solution):
+        copy = SimpleNamespace(**{name: on_host(part) for name, part in vars(value).items()})
+        copy.coefficients = lambda: to_host(getattr(value, "coefficients")())  # noqa: B009 (not of all problems)
+        return copy
+    if isinstance(value, tuple):
+        return tuple(map(on_host, value))
+    return to_host(value) if hasattr(value, "dtype") else value
+
+
+def distance(value: Any, wanted: Any) -> float:
+    """Return the relative error of an array."""
+    return float(np.linalg.norm(value - wanted) / (np.linalg.norm(wanted) or 1.0))
 
 
 def reference_of(problem: str) -> Reference:
     """Return the reference of a problem, which its record names."""
     place = registry.get_spec("problem", problem).testing
-    module, _, name = place.partition(":")
-    found = getattr(__import__(module, fromlist=[name]), name) if place else None
-    if not isinstance(found, Reference):
-        raise BrokenPlugin(
-            f"the record of the problem {problem!r} must name a linspec.testing.Reference by testing='module:NAME', or "
-            f"its solvers cannot be judged; got {place or 'nothing'}. See docs/about/stability.md."
-        )
-    return found
+    reference = resolve_name(place) if place else None
+    if isinstance(reference, Reference):
+        return reference
+    raise errors.BrokenPlugin(
+        f"the record of the problem {problem!r} must name a linspec.testing.Reference by testing='module:NAME', or its "
+        f"solvers cannot be judged; got {place or 'nothing'}. See docs/about/stability.md."
+    )
 
 
 class Solver:
@@ -109,10 +117,9 @@ class Solver:
         self.spec, self.cls = spec, cls
         self.problem = ls.get_problem(spec.problem)
         self.reference = reference_of(spec.problem)
-        self.exact = not {"approximate", "demonstration"} & {*spec.traits}
+        self.exact = not (self.has("approximate") or self.has("demonstration"))
         self.cases = self.reference.cases()[: None if self.exact else 1]
         self.case = self.cases[0]
-        self.fields = {field.name for field in dataclasses.fields(self.problem)}
 
     def has(self, trait: str) -> bool:
         """Whether the record has a trait."""
@@ -121,423 +128,398 @@ class Solver:
     def make(self, **options: Any) -> Any:
         """Make an instance, with those of the options that it has."""
         brief = {"max_iterations": 60} if self.has("demonstration") else {}
-        given = {"tol": self.reference.tol, **brief, **self.reference.quick, **options}
-        known = {field.name for field in dataclasses.fields(self.cls)}
-        return self.cls(
-            **{name: value for name, value in given.items() if name in known and value is not None}
-        )
+        options = {**brief, **self.reference.options, **options}
+        return self.cls(**{f.name: options[f.name] for f in fields(self.cls) if f.name in options})
 
     def state(self, case: Case, matrices: Any = None) -> Any:
         """State the problem of a case, with other data in place of its matrices if there are any."""
-        data = [X.copy() for X in case.matrices] if matrices is None else list(matrices)
+        data = matrices or [X.copy() for X in case.matrices]
         return self.problem(*([data] if self.reference.several else data), **case.parameters)
 
-    def solve(self, case: Case, matrices: Any = None, solver: Any = None, **words: Any) -> Any:
-        """Solve a case without warnings."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            problem = self.state(case, matrices)
-            return ls.solve(problem, self.make() if solver is None else solver, **{"rng": 0, **words})
+    def solve(self, case: Case, matrices: Any = None, solver: Any = None, rng: Any = 0, **words: Any) -> Any:
+        """Solve a case."""
+        return ls.solve(self.state(case, matrices), solver or self.make(), rng=rng, **words)
 
     @cached_property
     def solved(self) -> Any:
         """The answer to the first case."""
         return self.solve(self.case)
 
-    def wrapped(self, wrap: Callable[[Any], Any]) -> list[Any]:
-        """Turn the matrices of the first case into other data; companions stay arrays."""
-        kept = self.reference.companions
-        return [X.copy() if i in kept else wrap(X) for i, X in enumerate(self.case.matrices)]
+    def wrapped(self, wrap: Callable[[Any], Any], case: Case) -> list[Any]:
+        """Turn the matrices of a case into other data; companions stay arrays."""
+        return [X.copy() if i in self.reference.companions else wrap(X) for i, X in enumerate(case.matrices)]
 
-    def allowed(self, case: Case, *residuals: float) -> float:
-        """Return the relative error of an answer that residuals and rounding explain."""
-        largest = max((r for r in residuals if r > 0), default=0.0)
-        return float(case.rounding + LOOSE * largest ** (0.5 if self.reference.squared else 1.0))
+    def tall(self, n: int) -> Case:
+        """Return the first case with its rows repeated."""
+        return self.case.mapped(lambda X: np.resize(X, (n, X.shape[1])))
+
+    def floor(self, case: Case) -> float:
+        """Return the residual that rounding explains."""
+        return case.rounding ** (2 if self.reference.squared else 1)
+
+    def allowed(self, case: Case, *solutions: Any) -> float:
+        """Return the relative error of answers that residuals and rounding explain."""
+        largest = max(0.0, *(solution.residual for solution in solutions))
+        return float(case.rounding + LOOSE * largest ** (0.5 if self.reference.squared else 1))
 
     def leading(self, answer: Any) -> Any:
         """Return the array of an answer whose library and signs are promised, or the first of several."""
-        name = self.reference.arrays
-        value = getattr(answer, name.removesuffix(".T"))
-        first = value[0] if isinstance(value, tuple) else value
-        return first.T if name.endswith(".T") else first
+        value = attrgetter(self.reference.arrays)(answer)
+        return value[0] if isinstance(value, tuple) else value
 
-    def faults(self, case: Case, found: Any) -> Iterator[str]:
-        """Yield what is wrong with an answer: its residual, its convergence, its numbers and signs."""
-        answer, known, claimed = on_host(found), self.reference, found.residual
-        law = math.nan if known.residual is None else known.residual(case, answer)
-        floor = case.rounding ** (2 if known.squared else 1)
-        yield from unless(
-            (claimed <= NEAR * law + floor and law <= NEAR * claimed + floor) or math.isnan(law),
-            f"the answer claims residual {claimed:.3g}; its arrays have {law:.3g}. Return what linspec computes",
-        )
-        yield from unless(
-            not found.converged or claimed <= found.tol,
-            f"an answer that has converged needs a residual of at most tol; it has {claimed:.3g} and says "
-            f"{found.status.name}. Return what linspec concludes",
+    def scores(self, solution: Any, matrices: Sequence[Any], **others: Any) -> Any:
+        """Return the scores that an answer gives to rows, or differences of its predictions."""
+        rows = [X for i, X in enumerate(matrices) if i not in self.reference.companions]
+        if not hasattr(solution, "transform"):
+            return np.diff(to_host(solution.predict(*rows, **others)), axis=0)
+        blocks = solution.transform(*rows, **others)
+        return np.hstack([*map(to_host, blocks if isinstance(blocks, tuple | list) else [blocks])])
+
+    def claims(self, case: Case, solution: Any) -> None:
+        """Compare the residual of an answer with that of its arrays."""
+        if self.reference.residual:
+            actual, claimed = self.reference.residual(case, on_host(solution)), solution.residual
+            off = max(claimed - NEAR * actual, actual - NEAR * claimed)
+            require(
+                off <= self.floor(case) or math.isnan(actual),
+                f"{case.name}: the answer claims residual {claimed:.3g}; its arrays have {actual:.3g}. Return what "
+                "linspec computes",
+            )
+
+    def right(self, case: Case, solution: Any) -> None:
+        """Test the residual of an answer, its convergence, its numbers and signs."""
+        self.claims(case, solution)
+        text = f"got {solution.status.name}, residual {solution.residual:.3g}"
+        require(
+            solution.residual <= solution.tol or not solution.converged,
+            f"{case.name}: an answer that has converged needs a residual of at most tol; {text}",
         )
         if not self.exact:
             return
-        yield from unless(
-            found.converged or claimed <= floor or not (case.gentle or self.has("direct")),
-            f"the solver must reach its tolerance here; got {found.status.name}, residual {claimed:.3g}. Is the answer "
-            "that of another problem?",
+        reached = solution.converged or solution.residual <= self.floor(case)
+        require(
+            reached or not (case.gentle or self.has("direct")),
+            f"{case.name}: the solver must reach its tolerance here; {text}. Is the answer that of another problem?",
         )
-        exact = known.exact(case)
-        for name, value in known.seen(case, answer).items():
+        answer, exact = on_host(solution), self.reference.exact(case)
+        seen = self.reference.seen(case, answer)
+        require(
+            seen.keys() & exact.keys(),
+            "the reference must compare something of an answer; it compares nothing",
+        )
+        for name, value in seen.items():
             wanted = exact.get(name, value)
-            if value.shape != wanted.shape:
-                yield f"{name} must have shape {wanted.shape}; got {value.shape}. Return as many as there are"
-                return
-            off = np.linalg.norm(value - wanted) / (np.linalg.norm(wanted) or 1.0)
-            remedy = "Sort by size, and solve the problem as it is stated"
-            yield from unless(
-                off <= self.allowed(case, claimed),
-                f"{name} must be the exact one; it is wrong by {off:.2g} of its size. {remedy}",
+            require(
+                value.shape == wanted.shape,
+                f"{case.name}: {name} must have shape {wanted.shape}; got {value.shape}. Return as many as there are",
             )
-        if known.signs:
+            off = distance(value, wanted)
+            require(
+                off <= self.allowed(case, solution),
+                f"{case.name}: {name} must be the exact one; it is wrong by {off:.2g} of its size. Sort by size, "
+                "compare with sizes of the data, and solve the problem as it is stated",
+            )
+        if self.reference.signs:
             W = self.leading(answer)
-            yield from unless(
-                np.all(W.max(axis=0) >= 0.99 * np.abs(W).max(axis=0)),
-                f"the largest entry of each component of {known.arrays.removesuffix('.T')} must be positive. "
+            require(
+                np.all(W.max(axis=0) >= -0.99 * W.min(axis=0)),
+                f"the largest entry of each component of {self.reference.arrays.removesuffix('.T')} must be positive. "
                 "Change the sign in all arrays",
             )
 
 
-def accuracy(s: Solver) -> Iterator[str]:
+def accuracy(s: Solver) -> None:
     """Answers are exact within what their residuals explain; those of approximate solvers are nearer than chance."""
     for case in s.cases:
-        yield from (f"{case.name}: {fault}" for fault in s.faults(case, s.solve(case)))
+        s.right(case, s.solve(case))
     if s.has("approximate") and not s.has("demonstration"):
         name, seen = next(iter(s.reference.seen(s.case, on_host(s.solved)).items()))
-        wanted = np.ravel(s.reference.exact(s.case)[name])
-        value = np.resize(np.append(seen, np.zeros(wanted.size)), wanted.shape)  # what is left out is zero
-        off = np.linalg.norm(value - wanted) / np.linalg.norm(wanted)
-        yield from unless(
-            off <= PART,
-            f"{name} must be nearer to the exact ones than chance; they are off by {off:.2g} of their size",
+        wanted = s.reference.exact(s.case)[name].ravel()
+        off = distance(np.append(seen, 0 * wanted)[: wanted.size], wanted)  # what is left out is zero
+        require(
+            off <= CHANCE, f"{name} must be nearer to the exact ones than chance; they are off by {off:.2g}"
         )
 
 
-def residual(s: Solver) -> Iterator[str]:
-    """The residual is that of the returned arrays, also where a callback ends the run; the history agrees with it."""
-    if not s.has("iterative"):
-        raise Skip("the solver does not iterate")
-    case = replace(s.cases[-1], gentle=False)
-    for stop, tol in ((1, s.reference.tol), (3, s.reference.tol), (math.inf, 1e-6)):
-        seen: list[Any] = []
-        ends = lambda progress, stop=stop, seen=seen: seen.append(progress) or progress.iteration >= stop  # noqa: E731
-        found = s.solve(case, solver=s.make(oversample=0, tol=tol), callback=ends)
-        yield from (f"ended at {stop}: {fault}" for fault in s.faults(case, found) if "claims" in fault)
-        yield from unless(
-            len(seen) <= stop + 1,
-            f"a callback that returns True must end the run; got {found.status.name} later",
+def residual(s: Solver) -> None:
+    """The residual is that of the arrays, also where a callback ends the run; the history agrees with it."""
+    needs(s.has("iterative"), "the solver does not iterate")
+    usual, last = s.make(oversample=0), s.cases[-1]
+    runs = [(case, 1, usual) for case in s.cases[-3:]]  # in three units, where cases are the usual ones
+    for case, stop, solver in [*runs, (last, 3, usual), (last, 10**9, s.make(oversample=0, tol=1e-6))]:
+        iterations: list[int] = []
+
+        def ends(progress: Any, stop: int = stop, seen: list[int] = iterations) -> bool:
+            seen.append(progress.iteration)
+            return bool(seen[-1] >= stop)
+
+        solution, floor = s.solve(case, solver=solver, callback=ends), s.floor(case)
+        s.claims(case, solution)
+        require(
+            len(iterations) <= stop + 1,
+            f"a callback that returns True must end the run; got {solution.status.name} later",
         )
-        floor = case.rounding ** (2 if s.reference.squared else 1)
-        ratio = (float(found.history["residual"][-1]) + floor) / (found.residual + floor)
-        yield from unless(
-            not s.exact or not (ratio < 1 / BESIDE or ratio > BESIDE),
-            f"the last residual of the history must be about that of the answer, {found.residual:.2g}; it is "
-            f"{ratio:.2g} times as large. Yield the residual by the law of the problem",
+        ratio = (solution.history["residual"][-1] + floor) / (solution.residual + floor)
+        require(
+            1 / HISTORY <= ratio <= HISTORY or not s.exact,
+            f"{case.name}: the last residual of the history must be about that of the answer; it is {ratio:.2g} times "
+            "as large. Yield the residual by the law of the problem",
         )
 
 
-def data(s: Solver, backend: Backend) -> Iterator[str]:
+def data(s: Solver, backend: Backend) -> None:
     """On other kinds of data the answer is that of arrays, and its arrays belong to the library of the data."""
-    case, single, arrays = s.case, backend.name == "float32", bool(backend.library)
-    if backend.name == "iterator" and not s.has("one-pass"):
-        raise Skip("the record has no trait 'one-pass'")
-    if single:
-        rounded = tuple(X.astype(np.float32).astype(float) for X in case.matrices)
-        case = replace(case, matrices=rounded, rounding=1e-3, gentle=False)
-    made = [backend.wrap(X) for X in case.matrices] if arrays else s.wrapped(backend.wrap)
-    before = [to_host(X).tobytes() for X in made if arrays]
-    usual = s.make(tol=1e-6) if single else s.cls() if backend.name == "iterator" else None
-    found = s.solve(case, made, usual)
-    yield from unless(
-        before == [to_host(X).tobytes() for X in made if arrays],
-        "the data must stay as they are; they are changed. Work on a copy",
-    )
-    yield from s.faults(case, found) if s.exact and found.residual == found.residual else ()
-    if arrays and s.reference.arrays and s.exact:
-        first, wanted = s.leading(found), "float32" if single else "float64"
-        library = type(first).__module__.partition(".")[0]
-        yield from unless(
-            library == backend.library and str(first.dtype).endswith(wanted),
-            f"arrays of the answer must be of {backend.library}, {wanted}, like the data; got {library}, "
-            f"{first.dtype}",
-        )
+    needs(not backend.missing(), backend.missing())
+    case, solver, dtype = s.case, s.make(), "float64"
+    if backend.name == "float32":
+        case = replace(case.mapped(lambda X: X.astype(np.float32).astype(float)), rounding=1e-3, gentle=False)
+        solver, dtype = s.make(tol=1e-6), "float32"
+    if backend.name == "iterator":
+        needs(s.has("one-pass"), "the record has no trait 'one-pass'")
+        solver = s.cls()
+    if not backend.library:
+        solution = s.solve(case, s.wrapped(backend.wrap, case), solver)
+    else:
+        arrays = [backend.wrap(X) for X in case.matrices]
+        solution = s.solve(case, arrays, solver)
+        same = all(np.array_equal(to_host(A), X) for A, X in zip(arrays, case.matrices, strict=True))
+        require(same, "the data must stay as they are; they are changed. Work on a copy")
+    if s.exact and backend.library and s.reference.arrays:
+        array = s.leading(solution)
+        kind = f"{type(array).__module__.partition('.')[0]}, {str(array.dtype).rpartition('.')[2]}"
+        wanted = f"{backend.library}, {dtype}"
+        require(kind == wanted, f"arrays of the answer must be of {wanted}, like the data; got {kind}")
+    if s.exact and not math.isnan(solution.residual):  # of rows that are read once it is NaN
+        s.right(case, solution)
 
 
-def equal(s: Solver, *asked: str) -> Iterator[str]:
+def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
     """Weights are repeated rows, confounds residuals of a regression, and scale divides columns: scores are equal."""
-    if not (s.exact and {*asked} <= s.fields):
-        raise Skip("the solver is approximate, or the problem has no " + ", ".join(asked))
-    rng, n, center = (
-        np.random.default_rng(20),
-        len(s.case.matrices[0]),
-        s.case.parameters.get("center", False),
-    )
+    able = s.exact and {*asked} <= {field.name for field in fields(s.problem)}
+    needs(able, "the solver is approximate, or the problem does not take them")
+    rng, n = np.random.default_rng(20), len(s.case.matrices[0])
     counts = rng.integers(0, 4, n) if "sample_weight" in asked else np.ones(n, dtype=int)
-    Z, level = rng.standard_normal((n, 2)) + 3.0, np.full((n, 2), 3.0)  # new rows have equal confounds
-    columns = 2 * ("confounds" in asked)
-    D, new = (np.hstack([np.ones((n, int(center))), B[:, :columns]]) for B in (Z, level))
-    plain, rows, repeated = [], [], np.repeat(D, counts, axis=0)
+    Z = rng.standard_normal((n, 2 if "confounds" in asked else 0)) + 3.0
+    level = np.full(
+        Z.shape, 3.0
+    )  # the confounds of new rows: all equal, so that differences do not depend on them
+    constant = np.ones((n, int(s.case.parameters.get("center", False))))
+    plain, rows = [], []
     for position, X in enumerate(s.case.matrices):
-        A = np.repeat(X, counts, axis=0)
-        fit = np.linalg.lstsq(repeated, A, rcond=None)[0]
-        left = A - repeated @ fit
-        divided = "scale" in asked and position in (s.reference.scaled or (0, 1, 2))
-        size = np.sqrt((left**2).mean(axis=0)) if divided else 1.0
+        D, A = (np.repeat(M, counts, axis=0) for M in (np.hstack([constant, Z]), X))
+        fit = np.linalg.lstsq(D, A, rcond=None)[0]
+        left = A - D @ fit
+        divided = "scale" in asked and position in s.reference.scaled
+        size = np.sqrt(np.mean(left**2, axis=0)) if divided else 1.0
         plain.append(left / size)
-        rows.append((X - new @ fit) / size)
+        rows.append((X - np.hstack([constant, level]) @ fit) / size)
     values = {"sample_weight": counts.astype(float), "confounds": Z, "scale": True}
-    given = {name: values[name] for name in asked}
-    found = s.solve(replace(s.case, parameters={**s.case.parameters, **given}))
+    solution = s.solve(s.case.changed(**{name: values[name] for name in asked}))
     same = s.solve(replace(s.case, matrices=tuple(plain)))
-    beside = {"confounds": level} if "confounds" in asked else {}
-    got, right = scores(s, found, s.case.matrices, **beside), scores(s, same, rows)
-    off = np.linalg.norm(got @ got.T - right @ right.T) / np.linalg.norm(right @ right.T)
-    yield from unless(
-        (off <= s.allowed(s.case, found.residual, same.residual) + 1e-6)
-        and found.converged >= same.converged,
-        f"{' and '.join(asked)} must have the effect of {' and '.join(EFFECTS[name] for name in asked)}; scores differ "
-        f"by {off:.2g} of their size. Take the matrices and moments of the problem, which have it",
+    wanted = s.scores(same, rows)
+    got = s.scores(solution, s.case.matrices, **({"confounds": level} if Z.size else {}))
+    off = distance(got @ got.T, wanted @ wanted.T)
+    require(
+        off <= s.allowed(s.case, solution, same) + 1e-6 and solution.converged >= same.converged,
+        f"{' and '.join(asked)} must have the effect of {effect}; scores differ by {off:.2g} of their size. Take the "
+        "matrices and moments of the problem, which have it",
     )
 
 
-def scores(s: Solver, solution: Any, matrices: Sequence[Any], **beside: Any) -> Any:
-    """Return the scores that an answer gives to rows, or differences of its predictions."""
-    rows = [X for i, X in enumerate(matrices) if i not in s.reference.companions]
-    if not hasattr(solution, "transform"):
-        return np.diff(to_host(solution.predict(*rows, **beside)), axis=0)
-    found = solution.transform(*rows, **beside)
-    return np.hstack([to_host(block) for block in (found if isinstance(found, tuple | list) else [found])])
+def bad_data(s: Solver) -> None:
+    """NaN, infinity and negative weights are refused; data times 1e±160 are refused, or answered rightly."""
+    for position in range(len(s.case.matrices)):
+        for value in (np.nan, np.inf):
+            spoilt = s.case.mapped(np.copy)
+            spoilt.matrices[position][7, 1] = value
+            for matrices in (None, s.wrapped(aslinearoperator, spoilt)):
+                outcome = "an answer"
+                try:
+                    s.solve(spoilt, matrices)
+                except Exception as error:  # noqa: BLE001 (which one it is, is the question)
+                    outcome = "" if isinstance(error, (errors.NonFiniteData, *REFUSED)) else repr(error)
+                require(not outcome, f"{value} in matrix {position} must raise NonFiniteData; got {outcome}")
+    with suppress(errors.LinspecError, TypeError):
+        s.state(s.case.changed(sample_weight=-np.ones(9)))
+        require(
+            False, "weights that are negative, and too few, must be refused. Call super().__post_init__()"
+        )
+    for unit in () if s.reference.unitless else (1e160, 1e-160):
+        case = replace(s.case.mapped(partial(np.multiply, unit)), name=f"data times {unit:g}")
+        with suppress(errors.LinspecError):
+            s.right(case, s.solve(case))
 
 
-def units(s: Solver) -> Iterator[str]:
-    """Data times 1e±50 have the answer of their unit; those beyond 1e±75 are refused."""
-    if not s.exact or s.reference.unitless or {"ridge", "ridges"} & {*s.case.parameters}:
-        raise Skip("the solver is approximate, or the problem has numbers in units of the data")
-    plain = scores(s, s.solved, s.case.matrices)
-    for unit in (1e75, 1e-75, 1e50, 1e-50):
-        case = replace(s.case, matrices=tuple(X * unit for X in s.case.matrices))
-        with suppress(*([LinspecError] if unit in (1e75, 1e-75) else [])):
-            found = s.solve(case)
-            got, right = (
-                part / (np.abs(part).max() or 1.0) for part in (scores(s, found, case.matrices), plain)
-            )
-            off = np.abs(got @ got.T - right @ right.T).max()
-            near = found.converged and off <= LOOSE * s.allowed(case, found.residual, s.solved.residual)
-            yield from unless(
-                near and unit in (1e50, 1e-50),
-                f"data times {unit:g} must be solved as in unit 1, or refused beyond 1e±60; scores differ by {off:.2g}"
-                ". Compare with sizes of the data, never with a number",
-            )
+def answers(s: Solver) -> None:
+    """Scores of a row do not depend on other rows, and a saved answer is read back with the same numbers."""
+    whole, part = (s.scores(s.solved, [X[:n] for X in s.case.matrices]) for n in (None, 9))
+    same = np.allclose(whole[: len(part)], part, atol=1e-8 * np.abs(whole).max())
+    require(same and np.any(whole), "scores of a row must not be all zero, nor depend on other rows; they do")
+    with tempfile.TemporaryDirectory() as folder:
+        s.solved.save(Path(folder) / "answer.npz")
+        again = ls.load_solution(Path(folder) / "answer.npz")
+    for name, value in vars(s.solved).items():
+        same = (
+            not hasattr(value, "dtype") or to_host(value).tobytes() == to_host(getattr(again, name)).tobytes()
+        )
+        require(same, f"a saved answer must be read back as it was; {name} differs")
 
 
-def bits(solution: Any) -> bytes:
-    """Return the bytes of all arrays of an answer."""
-    values = [
-        part for value in vars(solution).values() for part in (value if isinstance(value, tuple) else [value])
-    ]
-    arrays = [part for part in values if hasattr(part, "dtype") and part.dtype.names is None]
-    return b"".join(
-        np.ascontiguousarray(to_host(part)).tobytes() for part in arrays if part.dtype.kind == "f"
-    )
-
-
-def seed(s: Solver) -> Iterator[str]:
+def seed(s: Solver) -> None:
     """Equal seeds give equal bits, also of an instance that was used before; other seeds others if it is random."""
-    used, other = s.make(), replace(s.case, matrices=tuple(X[::-1] * 2.0 for X in s.case.matrices))
-    s.solve(other, solver=used, rng=7, **EARLY)
-    given = {"rng": 7}, {"rng": np.random.default_rng(7)}, {"rng": 7, "solver": used}
-    first, second, third = (bits(s.solve(s.case, **each, **EARLY)) for each in given)
-    yield from unless(
+
+    def bits(case: Case, rng: Any, solver: Any = None) -> tuple[bytes, bool]:
+        solution = s.solve(case, solver=solver, rng=rng, callback=early)
+        rounded = solution.residual <= EXACT ** (2 if s.reference.squared else 1)
+        return s.scores(solution, case.matrices).tobytes(), rounded
+
+    used = s.make()
+    bits(s.case.mapped(lambda X: X[::-1] * 2.0), 7, used)
+    first, second, third = bits(s.case, 7), bits(s.case, np.random.default_rng(7)), bits(s.case, 7, used)
+    require(
         first == second,
         "equal seeds must give equal bits; two runs with rng=7 differ. Draw from run.rng alone",
     )
-    yield from unless(
-        second == third or first != second,
-        "a solver must keep nothing of one problem for the next; a used one differs",
-    )
-    pairs = [[s.solve(case, rng=rng, **EARLY) for rng in (8, 9)] for case in s.reference.cases()]
-    same = all(bits(one) == bits(two) for one, two in pairs)
-    shown = any(not one.residual <= EXACT ** (2 if s.reference.squared else 1) for one, _ in pairs)
-    random = s.has("randomized")
-    yield from unless(
-        same or random,
-        "an answer that changes with the seed needs the trait 'randomized'; add it to the record",
-    )
-    yield from unless(
-        not (same and random and shown),
-        "the trait 'randomized' means that run.rng is drawn from; other seeds give the same bits",
-    )
+    require(first == third, "a solver must keep nothing of one problem for the next; a used one differs")
+    pairs = [(bits(case, 8), bits(case, 9)) for case in (s.case, s.reference.cases()[-1])]
+    same = all(eight[0] == nine[0] for eight, nine in pairs)
+    if s.has("randomized"):
+        require(
+            not same or all(rounded for (_, rounded), _ in pairs),
+            "the trait 'randomized' means that run.rng is drawn from; other seeds give the same bits",
+        )
+    else:
+        require(
+            same, "an answer that changes with the seed needs the trait 'randomized'; add it to the record"
+        )
 
 
-def passes(s: Solver) -> Iterator[str]:
-    """Passes are those that were made, and no more than max_passes."""
-    for most in (math.inf, 2, 4, 9):
-        made = s.wrapped(Slices)
-        with suppress(BudgetTooSmall):
-            limit = None if most == math.inf else most
-            found = s.solve(s.case, made, max_passes=limit, **EARLY)
-            count = max(X.passes for X in made if isinstance(X, Slices)) - 1e-9
-            yield from unless(
-                count <= found.passes,
-                f"passes must count every pass; {count:.3g} were made, and {found.passes:g} are claimed. Multiply with "
-                "the matrices of the problem or its moments",
+def passes(s: Solver) -> None:
+    """Passes are those that were made, at most max_passes; a BaseException of the data ends the solve."""
+    for limit in (None, 2, 4, 9):
+        slices = s.wrapped(Slices, s.case)
+        with suppress(errors.BudgetTooSmall):
+            solution = s.solve(s.case, slices, max_passes=limit, callback=early)
+            count = slices[0].passes - 1e-9
+            require(
+                count <= solution.passes,
+                f"passes must count every pass; {count:.3g} were made, and {solution.passes:g} are claimed. Multiply "
+                "with the matrices of the problem or its moments",
             )
-            yield from unless(
-                max(count, found.passes) <= most,
-                f"a run must keep to max_passes={most}; it made {found.passes:g}. Let the run end it",
+            require(
+                max(count, solution.passes) <= (limit or math.inf),
+                f"a run must keep to max_passes={limit}; it made {solution.passes:g}. Let the run end it",
             )
-
-
-def interrupt(s: Solver) -> Iterator[str]:
-    """An exception that is no Exception, raised by the data in a pass, reaches the caller."""
     for until in (0.5, 1.5, 2.5):
-        made = s.wrapped(partial(Slices, until=until))
+        slices = s.wrapped(partial(Slices, until=until), s.case)
         with suppress(Stopped):
-            s.solve(s.case, made)
-            yield from unless(
-                not any(isinstance(X, Slices) and X.stopped for X in made),
+            s.solve(s.case, slices)
+            require(
+                not slices[0].stopped,
                 "a BaseException of the data must reach the caller; the solve went on. Catch Exception instead",
             )
 
 
-def resume(s: Solver) -> Iterator[str]:
+def resume(s: Solver) -> None:
     """A start or a checkpoint saves iterations if the trait says so; without it a start is refused."""
     warm: Any = None
-    with suppress(LinspecError, TypeError):
+    with suppress(errors.LinspecError, TypeError):
         warm = s.solve(s.case, start=s.solved, rng=1)
-    yield from unless(
-        (warm is not None) == s.has("warm-start"),
-        "a start must be taken if the trait 'warm-start' says so, else refused",
+    taken, cold = warm is not None, s.solved.history
+    require(
+        taken == s.has("warm-start"), "a start must be taken if the trait 'warm-start' says so, else refused"
     )
-    if warm is not None and len(warm.history) and len(s.solved.history):
-        yield from unless(
-            warm.history["residual"][0] < max(0.1 * s.solved.history["residual"][0], s.case.rounding),
+    if taken and len(warm.history) and len(cold):
+        require(
+            warm.history["residual"][0] < max(0.1 * cold["residual"][0], s.case.rounding),
             "a run must begin at its start; from its own answer the first residual is no smaller. Take run.start",
         )
-    middle, seen = s.solved.iterations // 2 + 1, list[float]()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.ckpt"
-        if not s.has("resumable") or s.solved.iterations < 3:
-            return
-        part = s.solve(s.case, callback=lambda progress: progress.iteration >= middle, checkpoint=path)
-        if part.status is ls.Status.STOPPED:
-            found = s.solve(
-                s.case, start=path, rng=None, callback=lambda progress: seen.append(progress.residual)
-            )
-            yield from unless(
-                seen[0] <= NEAR * part.history["residual"][-1],
-                "gone on from a checkpoint, the first residual must be about the last one. All that the next step "
-                "reads must be in the iterate",
-            )
-            yield from (f"gone on from a checkpoint: {fault}" for fault in s.faults(s.case, found))
+    if s.has("resumable") and s.solved.iterations >= 3:
+        with tempfile.TemporaryDirectory() as folder:
+            go_on(s, Path(folder) / "run.ckpt")
 
 
-def choices(s: Solver) -> Iterator[str]:
-    """Every listed value of an option solves the first case, or refuses it."""
+def go_on(s: Solver, path: Path) -> None:
+    """End a run in the middle, and go on from its checkpoint."""
+    middle, residuals = s.solved.iterations // 2 + 1, list[float]()
+    part = s.solve(s.case, callback=lambda step: step.iteration >= middle, checkpoint=path)
+    needs(part.status is ls.Status.STOPPED, "the run ended before its middle")
+    rest = s.solve(s.case, start=path, rng=None, callback=lambda step: residuals.append(step.residual))
+    require(
+        residuals[0] <= NEAR * part.history["residual"][-1],
+        "gone on from a checkpoint, the first residual must be about the last one. All that the next step reads must "
+        "be in the iterate",
+    )
+    s.right(replace(s.case, name="gone on from a checkpoint"), rest)
+
+
+def choices(s: Solver) -> None:
+    """Every value of an option solves the first case, or refuses it; with the trait "path" so do several ridges."""
     for option in ls.describe(s.spec.qualified).options or ():
         for value in option.choices or ((True, False) if option.kind is bool else ()):
-            with suppress(LinspecError):
-                found = s.solve(
-                    s.case, solver=s.make(**{option.name: value}), callback=lambda p: p.iteration > 20
-                )
-                faults = s.faults(replace(s.case, gentle=False), found)
-                yield from (f"{option.name}={value!r}: {fault}" for fault in faults)
-
-
-def path(s: Solver) -> Iterator[str]:
-    """A solver with the trait "path" solves several ridges in one run."""
-    if not s.has("path"):
-        raise Skip("the record has no trait 'path'")
-    ridges = [2.0, 0.5, 30.0]
-    found = s.solve(replace(s.case, parameters={**s.case.parameters, "ridge": ridges}))
-    for ridge, one in zip(ridges, found.along_path(), strict=True):
-        case = replace(s.case, parameters={**s.case.parameters, "ridge": ridge}, gentle=False)
-        yield from (f"ridge {ridge:g} of a path: {fault}" for fault in s.faults(case, one))
-
-
-def bad_data(s: Solver) -> Iterator[str]:
-    """NaN and infinity are refused with NonFiniteData, in every matrix and kind of data."""
-    for position, value in ((i, v) for i in range(len(s.case.matrices)) for v in (np.nan, np.inf)):
-        spoilt = [X.copy() for X in s.case.matrices]
-        spoilt[position][7, 1] = value
-        lent = [X if i in s.reference.companions else aslinearoperator(X) for i, X in enumerate(spoilt)]
-        for made in (spoilt, lent):
-            said = "an answer"
-            try:
-                s.solve(s.case, made)
-            except Exception as error:  # noqa: BLE001 (which one it is, is the question)
-                said = "" if isinstance(error, (NonFiniteData, *REFUSED)) else repr(error)
-            yield from unless(
-                not said,
-                f"{value} in matrix {position} must raise NonFiniteData; got {said}. Let this error pass",
+            with suppress(errors.LinspecError):
+                solver = s.make(**{option.name: value})
+                solution = s.solve(s.case, solver=solver, callback=lambda step: step.iteration > 20)
+                s.right(replace(s.case, name=f"{option.name}={value!r}", gentle=False), solution)
+    if s.has("path"):
+        ridges = [2.0, 0.5, 30.0]
+        for ridge, solution in zip(ridges, s.solve(s.case.changed(ridge=ridges)).along_path(), strict=True):
+            s.right(
+                replace(s.case.changed(ridge=ridge), name=f"ridge {ridge:g} of a path", gentle=False),
+                solution,
             )
 
 
-def peak(work: Callable[[], Any]) -> tuple[int, int]:
-    """Return the largest number of bytes that work holds at once, and the number that it leaves behind."""
+def peak(work: Callable[[], Any]) -> tuple[float, float]:
+    """Return the largest number of megabytes that work holds at once, and the number that it leaves behind."""
     gc.collect()
     tracemalloc.start()
     try:
         work()
         gc.collect()
-        return tracemalloc.get_traced_memory()[::-1]
+        left, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+    return most / 1e6, left / 1e6
 
 
-def memory(s: Solver) -> Iterator[str]:
+def memory(s: Solver) -> None:
     """Many rows take memory in proportion to their number, sparse rows to their entries; nothing is kept afterwards."""
-    if s.reference.pairwise or not s.exact:
-        raise Skip("the solver is approximate, or the problem may hold a number for each pair of rows")
-    rng = np.random.default_rng(0)
-    tall = [X[rng.integers(0, len(X), 2000)] for X in s.case.matrices]
-    size = sum(X.nbytes for X in tall)
-    s.solve(s.case, tall, **EARLY)  # what a first run imports and caches
-    most, left = peak(lambda: s.solve(s.case, tall, **EARLY))
-    yield from unless(
-        most <= 24 * size + 2**23,
-        f"memory must grow with the rows, not with their square; {size / 1e6:.1f} MB take {most / 1e6:.0f} MB",
+    needs(
+        s.exact and not s.reference.pairwise,
+        "the solver is approximate, or may hold a number for each pair of rows",
     )
-    yield from unless(
-        left <= size // 2, f"nothing of a problem may be kept after its solve; {left / 1e6:.2g} MB are"
-    )
+    case = s.tall(2000)
+    size = sum(X.nbytes for X in case.matrices) / 1e6
+    solve = partial(s.solve, case, callback=early)
+    solve()  # what a first run imports and caches
+    most, left = peak(solve)
+    text = f"memory must grow with the rows, not with their square; {size:.1f} MB take {most:.0f} MB"
+    require(most <= 24 * size + 8, text)
+    require(left <= size / 2, f"nothing of a problem may be kept after its solve; {left:.2g} MB are")
     if str(s.spec.needs) == "adjoint":
-        X = scipy.sparse.random_array((40000, 100), density=0.01, rng=rng, format="csr")
-        kept = s.reference.companions
-        sparse = [
-            A[rng.integers(0, len(A), 40000)] if i in kept else X + 0 for i, A in enumerate(s.case.matrices)
-        ]
-        most, _ = peak(lambda: s.solve(s.case, sparse, callback=lambda _: True))
-        yield from unless(most < 3e7, f"sparse rows must stay sparse; 0.3 MB take {most / 1e6:.0f} MB")
+        rows = scipy.sparse.random_array((40000, 100), density=0.01, rng=0, format="csr")
+        sparse = s.wrapped(lambda _: rows, s.tall(40000))
+        most, _ = peak(partial(s.solve, case, sparse, callback=lambda _: True))
+        require(most <= 30, f"sparse rows must stay sparse; 0.3 MB take {most:.0f} MB")
 
 
-def estimate(s: Solver) -> Iterator[str]:
-    """The estimate of a solver is within a thousand times of the clock, and at least the time of reading the data."""
-    if not s.has("automatic"):
-        raise Skip("the record has no trait 'automatic'")
-    few = s.reference.pairwise or "dense" in str(s.spec.needs)
-    rows = np.random.default_rng(2).integers(0, len(s.case.matrices[0]), 500 if few else 20000)
-    tall = [X[rows] for X in s.case.matrices]
-    stated = s.cls.estimate(s.state(s.case, tall).sizes())
-    if stated is None and s.cls.has_estimate():
-        raise Skip("the solver declines these sizes")
+def estimate(s: Solver) -> None:
+    """The estimate of a solver is within a thousand times of the clock."""
+    needs(s.has("automatic"), "the record has no trait 'automatic'")
+    case = s.tall(500 if s.reference.pairwise or "dense" in str(s.spec.needs) else 20000)
+    stated = s.cls.estimate(s.state(case).sizes())
+    needs(stated or not s.cls.has_estimate(), "the solver declines these sizes")
     began = time.process_time()  # other processes may compute meanwhile
-    s.solve(s.case, tall)
-    took = time.process_time() - began
-    seconds = 0.0 if stated is None else stated.seconds
-    yield from unless(
-        max(took / CLOCK, sum(X.nbytes for X in tall) / READING) <= seconds <= CLOCK * took,
-        f"an estimate must be near the clock, and no less than the time of reading; it says {seconds:.2g} s, and the "
-        f"run took {took:.2g} s",
+    s.solve(case)
+    took, seconds = time.process_time() - began, stated.seconds if stated else 0.0
+    require(
+        took / CLOCK <= seconds <= CLOCK * took,
+        f"an estimate must be within {CLOCK:g} times of the clock; it says {seconds:.2g} s, the run took {took:.2g} s",
     )
 
 
-def settings() -> Mapping[str, Any]:
+def settings() -> dict[str, Any]:
     """Return what belongs to the process and not to a plugin."""
     return {
         "the global generator of NumPy": repr(np.random.get_state()),  # noqa: NPY002
@@ -546,66 +528,81 @@ def settings() -> Mapping[str, Any]:
         "the print options of NumPy": np.get_printoptions(),
         "the filters of warnings": list(warnings.filters),
         "os.environ": dict(os.environ),
-        "the working folder": str(Path.cwd()),
+        "the working folder": Path.cwd(),
     }
 
 
-def left_behind(work: Callable[[], Any]) -> Iterator[str]:
-    """Run work; yield what it prints, the warnings that are not linspec's, and what it changes in the process."""
-    generator = np.random.get_state()  # noqa: NPY002
-    states: tuple[tuple[int, Any], ...] = (1, "warn"), (2, "ignore")
-    for start, state in states:  # what is set to one of them is changed from the other
-        text = StringIO()
-        with np.errstate(all=state), warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            np.random.seed(start)  # noqa: NPY002
-            before = settings()
-            with redirect_stdout(text), redirect_stderr(text):
-                work()
-            after = settings()
-        yield from unless(
-            not text.getvalue(), f"nothing must be printed; got {text.getvalue()[:60]!r}. Log it"
-        )
-        kinds = [
-            (w.category.__name__, w.message)
-            for w in caught
-            if not w.category.__module__.startswith("linspec")
-        ]
-        others = [f"{name}: {said}" for name, said in kinds if name != "ResourceWarning"]
-        yield from unless(
-            not others, f"no warnings must be given but linspec's; got {'; '.join(others)}. Silence them"
-        )
-        changed = ", ".join(name for name in before if before[name] != after[name])
-        yield from unless(
-            not changed, f"what belongs to the process must be left as it was; {changed} is changed"
-        )
+def left_behind(work: Callable[[], Any]) -> list[str]:
+    """Run work; return what it prints, the warnings that are not linspec's, and what it changes in the process."""
+    generator, printed = np.random.get_state(), StringIO()  # noqa: NPY002
+
+    def warn(kind: str, _: int) -> None:
+        warnings.warn(kind, RuntimeWarning, stacklevel=2)
+
+    # A seed and an error state that no work sets, so that every setting is a change.
+    with np.errstate(all="call", call=warn), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        np.random.seed(918273645)  # noqa: NPY002
+        before = settings()
+        with redirect_stdout(printed), redirect_stderr(printed):
+            work()
+        after = settings()
     np.random.set_state(generator)  # noqa: NPY002
+    left = [f"it prints {printed.getvalue()[:60]!r}"] if printed.getvalue() else []
+    left += [f"{name} is changed" for name in before if after[name] != before[name]]
+    for warning in caught:
+        kind = warning.category
+        if kind is not ResourceWarning and not kind.__module__.startswith("linspec"):
+            left.append(f"it warns of {kind.__name__}: {warning.message}")
+    return left
 
 
-def process(s: Solver) -> Iterator[str]:
+def quiet(work: Callable[[], Any]) -> None:
+    """Test that work prints nothing, gives no warnings but linspec's, and leaves the process as it was."""
+    left = left_behind(work)
+    require(
+        not left,
+        f"a part must print nothing, warn of nothing, and leave the process as it was; {'; '.join(left)}",
+    )
+
+
+def process(s: Solver) -> None:
     """A solve prints nothing, gives no warnings but linspec's, and leaves the process as it was."""
-    problem = s.state(s.case)
-    work = partial(ls.solve, problem, s.make(), rng=0, **EARLY)
-    tuple(left_behind(work))  # its imports may warn, once
-    yield from left_behind(work)
+    problem, solver = s.state(s.case), s.make()
+
+    def work() -> None:
+        s.scores(ls.solve(problem, solver, rng=0, callback=early), s.case.matrices)
+
+    left_behind(work)  # its imports may warn, once
+    quiet(work)
 
 
-SOLVER_CHECKS: dict[str, Callable[..., Iterator[str]]] = {
+def solver_of(spec: Any) -> Solver:
+    """Return a solver of a kind of problem for its checks: an exact one that iterates, if there is one."""
+    records = [registry.get_spec("solver", name, spec.name) for name in ls.solvers(spec.name)]
+    solvers = [Solver(record, ls.get_solver(record.name, spec.name)) for record in records]
+    return max(solvers, key=lambda s: (s.exact, s.has("iterative")))
+
+
+PROBLEM_CHECKS: dict[str, Callable[[Solver], None]] = {
     "accuracy": accuracy,
     "residual": residual,
-    "weights": lambda s: equal(s, "sample_weight"),
-    "confounds": lambda s: equal(s, "confounds"),
-    "scale": lambda s: equal(s, "scale"),
-    "units": units,
-    "seed": seed,
-    "passes": passes,
-    "interrupt": interrupt,
-    "resume": resume,
-    "choices": choices,
-    "path": path,
+    "weights": lambda s: preprocessing(s, ["sample_weight"], "repeated rows"),
+    "confounds": lambda s: preprocessing(s, ["confounds"], "residuals of a regression"),
+    "scale": lambda s: preprocessing(s, ["scale"], "divided columns"),
+    "together": lambda s: preprocessing(s, ["sample_weight", "confounds", "scale"], "all three"),
     "bad-data": bad_data,
-    "memory": memory,
-    "estimate": estimate,
+    "answers": answers,
     "process": process,
 }
-"""The checks by their names; `data` runs beside them on each kind of data."""
+"""The checks of a solver that a kind of problem must pass, too, with one of its solvers."""
+SOLVER_CHECKS: dict[str, Callable[[Solver], None]] = {
+    **PROBLEM_CHECKS,
+    "seed": seed,
+    "passes": passes,
+    "resume": resume,
+    "choices": choices,
+    "memory": memory,
+    "estimate": estimate,
+}
+"""The checks of a solver by their names; `data` is one more for each kind of data."""
