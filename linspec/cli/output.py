@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import glob
 import io
 import json
 import os
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
@@ -141,9 +143,10 @@ def check_target(
     fronts = (
         text[:end] for text in inputs for end in range(1, len(text) + 1) if text[end : end + 1] in ("", ":")
     )
-    for front in fronts:
+    patterns = {front: glob.glob(front, recursive=True) for front in fronts}  # noqa: PTH207  # as inputs are found
+    for one in {*patterns, *chain(*patterns.values())}:
         with suppress(OSError, ValueError):
-            refuse(path.samefile(front), f"{option}: {name!r} is read by this command. Name another file.")
+            refuse(path.samefile(one), f"{option}: {name!r} is read by this command. Name another file.")
     if other is not None and other.path == path:
         raise Failure(f"{option} and {other.option} name the same file; got {name!r}. Name two files.")
     return Target(option, name, path)

@@ -295,12 +295,14 @@ def test_refusals_are_one_line(folder: Path, line: str) -> None:
         "bootstrap svd people.csv:age,height -k 1 --out people.csv",
         "transform answer.npz X.npy Y.npy --out Y.npy",
         "solve svd X.npy -k 1 --out ./link.npz --start answer.npz",
+        "solve svd day*.npz -k 1 --out day1.npz",
     ],
 )
 def test_an_input_is_never_overwritten(folder: Path, line: str) -> None:
     run("solve cca X.npy Y.npy -k 1 --out answer.npz")
     Path("answer.json").write_text("{}")
     Path("link.npz").symlink_to("answer.npz")
+    scipy.sparse.save_npz("day1.npz", scipy.sparse.csr_array(np.eye(3)))
     before = {path: path.read_bytes() for path in Path().iterdir()}
     assert "is read by this command" in refusal(line)
     assert {path: path.read_bytes() for path in Path().iterdir()} == before
