@@ -62,7 +62,9 @@ def strided(X: Any) -> Any:
 
 
 def cut(X: Any) -> list[Any]:
-    return [X[a:b].copy() for a, b in itertools.pairwise([0, *range(3, len(X), 7), len(X)]) if b > a]
+    """Blocks of three and of seven rows, and one of a single row at the end."""
+    edges = [0, *range(3, len(X) - 1, 7), len(X) - 1, len(X)]
+    return [X[a:b].copy() for a, b in itertools.pairwise(edges) if b > a]
 
 
 def in_dtype(X: Any, dtype: str) -> Any:
@@ -299,7 +301,7 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
     center = d.chance(0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75)
     n, main = len(next(iter(data.values()))), d.pick(*[name for name in data if name not in TARGETS])
     study = problem in SCORED and n >= 12 and d.chance(0.3)
-    dtype = d.pick(*["float64"] * 7, "float32", "narrow", "mixed") if not study else "float64"
+    dtype = d.pick(*["float64"] * 6, "float32", "narrow", "narrow", "mixed") if not study else "float64"
     data[main] = d.spoiled(data[main], center) if not mild else data[main]
     if d.chance(0.06):
         again = d.rng.integers(0, n // 2 + 1, n)
@@ -318,7 +320,7 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
     data = {name: in_dtype(X, dtypes[name]) for name, X in data.items()}
     labels = d.rng.permutation(n) % d.pick(2, 3, 5)
     given |= d.parameters(problem, Truth(Case(problem, data, given)), data, labels)
-    other = d.pick(*KINDS, *SPARSE, "slices", "slices", "blocks")
+    other = d.pick(*KINDS, *SPARSE, "slices", "slices", "blocks") if d.chance(0.6) else "numpy"
     kinds = {name: d.pick("numpy", other, other) for name, X in data.items() if X.ndim > 1}
     if study:
         study = {"splitter": labels} | ({"ks": tuple(range(1, given["k"] + 1))} if "k" in given else {})

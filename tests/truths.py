@@ -598,16 +598,20 @@ class ManyTargets(Truth):
         self.ridges = extended(self.given["ridges"])[:, 0]
         self.roots = np.sqrt(extended(self.given["band_weights"]))[:, np.asarray(self.given["bands"])]
         self.scores = np.zeros((len(self.roots), len(self.ridges), Y.shape[1]), np.longdouble)
+        folds = np.zeros(Y.shape[1])  # in which a target varies; in others it has no R²
         for label in np.unique(labels):
             test, v = labels == label, self.w[labels == label]
+            rows = Y[test][v > 0]
+            folds = folds + np.any(rows != rows[:1], axis=0) if len(rows) != 1 else np.nan
             A, B = (self.adjusted(name, self.w * ~test) for name in "XY")
             about = v @ (Y[test] - v @ Y[test] / np.sum(v)) ** 2
             for i, d in enumerate(self.roots):
                 U, s, V = svd(A.entries * d)
                 for j, r in enumerate(self.ridges):
                     x = d[:, None] * (V @ ((s / (s * s + r))[:, None] * (U.T @ B.entries)))
-                    self.scores[i, j] += 1 - v @ (B.rows[test] - A.rows[test] @ x) ** 2 / about
-        self.scores /= len(np.unique(labels))
+                    errors = v @ (B.rows[test] - A.rows[test] @ x) ** 2
+                    self.scores[i, j] += np.any(rows != rows[:1], axis=0) * (1 - errors / about)
+        self.scores /= np.where(folds > 0, folds, np.nan)
 
     def effects(self, answer: dict[str, Any]) -> dict[str, float]:
         twin = ManyTargets(self.case, self.noisy(0))
