@@ -230,9 +230,12 @@ class Draw:
         if self.chance(0.4) and np.count_nonzero(w) > n / 3:
             yield "sample_weight", np.asarray(w, float)
         if self.chance(0.4) and n > 6:
-            Z = self.rng.standard_normal((n, self.size(1, 2))) + self.pick(0.0, self.power(0, 6))
-            last = self.pick(Z[:, -1], Z[:, -1], 2 * Z[:, 0], 1 / 3, Z[:, 0] + self.power(-7, -3) * Z[:, -1])
-            Z[:, -1] = last * self.power(-6, 6)
+            Z = self.rng.standard_normal((n, self.size(1, 2)))
+            if self.chance(0.7):
+                Z += self.pick(0.0, self.power(0, 6))
+                Z[:, -1] *= self.power(-6, 6)
+            else:
+                Z[:, -1] = self.pick(2 * Z[:, 0], 1 / 3, Z[:, 0] + self.power(-5, -3) * Z[:, -1])
             for name, X in data.items():
                 if name != "H" and self.chance(0.6):
                     slopes = self.rng.standard_normal((1, *X.shape[1:])) * self.power(-1, 2) * X.std(axis=0)

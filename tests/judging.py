@@ -51,7 +51,8 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
         if (below is not None and below > 2 * value + least + slack) or (
             above is not None and 2 * above + least + slack < value
         ):
-            found[f"{name} beyond its bounds"], limits[f"{name} beyond its bounds"] = value, 0.0
+            found[f"{name} beyond its bounds"] = max(value, below or 0.0)
+            limits[f"{name} beyond its bounds"] = 0.0
     wrong = over(found, limits, {}) if grain < 1 else {}
     return over(found, limits, truth.effects(truth.answer(solution))) if wrong else {}
 
