@@ -415,7 +415,8 @@ class Spectral(Truth):
         answer = self.answer(found)
         C, values = self.coordinates(answer), answer["values"]
         if getattr(found, "U", None) is not None:
-            off = norms(self.parts["A"].entries @ C[0] - extended(found.U) * np.sqrt(values))
+            U = found.U.matmat(np.eye(len(values))) if hasattr(found.U, "matmat") else found.U  # in blocks
+            off = norms(self.parts["A"].entries @ C[0] - extended(U) * np.sqrt(values))
             errors["left vectors are off"] = ratio(off, np.max(self.s, initial=0))
         if self.case.problem == "multiset-cca":
             shares = np.array([values * np.sum(c * c, axis=0) for c in C])
