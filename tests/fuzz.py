@@ -42,6 +42,7 @@ from linspec.operators import ProductOperator, as_operator
 from linspec.sweeps import BlockOperator
 
 FAILING = ("silent", "foreign", "hang")
+NARROW = ("int8", "uint8", "bool", "int16", "int64", "float32")
 VIEWS, KERNELS = ("multiset-cca", "sumcor-cca"), ("kernel-cca", "preimage-cca", "kernel-ridge", "deep-cca")
 TERMS = tuple(problem for problem in ls.problems() if problem not in KERNELS)
 SCORED = (
@@ -61,14 +62,26 @@ def strided(X: Any) -> Any:
 
 
 def cut(X: Any) -> list[Any]:
-    return [X[a:b].copy() for a, b in itertools.pairwise([0, *range(3, len(X), 7), len(X)]) if b > a]
+    """Blocks of three and of seven rows, and one of a single row at the end."""
+    edges = [0, *range(3, len(X) - 1, 7), len(X) - 1, len(X)]
+    return [X[a:b].copy() for a, b in itertools.pairwise(edges) if b > a]
 
 
+def in_dtype(X: Any, dtype: str) -> Any:
+    """Entries in a dtype; integers count a hundredth of the largest entry, bools are signs."""
+    kind = np.dtype(dtype).kind
+    if kind in "iu":
+        X = np.round(100 * X / (np.abs(X).max() or 1.0)) + 100 * (kind == "u")
+    return (X > 0 if kind == "b" else X).astype(dtype)
+
+
+SPARSE = [one.name for one in BACKENDS if one.name.startswith("scipy-") and one.sparse]
 KINDS: dict[str, Callable[[Any], Any]] = {
     **{one.name: one.wrap for one in BACKENDS if one.name.startswith(("numpy", "scipy", "npy", "products"))},
     "fortran": np.asfortranarray,
     "strided": strided,
     "slices": lambda X: lambda: iter(cut(X)),
+    "iterator": lambda X: iter(cut(X)),
     "blocks": lambda X: BlockOperator(cut(X)),
     "factored": lambda X: ProductOperator(
         as_operator(X[:, ::-1].copy()), as_operator(np.fliplr(np.eye(X.shape[1])))
@@ -141,8 +154,9 @@ class Draw:
     def matrices(self, problem: str) -> dict[str, Any]:
         """The main matrix, and what goes with it: views, right-hand sides, labels."""
         shapes = {"tall": (self.size(12, 60), self.size(1, 9)), "wide": (self.size(4, 12), self.size(8, 20)),
-                  "square": (9, 9), "tiny": (self.size(2, 6), self.size(1, 3))}  # fmt: skip
-        n, p = shapes[self.pick("tall", "tall", "tall", *shapes)]
+                  "square": (9, 9), "tiny": (self.size(2, 6), self.size(1, 3)),
+                  "large": (self.size(80, 140), self.size(12, 24))}  # fmt: skip
+        n, p = shapes[self.pick("tall", "tall", "tall", "tall", *shapes)]
         q = self.size(1, 7)
         if problem in KERNELS:
             n, p = self.size(16, 40), min(p, 6)
@@ -168,7 +182,7 @@ class Draw:
         if problem in VIEWS:
             Z = X @ self.rng.standard_normal((p, 3))
             Z = Z + self.power(-3, 1) * Z.std() * self.rng.standard_normal(Z.shape)
-            return {"X1": X, "X2": Y, "X3": Z}
+            return {"X1": X, "X2": Y, "X3": Z} if self.chance(0.8) else {"X1": X, "X2": Y}
         return {"X": X, "Y": Y * self.pick(1.0, self.spectrum(q, 3))}
 
     def spoiled(self, X: Any, center: bool) -> Any:
@@ -195,9 +209,11 @@ class Draw:
             X = X * 10 ** self.rng.uniform(-4, 4, X.shape[1:])
             self.notes.append("columns in units from 1e-4 to 1e4")
         if self.chance(0.25):
-            unit = 10.0 ** self.pick(-10, -5, 3, 10)
-            X = X * unit
-            self.notes.append(f"units {unit:.0e}")
+            unit = 10.0 ** self.pick(-10, -5, 3, 10, *((-40, 40) * (not mild)))
+            rows = -1 if self.chance(0.2) and not mild else slice(None)
+            X = X.copy()
+            X[rows] *= unit
+            self.notes.append(f"{'last row in ' * (rows == -1)}units {unit:.0e}")
         if self.chance(0.3 if center else 0.05):
             shift = self.power(0, 2 if mild else 8)
             X = X + shift * (X.std(axis=0) + 1e-300) * self.rng.uniform(0.5, 1, X.shape[1:])
@@ -207,18 +223,25 @@ class Draw:
     def terms(self, data: dict[str, Any], n: int) -> Iterator[tuple[str, Any]]:
         """Weights, confounds with what the columns owe them, and scale."""
         w = self.pick(
-            self.rng.uniform(0.5, 2, n), self.rng.poisson(1.0, n), self.power(-3, 3) ** self.rng.random(n)
-        )
-        if self.chance(0.35) and np.count_nonzero(w) > n / 3:
+            self.rng.uniform(0.5, 2, n), self.rng.poisson(1.0, n), self.power(-3, 3) ** self.rng.random(n),
+            self.rng.uniform(0.5, 2, n) * (self.rng.random(n) < 0.6), np.full(n, self.power(-6, 6)),
+            np.where(np.arange(n) == n // 2, self.power(2, 5), 1.0),
+        )  # fmt: skip
+        if self.chance(0.4) and np.count_nonzero(w) > n / 3:
             yield "sample_weight", np.asarray(w, float)
-        if self.chance(0.3) and n > 6:
-            Z = self.rng.standard_normal((n, self.size(1, 2))) + self.pick(0.0, self.power(0, 6))
-            Z[:, -1] *= self.power(-6, 6)
+        if self.chance(0.4) and n > 6:
+            Z = self.rng.standard_normal((n, self.size(1, 2)))
+            if self.chance(0.7):
+                Z += self.pick(0.0, self.power(0, 6))
+                Z[:, -1] *= self.power(-6, 6)
+            else:
+                Z[:, -1] = self.pick(2 * Z[:, 0], 1 / 3, Z[:, 0] + self.power(-5, -3) * Z[:, -1])
             for name, X in data.items():
                 if name != "H" and self.chance(0.6):
                     slopes = self.rng.standard_normal((1, *X.shape[1:])) * self.power(-1, 2) * X.std(axis=0)
-                    data[name] = X + ((Z[:, :1] - Z[:, :1].mean()) / Z[:, :1].std() @ slopes).reshape(X.shape)
-            yield "confounds", Z
+                    unit = (Z[:, :1] - Z[:, :1].mean()) / (Z[:, :1].std() or 1.0)
+                    data[name] = X + (unit @ slopes).reshape(X.shape)
+            yield "confounds", Z[:, 0] if len(Z.T) == 1 and self.chance(0.5) else Z
         if self.chance(0.2):
             yield "scale", True
 
@@ -242,8 +265,11 @@ class Draw:
         relative = rbf(factor=self.pick(0.5, 1.0)), polynomial(self.pick(1, 2, 3), 0.5), laplacian(factor=1.0)
         if problem == "least-squares":
             ridge = self.ridge(plain[0])
-            return {"ridge": (ridge, 10 * ridge) if ridge and self.chance(0.2) else ridge}
-        if problem in ("svd", "pls", "pls-regression", "deep-cca"):
+            path = ridge and self.chance(0.3)
+            return {"ridge": (ridge, 10 * ridge, 0.0)[: self.size(2, 3)] if path else ridge}
+        if problem == "svd":
+            return {**k, "left": self.chance(0.3)}
+        if problem in ("pls", "pls-regression", "deep-cca"):
             return k
         if problem == "ridge-many-targets":
             unit = float(np.mean(np.sum(plain[0] ** 2, axis=0))) or 1.0
@@ -253,14 +279,20 @@ class Draw:
             ridges = [unit * 1e-3, unit, 100 * unit]
             return {"bands": of, "splitter": labels, "band_weights": settings, "ridges": ridges}
         if problem == "kernel-ridge":
-            return {"kernel": self.pick(*absolute), "ridge": n * self.power(-4, 0)}
+            ridge = n * self.power(-4, 0)
+            return {"kernel": self.pick(*absolute), "ridge": self.pick(ridge, ridge, (ridge, 10 * ridge))}
         if problem == "kernel-cca":
-            return {**k, "kernel_x": self.pick(*relative), "ridge": n * self.power(-5, 0)}
+            kernels = {name: self.pick(*relative) for name in ("kernel_x", "kernel_y")[: self.size(1, 2)]}
+            return {**k, **kernels, "ridge": n * self.power(-5, 0)}
         if problem == "preimage-cca":
             bound = self.pick(None, ("ratio", 1.5) if min(X.shape[1] for X in plain) > 2 else None)
             return {"k": 1, "kernel_x": self.pick(linear(), linear(), polynomial(2, 0.0)), "bound_x": bound}
         several = plain if problem in (*VIEWS, "cca") else plain[:1]
         ridges = tuple(self.ridge(X) for X in several)
+        if problem == "multiset-cca" and self.chance(0.3):
+            k["view_weights"] = tuple(self.power(-1, 1) for _ in plain)
+        if problem == "discriminant" and self.chance(0.15):
+            k["k"] = None
         return {**k, "ridge": 0.0 if not all(ridges) else ridges if len(ridges) > 1 else ridges[0]}
 
 
@@ -272,21 +304,32 @@ def draw(seed: int, trial: int, problems: tuple[str, ...] = ()) -> Case:
     center = d.chance(0.35 if problem in ("least-squares", "svd", "kernel-ridge") else 0.75)
     n, main = len(next(iter(data.values()))), d.pick(*[name for name in data if name not in TARGETS])
     study = problem in SCORED and n >= 12 and d.chance(0.3)
+    dtype = d.pick(*["float64"] * 6, "float32", "narrow", "narrow", "mixed") if not study else "float64"
     data[main] = d.spoiled(data[main], center) if not mild else data[main]
-    data = {name: X if name == "H" else d.moved(X, center, mild or study) for name, X in data.items()}
+    if d.chance(0.06):
+        again = d.rng.integers(0, n // 2 + 1, n)
+        data = {name: X[again] for name, X in data.items()}
+        d.notes.append("repeated rows")
+    narrow = mild or study or dtype != "float64"
+    data = {name: X if name == "H" else d.moved(X, center, narrow) for name, X in data.items()}
     given = {} if problem == "deep-cca" else {"center": center}
     given |= dict(d.terms(data, n)) if problem in TERMS else {}
     if problem == "multiset-cca" and d.chance(0.4):
-        given["present"] = [d.rng.random(n) < 0.8 for _ in data]
-        given["present"][0][:2] = given["present"][1][:2] = given["present"][2][:2] = True
-    dtype = d.pick(*["float64"] * 5, "float32") if not study else "float64"
-    data = {name: X.astype(dtype) for name, X in data.items()}
+        given["present"] = [(d.rng.random(n) < 0.8) | (np.arange(n) < 2) for _ in data]
+    dtypes = dict.fromkeys(data, dtype)
+    if dtype in ("narrow", "mixed"):
+        dtypes = {name: d.pick(*NARROW) for name in data}
+        dtypes |= {next(iter(data)): "float64"} if dtype == "mixed" else {}
+    data = {name: in_dtype(X, dtypes[name]) for name, X in data.items()}
     labels = d.rng.permutation(n) % d.pick(2, 3, 5)
     given |= d.parameters(problem, Truth(Case(problem, data, given)), data, labels)
-    kinds = {name: d.pick(*["numpy"] * 8, *KINDS) for name, X in data.items() if X.ndim > 1}
+    other = d.pick(*KINDS, *SPARSE, "slices", "slices", "blocks") if d.chance(0.6) else "numpy"
+    kinds = {name: d.pick("numpy", other, other) for name, X in data.items() if X.ndim > 1}
     if study:
         study = {"splitter": labels} | ({"ks": tuple(range(1, given["k"] + 1))} if "k" in given else {})
         study |= {"score": "r2"} if problem in ("least-squares", *SCORED[4:6]) else {}
+        if isinstance(given.get("ridge"), float) and given["ridge"] > 0 and d.chance(0.5):
+            study |= {"ridges": (given["ridge"], 10 * given["ridge"])}
     tol = d.power(-10, -4) if dtype == "float64" and not study and d.chance(0.1) else None
     return Case(
         problem, data, given, {}, tuple(kinds.items()), tol, study or None, tuple(filter(None, d.notes))

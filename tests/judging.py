@@ -37,6 +37,7 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     tol = max(case.tol or usual, solution.tol or 0.0)
     found = truth.errors(truth.answer(solution)) | truth.about(solution)
     grain, explained = found.pop("grain", 0.0), found.pop("explained", 0.0)
+    grain += min(tol, found.pop("squared", 0.0))  # what is above the tolerance, linspec must report
     claim = max(residual, float(getattr(solution, "loss_estimate", None) or 0.0), 10 * explained)
     least = max(100 * truth.unit, 1e-4 * tol)
     limits = dict.fromkeys(found, 1e-4) | {"law": SILENT * tol, "loss": SILENT * max(claim, least) + grain}
@@ -44,11 +45,14 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     if solution.status is Status.APPROXIMATE:
         bound = (getattr(solution, "law_bounds", None) or (None, None))[1] or 0.0
         limits = {"law": SILENT * max(residual, tol, bound)}
-    below, above = getattr(solution, "law_bounds", None) or (None, None)
-    if (below is not None and below > 2 * found["law"] + least) or (
-        above is not None and 2 * above + least < found["law"]
-    ):
-        found["law_bounds"], limits["law_bounds"] = found["law"], 0.0
+    for name, slack in (("law", 0.0), ("loss", SILENT * least + grain)):
+        below, above = getattr(solution, f"{name}_bounds", None) or (None, None)
+        value = found.get(name, 0.0)
+        if (below is not None and below > 2 * value + least + slack) or (
+            above is not None and 2 * above + least + slack < value
+        ):
+            found[f"{name} beyond its bounds"] = max(value, below or 0.0)
+            limits[f"{name} beyond its bounds"] = 0.0
     wrong = over(found, limits, {}) if grain < 1 else {}
     return over(found, limits, truth.effects(truth.answer(solution))) if wrong else {}
 
@@ -98,15 +102,16 @@ def score(truth: Truth, test: Any, answer: dict[str, Any]) -> float:
 
 def judge_folds(case: Any, found: Any, warned: bool) -> tuple[str, str]:
     """Hold every score to that of the exact answer; a fold with tied components, or of no digits, has several."""
-    labels, given, wrong = case.study["splitter"], np.asarray(found.scores)[:, 0], []
-    said = np.broadcast_to(0.0 if found.rounding is None else found.rounding, found.scores.shape)[:, 0]
+    labels, given, wrong = case.study["splitter"], np.asarray(found.scores), []
+    said = np.broadcast_to(0.0 if found.rounding is None else found.rounding, given.shape)
+    ridges = [{"ridge": ridge} for ridge in case.study.get("ridges", ())] or [{}]
     w = case.parameters.get("sample_weight", np.ones(len(labels)))
-    for (i, label), (j, k) in itertools.product(
-        enumerate(np.unique(labels)), enumerate(case.study.get("ks", (None,)))
+    for (i, label), (r, ridge), (j, k) in itertools.product(
+        enumerate(np.unique(labels)), enumerate(ridges), enumerate(case.study.get("ks", (None,)))
     ):
         if min(np.count_nonzero(w[labels == label]), np.count_nonzero(w[labels != label])) < 2:
             continue
-        part = replace(case, parameters=case.parameters | ({} if k is None else {"k": k}))
+        part = replace(case, parameters=case.parameters | ridge | ({} if k is None else {"k": k}))
         test, whole = labels == label, truth_of(part, None, labels != label)
         if isinstance(whole, Spectral) and np.any(
             whole.s[1 : k + 1] > whole.s[:k][: len(whole.s) - 1] * (1 - 1e-6)
@@ -117,9 +122,9 @@ def judge_folds(case: Any, found: Any, warned: bool) -> tuple[str, str]:
         noisy = truth_of(part, whole.noisy(0), labels != label).cut(
             [len(view.s) for view in readings[-1].views]
         )
-        blur, size = abs(score(noisy, test, noisy.best()) - exact[-1]), 1 + abs(given[i, j])
-        off = min(abs(given[i, j] - value) for value in exact)
-        if off > 1e-4 * size + 10 * blur + 10 * said[i, j] * size:  # never for nan: nothing varies
-            wrong.append(f"fold {label}, k {k}: {given[i, j]:.6g} for {exact[-1]:.6g}")
+        blur, size = abs(score(noisy, test, noisy.best()) - exact[-1]), 1 + abs(given[i, r, j])
+        off = min(abs(given[i, r, j] - value) for value in exact)
+        if off > 1e-4 * size + 10 * blur + 10 * said[i, r, j] * size:  # never for nan: nothing varies
+            wrong.append(f"fold {label}, {ridge}, k {k}: {given[i, r, j]:.6g} for {exact[-1]:.6g}")
     uncertain = warned or bool(found.uncertain.any())
     return ("silent" if wrong and not uncertain else "flagged" if uncertain else "right"), "; ".join(wrong)

@@ -150,6 +150,22 @@ def test_a_term_that_is_forgotten_is_caught(problem: str, term: str, monkeypatch
     assert told(monkeypatch, case, lambda _: found) == "silent"
 
 
+@pytest.mark.parametrize(
+    ("problem", "name"), [("svd", "U"), ("multiset-cca", "agreement"), ("cca", "loss_bounds")]
+)
+def test_what_stands_with_the_values_is_judged(
+    problem: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = case_of(problem, **({"left": True} if problem == "svd" else {}))
+    wrong = {"U": lambda U: -U, "agreement": lambda a: a[::-1], "loss_bounds": lambda _: (0.1, 0.2)}[name]
+    with monkeypatch.context() as once:
+        assert told(once, case, lambda found: found) == "right"
+    assert (
+        told(monkeypatch, case, lambda found: replace(found, **{name: wrong(getattr(found, name))}))
+        == "silent"
+    )
+
+
 def test_other_lies_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = case_of("least-squares")
     assert (
@@ -162,7 +178,7 @@ def test_other_lies_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ls.solve(short.state())
     assert told(monkeypatch, plain, lambda _: found) == "silent"  # a row that is not read
     monkeypatch.undo()
-    scores = replace(plain, study={"splitter": np.arange(60) % 3, "score": "r2"})
+    scores = replace(plain, study={"splitter": np.arange(60) % 3, "score": "r2", "ridges": (0.0, 10.0)})
     own = ls.cross_validate(scores.state(), **scores.study)
     assert attempt(scores, "auto")[0] == "right"
     monkeypatch.setattr(ls, "cross_validate", lambda *_, **__: replace(own, scores=own.scores + 1e-3))

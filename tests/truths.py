@@ -181,7 +181,8 @@ class Truth:
     """The equations of a problem on some data.
 
     `errors` of an answer are its residual ("law"), the "loss" and the "excess" of its value against the best one, the
-    loss that the residual explains, the error that rounding of the value explains ("grain"), and others by their words.
+    loss that the residual explains, the error that rounding of the value explains ("grain") and that of Gram matrices
+    ("squared"), and others by their words.
     """
 
     views: tuple[View, ...] = ()
@@ -409,6 +410,24 @@ class Spectral(Truth):
             for i, (view, w) in enumerate(zip(self.views, self.omega, strict=False))
         ]
 
+    def about(self, found: Any) -> dict[str, float]:
+        errors = super().about(found)
+        answer = self.answer(found)
+        C, values = self.coordinates(answer), answer["values"]
+        if getattr(found, "U", None) is not None:
+            U = found.U.matmat(np.eye(len(values))) if hasattr(found.U, "matmat") else found.U  # in blocks
+            off = norms(self.parts["A"].entries @ C[0] - extended(U) * np.sqrt(values))
+            errors["left vectors are off"] = ratio(off, np.max(self.s, initial=0))
+        if self.case.problem == "multiset-cca":
+            shares = np.array([values * np.sum(c * c, axis=0) for c in C])
+            off = np.abs(shares - found.agreement * self.omega[:, None] ** 2)
+            off = off - np.abs(np.sum(shares, axis=0) - values)  # lengths are judged elsewhere
+            errors["agreement is off"] = ratio(np.maximum(off, 0), self.size)
+        if self.paired and getattr(found, "bounds", None) is not None and len(self.s):
+            off = np.min(np.abs(self.s - values[:, None]), axis=1) - 1.001 * found.bounds[: len(values)]
+            errors["a correlation is beyond its bound"] = ratio(max(np.max(off, initial=0) - 1e-8, 0), 1)
+        return errors
+
     def errors(self, answer: dict[str, Any]) -> dict[str, float]:
         C, values, s = self.coordinates(answer), answer["values"], self.s
         k = len(s) if self.k is None else int(self.k)
@@ -437,6 +456,9 @@ class Spectral(Truth):
             "grain": ratio(100 * self.unit * noise, total),
             "not orthonormal": max(ratio(np.abs(c.T @ c - np.eye(len(values))), 1) for c in C),
         }
+        if self.case.problem == "multiset-cca":
+            squares = [ratio(view.s[0], view.s[-1]) ** 2 for view in self.views if len(view.s)]
+            errors["squared"] = self.unit * max(squares, default=0.0)
         if self.case.problem == "svd" and len(s):  # by the values themselves: squares hide the small ones
             S, true = (np.pad(x, (0, max(k - len(x), 0)))[:k] for x in (np.sqrt(values), s))
             errors["loss"] = ratio(np.abs(S - true), s[0])
@@ -564,6 +586,7 @@ class KernelRidge(Truth):
         if "intercept" in answer:
             exact = self.intercept(dual)
             off = np.max(np.abs(exact - np.reshape(answer["intercept"], exact.shape if self.center else ())))
+            off = max(off - self.unit * np.max(np.abs(self.K) @ np.abs(dual)), 0)  # coefficients are rounded
             errors["intercept is off"] = ratio(off, np.max(np.abs(self.data["Y"])))
         return errors
 
@@ -576,16 +599,20 @@ class ManyTargets(Truth):
         self.ridges = extended(self.given["ridges"])[:, 0]
         self.roots = np.sqrt(extended(self.given["band_weights"]))[:, np.asarray(self.given["bands"])]
         self.scores = np.zeros((len(self.roots), len(self.ridges), Y.shape[1]), np.longdouble)
+        folds = np.zeros(Y.shape[1])  # in which a target varies; in others it has no R²
         for label in np.unique(labels):
             test, v = labels == label, self.w[labels == label]
+            rows = Y[test][v > 0]
+            folds = folds + np.any(rows != rows[:1], axis=0) if len(rows) != 1 else np.nan
             A, B = (self.adjusted(name, self.w * ~test) for name in "XY")
             about = v @ (Y[test] - v @ Y[test] / np.sum(v)) ** 2
             for i, d in enumerate(self.roots):
                 U, s, V = svd(A.entries * d)
                 for j, r in enumerate(self.ridges):
                     x = d[:, None] * (V @ ((s / (s * s + r))[:, None] * (U.T @ B.entries)))
-                    self.scores[i, j] += 1 - v @ (B.rows[test] - A.rows[test] @ x) ** 2 / about
-        self.scores /= len(np.unique(labels))
+                    errors = v @ (B.rows[test] - A.rows[test] @ x) ** 2
+                    self.scores[i, j] += np.any(rows != rows[:1], axis=0) * (1 - errors / about)
+        self.scores /= np.where(folds > 0, folds, np.nan)
 
     def effects(self, answer: dict[str, Any]) -> dict[str, float]:
         twin = ManyTargets(self.case, self.noisy(0))

@@ -20,6 +20,8 @@ VARYING = {"seconds", "CPU", "residual"}
 """The columns of printed tables that differ from run to run."""
 AMOUNT = r"(?<![\w.])[\d.,]+(?:e[-+]?\d+)? ?"
 TOKENS = (
+    (r"\((?:Linux|Darwin|macOS|Windows)[^()\n]*\)", "(PLATFORM)"),
+    (r"(openblas \S+) \(\w+\)", r"\1 (CPU)"),
     (r"0x[0-9a-f]+", "ADDRESS"),
     (r"\b\d+\.\d+\.\d+[\w.+]*", "VERSION"),
     (AMOUNT + r"(?:[kMGTP]i?B|B|bytes)\b", "MEMORY"),
@@ -37,10 +39,14 @@ def normalised(text: str, folders: Mapping[str, str]) -> str:
     """The text with tokens for what differs from run to run."""
     for folder, token in folders.items():
         text = text.replace(folder, token)
-    text = _without_columns(text)
+    text = _tokenised(_without_columns(text))
+    return "\n".join(line.rstrip() for line in text.splitlines())
+
+
+def _tokenised(text: str) -> str:
     for pattern, token in TOKENS:
         text = re.sub(pattern, token, text)
-    return "\n".join(line.rstrip() for line in text.splitlines())
+    return text
 
 
 def _without_columns(text: str) -> str:
@@ -105,6 +111,7 @@ def _within(old: Any, new: Any, of: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_texts(old: str, new: str, of: str) -> Iterator[tuple[str, str]]:
+    old, new = map(_tokenised, (old, new))  # an older record may have fewer tokens
     if NUMBER.sub("#", old).split() == NUMBER.sub("#", new).split():
         pairs = zip(NUMBER.findall(old), NUMBER.findall(new), strict=True)
         other = [f"{a} -> {b}" for a, b in pairs if not _agree(_number(a), _number(b))]

@@ -98,6 +98,14 @@ def test_a_small_column_is_solved_for_or_said(solver: str, size: float) -> None:
     assert right or found.status is not ls.Status.CONVERGED
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_column_whose_squares_are_no_numbers_is_not_called_zero(kind: str) -> None:
+    entries = np.where(np.abs(A) < 0.8, 0.0, A) * np.where(np.arange(5) == 2, 1e-170, 1.0)
+    found = ls.solve(ls.LeastSquares(KINDS[kind](entries, None), B))
+    assert found.status is ls.Status.ILL_CONDITIONED
+    assert "1 of the columns of A (the first is column 2)" in found.message
+
+
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
 @pytest.mark.parametrize("unit", [1e-160, 1e-200])
 @pytest.mark.parametrize("weighted", [False, True])

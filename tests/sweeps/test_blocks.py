@@ -198,6 +198,18 @@ def test_the_bits_with_weights_and_confounds_are_those_of_any_engine_and_any_num
         assert np.array_equal(found[0].x_weights, other.x_weights)
 
 
+@pytest.mark.parametrize("full", [0.0, 1e3])
+def test_full_blocks_before_sparse_ones_are_centred_about_the_means_of_all_rows(full):
+    rng = np.random.default_rng(0)
+    few = np.where(rng.random((3000, 200)) < 0.01, 1.0, 0.0)
+    few[:, 0] += full  # a column that stores every entry, far from zero
+    parts = [rng.standard_normal((300, 200)) + 3.0, few]
+    A = np.vstack(parts)
+    given = BlockOperator([scipy.sparse.csr_array(part) for part in parts])
+    found = ls.solve(ls.SVD(given, 3, center=True), "gram")
+    np.testing.assert_allclose(found.S, np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3], rtol=1e-9)
+
+
 def test_weights_of_other_rows_are_refused_where_blocks_are():
     with pytest.raises(InvalidProblem, match="sample_weight must have a row for each of 900 rows; got 5"):
         blocks(X).model_alongside(row_model(center=False, weights=np.ones(5), confounds=None))

@@ -72,6 +72,12 @@ def test_indicator_matrices_in_blocks(form):
     assert H.classes[0].tolist() == [0, 1, 2, 3]
 
 
+def test_a_block_of_floats_has_the_classes_of_one_of_integers():
+    first, *others = cut(CENSUS["integers"])
+    H = targets([first, *(block.astype(float) for block in others)])
+    np.testing.assert_allclose(entries(H), ls.targets.lda(CENSUS["integers"]).toarray(), rtol=1e-14)
+
+
 @pytest.mark.parametrize("solver", ["two-stage", "direct", "gram"])
 def test_a_classifier_of_rows_in_blocks_predicts_like_one_in_memory(solver):
     if f"discriminant/{solver}" not in ls.solvers():
