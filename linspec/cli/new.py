@@ -50,7 +50,8 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     known = sorted(path.name.removesuffix("-solver") for path in TEMPLATES.glob("*-solver"))
     refuse(
         problem is not None and problem not in known,
-        f"there are templates of solvers for {', '.join(known)}; got --problem {problem}.",
+        f"there are templates of solvers for {', '.join(known)}; got --problem {problem}. Begin with one of these, and "
+        "change `problem` in plugin.py and the arrays that it iterates.",
     )
     template = TEMPLATES / ((f"{problem}-solver" if problem else SOLVER) if kind == "solver" else kind)
     paths = [path for path in sorted(template.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
