@@ -363,8 +363,9 @@ class RBF(_OfDistances):
 
     def _distances(self, sample: Any) -> HostArray:
         squares = _squares(sample)
-        distances = squares[:, None] + squares[None, :] - 2 * _inner(sample, sample)
-        lengths: HostArray = np.sqrt(np.maximum(distances, 0.0))
+        sizes = squares[:, None] + squares[None, :]
+        distances = sizes - 2 * _inner(sample, sample)
+        lengths: HostArray = np.sqrt(np.where(distances > SAME_ROWS**2 * sizes, distances, 0.0))
         return lengths
 
     def statistics(self, X: Any) -> Array | None:
@@ -958,13 +959,13 @@ def _exponential_of_negative(T: Array) -> Array:
 
 
 SAME_ROWS = 1e-7
-"""Rows count as equal if their distance is at most this fraction of the largest distance."""
+"""Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
 
 
 def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
     upper = distances[np.triu_indices(len(distances), 1)]
     median = float(np.median(upper)) if len(upper) else 0.0
-    differ = upper > SAME_ROWS * np.max(upper, initial=0.0)
+    differ = upper > 0
     if differ.any() and 2 * np.count_nonzero(differ) < len(
         upper
     ):  # most pairs are equal, as for rows of few classes

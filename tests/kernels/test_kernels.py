@@ -91,6 +91,14 @@ def test_scales_are_taken_from_the_rows_once():
     assert first == second != other
 
 
+def test_one_far_row_leaves_the_median_of_the_others():
+    rows = np.random.default_rng(0).standard_normal((200, 5))
+    far = np.vstack([rows[:-1], rows[-1:] + 1e8])
+    target = rows[:, 0]
+    near, odd = (ls.solve(ls.KernelRidge(X, target, ridge=1.0)).kernel_map.kernel.scale for X in (rows, far))
+    assert odd == pytest.approx(near, rel=0.05)
+
+
 @pytest.mark.parametrize("name", ["rbf", "laplacian"])
 def test_the_median_of_mostly_equal_rows_is_that_of_rows_that_differ(name):
     """As those of a few classes are: here 60 distances are 3, two are 4, and 30 are 7."""
