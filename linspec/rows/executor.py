@@ -172,8 +172,7 @@ def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:
     columns = sum(block.columns for block in blocks)
     sum_bytes = 8 * columns * (columns if reduction.wide else reduction.columns)
     largest = max(blocks, key=lambda block: block.entries)
-    found: list[int] = largest.edges(sum_bytes).tolist()
-    return found
+    return largest.edges(sum_bytes)
 
 
 def _runs(reduction: Reduction, blocks: list[Block], parts: int) -> int:

@@ -1,8 +1,8 @@
 """Second moments XᵢᵀDXⱼ of preprocessed matrices: held, or as products in one pass each.
 
 The first pass also learns the preprocessing. It sums about provisional rows oᵢ, and later passes about the means as far
-as the precision of the data represents them. With Pⱼ = (Xⱼ - 1oⱼᵀ) FⱼV, gaps aᵢ = mᵢ - oᵢ and slopes sᵢ, products about oᵢ
-become those of the preprocessed matrices by terms of rank one and of the rank of the confounds:
+as the precision of the data represents them. With Pⱼ = (Xⱼ - 1oⱼᵀ) FⱼV, gaps aᵢ = mᵢ - oᵢ and slopes sᵢ, products about
+oᵢ become those of the preprocessed matrices by terms of rank one and of the rank of the confounds:
 
     Fᵢ((Xᵢ - 1oᵢᵀ)ᵀDPⱼ - aᵢ (1ᵀDPⱼ) - sᵢ (sⱼᵀFⱼV)),    (1)
     Fᵢ((Xᵢ - 1oᵢᵀ)ᵀD(Xⱼ - 1oⱼᵀ) - Σw aᵢaⱼᵀ - sᵢsⱼᵀ)Fⱼ    for Gram matrices.    (2)
@@ -182,7 +182,9 @@ class Moments:
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i])
         fitted, place, B = self.fitted[i], A.home.blocks.place, self.data.B(A)
         if self.pre.center:
-            total = total - place(fitted.gap(about[i].adjoint))[:, None] * A.home.blocks.column_sums(U)[None, :]
+            total = (
+                total - place(fitted.gap(about[i].adjoint))[:, None] * A.home.blocks.column_sums(U)[None, :]
+            )
         if B is not None:
             total = total - place(fitted.slopes) @ (B.T @ U)
         return fitted.scaled(total)
@@ -207,10 +209,10 @@ class Moments:
         which = which or range(len(self.operators))
         unknown = any(i not in self.fitted for i in which)
         total, about = self._read(make, which, learns=unknown)
-        subtracted = [i for i in which if about[i].adjoint is not None]
-        if unknown and any(self.fitted[i].about_origin > UNLUCKY for i in subtracted):
-            if all(self.operators[i].readings >= 1 for i in which):
-                total, about = self._read(make, which, learns=True)
+        lost = max((self.fitted[i].about_origin for i in which if about[i].adjoint is not None), default=1.0)
+        again = all(self.operators[i].readings >= 1 for i in which)
+        if unknown and again and lost > UNLUCKY:
+            total, about = self._read(make, which, learns=True)
         return total, about
 
     def _read(
@@ -315,7 +317,12 @@ class Preprocessed(LinearOperator):
     def __init__(self, moments: Moments, i: int) -> None:
         self.moments, self.i = moments, i
         A = moments.operators[i]
-        self.shape, self.dtype, self.home, self.readings = A.shape, A.dtype, A.home, A.readings
+        self.dtype, self.home, self.readings = A.dtype, A.home, A.readings
+
+    @property
+    def shape(self) -> tuple[float, int]:  # type: ignore[override]
+        """The shape of the matrix; the rows of slices are counted in the first pass."""
+        return self.moments.operators[self.i].shape
 
     def matmat(self, V: Array) -> Array:
         """Compute √D X V for the preprocessed X."""
@@ -337,7 +344,11 @@ def _first_non_finite(operator: Rows) -> tuple[int, int, float] | None:
     first = 0
     for block in operator.blocks():
         for a, b in zip(block.edges(0), block.edges(0)[1:], strict=False):
-            rows = to_host(block.cut(int(a), int(b)).about(None).dense()) if block.divisible else np.zeros((0, 1))
+            rows = (
+                to_host(block.cut(int(a), int(b)).about(None).dense())
+                if block.divisible
+                else np.zeros((0, 1))
+            )
             if not all_finite(rows):
                 row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
                 return first + int(a) + row, column, float(rows[row, column])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 __all__ = ["OutOfPasses", "Passes"]
 
 
-class OutOfPasses(Exception):
+class OutOfPasses(Exception):  # noqa: N818  # an end, and no error
     """The limit of passes or seconds is reached."""
 
 
@@ -35,7 +35,9 @@ class Passes:
         """Count a pass before it begins."""
         self.look()
         if self.made + passes > self.most + 1e-9:
-            raise OutOfPasses(f"{self.made:g} of {self.most:g} passes are made, and the next step takes {passes:g}.")
+            raise OutOfPasses(
+                f"{self.made:g} of {self.most:g} passes are made, and the next step takes {passes:g}."
+            )
         self.made += passes
 
     def look(self) -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec.algebra import varies
-from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.arrays import Array, Home, HostArray
 from linspec.errors import InvalidProblem
 
 __all__ = ["Fitted", "Preprocessing"]
@@ -86,7 +86,9 @@ class Preprocessing:
         _, s, Vt = np.linalg.svd(np.linalg.qr(rest / length, mode="r"))
         rank = int(np.sum(s > DEPENDENT * len(s) * s.max(initial=0.0)))
         turn = Vt[:rank].T / s[:rank] / length[:, None]
-        R = np.linalg.qr(rest @ turn, mode="r")  # short directions, scaled up, are orthogonal to rounding only
+        R = np.linalg.qr(
+            rest @ turn, mode="r"
+        )  # short directions, scaled up, are orthogonal to rounding only
         turn = np.linalg.solve(R.T, turn.T).T
         B = (Z - mean) @ turn
         if center:

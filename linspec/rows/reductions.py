@@ -14,7 +14,7 @@ import scipy.sparse
 from scipy.linalg import lapack
 
 from linspec._new.operators.base import Block, LinearOperator
-from linspec.arrays import Array, HostArray, cast, to_host, triangular_factor
+from linspec.arrays import Array, cast, triangular_factor
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
 
@@ -136,7 +136,8 @@ class Products(Reduction):
                 U = U * cast(w, A.dtype)[:, None]
             for i, (block, other) in enumerate(zip(blocks, self.operators, strict=True)):
                 block.t_times(other.thin(U), total[j * len(blocks) + i])
-            total[len(blocks) ** 2 + j] += A.home.column_sums(U)
+            if self.data.pre.center:
+                total[len(blocks) ** 2 + j] += A.home.column_sums(U)
 
 
 class Grams(Reduction):
@@ -161,11 +162,11 @@ class Grams(Reduction):
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         for n, (a, b) in enumerate(zip(left, right, strict=True)):
             if scipy.sparse.issparse(b) and not scipy.sparse.issparse(a):
-                b = b.toarray()  # noqa: PLW2901
+                b = b.toarray()
             if scipy.sparse.issparse(a):
                 left[n] = a + b
             else:
-                a += b  # noqa: PLW2901
+                a += b
         return left
 
 
@@ -205,7 +206,9 @@ class Triangle(Reduction):
         if not self.place.on_host or R.shape[0] < self.width:
             return triangular_factor(self.place.xp.concat([R, X], axis=0))
         own = np.array(X, dtype=np.float64, order="F")
-        found, *_ = lapack.dtpqrt(0, min(32, self.width), np.asfortranarray(R), own, overwrite_a=1, overwrite_b=1)
+        found, *_ = lapack.dtpqrt(
+            0, min(32, self.width), np.asfortranarray(R), own, overwrite_a=1, overwrite_b=1
+        )
         return found
 
 

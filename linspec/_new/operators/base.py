@@ -12,17 +12,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.arrays import HOST, Array, Home
 from linspec.errors import InvalidProblem
 
 __all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES, LARGEST_BLOCK_BYTES = 4 << 20, 256 << 20, 64 << 20
-"""Bytes of a block that stays in a cache of the host, of one that keeps a device busy, and of the largest on the host."""
+"""Bytes of a block that stays in a cache of the host, of one that keeps a device busy, and of the largest here."""
 
 LONGEST_STRETCH, LONGEST_DEVICE_STRETCH = 2**12, 2**17
 """Most rows over which the host and a device sum in float32 before the sum is added into float64."""
@@ -149,17 +150,19 @@ class Block(ABC):
         """Return the entries in float64, about the row where they can be."""
         return self.times(np.eye(self.columns))
 
-    def edges(self, sum_bytes: int) -> HostArray:
+    def edges(self, sum_bytes: int) -> list[int]:
         """Return the numbers of rows at which to cut, from 0 to `rows`, if products are added to sums of that size."""
         height = max(self.rows, 1)
         if self.divisible:
             height = rows_per_block(self.entries * 8 // max(self.rows, 1), sum_bytes)
-        return np.append(np.arange(0, self.rows, height), self.rows)
+        return [*range(0, self.rows, height), self.rows]
 
 
 def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) -> int:
-    """Return how many rows to multiply at once: a block should fit a cache, and be larger than the sum it is added to."""
-    usual, largest = (BLOCK_BYTES, LARGEST_BLOCK_BYTES) if on_host else (DEVICE_BLOCK_BYTES, DEVICE_BLOCK_BYTES)
+    """Return how many rows to multiply at once: a block should fit a cache, and exceed the sum that it is added to."""
+    usual, largest = (
+        (BLOCK_BYTES, LARGEST_BLOCK_BYTES) if on_host else (DEVICE_BLOCK_BYTES, DEVICE_BLOCK_BYTES)
+    )
     row_bytes = max(row_bytes, 1)
     fewest = min(FEWEST_ROWS, largest // row_bytes)
     longest = LONGEST_STRETCH if on_host else LONGEST_DEVICE_STRETCH
@@ -177,16 +180,14 @@ class Rows(LinearOperator):
         """Compute A V: the products with the blocks, one below the other."""
         V, parts = self.thin(V), []
         for block in self.blocks():
-            edges = block.edges(0).tolist()
-            parts += [block.cut(a, b).about(None).times(V) for a, b in zip(edges, edges[1:], strict=False)]
+            parts += [block.cut(a, b).about(None).times(V) for a, b in pairwise(block.edges(0))]
         return self.home.xp.concat(parts, axis=0)
 
     def rmatmat(self, U: Array) -> Array:
         """Compute Aᵀ U: the sum over the blocks."""
         out, row = self.home.blocks.zeros((self.shape[1], U.shape[1])), 0
         for block in self.blocks():
-            edges = block.edges(out.nbytes).tolist()
-            for a, b in zip(edges, edges[1:], strict=False):
+            for a, b in pairwise(block.edges(8 * out.shape[0] * out.shape[1])):
                 block.cut(a, b).about(None).t_times(self.thin(U[row + a : row + b, :]), out)
             row += block.rows
         return out

@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, working_dtype
 from linspec._new.operators.base import FEWEST_ROWS, Block, Rows, rows_per_block
+from linspec.arrays import Array, Home, host_dtype, working_dtype
 from linspec.errors import InvalidProblem
 
 __all__ = ["Dense", "DenseBlock"]
 
 ORIGIN_ROWS = 256
 """Rows whose mean is subtracted until the mean of all rows is known."""
+
+TINY = float(np.finfo(np.float64).tiny)
 
 EXACT = 2**24
 """Integers up to this are exact in float32."""
@@ -35,12 +37,13 @@ class DenseBlock(Block):
         self.rows, self.columns = array.shape
         self.entries = self.rows * self.columns
 
-    def origin(self, w: Array | None) -> Array | None:
+    def origin(self, w: Array | None) -> Array:
         some = self.home.place(self.array[:ORIGIN_ROWS, :], self.dtype)
+        gaps = some - some[0, :]  # so a column that does not vary is met exactly
         counts = None if w is None else self.home.place(w[:ORIGIN_ROWS], self.dtype)
         if counts is None or not float(self.home.xp.sum(counts)) > 0:
-            return self.home.xp.mean(some, axis=0)
-        return counts @ some / self.home.xp.sum(counts)
+            return some[0, :] + self.home.xp.mean(gaps, axis=0)
+        return some[0, :] + counts @ gaps / self.home.xp.sum(counts)
 
     def about(self, row: Array | None) -> DenseBlock:
         if isinstance(self.array, np.ndarray) and row is not None:
@@ -68,7 +71,7 @@ class DenseBlock(Block):
         if xp.all(squares != 0):
             return total, squares
         met = (X != 0) if w is None else (X != 0) & (w > 0)[:, None]  # squares that underflow must not vanish
-        least = xp.astype(xp.any(met, axis=0), squares.dtype) * np.finfo(np.float64).tiny
+        least = xp.astype(xp.any(met, axis=0), squares.dtype) * TINY
         return total, xp.where(squares == 0, least, squares)
 
     def gram(self, w: Array | None, other: Block) -> Array:
@@ -84,9 +87,9 @@ class DenseBlock(Block):
     def cut(self, start: int, stop: int) -> DenseBlock:
         return DenseBlock(self.array[start:stop, :], self.dtype, self.home)
 
-    def edges(self, sum_bytes: int) -> HostArray:
+    def edges(self, sum_bytes: int) -> list[int]:
         height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.home.on_host)
-        return np.append(np.arange(0, self.rows, height), self.rows)
+        return [*range(0, self.rows, height), self.rows]
 
     def dense(self) -> Array:
         return self.home.blocks.place(self.array)
@@ -99,7 +102,7 @@ class DenseBlock(Block):
 class IntegerBlock(DenseBlock):
     """Rows of integers of at most 16 bits on the host, whose Gram matrices are exact in float32."""
 
-    def origin(self, w: Array | None) -> Array | None:
+    def origin(self, w: Array | None) -> Array:
         return np.rint(super().origin(w))
 
     def about(self, row: Array | None) -> DenseBlock:
@@ -149,5 +152,7 @@ class Dense(Rows):
         self.dtype, self.home = working_dtype(host_dtype(array), name), Home.of(array)
 
     def blocks(self) -> Iterator[Block]:
-        narrow = isinstance(self.array, np.ndarray) and self.array.dtype.kind in "iub" and self.dtype == np.float32
+        narrow = (
+            isinstance(self.array, np.ndarray) and self.array.dtype.kind in "iub" and self.dtype == np.float32
+        )
         yield (IntegerBlock if narrow else DenseBlock)(self.array, self.dtype, self.home)

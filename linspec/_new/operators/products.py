@@ -1,9 +1,9 @@
 """A matrix known by its products alone: one block that cannot be cut.
 
-Nothing can be subtracted from its entries, so means are taken out of the products: (A - 1 oᵀ) V = AV - 1(oᵀV). Where they
-are far above the deviations, that loses their quotient in digits, and the certificate says so. The squares of its columns are exact where
-columns are few, or are to be scaled: a product for each column. Elsewhere they are estimated from products with random
-signs (Hutchinson 1990, doi:10.1080/03610919008812866).
+Nothing can be subtracted from its entries, so means are taken out of the products: (A - 1 oᵀ) V = AV - 1(oᵀV). Where
+means are far above the deviations, that loses their quotient in digits, and the certificate says so. The squares of its
+columns are exact where columns are few, or are to be scaled: a product for each column. Elsewhere they are estimated
+from products with random signs (Hutchinson 1990, doi:10.1080/03610919008812866).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, to_host, working_dtype
 from linspec._new.operators.base import Block, LinearOperator, Rows
+from linspec.arrays import Array, HostArray, to_host, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData
 
 __all__ = ["ByProducts", "ProductsBlock"]
@@ -38,7 +38,9 @@ class ProductsBlock(Block):
 
     def origin(self, w: Array | None) -> HostArray:
         counts = np.zeros((self.rows, 1))
-        counts[:ORIGIN_ROWS] = 1.0 if w is None or not w[:ORIGIN_ROWS].any() else to_host(w)[:ORIGIN_ROWS, None]
+        counts[:ORIGIN_ROWS] = (
+            1.0 if w is None or not w[:ORIGIN_ROWS].any() else to_host(w)[:ORIGIN_ROWS, None]
+        )
         return to_host(self.operator.rmatmat(counts / counts.sum()))[:, 0]
 
     def about(self, row: Array | None) -> ProductsBlock:
@@ -99,7 +101,9 @@ class ByProducts(Rows):
     def __init__(self, operator: Any, name: str = "data") -> None:
         for method in ("matmat", "rmatmat"):
             if not callable(getattr(operator, method, None)):
-                raise UnsupportedData(f"{name} must have the method {method}, for its products; got {operator!r}.")
+                raise UnsupportedData(
+                    f"{name} must have the method {method}, for its products; got {operator!r}."
+                )
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
 

@@ -10,9 +10,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
-from linspec.arrays import HOST, Array
 from linspec._new.operators.base import Block, Rows
 from linspec.errors import InvalidProblem, MissingCapability
 

@@ -1,9 +1,9 @@
 """SciPy's sparse matrices in compressed rows (CSR), multiplied by its compiled loops in slabs of rows.
 
-Zeros stay zeros: no row is subtracted from the entries. X V is about a row all the same, since (X - 1 oᵀ) V = XV - 1(oᵀV);
-so are the sums of columns, where stored entries are summed minus the row, and the zeros that are not stored by their
-number. Xᵀ U and Gram matrices are about 0, and means are taken out of them afterwards. The kernels and what was measured about the size of slabs stand in `linspec.operators.sparse_slabs`; sparse Gram products in
-`linspec.operators.sparse_grams`.
+Zeros stay zeros. X V is about a row all the same, since (X - 1 oᵀ) V = XV - 1(oᵀV). So are the sums of columns: stored
+entries are summed minus the row, and the zeros that are not stored by their number. Xᵀ U and Gram matrices are about 0,
+and means are taken out of them afterwards. The kernels, and what was measured about the size of slabs, stand in
+`linspec.operators.sparse_slabs`, sparse Gram products in `linspec.operators.sparse_grams`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, HostArray, working_dtype
 from linspec._new.operators.base import Block, Rows
+from linspec.arrays import Array, HostArray, working_dtype
 from linspec.operators.sparse_grams import gram
 from linspec.operators.sparse_slabs import LONGEST_STRETCH, Slab, row_block
 
@@ -108,12 +108,15 @@ class SparseBlock(Block):
     def cut(self, start: int, stop: int) -> SparseBlock:
         return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop)
 
-    def edges(self, sum_bytes: int) -> HostArray:
+    def edges(self, sum_bytes: int) -> list[int]:
+        parts = max(self.entries // ENTRIES_PER_BLOCK, self.rows // LONGEST_STRETCH) + 1
+        if parts == 1:
+            return [0, self.rows]
         ends = self.matrix.indptr[self.start : self.start + self.rows + 1]
-        parts = max(1, self.entries // ENTRIES_PER_BLOCK, self.rows // LONGEST_STRETCH)
-        stored = np.linspace(ends[0], ends[-1], parts + 1)[1:-1]
+        stored = np.searchsorted(ends, np.linspace(ends[0], ends[-1], parts + 1))
         even = np.linspace(0, self.rows, self.rows // LONGEST_STRETCH + 2).astype(int)
-        return np.unique(np.concatenate([even, np.searchsorted(ends, stored), [self.rows]]))
+        found: list[int] = np.unique([*stored[1:-1], *even]).tolist()
+        return found
 
     @property
     def _multiplied(self) -> Slab:
