@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,7 +161,8 @@ class Moments:
         if not self.pre.scale:
             return inner
         factors = [self.fitted[i].factors for i in range(len(self.operators))]
-        return inner * np.concatenate([f for f in factors if f is not None])
+        scaled: HostArray = inner * np.concatenate([f for f in factors if f is not None])
+        return scaled
 
     def images(self, V: Array, i: int = 0) -> Array:
         """Compute the preprocessed Xᵢ times V, without weights, in one pass once the preprocessing is known."""
@@ -343,14 +345,10 @@ def _first_non_finite(operator: Rows) -> tuple[int, int, float] | None:
         return None
     first = 0
     for block in operator.blocks():
-        for a, b in zip(block.edges(0), block.edges(0)[1:], strict=False):
-            rows = (
-                to_host(block.cut(int(a), int(b)).about(None).dense())
-                if block.divisible
-                else np.zeros((0, 1))
-            )
+        for a, b in pairwise(block.edges(0) if block.divisible else []):
+            rows = to_host(block.cut(a, b).about(None).dense())
             if not all_finite(rows):
                 row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
-                return first + int(a) + row, column, float(rows[row, column])
+                return first + a + row, column, float(rows[row, column])
         first += block.rows
     return None

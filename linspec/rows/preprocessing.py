@@ -83,12 +83,10 @@ class Preprocessing:
         noise = DEPENDENT * np.abs(mean) * np.linalg.norm(root)  # what rounding leaves of a constant confound
         length = np.linalg.norm(rest, axis=0)
         length = np.where(length > noise, length, np.inf)
-        _, s, Vt = np.linalg.svd(np.linalg.qr(rest / length, mode="r"))
+        _, s, Vt = np.linalg.svd(rest / length, full_matrices=False)
         rank = int(np.sum(s > DEPENDENT * len(s) * s.max(initial=0.0)))
         turn = Vt[:rank].T / s[:rank] / length[:, None]
-        R = np.linalg.qr(
-            rest @ turn, mode="r"
-        )  # short directions, scaled up, are orthogonal to rounding only
+        _, R = np.linalg.qr(rest @ turn)  # short directions, scaled up, are orthogonal to rounding only
         turn = np.linalg.solve(R.T, turn.T).T
         B = (Z - mean) @ turn
         if center:

@@ -146,9 +146,9 @@ class Block(ABC):
     def cut(self, start: int, stop: int) -> Block:
         """Return rows start to stop - 1, without a copy."""
 
+    @abstractmethod
     def dense(self) -> Array:
-        """Return the entries in float64, about the row where they can be."""
-        return self.times(np.eye(self.columns))
+        """Return the entries in float64, about the row."""
 
     def edges(self, sum_bytes: int) -> list[int]:
         """Return the numbers of rows at which to cut, from 0 to `rows`, if products are added to sums of that size."""
@@ -171,6 +171,8 @@ def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) 
 
 class Rows(LinearOperator):
     """A matrix whose rows come in blocks; products with it are made block by block."""
+
+    shape: tuple[float, int]
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

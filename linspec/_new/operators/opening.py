@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import LinearOperator
+from linspec._new.operators.base import Rows
 from linspec._new.operators.dense import Dense
 from linspec._new.operators.products import ByProducts
 from linspec._new.operators.slices import Slices
@@ -19,8 +19,8 @@ from linspec.errors import UnsupportedData
 __all__ = ["as_operator"]
 
 
-def as_operator(data: Any, name: str = "data") -> LinearOperator:
-    """Return data as an operator.
+def as_operator(data: Any, name: str = "data") -> Rows:
+    """Return data as rows in blocks; a matrix that is known by its products is one block.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
 
     Returns
     -------
-    LinearOperator
+    Rows
 
     Raises
     ------
@@ -45,7 +45,7 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
     >>> as_operator(np.ones((3, 2))).shape
     (3, 2)
     """
-    if isinstance(data, LinearOperator):
+    if isinstance(data, Rows):
         return data
     if scipy.sparse.issparse(data):
         return Sparse(data, name)

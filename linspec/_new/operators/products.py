@@ -31,29 +31,29 @@ class ProductsBlock(Block):
 
     divisible = False
 
-    def __init__(self, operator: LinearOperator, row: HostArray | None = None) -> None:
-        self.operator, self.row = operator, row
+    def __init__(self, operator: LinearOperator, row: Array | None = None) -> None:
+        self.operator, self.row, self.place = operator, row, operator.home.blocks
         self.rows, self.columns = int(operator.shape[0]), operator.shape[1]
         self.entries = self.rows * self.columns
 
-    def origin(self, w: Array | None) -> HostArray:
+    def origin(self, w: Array | None) -> Array:
         counts = np.zeros((self.rows, 1))
-        counts[:ORIGIN_ROWS] = (
-            1.0 if w is None or not w[:ORIGIN_ROWS].any() else to_host(w)[:ORIGIN_ROWS, None]
-        )
-        return to_host(self.operator.rmatmat(counts / counts.sum()))[:, 0]
+        some = np.ones(self.rows) if w is None else to_host(w)
+        some = some[:ORIGIN_ROWS] if some[:ORIGIN_ROWS].any() else np.ones(len(some[:ORIGIN_ROWS]))
+        counts[:ORIGIN_ROWS, 0] = some / some.sum()
+        return self.operator.rmatmat(self.place.place(counts))[:, 0]
 
     def about(self, row: Array | None) -> ProductsBlock:
         return ProductsBlock(self.operator, row)
 
     def times(self, V: Array) -> Array:
         found = self.operator.matmat(V)
-        return found if self.row is None else found - (self.row.astype(found.dtype) @ V)[None, :]
+        return found if self.row is None else found - (self.row @ V)[None, :]
 
     def t_times(self, U: Array, out: Array) -> None:
         out += self.operator.rmatmat(U)
         if self.row is not None:
-            out -= self.row[:, None] * U.sum(axis=0)[None, :]
+            out -= self.place.place(self.row)[:, None] * self.place.column_sums(U)[None, :]
 
     def sums(self, w: Array | None, *, exact: bool) -> tuple[HostArray, HostArray]:
         counts = np.ones(self.rows) if w is None else to_host(w)
@@ -61,20 +61,25 @@ class ProductsBlock(Block):
         if exact or self.columns <= SIGNS:
             for start in range(0, self.columns, COLUMNS):
                 some = slice(start, min(start + COLUMNS, self.columns))
-                X = to_host(self.times(np.eye(self.columns, some.stop - start, -start)))
-                total[some], squares[some] = counts @ X, counts @ X**2
+                unit = self.place.eye(self.columns, some.stop - start, start)
+                X = to_host(self.times(self.operator.thin(unit)))
+                total[some], squares[some] = counts @ X, counts @ np.square(X, dtype=np.float64)
             return total, squares
         signs = np.random.default_rng(0).integers(0, 2, (self.rows, SIGNS)) * 2.0 - 1.0
-        found = np.zeros((self.columns, 1 + SIGNS))
-        self.t_times(np.column_stack([counts, signs * np.sqrt(counts)[:, None]]), found)
-        return found[:, 0], np.mean(found[:, 1:] ** 2, axis=1)
+        U = np.column_stack([counts, signs * np.sqrt(counts)[:, None]])
+        found = self.place.zeros((self.columns, 1 + SIGNS))
+        self.t_times(self.place.place(U), found)
+        return to_host(found)[:, 0], np.mean(to_host(found)[:, 1:] ** 2, axis=1)
 
-    def gram(self, w: Array | None, other: Block) -> HostArray:
+    def gram(self, w: Array | None, other: Block) -> Array:
         if not other.subtracts:
             return other.gram(w, self).T
-        Y, found = to_host(other.dense()), np.zeros((self.columns, other.columns))
-        self.t_times(Y if w is None else Y * to_host(w)[:, None], found)
+        Y, found = self.place.place(other.dense()), self.place.zeros((self.columns, other.columns))
+        self.t_times(Y if w is None else Y * w[:, None], found)
         return found
+
+    def dense(self) -> Array:
+        return self.place.place(self.times(self.operator.thin(self.place.eye(self.columns))))
 
     def cut(self, start: int, stop: int) -> ProductsBlock:
         if (start, stop) != (0, self.rows):
@@ -106,19 +111,23 @@ class ByProducts(Rows):
                 )
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
+        if isinstance(operator, LinearOperator):
+            self.home, self.readings = operator.home, operator.readings
 
     def blocks(self) -> Iterator[Block]:
         yield ProductsBlock(self)
 
-    def matmat(self, V: Array) -> HostArray:
-        return self._checked(self.operator.matmat(self.thin(V)), (self.shape[0], V.shape[1]), "matmat")
+    def matmat(self, V: Array) -> Array:
+        found = self.home.place(self.operator.matmat(self.thin(V)), self.dtype)
+        return self._checked(found, (self.shape[0], V.shape[1]), "matmat")
 
-    def rmatmat(self, U: Array) -> HostArray:
-        found = self._checked(self.operator.rmatmat(self.thin(U)), (self.shape[1], U.shape[1]), "rmatmat")
-        return np.asarray(found, np.float64)
+    def rmatmat(self, U: Array) -> Array:
+        found = self.home.blocks.place(self.operator.rmatmat(self.thin(U)))
+        return self._checked(found, (self.shape[1], U.shape[1]), "rmatmat")
 
-    def _checked(self, product: Any, shape: tuple[float, int], method: str) -> HostArray:
-        product = to_host(product)
-        if product.shape != shape:
-            raise InvalidProblem(f"{method} of {self.name} must return shape {shape}; got {product.shape}.")
+    def _checked(self, product: Array, shape: tuple[float, int], method: str) -> Array:
+        if tuple(product.shape) != shape:
+            raise InvalidProblem(
+                f"{method} of {self.name} must return shape {shape}; got {tuple(product.shape)}."
+            )
         return product

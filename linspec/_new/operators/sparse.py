@@ -144,7 +144,7 @@ class Sparse(Rows):
     def __init__(self, matrix: Any, name: str = "data") -> None:
         self.dtype = working_dtype(matrix.dtype, name)
         self.matrix = scipy.sparse.csr_array(matrix)
-        self.shape = tuple(matrix.shape)
+        self.shape = self.matrix.shape
 
     def blocks(self) -> Iterator[Block]:
-        yield SparseBlock(self.matrix, self.dtype, 0, self.shape[0])
+        yield SparseBlock(self.matrix, self.dtype, 0, int(self.shape[0]))
