@@ -33,7 +33,9 @@ from linspec.rows.reductions import (
     Grams,
     Images,
     Products,
+    Residuals,
     RowData,
+    Sketch,
     Statistics,
     Triangle,
 )
@@ -73,6 +75,10 @@ class Moments:
     names : sequence of str, optional
         Names of the matrices in messages.
     executor : Executor, optional
+    sketch_rows : int, default 0
+        Rows of the sketch that the first pass over all matrices makes, too; 0 for none.
+    seed : int, default 0
+        Of the sketch.
 
     Attributes
     ----------
@@ -89,6 +95,8 @@ class Moments:
         passes: Passes | None = None,
         names: Sequence[str] = (),
         executor: Executor = LOCAL,
+        sketch_rows: int = 0,
+        seed: int = 0,
     ) -> None:
         self.operators, self.pre = list(operators), pre or Preprocessing()
         self.passes, self.executor = passes or Passes(), executor
@@ -97,6 +105,8 @@ class Moments:
         self.fitted: dict[int, Fitted] = {}
         self.held: list[list[Any]] | None = None
         self.data = RowData(self.pre, self.operators)
+        self.sketch_rows, self.seed = sketch_rows, seed
+        self.sketched: list[HostArray] = []
 
     def settle(self, *which: int) -> None:
         """Learn the preprocessing of some matrices, by default all, in a pass of its own unless it is known."""
@@ -125,11 +135,35 @@ class Moments:
         total, about = self._pass(lambda: Products(self.data, self.operators, blocks))
         return [
             [
-                None if v is None else self._corrected(total[m * j + i], total[m * m + j], v, (i, j), about)
+                None
+                if v is None
+                else self._corrected(total[m * j + i], total[m * m + j], self._along(j, v), i, about)
                 for i in range(m)
             ]
             for j, v in enumerate(blocks)
         ]
+
+    def residual(self, *V: Array) -> tuple[list[Array], HostArray]:
+        """Compute XᵢᵀDU for every i and the squares of columns of √D U, where U = Σⱼ XⱼVⱼ; in one pass.
+
+        For V = (x, -I) of A and b, U is the residual Ax - b.
+        """
+        blocks = [self._scaled(j, v) for j, v in enumerate(V)]
+        total, about = self._pass(lambda: Residuals(self.data, self.operators, blocks))
+        *products, sums, squares = total
+        along = None if self.pre.B is None else sum(self._along(j, v) for j, v in enumerate(blocks))
+        if along is not None:
+            squares = squares - self.operators[0].home.blocks.column_sums(along * along)
+        if self.pre.center:
+            squares = squares - sums * sums / self.fitted[0].total
+        found = [self._corrected(P, sums, along, i, about) for i, P in enumerate(products)]
+        return found, np.maximum(to_host(squares), 0.0)
+
+    def sketch(self) -> list[HostArray]:
+        """Return ΩX for every preprocessed X and a random Ω of `sketch_rows` rows, which the first pass has formed."""
+        if not self.sketched:
+            self._pass(None)
+        return self.sketched
 
     def gram_product(self, V: Array, i: int = 0) -> Array:
         """Compute XᵢᵀDXᵢV, reading this matrix alone."""
@@ -137,7 +171,7 @@ class Moments:
             return self.held[i][i] @ V
         V = self._scaled(i, V)
         (P, sums), about = self._pass(lambda: Products(self.data, [self.operators[i]], [V]), [i])
-        return self._corrected(P, sums, V, (i, i), about)
+        return self._corrected(P, sums, self._along(i, V), i, about)
 
     def gram(self) -> list[list[Any]]:
         """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones."""
@@ -223,6 +257,7 @@ class Moments:
         """Read some matrices once."""
         self.passes.take(len(which) / len(self.operators))
         operators = [self.operators[i] for i in which]
+        sketches = self.sketch_rows > 0 and not self.sketched and len(which) == len(self.operators)
         about: About = {}
 
         def begin(blocks: list[Block]) -> Reduction:
@@ -231,14 +266,20 @@ class Moments:
                 row = self._row(i, block)
                 about[i] = Origins(row, row if block.subtracts else None)
                 placed.append(None if row is None else A.thin(row))
-            parts: list[Reduction] = [Statistics(self.data, operators)] if learns else []
-            return AboutRows(placed, parts if make is None else [*parts, make()], self.pre)
+            parts: list[Reduction] = [] if make is None else [make()]
+            if sketches:
+                parts.append(Sketch(self.data, operators, self.sketch_rows, self.seed))
+            if learns:
+                parts.append(Statistics(self.data, operators))
+            return AboutRows(placed, parts, self.pre)
 
         _, totals, count = self.executor.reduce(operators, begin, self.passes.look)
         self.pre.check_rows(count, ended=True)
         if learns:
-            self._learn(totals[0], which, about)
-        return (None if make is None else totals[-1]), about
+            self._learn(totals.pop(), which, about)
+        if sketches:
+            self.sketched = self._corrected_sketch(totals.pop(), about)
+        return (None if make is None else totals[0]), about
 
     def _row(self, i: int, block: Block) -> HostArray | None:
         """The row that one matrix is summed about, as the precision of its data represents it."""
@@ -278,15 +319,30 @@ class Moments:
             f"{'Divide' if size > 1 else 'Multiply'} it by {max(size, 1 / size):.0e}."
         )
 
-    def _corrected(self, P: Array, sums: Array, V: Array, pair: tuple[int, int], about: About) -> Array:
-        """Formula (1); V is already times the factors."""
-        i, j = pair
+    def _along(self, j: int, V: Array) -> Any:
+        """sⱼᵀV, what the confounds explain of XⱼV."""
+        return None if self.pre.B is None else Home.of(V).place(self.fitted[j].slopes).T @ V
+
+    def _corrected(self, P: Array, sums: Array, along: Any, i: int, about: About) -> Array:
+        """Formula (1), with the sums 1ᵀDU and what confounds explain of U."""
         f, place = self.fitted[i], Home.of(P).place
         if self.pre.center:
             P = P - place(f.gap(about[i].adjoint))[:, None] * place(sums)[None, :]
         if self.pre.B is not None:
-            P = P - place(f.slopes) @ (place(self.fitted[j].slopes).T @ V)
+            P = P - place(f.slopes) @ place(along)
         return f.scaled(P)
+
+    def _corrected_sketch(self, total: list[Any], about: About) -> list[HostArray]:
+        """Ω√D times the preprocessed matrices, from those about their origins, with Ω√D1 and Ω√DB."""
+        found = []
+        for i, SX in enumerate(total[1:]):
+            f = self.fitted[i]
+            if self.pre.center:
+                SX -= total[0][:, :1] * f.gap(about[i].adjoint)
+            if f.slopes is not None:
+                SX -= total[0][:, 1:] @ f.slopes.T
+            found.append(SX if f.factors is None else SX * f.factors)
+        return found
 
     def _corrected_gram(self, P: Any, i: int, j: int, about: About) -> Any:
         """Formula (2), in place; a sparse matrix stays sparse if nothing is taken out of it."""

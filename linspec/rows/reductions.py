@@ -14,13 +14,28 @@ import scipy.sparse
 from scipy.linalg import lapack
 
 from linspec._new.operators.base import Block, LinearOperator
-from linspec.arrays import Array, cast, triangular_factor
+from linspec._new.operators.sparse import SparseBlock
+from linspec.arrays import Array, cast, to_host, triangular_factor
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
 
 EVERY = slice(None)
 
-__all__ = ["AboutRows", "AdjointImages", "Grams", "Images", "Products", "RowData", "Statistics", "Triangle"]
+SIGNS, GROUP = 8, 4096
+"""Entries of a column of a sketch, and rows that share a stream of random numbers."""
+
+__all__ = [
+    "AboutRows",
+    "AdjointImages",
+    "Grams",
+    "Images",
+    "Products",
+    "Residuals",
+    "RowData",
+    "Sketch",
+    "Statistics",
+    "Triangle",
+]
 
 
 class RowData:
@@ -138,6 +153,79 @@ class Products(Reduction):
                 block.t_times(other.thin(U), total[j * len(blocks) + i])
             if self.data.pre.center:
                 total[len(blocks) ** 2 + j] += A.home.column_sums(U)
+
+
+class Residuals(Reduction):
+    """XᵢᵀDU for every i and U = Σⱼ XⱼVⱼ, the sums of rows of DU, and the sums of squares of U with weights.
+
+    The rows of U are formed before anything is added up, so that nothing cancels in sums that cancels in rows.
+    """
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator], V: Sequence[Array]) -> None:
+        self.data, self.operators = data, operators
+        self.V = [A.thin(v) for A, v in zip(operators, V, strict=True)]
+        self.columns = V[0].shape[1]
+
+    def zero(self) -> list[Any]:
+        products = [A.home.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
+        place = self.operators[0].home.blocks
+        return [*products, place.zeros((self.columns,)), place.zeros((self.columns,))]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        place = self.operators[0].home.blocks
+        U = sum(place.place(block.times(v)) for block, v in zip(blocks, self.V, strict=True))
+        w = self.data.w(self.operators[0], rows)
+        weighted = U if w is None else U * w[:, None]
+        for A, block, out in zip(self.operators, blocks, total, strict=False):
+            block.t_times(A.thin(weighted), out)
+        total[-2] += place.column_sums(weighted)
+        total[-1] += place.column_sums(weighted * U)
+
+
+class Sketch(Reduction):
+    """Ω√D X of every matrix, of 1 and of B, for a random Ω with `size` rows and `SIGNS` entries ±1/√SIGNS a column.
+
+    Ω keeps lengths up to a constant factor (Cohen 2016, SODA, 278-287). Its entries for a row depend on the seed and
+    the number of the row alone.
+    """
+
+    wide = True
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator], size: int, seed: int) -> None:
+        self.data, self.operators, self.size, self.seed = data, operators, size, seed
+
+    def zero(self) -> list[Any]:
+        B = self.data.pre.B
+        beside = np.zeros((self.size, 1 + (0 if B is None else B.shape[1])))
+        return [beside, *(np.zeros((self.size, A.shape[1])) for A in self.operators)]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        omega = self.of_rows(rows)
+        B = self.data.pre.B
+        beside = (
+            np.ones((blocks[0].rows, 1)) if B is None else np.column_stack([np.ones(blocks[0].rows), B[rows]])
+        )
+        total[0] += omega.T @ beside
+        signs = SparseBlock(omega, np.dtype(np.float64), 0, blocks[0].rows).about(None)
+        for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
+            product = block.gram(None, signs).T if A.home.on_host else omega.T @ to_host(block.dense())
+            total[i + 1] += product.toarray() if scipy.sparse.issparse(product) else product
+
+    def of_rows(self, rows: slice) -> Any:
+        """The columns √D Ωᵀ of some rows, as a sparse matrix of (rows, size)."""
+        places, signs = [], []
+        for group in range(rows.start // GROUP, -(-rows.stop // GROUP)):
+            rng = np.random.default_rng([self.seed, group])
+            own = slice(max(rows.start - group * GROUP, 0), min(rows.stop - group * GROUP, GROUP))
+            places.append(rng.integers(0, self.size, (GROUP, SIGNS))[own])
+            signs.append(2.0 * rng.integers(0, 2, (GROUP, SIGNS))[own] - 1.0)
+        values = np.concatenate(signs) / np.sqrt(SIGNS)
+        w = self.data.pre.w
+        if w is not None:
+            values *= np.sqrt(w[rows])[:, None]
+        count = rows.stop - rows.start
+        arrays = values.ravel(), np.concatenate(places).ravel(), np.arange(0, SIGNS * count + 1, SIGNS)
+        return scipy.sparse.csr_array(arrays, shape=(count, self.size))
 
 
 class Grams(Reduction):

@@ -167,3 +167,32 @@ def test_one_matrix_alone_is_a_share_of_a_pass(kind: str, asked: dict[str, Any])
     found = moments.gram_product(moments.operators[0].home.blocks.place(V), 0)
     assert moments.passes.made == (1.0 if "scale" in asked else 0.5)
     assert_close(found, A.T @ A @ V, digits)
+
+
+def test_residuals_in_one_pass(kind: str, asked: dict[str, Any]) -> None:
+    if kind == "read once" and "scale" in asked:
+        pytest.skip("deviations take a pass of their own")
+    A, B, digits, made = stated(kind, asked)
+    moments = made()
+    place = moments.operators[0].home.blocks.place
+    products, squares = moments.residual(place(V), place(-U))
+    R = A @ V - B @ U
+    assert_close(products[0], A.T @ R, digits)
+    assert_close(products[1], B.T @ R, digits)
+    assert_close(squares, np.sum(R**2, axis=0), digits)
+
+
+def test_a_sketch_keeps_lengths_and_rides_on_the_first_pass(kind: str, asked: dict[str, Any]) -> None:
+    A, B, digits, made = stated(kind, asked)
+    moments = made()
+    moments.sketch_rows = 90
+    moments.gram()
+    SA, SB = (to_host(each) for each in moments.sketch())
+    assert moments.passes.made == 1
+    for x in (V, V[::-1]):
+        images = np.linalg.norm(np.hstack([A @ x, B @ U]), axis=0)
+        sketched = np.linalg.norm(np.hstack([SA @ x, SB @ U]), axis=0)
+        assert (abs(sketched / images - 1) < 0.5).all()
+    # the sketch is linear: that of the preprocessed matrix is a combination of its rows
+    Omega = np.linalg.lstsq(np.hstack([A, B]).T, np.hstack([SA, SB]).T, rcond=None)[0].T
+    assert_close(Omega @ A, SA, 10 * digits)
