@@ -64,9 +64,9 @@ class SparseBlock(Block):
         return SparseBlock(self.matrix, self.dtype, start, stop, slab, row)
 
     def times(self, V: Array) -> HostArray:
-        out = np.zeros((self.rows, V.shape[1]), self.dtype)
-        if self.row is not None:
-            out -= self.row.astype(self.dtype, copy=False) @ V
+        shift = 0.0 if self.row is None else self.row.astype(self.dtype, copy=False) @ V
+        out = np.empty((self.rows, V.shape[1]), self.dtype)
+        out[...] = -shift
         self._multiplied.gather(np.ascontiguousarray(V), out)
         return out
 
