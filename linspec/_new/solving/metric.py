@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 
-__all__ = ["SKETCH_ROWS", "UP", "Metric"]
+__all__ = ["SKETCH_ROWS", "UP", "Euclidean", "Metric"]
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -65,6 +65,7 @@ class Metric:
         live = s > cut * s.max(initial=0.0)
         self.D, self.up, self.rank = D, up, int(live.sum())
         self.N = V[:, live] / s[live] / D[:, None]  # (1)
+        self._inverse = (V[:, live] * s[live]).T * D
         self.least = float(s[live].min(initial=np.inf)) if self.rank else 1.0
         self.reach = float(np.linalg.norm(self.N, 2)) if self.rank else 0.0
         self.null = np.linalg.qr(V[:, ~live] / D[:, None])[0]
@@ -107,10 +108,49 @@ class Metric:
         found: HostArray = self.up * np.linalg.norm(self.N.T @ g, axis=0)
         return found
 
+    def dual(self, g: HostArray) -> HostArray:
+        """Nᵀg: its Euclidean length is that of g in S⁻¹."""
+        found: HostArray = self.N.T @ g
+        return found
+
+    def coordinates(self, W: HostArray) -> HostArray:
+        """Return y with N y = W, but for the null part of W; its Euclidean length is that of W in S."""
+        found: HostArray = self._inverse @ W
+        return found
+
+    def lift(self, y: HostArray) -> HostArray:
+        """Return N y."""
+        found: HostArray = self.N @ y
+        return found
+
     def solve(self, g: HostArray) -> HostArray:
         """S⁻¹g, as exact as the metric."""
         found: HostArray = self.N @ (self.N.T @ g)
         return found
+
+
+class Euclidean(Metric):
+    """The metric of S = I, of p numbers."""
+
+    def __init__(self, p: int) -> None:
+        self.D, self.up, self.rank, self.least, self.reach = np.ones(p), 1.0, p, 1.0, 1.0
+        self.null = np.zeros((p, 0))
+
+    def dual(self, g: HostArray) -> HostArray:
+        return g
+
+    def coordinates(self, W: HostArray) -> HostArray:
+        return W
+
+    def lift(self, y: HostArray) -> HostArray:
+        return y
+
+    def lengths(self, g: HostArray) -> HostArray:
+        found: HostArray = np.linalg.norm(g, axis=0)
+        return found
+
+    def solve(self, g: HostArray) -> HostArray:
+        return g
 
 
 def _units(squares: HostArray) -> Any:
