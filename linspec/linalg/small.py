@@ -75,5 +75,5 @@ def inverse(G: HostArray) -> HostArray:
     values, vectors = np.linalg.eigh(G / d[:, None] / d)
     live = values > len(G) * EPS * values.max(initial=0.0)
     half = vectors[:, live] / np.sqrt(values[live]) / d[:, None]
-    found: HostArray = half @ half.T
-    return found
+    pseudoinverse: HostArray = half @ half.T
+    return pseudoinverse

@@ -99,7 +99,7 @@ class Executor:
         reduction: Reduction | None = None
         total: Any = None
         row = 0
-        with np.errstate(all="ignore"), on_device(*operators):
+        with np.errstate(all="ignore"), on_device(*(A.backend for A in operators)):
             for blocks in aligned(operators):
                 if reduction is None:
                     reduction = begin(blocks)
@@ -125,8 +125,8 @@ class Executor:
 
         if count == 1:
             return run(0, reduction.zero() if total is None else total)
-        found = _merged(reduction, run, count, _threads(reduction, blocks, count))
-        return found if total is None else reduction.merge(total, found)
+        more = _merged(reduction, run, count, _threads(reduction, blocks, count))
+        return more if total is None else reduction.merge(total, more)
 
 
 LOCAL = Executor()

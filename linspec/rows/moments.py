@@ -153,11 +153,11 @@ class Moments:
         *products, sums, squares = total
         along = None if self.pre.B is None else sum(self._along(j, v) for j, v in enumerate(blocks))
         if along is not None:
-            squares = squares - self.operators[0].home.blocks.column_sums(along * along)
+            squares = squares - self.operators[0].backend.blocks.column_sums(along * along)
         if self.pre.center:
             squares = squares - sums * sums / self.fitted[0].total
-        found = [self._corrected(P, sums, along, i, about) for i, P in enumerate(products)]
-        return found, np.maximum(to_host(squares), 0.0)
+        corrected = [self._corrected(P, sums, along, i, about) for i, P in enumerate(products)]
+        return corrected, np.maximum(to_host(squares), 0.0)
 
     def sketch(self) -> list[HostArray]:
         """Return ΩX for every preprocessed X and a random Ω of `sketch_rows` rows, which the first pass has formed."""
@@ -181,7 +181,7 @@ class Moments:
             pairs = [(i, j) for i in range(m) for j in range(i, m)]
             far = [f for i, f in self.fitted.items() if about[i].adjoint is None and f.about_zero > FAR]
             if self.pre.center and far and all(A.readings >= 1 for A in self.operators):
-                products = self.products(*(A.home.blocks.eye(A.shape[1]) for A in self.operators))
+                products = self.products(*(A.backend.blocks.eye(A.shape[1]) for A in self.operators))
                 upper = {(i, j): products[j][i] for i, j in pairs}
             else:
                 upper = {pair: self._corrected_gram(total.pop(0), *pair, about) for pair in pairs}
@@ -205,21 +205,22 @@ class Moments:
             self.settle(i)
         V = self._scaled(i, V)
         pieces, about = self._pass(lambda: Images(A, V), [i])
-        found, fitted = A.home.xp.concat(pieces, axis=0), self.fitted[i]
-        place, B = A.home.blocks.place, self.data.B(A)
+        scores, fitted = A.backend.xp.concat(pieces, axis=0), self.fitted[i]
+        place, B = A.backend.blocks.place, self.data.B(A)
         if self.pre.center:
-            found = place(found) - (place(fitted.gap(about[i].times)) @ V)[None, :]
-        return found if B is None else place(found) - B @ (place(fitted.slopes).T @ V)
+            scores = place(scores) - (place(fitted.gap(about[i].times)) @ V)[None, :]
+        return scores if B is None else place(scores) - B @ (place(fitted.slopes).T @ V)
 
     def adjoint_images(self, U: Array, i: int = 0) -> Array:
         """Compute the transpose of the preprocessed Xᵢ times U, without weights, in one pass once that is known."""
         A = self.operators[i]
         self.settle(i)
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i])
-        fitted, place, B = self.fitted[i], A.home.blocks.place, self.data.B(A)
+        fitted, place, B = self.fitted[i], A.backend.blocks.place, self.data.B(A)
         if self.pre.center:
             total = (
-                total - place(fitted.gap(about[i].adjoint))[:, None] * A.home.blocks.column_sums(U)[None, :]
+                total
+                - place(fitted.gap(about[i].adjoint))[:, None] * A.backend.blocks.column_sums(U)[None, :]
             )
         if B is not None:
             total = total - place(fitted.slopes) @ (B.T @ U)
@@ -334,15 +335,15 @@ class Moments:
 
     def _corrected_sketch(self, total: list[Any], about: About) -> list[HostArray]:
         """Ω√D times the preprocessed matrices, from those about their origins, with Ω√D1 and Ω√DB."""
-        found = []
+        sketches = []
         for i, SX in enumerate(total[1:]):
             f = self.fitted[i]
             if self.pre.center:
                 SX -= total[0][:, :1] * f.gap(about[i].adjoint)
             if f.slopes is not None:
                 SX -= total[0][:, 1:] @ f.slopes.T
-            found.append(SX if f.factors is None else SX * f.factors)
-        return found
+            sketches.append(SX if f.factors is None else SX * f.factors)
+        return sketches
 
     def _corrected_gram(self, P: Any, i: int, j: int, about: About) -> Any:
         """Formula (2), in place; a sparse matrix stays sparse if nothing is taken out of it."""
@@ -375,7 +376,7 @@ class Preprocessed(LinearOperator):
     def __init__(self, moments: Moments, i: int) -> None:
         self.moments, self.i = moments, i
         A = moments.operators[i]
-        self.dtype, self.home, self.readings = A.dtype, A.home, A.readings
+        self.dtype, self.backend, self.readings = A.dtype, A.backend, A.readings
 
     @property
     def shape(self) -> tuple[float, int]:  # type: ignore[override]
@@ -392,7 +393,7 @@ class Preprocessed(LinearOperator):
 
     def _weighted(self, U: Array) -> Array:
         w = self.moments.data.w(self)
-        return U if w is None else U * self.home.blocks.xp.sqrt(w)[:, None]
+        return U if w is None else U * self.backend.blocks.xp.sqrt(w)[:, None]
 
 
 def _first_non_finite(operator: Rows) -> tuple[int, int, float] | None:

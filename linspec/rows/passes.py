@@ -23,22 +23,22 @@ class Passes:
         Passes that may be made.
     until : float, default infinity
         The time of `time.perf_counter` from which on no block is begun.
-    made : float, default 0
+    count : float, default 0
         Passes that were made, also in part.
     """
 
     most: float = math.inf
     until: float = math.inf
-    made: float = field(default=0.0)
+    count: float = field(default=0.0)
 
     def take(self, passes: float = 1.0) -> None:
         """Count a pass before it begins."""
         self.look()
-        if self.made + passes > self.most + 1e-9:
+        if self.count + passes > self.most + 1e-9:
             raise OutOfPasses(
-                f"{self.made:g} of {self.most:g} passes are made, and the next step takes {passes:g}."
+                f"{self.count:g} of {self.most:g} passes are made, and the next step takes {passes:g}."
             )
-        self.made += passes
+        self.count += passes
 
     def look(self) -> None:
         """Raise `OutOfPasses` if the time is over; called between blocks."""

@@ -98,9 +98,9 @@ class Preprocessing:
         """The number of directions that are taken out of every column."""
         return int(self.center) + (0 if self.B is None else self.B.shape[1])
 
-    def placed(self, home: Home) -> tuple[Array | None, Array | None]:
+    def placed(self, backend: Home) -> tuple[Array | None, Array | None]:
         """Return w and B at the place of thin blocks."""
-        return tuple(None if each is None else home.blocks.place(each) for each in (self.w, self.B))  # type: ignore[return-value]
+        return tuple(None if each is None else backend.blocks.place(each) for each in (self.w, self.B))  # type: ignore[return-value]
 
     def check_rows(self, rows: float, *, ended: bool) -> None:
         """Raise an error unless weights and confounds have as many rows as the data."""
@@ -154,12 +154,12 @@ class Fitted(NamedTuple):
         """Compute (2) from sums about `origin`; `cross` is the sum of w (x - o) bᵀ."""
         gap = sums / total
         mean = origin + gap
-        own = squares - total * gap**2  # (2)
-        size = own + total * mean**2
+        about_mean = squares - total * gap**2  # (2)
+        size = about_mean + total * mean**2
         if not pre.center:
-            own = squares if not origin.any() else size
-        left = own if cross is None else own - np.sum(cross**2, axis=1)
-        live = varies(left, size) & (left > (0.0 if cross is None else DEPENDENT) * own)
+            about_mean = squares if not origin.any() else size
+        left = about_mean if cross is None else about_mean - np.sum(cross**2, axis=1)
+        live = varies(left, size) & (left > (0.0 if cross is None else DEPENDENT) * about_mean)
         left = np.where(live, left, 0.0)
         factors = np.divide(total, left, out=np.zeros_like(left), where=live) ** 0.5 if pre.scale else None
         rest = (origin - mean) + gap
@@ -171,7 +171,7 @@ class Fitted(NamedTuple):
             factors,
             left if factors is None else left * factors**2,
             total,
-            float(np.max(squares[live] / own[live], initial=1.0)),
+            float(np.max(squares[live] / about_mean[live], initial=1.0)),
             float(np.max(size[live] / left[live], initial=1.0)),
         )
 

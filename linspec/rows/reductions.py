@@ -49,16 +49,16 @@ class RowData:
 
     def __init__(self, pre: Preprocessing, operators: Sequence[LinearOperator]) -> None:
         self.pre = pre
-        self._placed = {A.home: pre.placed(A.home) for A in operators}
+        self._placed = {A.backend: pre.placed(A.backend) for A in operators}
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """The weights of some rows, beside a matrix."""
-        w = self._placed[A.home][0]
+        w = self._placed[A.backend][0]
         return None if w is None else w[rows]
 
     def B(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """Some rows of the basis, beside a matrix."""
-        B = self._placed[A.home][1]
+        B = self._placed[A.backend][1]
         return None if B is None else B[rows, :]
 
 
@@ -84,8 +84,8 @@ class AboutRows(Reduction):
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         self.pre.check_rows(rows.stop, ended=False)
         blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
-        for part, own in zip(self.parts, total, strict=True):
-            part.add(own, blocks, rows)
+        for part, sums in zip(self.parts, total, strict=True):
+            part.add(sums, blocks, rows)
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         return [part.merge(a, b) for part, a, b in zip(self.parts, left, right, strict=True)]
@@ -99,12 +99,12 @@ class Statistics(Reduction):
         self.directions = 0 if data.pre.B is None else data.pre.B.shape[1]
 
     def zero(self) -> list[Any]:
-        found: list[Any] = [np.zeros(1)]
+        sums: list[Any] = [np.zeros(1)]
         for A in self.operators:
-            zeros = A.home.blocks.zeros
+            zeros = A.backend.blocks.zeros
             p = A.shape[1]
-            found += [zeros((p,)), zeros((p,)), zeros((p, self.directions)) if self.directions else None]
-        return found
+            sums += [zeros((p,)), zeros((p,)), zeros((p, self.directions)) if self.directions else None]
+        return sums
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
@@ -131,13 +131,13 @@ class Products(Reduction):
 
     def zero(self) -> list[Any]:
         products = [
-            None if v is None else A.home.blocks.zeros((A.shape[1], v.shape[1]))
+            None if v is None else A.backend.blocks.zeros((A.shape[1], v.shape[1]))
             for v in self.V
             for A in self.operators
         ]
-        homes = [A.home.blocks for A in self.operators]
         sums = [
-            None if v is None else home.zeros((v.shape[1],)) for v, home in zip(self.V, homes, strict=True)
+            None if v is None else A.backend.blocks.zeros((v.shape[1],))
+            for v, A in zip(self.V, self.operators, strict=True)
         ]
         return products + sums
 
@@ -152,7 +152,7 @@ class Products(Reduction):
             for i, (block, other) in enumerate(zip(blocks, self.operators, strict=True)):
                 block.t_times(other.thin(U), total[j * len(blocks) + i])
             if self.data.pre.center:
-                total[len(blocks) ** 2 + j] += A.home.column_sums(U)
+                total[len(blocks) ** 2 + j] += A.backend.column_sums(U)
 
 
 class Residuals(Reduction):
@@ -167,12 +167,12 @@ class Residuals(Reduction):
         self.columns = V[0].shape[1]
 
     def zero(self) -> list[Any]:
-        products = [A.home.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
-        place = self.operators[0].home.blocks
+        products = [A.backend.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
+        place = self.operators[0].backend.blocks
         return [*products, place.zeros((self.columns,)), place.zeros((self.columns,))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        place = self.operators[0].home.blocks
+        place = self.operators[0].backend.blocks
         U = sum(place.place(block.times(v)) for block, v in zip(blocks, self.V, strict=True))
         w = self.data.w(self.operators[0], rows)
         weighted = U if w is None else U * w[:, None]
@@ -196,19 +196,19 @@ class Sketch(Reduction):
 
     def zero(self) -> list[Any]:
         B = self.data.pre.B
-        beside = np.zeros((self.size, 1 + (0 if B is None else B.shape[1])))
-        return [beside, *(np.zeros((self.size, A.shape[1])) for A in self.operators)]
+        extra = np.zeros((self.size, 1 + (0 if B is None else B.shape[1])))
+        return [extra, *(np.zeros((self.size, A.shape[1])) for A in self.operators)]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         omega = self.of_rows(rows)
         B = self.data.pre.B
-        beside = (
+        extra = (
             np.ones((blocks[0].rows, 1)) if B is None else np.column_stack([np.ones(blocks[0].rows), B[rows]])
         )
-        total[0] += omega.T @ beside
+        total[0] += omega.T @ extra
         signs = SparseBlock(omega, np.dtype(np.float64), 0, blocks[0].rows).about(None)
         for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
-            product = block.gram(None, signs).T if A.home.on_host else omega.T @ to_host(block.dense())
+            product = block.gram(None, signs).T if A.backend.on_host else omega.T @ to_host(block.dense())
             total[i + 1] += product.toarray() if scipy.sparse.issparse(product) else product
 
     def of_rows(self, rows: slice) -> Any:
@@ -216,9 +216,9 @@ class Sketch(Reduction):
         places, signs = [], []
         for group in range(rows.start // GROUP, -(-rows.stop // GROUP)):
             rng = np.random.default_rng([self.seed, group])
-            own = slice(max(rows.start - group * GROUP, 0), min(rows.stop - group * GROUP, GROUP))
-            places.append(rng.integers(0, self.size, (GROUP, SIGNS))[own])
-            signs.append(2.0 * rng.integers(0, 2, (GROUP, SIGNS))[own] - 1.0)
+            inside = slice(max(rows.start - group * GROUP, 0), min(rows.stop - group * GROUP, GROUP))
+            places.append(rng.integers(0, self.size, (GROUP, SIGNS))[inside])
+            signs.append(2.0 * rng.integers(0, 2, (GROUP, SIGNS))[inside] - 1.0)
         values = np.concatenate(signs) / np.sqrt(SIGNS)
         w = self.data.pre.w
         if w is not None:
@@ -269,7 +269,7 @@ class Triangle(Reduction):
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
         self.data, self.first = data, operators[0]
-        self.place = self.first.home.blocks
+        self.place = self.first.backend.blocks
         self.leading = data.pre.directions
         self.width = self.leading + sum(A.shape[1] for A in operators)
 
@@ -293,11 +293,11 @@ class Triangle(Reduction):
         """The triangle of [R; X]; on the host LAPACK's TPQRT makes use of the zeros of R."""
         if not self.place.on_host or R.shape[0] < self.width:
             return triangular_factor(self.place.xp.concat([R, X], axis=0))
-        own = np.array(X, dtype=np.float64, order="F")
-        found, *_ = lapack.dtpqrt(
-            0, min(32, self.width), np.asfortranarray(R), own, overwrite_a=1, overwrite_b=1
+        block = np.array(X, dtype=np.float64, order="F")
+        triangle, *_ = lapack.dtpqrt(
+            0, min(32, self.width), np.asfortranarray(R), block, overwrite_a=1, overwrite_b=1
         )
-        return found
+        return triangle
 
 
 class Images(Reduction):
@@ -323,7 +323,7 @@ class AdjointImages(Reduction):
         self.operator, self.U, self.columns = operator, U, U.shape[1]
 
     def zero(self) -> list[Any]:
-        return [self.operator.home.blocks.zeros((self.operator.shape[1], self.columns))]
+        return [self.operator.backend.blocks.zeros((self.operator.shape[1], self.columns))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         blocks[0].t_times(self.operator.thin(self.U[rows, :]), total[0])

@@ -96,7 +96,7 @@ def test_a_pass_is_made_again_only_after_unlucky_first_rows() -> None:
             [as_operator(M)], Preprocessing.of(center=True, weights=late if name == "still" else None)
         )
         moments.gram()
-        passes[name] = moments.passes.made
+        passes[name] = moments.passes.count
     assert passes == {"noise": 1, "ordered": 1, "still": 2}
 
 

@@ -116,7 +116,7 @@ def test_gram_matrices_in_one_pass(kind: str, asked: dict[str, Any]) -> None:
     A, B, digits, made = stated(kind, asked)
     moments = made()
     held = moments.gram()
-    assert moments.passes.made == 1
+    assert moments.passes.count == 1
     for found, expected in (
         (held[0][0], A.T @ A),
         (held[0][1], A.T @ B),
@@ -131,9 +131,9 @@ def test_products_in_one_pass(kind: str, asked: dict[str, Any]) -> None:
         pytest.skip("deviations take a pass of their own")
     A, B, digits, made = stated(kind, asked)
     moments = made()
-    place = moments.operators[0].home.blocks.place
+    place = moments.operators[0].backend.blocks.place
     found = moments.products(place(V), place(U))
-    assert moments.passes.made == (2 if "scale" in asked else 1)
+    assert moments.passes.count == (2 if "scale" in asked else 1)
     for product, expected in zip(
         found[0] + found[1], (A.T @ A @ V, B.T @ A @ V, A.T @ B @ U, B.T @ B @ U), strict=True
     ):
@@ -144,7 +144,7 @@ def test_a_triangle_in_one_pass(kind: str, asked: dict[str, Any]) -> None:
     A, B, digits, made = stated(kind, asked)
     moments = made()
     R, both = moments.triangle(), np.hstack([A, B])
-    assert moments.passes.made == 1
+    assert moments.passes.count == 1
     assert_close(R.T @ R, both.T @ both, digits)
 
 
@@ -153,7 +153,7 @@ def test_the_preprocessed_matrix(kind: str, asked: dict[str, Any]) -> None:
         pytest.skip("a product and its transpose take two passes")
     A, _, digits, made = stated(kind, asked)
     operator = made().operator(0)
-    place = operator.home.blocks.place
+    place = operator.backend.blocks.place
     assert_close(operator.matmat(place(V)), A @ V, digits)
     assert_close(operator.rmatmat(place(rows)), A.T @ rows, digits)
     assert_close(operator.H.matmat(place(rows)), A.T @ rows, digits)
@@ -164,8 +164,8 @@ def test_one_matrix_alone_is_a_share_of_a_pass(kind: str, asked: dict[str, Any])
         pytest.skip("deviations take a pass of their own")
     A, _, digits, made = stated(kind, asked)
     moments = made()
-    found = moments.gram_product(moments.operators[0].home.blocks.place(V), 0)
-    assert moments.passes.made == (1.0 if "scale" in asked else 0.5)
+    found = moments.gram_product(moments.operators[0].backend.blocks.place(V), 0)
+    assert moments.passes.count == (1.0 if "scale" in asked else 0.5)
     assert_close(found, A.T @ A @ V, digits)
 
 
@@ -174,7 +174,7 @@ def test_residuals_in_one_pass(kind: str, asked: dict[str, Any]) -> None:
         pytest.skip("deviations take a pass of their own")
     A, B, digits, made = stated(kind, asked)
     moments = made()
-    place = moments.operators[0].home.blocks.place
+    place = moments.operators[0].backend.blocks.place
     products, squares = moments.residual(place(V), place(-U))
     R = A @ V - B @ U
     assert_close(products[0], A.T @ R, digits)
@@ -188,7 +188,7 @@ def test_a_sketch_keeps_lengths_and_rides_on_the_first_pass(kind: str, asked: di
     moments.sketch_rows = 90
     moments.gram()
     SA, SB = (to_host(each) for each in moments.sketch())
-    assert moments.passes.made == 1
+    assert moments.passes.count == 1
     for x in (V, V[::-1]):
         images = np.linalg.norm(np.hstack([A @ x, B @ U]), axis=0)
         sketched = np.linalg.norm(np.hstack([SA @ x, SB @ U]), axis=0)

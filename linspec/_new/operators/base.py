@@ -41,7 +41,7 @@ class LinearOperator(ABC):
         (n, p); n is infinite until the rows of slices have been counted.
     dtype : numpy.dtype
         The precision of products, float32 or float64.
-    home : Home, default the host
+    backend : Home, default the host
         The library and the device of the data.
     readings : float, default infinity
         How often the data can be read: 1 for a stream.
@@ -49,7 +49,7 @@ class LinearOperator(ABC):
 
     shape: tuple[float, int]
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    home: Home = HOST
+    backend: Home = HOST
     readings: float = math.inf
 
     @abstractmethod
@@ -67,7 +67,7 @@ class LinearOperator(ABC):
 
     def thin(self, V: Array) -> Array:
         """Return a thin block in the precision and at the place in which the data are multiplied."""
-        return self.home.place(V, self.dtype)
+        return self.backend.place(V, self.dtype)
 
 
 class Adjoint(LinearOperator):
@@ -81,7 +81,7 @@ class Adjoint(LinearOperator):
                 "their number as n_rows."
             )
         self.operator, self.shape = operator, (p, int(n))
-        self.dtype, self.home, self.readings = operator.dtype, operator.home, operator.readings
+        self.dtype, self.backend, self.readings = operator.dtype, operator.backend, operator.readings
 
     def matmat(self, V: Array) -> Array:
         return self.operator.rmatmat(V)
@@ -183,11 +183,11 @@ class Rows(LinearOperator):
         V, parts = self.thin(V), []
         for block in self.blocks():
             parts += [block.cut(a, b).about(None).times(V) for a, b in pairwise(block.edges(0))]
-        return self.home.xp.concat(parts, axis=0)
+        return self.backend.xp.concat(parts, axis=0)
 
     def rmatmat(self, U: Array) -> Array:
         """Compute Aᵀ U: the sum over the blocks."""
-        out, row = self.home.blocks.zeros((self.shape[1], U.shape[1])), 0
+        out, row = self.backend.blocks.zeros((self.shape[1], U.shape[1])), 0
         for block in self.blocks():
             for a, b in pairwise(block.edges(8 * out.shape[0] * out.shape[1])):
                 block.cut(a, b).about(None).t_times(self.thin(U[row + a : row + b, :]), out)

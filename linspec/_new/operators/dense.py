@@ -32,26 +32,26 @@ EXACT = 2**24
 class DenseBlock(Block):
     """Some rows of an array; `array` is as it was passed until `about` has made the working copy."""
 
-    def __init__(self, array: Array, dtype: np.dtype[Any], home: Home) -> None:
-        self.array, self.dtype, self.home = array, dtype, home
+    def __init__(self, array: Array, dtype: np.dtype[Any], backend: Home) -> None:
+        self.array, self.dtype, self.backend = array, dtype, backend
         self.rows, self.columns = array.shape
         self.entries = self.rows * self.columns
 
     def origin(self, w: Array | None) -> Array:
-        some = self.home.place(self.array[:ORIGIN_ROWS, :], self.dtype)
+        some = self.backend.place(self.array[:ORIGIN_ROWS, :], self.dtype)
         gaps = some - some[0, :]  # so a column that does not vary is met exactly
-        counts = None if w is None else self.home.place(w[:ORIGIN_ROWS], self.dtype)
-        if counts is None or not float(self.home.xp.sum(counts)) > 0:
-            return some[0, :] + self.home.xp.mean(gaps, axis=0)
-        return some[0, :] + counts @ gaps / self.home.xp.sum(counts)
+        counts = None if w is None else self.backend.place(w[:ORIGIN_ROWS], self.dtype)
+        if counts is None or not float(self.backend.xp.sum(counts)) > 0:
+            return some[0, :] + self.backend.xp.mean(gaps, axis=0)
+        return some[0, :] + counts @ gaps / self.backend.xp.sum(counts)
 
     def about(self, row: Array | None) -> DenseBlock:
         if isinstance(self.array, np.ndarray) and row is not None:
             array = np.subtract(self.array, row, dtype=self.dtype)
         else:
-            array = self.home.place(self.array, self.dtype)
+            array = self.backend.place(self.array, self.dtype)
             array = array if row is None else array - row
-        return DenseBlock(array, self.dtype, self.home)
+        return DenseBlock(array, self.dtype, self.backend)
 
     def times(self, V: Array) -> Array:
         return self.array @ V
@@ -60,7 +60,7 @@ class DenseBlock(Block):
         out += self._summed(self.array.T @ U)
 
     def sums(self, w: Array | None, *, exact: bool) -> tuple[Array, Array]:
-        X, xp = self.array, self.home.blocks.xp
+        X, xp = self.array, self.backend.blocks.xp
         if isinstance(X, np.ndarray):
             total = X.sum(axis=0, dtype=np.float64) if w is None else w @ X
             squares = np.einsum("ij,ij->j", X if w is None else X * w[:, None], X, dtype=np.float64)
@@ -80,23 +80,23 @@ class DenseBlock(Block):
         if w is None:
             return self.dense().T @ other.dense()
         if other is self:
-            X = self.dense() * self.home.xp.sqrt(w)[:, None]
+            X = self.dense() * self.backend.xp.sqrt(w)[:, None]
             return X.T @ X
         return (self.dense() * w[:, None]).T @ other.dense()
 
     def cut(self, start: int, stop: int) -> DenseBlock:
-        return DenseBlock(self.array[start:stop, :], self.dtype, self.home)
+        return DenseBlock(self.array[start:stop, :], self.dtype, self.backend)
 
     def edges(self, sum_bytes: int) -> list[int]:
-        height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.home.on_host)
+        height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.backend.on_host)
         return [*range(0, self.rows, height), self.rows]
 
     def dense(self) -> Array:
-        return self.home.blocks.place(self.array)
+        return self.backend.blocks.place(self.array)
 
     def _summed(self, product: Array) -> Array:
         """A product as it is added into float64; NumPy converts on the way."""
-        return product if isinstance(product, np.ndarray) else self.home.blocks.place(product)
+        return product if isinstance(product, np.ndarray) else self.backend.blocks.place(product)
 
 
 class IntegerBlock(DenseBlock):
@@ -106,7 +106,7 @@ class IntegerBlock(DenseBlock):
         return np.rint(super().origin(w))
 
     def about(self, row: Array | None) -> DenseBlock:
-        return IntegerBlock(super().about(row).array, self.dtype, self.home)
+        return IntegerBlock(super().about(row).array, self.dtype, self.backend)
 
     def gram(self, w: Array | None, other: Block) -> Array:
         if w is not None or not isinstance(other, IntegerBlock):
@@ -115,14 +115,14 @@ class IntegerBlock(DenseBlock):
         height = int(EXACT / largest**2)
         if height < FEWEST_ROWS:
             return super().gram(w, other)
-        found = np.zeros((self.columns, other.columns))
+        product = np.zeros((self.columns, other.columns))
         for start in range(0, self.rows, height):
             rows = slice(start, start + height)
-            found += self.array[rows].T @ other.array[rows]
-        return found
+            product += self.array[rows].T @ other.array[rows]
+        return product
 
     def cut(self, start: int, stop: int) -> DenseBlock:
-        return IntegerBlock(self.array[start:stop], self.dtype, self.home)
+        return IntegerBlock(self.array[start:stop], self.dtype, self.backend)
 
 
 class Dense(Rows):
@@ -149,10 +149,10 @@ class Dense(Rows):
                 f"{name} must be a matrix; got shape {tuple(array.shape)}. Pass a vector as one column, x[:, None]."
             )
         self.array, self.shape = array, tuple(array.shape)
-        self.dtype, self.home = working_dtype(host_dtype(array), name), Home.of(array)
+        self.dtype, self.backend = working_dtype(host_dtype(array), name), Home.of(array)
 
     def blocks(self) -> Iterator[Block]:
         narrow = (
             isinstance(self.array, np.ndarray) and self.array.dtype.kind in "iub" and self.dtype == np.float32
         )
-        yield (IntegerBlock if narrow else DenseBlock)(self.array, self.dtype, self.home)
+        yield (IntegerBlock if narrow else DenseBlock)(self.array, self.dtype, self.backend)

@@ -32,7 +32,7 @@ class ProductsBlock(Block):
     divisible = False
 
     def __init__(self, operator: LinearOperator, row: Array | None = None) -> None:
-        self.operator, self.row, self.place = operator, row, operator.home.blocks
+        self.operator, self.row, self.place = operator, row, operator.backend.blocks
         self.rows, self.columns = int(operator.shape[0]), operator.shape[1]
         self.entries = self.rows * self.columns
 
@@ -47,8 +47,8 @@ class ProductsBlock(Block):
         return ProductsBlock(self.operator, row)
 
     def times(self, V: Array) -> Array:
-        found = self.operator.matmat(V)
-        return found if self.row is None else found - (self.row @ V)[None, :]
+        product = self.operator.matmat(V)
+        return product if self.row is None else product - (self.row @ V)[None, :]
 
     def t_times(self, U: Array, out: Array) -> None:
         out += self.operator.rmatmat(U)
@@ -67,16 +67,16 @@ class ProductsBlock(Block):
             return total, squares
         signs = np.random.default_rng(0).integers(0, 2, (self.rows, SIGNS)) * 2.0 - 1.0
         U = np.column_stack([counts, signs * np.sqrt(counts)[:, None]])
-        found = self.place.zeros((self.columns, 1 + SIGNS))
-        self.t_times(self.place.place(U), found)
-        return to_host(found)[:, 0], np.mean(to_host(found)[:, 1:] ** 2, axis=1)
+        sums = self.place.zeros((self.columns, 1 + SIGNS))
+        self.t_times(self.place.place(U), sums)
+        return to_host(sums)[:, 0], np.mean(to_host(sums)[:, 1:] ** 2, axis=1)
 
     def gram(self, w: Array | None, other: Block) -> Array:
         if not other.subtracts:
             return other.gram(w, self).T
-        Y, found = self.place.place(other.dense()), self.place.zeros((self.columns, other.columns))
-        self.t_times(Y if w is None else Y * w[:, None], found)
-        return found
+        Y, product = self.place.place(other.dense()), self.place.zeros((self.columns, other.columns))
+        self.t_times(Y if w is None else Y * w[:, None], product)
+        return product
 
     def dense(self) -> Array:
         return self.place.place(self.times(self.operator.thin(self.place.eye(self.columns))))
@@ -112,18 +112,18 @@ class ByProducts(Rows):
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
         if isinstance(operator, LinearOperator):
-            self.home, self.readings = operator.home, operator.readings
+            self.backend, self.readings = operator.backend, operator.readings
 
     def blocks(self) -> Iterator[Block]:
         yield ProductsBlock(self)
 
     def matmat(self, V: Array) -> Array:
-        found = self.home.place(self.operator.matmat(self.thin(V)), self.dtype)
-        return self._checked(found, (self.shape[0], V.shape[1]), "matmat")
+        product = self.backend.place(self.operator.matmat(self.thin(V)), self.dtype)
+        return self._checked(product, (self.shape[0], V.shape[1]), "matmat")
 
     def rmatmat(self, U: Array) -> Array:
-        found = self.home.blocks.place(self.operator.rmatmat(self.thin(U)))
-        return self._checked(found, (self.shape[1], U.shape[1]), "rmatmat")
+        product = self.backend.blocks.place(self.operator.rmatmat(self.thin(U)))
+        return self._checked(product, (self.shape[1], U.shape[1]), "rmatmat")
 
     def _checked(self, product: Array, shape: tuple[float, int], method: str) -> Array:
         if tuple(product.shape) != shape:

@@ -35,7 +35,7 @@ class Slices(Rows):
         self.readings = math.inf if callable(read) else 1
         self._ahead: tuple[Rows, Iterator[Any]] | None = None
         first = self._begun()[0]
-        self.shape, self.dtype, self.home = (math.inf, first.shape[1]), first.dtype, first.home
+        self.shape, self.dtype, self.backend = (math.inf, first.shape[1]), first.dtype, first.backend
 
     def blocks(self) -> Iterator[Block]:
         if self.readings < 1:

@@ -55,8 +55,8 @@ class SparseBlock(Block):
     def origin(self, w: Array | None) -> HostArray:
         some = row_block(self.matrix, self.start, self.start + min(self.rows, ORIGIN_ROWS)).astype(np.float64)
         counts = np.ones(some.shape[0]) if w is None or not w[: some.shape[0]].any() else w[: some.shape[0]]
-        found: HostArray = (some.T @ counts) / counts.sum()
-        return found
+        mean: HostArray = (some.T @ counts) / counts.sum()
+        return mean
 
     def about(self, row: Array | None) -> SparseBlock:
         start, stop = self.start, self.start + self.rows
@@ -115,8 +115,8 @@ class SparseBlock(Block):
         ends = self.matrix.indptr[self.start : self.start + self.rows + 1]
         stored = np.searchsorted(ends, np.linspace(ends[0], ends[-1], parts + 1))
         even = np.linspace(0, self.rows, self.rows // LONGEST_STRETCH + 2).astype(int)
-        found: list[int] = np.unique([*stored[1:-1], *even]).tolist()
-        return found
+        rows: list[int] = np.unique([*stored[1:-1], *even]).tolist()
+        return rows
 
     @property
     def _multiplied(self) -> Slab:

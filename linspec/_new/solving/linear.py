@@ -102,9 +102,9 @@ def certify_linear(
     """
     A, b = moments.operators
     x, m = to_host(x), b.shape[1]
-    unit, none = b.home.blocks.eye(m), np.zeros_like(x)
-    V = A.home.blocks.place(np.hstack([x, none]))
-    (AtU, _), squares = moments.residual(V, -b.home.blocks.concat([unit, unit]))
+    unit, none = b.backend.blocks.eye(m), np.zeros_like(x)
+    V = A.backend.blocks.place(np.hstack([x, none]))
+    (AtU, _), squares = moments.residual(V, -b.backend.blocks.concat([unit, unit]))
     AtU = to_host(AtU)
     g, Atb = -AtU[:, :m] - ridge * x, -AtU[:, m:]
     r, nb, nx = np.sqrt(squares[:m]), np.sqrt(squares[m:]), np.linalg.norm(x, axis=0)
@@ -136,9 +136,9 @@ def _metric(moments: Moments, ridge: float, rounding: float) -> Metric:
     """The metric of A from a held Gram matrix where it has digits enough, else from a sketch."""
     if moments.held is not None:
         G = moments.held[0][0]
-        found = Metric.of_gram(to_host(G.toarray() if scipy.sparse.issparse(G) else G), ridge, rounding)
-        if found.rank == len(found.D) and found.least > SQUARED:
-            return found
+        metric = Metric.of_gram(to_host(G.toarray() if scipy.sparse.issparse(G) else G), ridge, rounding)
+        if metric.rank == len(metric.D) and metric.least > SQUARED:
+            return metric
     moments.sketch_rows = moments.sketch_rows or SKETCH_ROWS * moments.widths[0]
     (SA, *_), squares = moments.sketch(), moments.fitted[0].squares
     return Metric.of_rows(SA, ridge, squares, rounding, exact=False)
@@ -147,7 +147,7 @@ def _metric(moments: Moments, ridge: float, rounding: float) -> Metric:
 def _refined(moments: Moments, S: Metric, g: HostArray, ridge: float, floor: HostArray) -> Any:
     """‖e‖ after one step of refinement, and what is left of it."""
     e = S.solve(g)
-    Se = to_host(moments.gram_product(moments.operators[0].home.blocks.place(e))) + ridge * e
+    Se = to_host(moments.gram_product(moments.operators[0].backend.blocks.place(e))) + ridge * e
     left = S.lengths(g - Se) * (S.up**2 - 1)
     return np.linalg.norm(e, axis=0) + S.reach * np.maximum(left, floor)
 

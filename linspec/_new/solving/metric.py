@@ -105,28 +105,28 @@ class Metric:
 
     def lengths(self, g: HostArray) -> HostArray:
         """The lengths of columns in S⁻¹, which are not too small."""
-        found: HostArray = self.up * np.linalg.norm(self.N.T @ g, axis=0)
-        return found
+        lengths: HostArray = self.up * np.linalg.norm(self.N.T @ g, axis=0)
+        return lengths
 
     def dual(self, g: HostArray) -> HostArray:
         """Nᵀg: its Euclidean length is that of g in S⁻¹."""
-        found: HostArray = self.N.T @ g
-        return found
+        dual: HostArray = self.N.T @ g
+        return dual
 
     def coordinates(self, W: HostArray) -> HostArray:
         """Return y with N y = W, but for the null part of W; its Euclidean length is that of W in S."""
-        found: HostArray = self._inverse @ W
-        return found
+        y: HostArray = self._inverse @ W
+        return y
 
     def lift(self, y: HostArray) -> HostArray:
         """Return N y."""
-        found: HostArray = self.N @ y
-        return found
+        W: HostArray = self.N @ y
+        return W
 
     def solve(self, g: HostArray) -> HostArray:
         """S⁻¹g, as exact as the metric."""
-        found: HostArray = self.N @ (self.N.T @ g)
-        return found
+        x: HostArray = self.N @ (self.N.T @ g)
+        return x
 
 
 class Euclidean(Metric):
@@ -146,8 +146,8 @@ class Euclidean(Metric):
         return y
 
     def lengths(self, g: HostArray) -> HostArray:
-        found: HostArray = np.linalg.norm(g, axis=0)
-        return found
+        lengths: HostArray = np.linalg.norm(g, axis=0)
+        return lengths
 
     def solve(self, g: HostArray) -> HostArray:
         return g

@@ -87,8 +87,8 @@ class PencilCertificate:
     @property
     def words(self) -> str:
         """One line on digits, for a summary."""
-        found = "found some" if self.status == "INCOMPLETE" else "found none"
-        search = f"; searched {self.searched} passes for larger ones, {found}" if self.searched else ""
+        outcome = "found some" if self.status == "INCOMPLETE" else "found none"
+        search = f"; searched {self.searched} passes for larger ones, {outcome}" if self.searched else ""
         return f"values: about {digits(self.values)} digits; vectors: about {digits(self.vectors)}{search}"
 
 
@@ -167,8 +167,8 @@ def certify_pencil(
     claim = float(gain.max(initial=0.0)) + left
     claim = max(claim if missing else min(delta, claim + off), floor)
     gap = float(theta.min(initial=np.inf)) - (float(ritz[k]) if len(ritz) > k else 0.0)
-    own = ROUNDING * rounding * condition * first
-    vectors = min(1.0, max(delta, own) / gap) if gap > 0 else 1.0
+    limit = ROUNDING * rounding * condition * first
+    vectors = min(1.0, max(delta, limit) / gap) if gap > 0 else 1.0
     lacking = float(gain.sum())
     status, notes = _status(
         metrics,
@@ -212,11 +212,11 @@ def _status(
     return ("ILL_CONDITIONED" if lost else "CONVERGED"), tuple(notes)
 
 
-def _orthonormal(Y: HostArray, beside: HostArray | None = None) -> HostArray:
+def _orthonormal(Y: HostArray, span: HostArray | None = None) -> HostArray:
     """An orthonormal basis of the columns of Y, outside the span of another one."""
     for _ in range(2):
-        if beside is not None:
-            Y = Y - beside @ (beside.T @ Y)
+        if span is not None:
+            Y = Y - span @ (span.T @ Y)
         Y = Y / np.maximum(np.linalg.norm(Y, axis=0), 1e-300)
     U, s, _ = np.linalg.svd(Y, full_matrices=False)
     return U[:, s > DEPENDENT * s.max(initial=1e-300)]
