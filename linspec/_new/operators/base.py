@@ -1,0 +1,195 @@
+"""A matrix by what it can do: multiply, or also give its rows in blocks.
+
+Problem: data are dense, sparse, on a device, in slices that are read, or known by products alone. What is computed with
+them should be written once.
+Method: there are two capabilities. A `LinearOperator` has A V and Aᵀ U. `Rows` also yields its rows in blocks, and a
+`Block` has seven methods; statistics, products, Gram matrices, triangles and sketches are sums over blocks that use
+these seven alone. A matrix known by its products is one block that cannot be cut.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, Array, Home
+from linspec.errors import InvalidProblem
+
+__all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
+
+BLOCK_BYTES, DEVICE_BLOCK_BYTES, LARGEST_BLOCK_BYTES = 4 << 20, 256 << 20, 64 << 20
+"""Bytes of a block that stays in a cache of the host, of one that keeps a device busy, and of the largest here."""
+
+LONGEST_STRETCH, LONGEST_DEVICE_STRETCH = 2**12, 2**17
+"""Most rows over which the host and a device sum in float32 before the sum is added into float64."""
+
+FEWEST_ROWS = 256
+"""Fewest rows of a block: to add a product of fewer to the sum costs as much as the product."""
+
+
+class LinearOperator(ABC):
+    """A matrix A of n x p, known by its products with thin blocks.
+
+    Attributes
+    ----------
+    shape : tuple
+        (n, p); n is infinite until the rows of slices have been counted.
+    dtype : numpy.dtype
+        The precision of products, float32 or float64.
+    backend : Home, default the host
+        The library and the device of the data.
+    readings : float, default infinity
+        How often the data can be read: 1 for a stream.
+    """
+
+    shape: tuple[float, int]
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    backend: Home = HOST
+    readings: float = math.inf
+
+    @abstractmethod
+    def matmat(self, V: Array) -> Array:
+        """Compute A V for V of shape (p, k)."""
+
+    @abstractmethod
+    def rmatmat(self, U: Array) -> Array:
+        """Compute Aᵀ U for U of shape (n, k), in float64."""
+
+    @property
+    def H(self) -> LinearOperator:
+        """The transpose Aᵀ."""
+        return Adjoint(self)
+
+    def thin(self, V: Array) -> Array:
+        """Return a thin block in the precision and at the place in which the data are multiplied."""
+        return self.backend.place(V, self.dtype)
+
+
+class Adjoint(LinearOperator):
+    """The transpose of an operator."""
+
+    def __init__(self, operator: LinearOperator) -> None:
+        n, p = operator.shape
+        if not math.isfinite(n):
+            raise InvalidProblem(
+                "the transpose must have a known number of columns; the rows of these slices are not counted yet. Pass "
+                "their number as n_rows."
+            )
+        self.operator, self.shape = operator, (p, int(n))
+        self.dtype, self.backend, self.readings = operator.dtype, operator.backend, operator.readings
+
+    def matmat(self, V: Array) -> Array:
+        return self.operator.rmatmat(V)
+
+    def rmatmat(self, U: Array) -> Array:
+        return self.operator.matmat(U)
+
+    @property
+    def H(self) -> LinearOperator:
+        return self.operator
+
+
+class Block(ABC):
+    """Some rows X in memory. What a kind of data implements.
+
+    Attributes
+    ----------
+    rows, columns : int
+        The shape of X.
+    entries : int
+        The numbers that are stored.
+    divisible : bool, default True
+        Whether `cut` works.
+    subtracts : bool, default True
+        Whether `t_times` and `gram` are about the row, too. If not, as where zeros must stay zeros, they are about 0.
+    """
+
+    rows: int
+    columns: int
+    entries: int
+    divisible: bool = True
+    subtracts: bool = True
+
+    @abstractmethod
+    def origin(self, w: Array | None) -> Array:
+        """Return a row near the weighted mean of the first rows."""
+
+    @abstractmethod
+    def about(self, row: Array | None) -> Block:
+        """Return the block as it is multiplied: in the working precision, and about a row."""
+
+    @abstractmethod
+    def times(self, V: Array) -> Array:
+        """Compute X V, about the row; V has the working precision."""
+
+    @abstractmethod
+    def t_times(self, U: Array, out: Array) -> None:
+        """Add Xᵀ U to `out`, which is float64."""
+
+    @abstractmethod
+    def sums(self, w: Array | None, *, exact: bool) -> tuple[Array, Array]:
+        """Compute the weighted sums of columns and of their squares, about the row; estimates will do unless `exact`.
+
+        Squares that underflow stay positive.
+        """
+
+    @abstractmethod
+    def gram(self, w: Array | None, other: Block) -> Array:
+        """Compute Xᵀ diag(w) Y in float64, for the same rows Y of another matrix, or of this one."""
+
+    @abstractmethod
+    def cut(self, start: int, stop: int) -> Block:
+        """Return rows start to stop - 1, without a copy."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """Return the entries in float64, about the row."""
+
+    def edges(self, sum_bytes: int) -> list[int]:
+        """Return the numbers of rows at which to cut, from 0 to `rows`, if products are added to sums of that size."""
+        height = max(self.rows, 1)
+        if self.divisible:
+            height = rows_per_block(self.entries * 8 // max(self.rows, 1), sum_bytes)
+        return [*range(0, self.rows, height), self.rows]
+
+
+def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) -> int:
+    """Return how many rows to multiply at once: a block should fit a cache, and exceed the sum that it is added to."""
+    usual, largest = (
+        (BLOCK_BYTES, LARGEST_BLOCK_BYTES) if on_host else (DEVICE_BLOCK_BYTES, DEVICE_BLOCK_BYTES)
+    )
+    row_bytes = max(row_bytes, 1)
+    fewest = min(FEWEST_ROWS, largest // row_bytes)
+    longest = LONGEST_STRETCH if on_host else LONGEST_DEVICE_STRETCH
+    return int(min(max(min(max(usual, 4 * sum_bytes), largest) // row_bytes, fewest, 1), longest))
+
+
+class Rows(LinearOperator):
+    """A matrix whose rows come in blocks; products with it are made block by block."""
+
+    shape: tuple[float, int]
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows in order. A block is used up before the next one is asked for."""
+
+    def matmat(self, V: Array) -> Array:
+        """Compute A V: the products with the blocks, one below the other."""
+        V, parts = self.thin(V), []
+        for block in self.blocks():
+            parts += [block.cut(a, b).about(None).times(V) for a, b in pairwise(block.edges(0))]
+        return self.backend.xp.concat(parts, axis=0)
+
+    def rmatmat(self, U: Array) -> Array:
+        """Compute Aᵀ U: the sum over the blocks."""
+        out, row = self.backend.blocks.zeros((self.shape[1], U.shape[1])), 0
+        for block in self.blocks():
+            for a, b in pairwise(block.edges(8 * out.shape[0] * out.shape[1])):
+                block.cut(a, b).about(None).t_times(self.thin(U[row + a : row + b, :]), out)
+            row += block.rows
+        return out

@@ -1,0 +1,158 @@
+"""Arrays of any library that follows the array API standard, in memory or mapped from a file.
+
+Products are in float32 or float64, sums in float64: a float32 product runs over at most `LONGEST_STRETCH` rows before
+it is added. Narrow integers and bools are multiplied in float32, which holds them exactly.
+
+Gram matrices are in float64; those of integers are exact in float32 as long as all sums stay below 2²⁴, in whatever
+order a BLAS adds, and take half the time there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec._new.operators.base import FEWEST_ROWS, Block, Rows, rows_per_block
+from linspec.arrays import Array, Home, host_dtype, working_dtype
+from linspec.errors import InvalidProblem
+
+__all__ = ["Dense", "DenseBlock"]
+
+ORIGIN_ROWS = 256
+"""Rows whose mean is subtracted until the mean of all rows is known."""
+
+TINY = float(np.finfo(np.float64).tiny)
+
+EXACT = 2**24
+"""Integers up to this are exact in float32."""
+
+
+class DenseBlock(Block):
+    """Some rows of an array; `array` is as it was passed until `about` has made the working copy."""
+
+    def __init__(self, array: Array, dtype: np.dtype[Any], backend: Home) -> None:
+        self.array, self.dtype, self.backend = array, dtype, backend
+        self.rows, self.columns = array.shape
+        self.entries = self.rows * self.columns
+
+    def origin(self, w: Array | None) -> Array:
+        some = self.backend.place(self.array[:ORIGIN_ROWS, :], self.dtype)
+        gaps = some - some[0, :]  # so a column that does not vary is met exactly
+        counts = None if w is None else self.backend.place(w[:ORIGIN_ROWS], self.dtype)
+        if counts is None or not float(self.backend.xp.sum(counts)) > 0:
+            return some[0, :] + self.backend.xp.mean(gaps, axis=0)
+        return some[0, :] + counts @ gaps / self.backend.xp.sum(counts)
+
+    def about(self, row: Array | None) -> DenseBlock:
+        if isinstance(self.array, np.ndarray) and row is not None:
+            array = np.subtract(self.array, row, dtype=self.dtype)
+        else:
+            array = self.backend.place(self.array, self.dtype)
+            array = array if row is None else array - row
+        return DenseBlock(array, self.dtype, self.backend)
+
+    def times(self, V: Array) -> Array:
+        return self.array @ V
+
+    def t_times(self, U: Array, out: Array) -> None:
+        out += self._summed(self.array.T @ U)
+
+    def sums(self, w: Array | None, *, exact: bool) -> tuple[Array, Array]:
+        X, xp = self.array, self.backend.blocks.xp
+        if isinstance(X, np.ndarray):
+            total = X.sum(axis=0, dtype=np.float64) if w is None else w @ X
+            squares = np.einsum("ij,ij->j", X if w is None else X * w[:, None], X, dtype=np.float64)
+        else:
+            X = self._summed(X)
+            weighted = X if w is None else X * w[:, None]
+            total, squares = xp.sum(weighted, axis=0), xp.sum(weighted * X, axis=0)
+        if xp.all(squares != 0):
+            return total, squares
+        met = (X != 0) if w is None else (X != 0) & (w > 0)[:, None]  # squares that underflow must not vanish
+        least = xp.astype(xp.any(met, axis=0), squares.dtype) * TINY
+        return total, xp.where(squares == 0, least, squares)
+
+    def gram(self, w: Array | None, other: Block) -> Array:
+        if not isinstance(other, DenseBlock):  # the other knows its own form
+            return other.gram(w, self).T
+        if w is None:
+            return self.dense().T @ other.dense()
+        if other is self:
+            X = self.dense() * self.backend.xp.sqrt(w)[:, None]
+            return X.T @ X
+        return (self.dense() * w[:, None]).T @ other.dense()
+
+    def cut(self, start: int, stop: int) -> DenseBlock:
+        return DenseBlock(self.array[start:stop, :], self.dtype, self.backend)
+
+    def edges(self, sum_bytes: int) -> list[int]:
+        height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.backend.on_host)
+        return [*range(0, self.rows, height), self.rows]
+
+    def dense(self) -> Array:
+        return self.backend.blocks.place(self.array)
+
+    def _summed(self, product: Array) -> Array:
+        """A product as it is added into float64; NumPy converts on the way."""
+        return product if isinstance(product, np.ndarray) else self.backend.blocks.place(product)
+
+
+class IntegerBlock(DenseBlock):
+    """Rows of integers of at most 16 bits on the host, whose Gram matrices are exact in float32."""
+
+    def origin(self, w: Array | None) -> Array:
+        return np.rint(super().origin(w))
+
+    def about(self, row: Array | None) -> DenseBlock:
+        return IntegerBlock(super().about(row).array, self.dtype, self.backend)
+
+    def gram(self, w: Array | None, other: Block) -> Array:
+        if w is not None or not isinstance(other, IntegerBlock):
+            return super().gram(w, other)
+        largest = max(1.0, *(float(np.max(np.abs(block.array), initial=0.0)) for block in (self, other)))
+        height = int(EXACT / largest**2)
+        if height < FEWEST_ROWS:
+            return super().gram(w, other)
+        product = np.zeros((self.columns, other.columns))
+        for start in range(0, self.rows, height):
+            rows = slice(start, start + height)
+            product += self.array[rows].T @ other.array[rows]
+        return product
+
+    def cut(self, start: int, stop: int) -> DenseBlock:
+        return IntegerBlock(self.array[start:stop], self.dtype, self.backend)
+
+
+class Dense(Rows):
+    """A matrix in an array of n x p.
+
+    Parameters
+    ----------
+    array : array of shape (n, p)
+        Real numbers of any dtype.
+    name : str, default "data"
+        The name in messages.
+
+    Raises
+    ------
+    UnsupportedData
+        Entries are complex, or no numbers.
+    InvalidProblem
+        There are not two dimensions.
+    """
+
+    def __init__(self, array: Array, name: str = "data") -> None:
+        if len(array.shape) != 2:
+            raise InvalidProblem(
+                f"{name} must be a matrix; got shape {tuple(array.shape)}. Pass a vector as one column, x[:, None]."
+            )
+        self.array, self.shape = array, tuple(array.shape)
+        self.dtype, self.backend = working_dtype(host_dtype(array), name), Home.of(array)
+
+    def blocks(self) -> Iterator[Block]:
+        narrow = (
+            isinstance(self.array, np.ndarray) and self.array.dtype.kind in "iub" and self.dtype == np.float32
+        )
+        yield (IntegerBlock if narrow else DenseBlock)(self.array, self.dtype, self.backend)

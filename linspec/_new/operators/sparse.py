@@ -1,0 +1,150 @@
+"""SciPy's sparse matrices in compressed rows (CSR), multiplied by its compiled loops in slabs of rows.
+
+Zeros stay zeros. X V is about a row all the same, since (X - 1 oᵀ) V = XV - 1(oᵀV). So are the sums of columns: stored
+entries are summed minus the row, and the zeros that are not stored by their number. Xᵀ U and Gram matrices are about 0,
+and means are taken out of them afterwards. The kernels, and what was measured about the size of slabs, stand in
+`linspec.operators.sparse_slabs`, sparse Gram products in `linspec.operators.sparse_grams`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec._new.operators.base import Block, Rows
+from linspec.arrays import Array, HostArray, working_dtype
+from linspec.operators.sparse_grams import gram
+from linspec.operators.sparse_slabs import LONGEST_STRETCH, Slab, row_block
+
+__all__ = ["Sparse", "SparseBlock"]
+
+ENTRIES_PER_BLOCK = 2**19
+"""Stored entries of a block: a block should use each column several times, and its product should fit a cache."""
+
+ORIGIN_ROWS = 256
+"""Rows whose mean the sums of columns are about until the mean of all rows is known."""
+
+LEAST = 1e-154
+"""Numbers below this have squares that lose digits."""
+
+FULL = 0.1
+"""Share of stored entries above which rows are multiplied as dense ones for a Gram matrix."""
+
+
+class SparseBlock(Block):
+    """Rows `start` to `stop` - 1 of a CSR matrix, without a copy."""
+
+    subtracts = False
+
+    def __init__(
+        self,
+        matrix: Any,
+        dtype: np.dtype[Any],
+        start: int,
+        stop: int,
+        slab: Slab | None = None,
+        row: HostArray | None = None,
+    ) -> None:
+        self.matrix, self.dtype, self.start, self.slab, self.row = matrix, dtype, start, slab, row
+        self.rows, self.columns = stop - start, matrix.shape[1]
+        self.entries = int(matrix.indptr[stop]) - int(matrix.indptr[start])
+
+    def origin(self, w: Array | None) -> HostArray:
+        some = row_block(self.matrix, self.start, self.start + min(self.rows, ORIGIN_ROWS)).astype(np.float64)
+        counts = np.ones(some.shape[0]) if w is None or not w[: some.shape[0]].any() else w[: some.shape[0]]
+        mean: HostArray = (some.T @ counts) / counts.sum()
+        return mean
+
+    def about(self, row: Array | None) -> SparseBlock:
+        start, stop = self.start, self.start + self.rows
+        slab = Slab.of(self.matrix, start, stop, self.dtype)
+        return SparseBlock(self.matrix, self.dtype, start, stop, slab, row)
+
+    def times(self, V: Array) -> HostArray:
+        shift = 0.0 if self.row is None else self.row.astype(self.dtype, copy=False) @ V
+        out = np.empty((self.rows, V.shape[1]), self.dtype)
+        out[...] = -shift
+        self._multiplied.gather(np.ascontiguousarray(V), out)
+        return out
+
+    def t_times(self, U: Array, out: Array) -> None:
+        U = np.ascontiguousarray(U, self.dtype)
+        if self.dtype == out.dtype and out.flags.c_contiguous:
+            self._multiplied.scatter(U, out)
+            return
+        single = np.zeros(out.shape, self.dtype)
+        self._multiplied.scatter(U, single)
+        out += single
+
+    def sums(self, w: Array | None, *, exact: bool) -> tuple[HostArray, HostArray]:
+        slab = self._multiplied.without_duplicates()
+        row = np.zeros(self.columns) if self.row is None else self.row
+        gaps = slab.data - row[slab.indices]
+        counts = None if w is None else np.repeat(w, np.diff(slab.indptr))
+        stored = np.bincount(slab.indices, counts, self.columns)
+        absent = (self.rows if w is None else w.sum()) - stored
+        absent[np.bincount(slab.indices, minlength=self.columns) == self.rows] = 0.0
+        weighted = gaps if counts is None else gaps * counts
+        squares = np.bincount(slab.indices, weighted * gaps, self.columns) + absent * row**2
+        faint = (slab.data != 0) & (np.abs(gaps) < LEAST)
+        squares[slab.indices[faint]] += np.finfo(np.float64).tiny
+        return np.bincount(slab.indices, weighted, self.columns) - absent * row, squares
+
+    def gram(self, w: Array | None, other: Block) -> Any:
+        X = self._wide(w)
+        if not isinstance(other, SparseBlock):
+            return X.T @ other.dense()
+        if max(self.entries, other.entries) > FULL * self.rows * max(self.columns, other.columns):
+            return X.T @ other._wide(None).toarray()
+        return gram(X, None if other is self and w is None else other._wide(None))
+
+    def dense(self) -> HostArray:
+        rows: HostArray = self._wide(None).toarray()
+        return rows if self.row is None else rows - self.row
+
+    def cut(self, start: int, stop: int) -> SparseBlock:
+        return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop)
+
+    def edges(self, sum_bytes: int) -> list[int]:
+        parts = max(self.entries // ENTRIES_PER_BLOCK, self.rows // LONGEST_STRETCH) + 1
+        if parts == 1:
+            return [0, self.rows]
+        ends = self.matrix.indptr[self.start : self.start + self.rows + 1]
+        stored = np.searchsorted(ends, np.linspace(ends[0], ends[-1], parts + 1))
+        even = np.linspace(0, self.rows, self.rows // LONGEST_STRETCH + 2).astype(int)
+        rows: list[int] = np.unique([*stored[1:-1], *even]).tolist()
+        return rows
+
+    @property
+    def _multiplied(self) -> Slab:
+        return self.slab if self.slab is not None else self.about(None)._multiplied
+
+    def _wide(self, w: Array | None) -> Any:
+        """The rows in float64, times their weights."""
+        rows = row_block(self.matrix, self.start, self.start + self.rows).astype(np.float64)
+        if w is not None:
+            rows.data *= np.repeat(w, np.diff(rows.indptr))
+        return rows
+
+
+class Sparse(Rows):
+    """A SciPy sparse matrix.
+
+    Parameters
+    ----------
+    matrix : scipy.sparse array or matrix of shape (n, p)
+        Real numbers in any format; formats other than CSR are converted, which copies them.
+    name : str, default "data"
+        The name in messages.
+    """
+
+    def __init__(self, matrix: Any, name: str = "data") -> None:
+        self.dtype = working_dtype(matrix.dtype, name)
+        self.matrix = scipy.sparse.csr_array(matrix)
+        self.shape = self.matrix.shape
+
+    def blocks(self) -> Iterator[Block]:
+        yield SparseBlock(self.matrix, self.dtype, 0, int(self.shape[0]))

@@ -1,0 +1,111 @@
+"""Block conjugate gradients for S X = B, and for a path of ridges (S + r I) X = B.
+
+Problem: S = AᵀA is positive semidefinite and known by products with thin blocks; B has several columns, perhaps
+dependent ones.
+Papers: O'Leary 1980 (doi:10.1016/0024-3795(80)90247-5) for the method; Dubrulle 2001 (ETNA 12:216), algorithm BCGrQ,
+for residuals Q z with orthonormal Q, which keep the columns independent; Futamura, Sakurai, Furuya & Imamura 2013
+(doi:10.1007/978-3-642-38718-0_4) for the other ridges at no further product. With M = S + r I for the smallest ridge r
+and δ = r' - r for another one, from B - M X = Q ρ, P = Q, z = ρ and Δ = δ I:
+
+    G = PᵀMP,  D = G + Δ                  (1)
+    X ← X + P D⁻¹ z                       (2)
+    Q τ ← Q - M P G⁻¹                     (3)
+    z ← τ G D⁻¹ z                         (4)
+    Δ ← δ I + τ G D⁻¹ Δ τᵀ                (5)
+    P ← Q + P D⁻¹ G τᵀ                    (6)
+
+For δ = 0 these are BCGrQ itself: D = G, z ← τ z, P ← Q + P τᵀ.
+Where we differ: directions in which no right-hand side has a residual above rounding leave Q, and so do dependent
+ones. The iteration ends when none is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.linalg.small import EPS, inverse, orthonormal
+
+__all__ = ["block_cg"]
+
+
+def block_cg(
+    gram_product: Callable[[Array], Array],
+    B: Array,
+    ridges: Sequence[float] = (0.0,),
+    start: Array | None = None,
+) -> Iterator[tuple[list[Array], HostArray]]:
+    """Yield solutions and the lengths of their residuals, first of the start, then after each product.
+
+    Parameters
+    ----------
+    gram_product : callable
+        V -> S V for V of shape (p, m).
+    B : array of shape (p, m)
+    ridges : sequence of float, default (0,)
+        Zero or more, in any order.
+    start : array of shape (p, m), optional
+        The first solution; only for one ridge, since residuals of several are not along one basis. By default zeros.
+
+    Yields
+    ------
+    X : list of array of shape (p, m)
+        For every ridge. The arrays are not changed later.
+    lengths : numpy.ndarray of shape (ridges, m)
+        Of the columns of B - (S + r I) X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import block_cg
+    >>> S, B = np.diag([1.0, 2.0, 3.0]), np.ones((3, 1))
+    >>> *_, (X, lengths) = block_cg(lambda V: S @ V, B, ridges=(0.0, 1.0))
+    >>> [x.ravel().round(6).tolist() for x in X], bool(lengths.max() < 1e-12)
+    ([[1.0, 0.5, 0.333333], [0.5, 0.333333, 0.25]], True)
+    """
+    place = Home.of(B).place
+    r, path = min(ridges), range(len(ridges))
+    least = list(ridges).index(r)
+    delta = [ridge - r for ridge in ridges]
+    X = [B * 0.0 for _ in path] if start is None else [start]
+    Q, rho = orthonormal(B if start is None else B - gram_product(start) - r * start)
+    rounding = EPS * np.linalg.norm(rho, axis=0)
+    P, z, Delta = [Q for _ in path], [rho for _ in path], [d * np.eye(len(rho)) for d in delta]
+    yield list(X), np.array([np.linalg.norm(each, axis=0) for each in z])
+    while Q.shape[1]:
+        MP = gram_product(P[least]) + r * P[least]
+        G = _host_product(P[least], MP)  # (1)
+        Ginv = inverse(G)
+        Dinv = [Ginv if delta[i] == 0 else inverse(G + Delta[i]) for i in path]
+        Q, tau = orthonormal(Q - MP @ place(Ginv))  # (3)
+        steps = [Dinv[i] @ z[i] for i in path]
+        X = [X[i] + P[i] @ place(steps[i]) for i in path]  # (2)
+        z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
+        lengths = np.array([np.linalg.norm(each, axis=0) for each in z])
+        if (lengths <= rounding).any():
+            turn = _above(np.hstack(z), np.tile(rounding, len(ridges)))
+            Q, tau, z = Q @ place(turn), turn.T @ tau, [turn.T @ each for each in z]
+        for i in path:
+            if delta[i] == 0:
+                P[i] = Q + P[i] @ place(tau.T)  # (6)
+                Delta[i] = np.zeros((len(tau), len(tau)))
+                continue
+            DG = Dinv[i] @ G
+            P[i] = Q + P[i] @ place(DG @ tau.T)  # (6)
+            Delta[i] = tau @ DG.T @ Delta[i] @ tau.T  # (5)
+            Delta[i] = (Delta[i] + Delta[i].T) / 2 + delta[i] * np.eye(len(tau))
+        yield list(X), lengths
+
+
+def _host_product(P: Array, MP: Array) -> HostArray:
+    """PᵀMP, symmetric on the host."""
+    G = to_host(P.T @ MP)
+    return (G + G.T) / 2
+
+
+def _above(z: HostArray, rounding: HostArray) -> HostArray:
+    """Directions in which some column has more than rounding; the columns of z are measured in it."""
+    left, sizes, _ = np.linalg.svd(z / np.where(rounding > 0, rounding, np.inf), full_matrices=False)
+    return left[:, sizes > 1.0]

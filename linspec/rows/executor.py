@@ -1,0 +1,219 @@
+"""One pass: a reduction over the rows of some matrices, block by block.
+
+Problem: the same sum over rows should run on threads, over streams, and on other machines, with the same bits.
+Method: blocks are gathered into runs whose number depends on the data alone. Each run has its own total, and totals are
+merged by a binary tree over the numbers of runs. Threads take whole runs and multiply on one BLAS thread each: threads
+that share each thin product would synchronise some hundred times a second, and wait for a core that is busy. Sums of
+the size of a Gram matrix are made one after the other instead, on the threads of the BLAS.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec._new.operators.base import Block, Rows
+from linspec.arrays import on_device
+from linspec.errors import InvalidProblem
+from linspec.process import machine
+from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
+
+__all__ = ["LOCAL", "Executor", "Reduction", "aligned"]
+
+MOST_RUNS = 64
+"""Most runs: the total of each takes memory and a merge."""
+
+MET = 14
+"""How often each number of a total must be added to, so that a total for a further run pays."""
+
+WORK_PER_THREAD = 2**21
+"""Multiply-adds that justify a further thread."""
+
+
+class Reduction(ABC):
+    """A sum over rows.
+
+    Attributes
+    ----------
+    columns : int, default 1
+        Columns of the sums, of which each matrix column has a row.
+    wide : bool, default False
+        Whether a total has the size of a Gram matrix.
+    """
+
+    columns: int = 1
+    wide: bool = False
+
+    @abstractmethod
+    def zero(self) -> Any:
+        """Return the total of no rows."""
+
+    @abstractmethod
+    def add(self, total: Any, blocks: list[Block], rows: slice) -> None:
+        """Add the same rows of every matrix, in place."""
+
+    def merge(self, left: Any, right: Any) -> Any:
+        """Return the total of the rows of both, `left` before `right`; by default lists of arrays are added."""
+        for a, b in zip(left, right, strict=True):
+            if a is not None:
+                a += b
+        return left
+
+
+class Executor:
+    """Runs reductions in this process."""
+
+    def reduce(
+        self,
+        operators: Sequence[Rows],
+        begin: Callable[[list[Block]], Reduction],
+        between: Callable[[], None],
+    ) -> tuple[Reduction, Any, int]:
+        """Make one pass.
+
+        Parameters
+        ----------
+        operators : sequence of Rows
+            Matrices with the same rows.
+        begin : callable
+            Makes the reduction, from the first block of every matrix.
+        between : callable
+            Called between blocks; it may raise an error to end the pass.
+
+        Returns
+        -------
+        Reduction
+        total
+        rows : int
+
+        Raises
+        ------
+        InvalidProblem
+            There are no rows, or a matrix has more than another.
+        """
+        reduction: Reduction | None = None
+        total: Any = None
+        row = 0
+        with np.errstate(all="ignore"), on_device(*(A.backend for A in operators)):
+            for blocks in aligned(operators):
+                if reduction is None:
+                    reduction = begin(blocks)
+                total = self._added(reduction, total, blocks, row, between)
+                row += blocks[0].rows
+        if reduction is None:
+            raise InvalidProblem("the data must have rows; got none. Pass at least one.")
+        return reduction, total, row
+
+    def _added(
+        self, reduction: Reduction, total: Any, blocks: list[Block], first: int, between: Callable[[], None]
+    ) -> Any:
+        """The total with some blocks added."""
+        edges = _edges(reduction, blocks)
+        count = _runs(reduction, blocks, len(edges) - 1)
+
+        def run(number: int, into: Any) -> Any:
+            for i in range(number * (len(edges) - 1) // count, (number + 1) * (len(edges) - 1) // count):
+                between()
+                a, b = edges[i], edges[i + 1]
+                reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
+            return into
+
+        if count == 1:
+            return run(0, reduction.zero() if total is None else total)
+        more = _merged(reduction, run, count, _threads(reduction, blocks, count))
+        return more if total is None else reduction.merge(total, more)
+
+
+LOCAL = Executor()
+
+
+def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
+    """Yield the same rows of every matrix, cut where a block of any ends."""
+    if len(operators) == 1:
+        yield from ([block] for block in operators[0].blocks() if block.rows)
+        return
+    streams = [A.blocks() for A in operators]
+    blocks: list[Block | None] = [None] * len(streams)
+    row = 0
+    while True:
+        blocks = [_next(stream) if b is None else b for stream, b in zip(streams, blocks, strict=True)]
+        present = [b for b in blocks if b is not None]
+        if len(present) < len(blocks):
+            break
+        height = min(b.rows for b in present)
+        yield [b if b.rows == height else b.cut(0, height) for b in present]
+        blocks = [None if b.rows == height else b.cut(height, b.rows) for b in present]
+        row += height
+    if present:
+        ended, longer = _index(blocks, None), _index(blocks, present[0])
+        raise InvalidProblem(
+            f"the matrices must have equally many rows; number {ended + 1} ended after {row}, and number {longer + 1} "
+            "goes on. Pass the same rows of all."
+        )
+
+
+def _next(stream: Iterator[Block]) -> Block | None:
+    return next((block for block in stream if block.rows), None)
+
+
+def _index(blocks: list[Block | None], wanted: Block | None) -> int:
+    return next(i for i, block in enumerate(blocks) if block is wanted)
+
+
+def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:
+    """Numbers of the rows at which the blocks are cut: those of the block with most numbers."""
+    if not all(block.divisible for block in blocks):
+        return [0, blocks[0].rows]
+    columns = sum(block.columns for block in blocks)
+    sum_bytes = 8 * columns * (columns if reduction.wide else reduction.columns)
+    largest = max(blocks, key=lambda block: block.entries)
+    return largest.edges(sum_bytes)
+
+
+def _runs(reduction: Reduction, blocks: list[Block], parts: int) -> int:
+    """The number of runs, by the data alone."""
+    columns = max(1, sum(block.columns for block in blocks))
+    worth = min(parts, MOST_RUNS, sum(block.entries for block in blocks) // (MET * columns))
+    return 1 if reduction.wide or worth < 3 else worth
+
+
+def _threads(reduction: Reduction, blocks: list[Block], runs: int) -> int:
+    work = sum(block.entries for block in blocks) * reduction.columns
+    return int(max(1, min(runs, usual_blas_threads(), machine.cpu_count(), work // WORK_PER_THREAD)))
+
+
+def _merged(reduction: Reduction, run: Callable[[int, Any], Any], count: int, threads: int) -> Any:
+    """The total of all runs. A pair of neighbours in the tree is merged once both are there, so few totals are held."""
+    numbers, lock = itertools.count(), threading.Lock()
+    waiting: dict[tuple[int, int], Any] = {}
+    ends = [count]  # the number of nodes at each level
+    while ends[-1] > 1:
+        ends.append(-(-ends[-1] // 2))
+
+    def settle(number: int, total: Any) -> None:
+        for level, end in enumerate(ends[:-1]):
+            if number ^ 1 < end:
+                with lock:
+                    if (level, number ^ 1) not in waiting:
+                        waiting[level, number] = total
+                        return
+                    other = waiting.pop((level, number ^ 1))
+                total = reduction.merge(other, total) if number & 1 else reduction.merge(total, other)
+            number >>= 1
+        waiting[len(ends), 0] = total
+
+    def work(_: int) -> None:
+        with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
+            while (number := next(numbers)) < count:
+                settle(number, run(number, reduction.zero()))
+
+    if threads == 1:
+        work(0)
+    else:
+        machine.map_parallel(work, range(threads))
+    return waiting[len(ends), 0]

@@ -1,0 +1,329 @@
+"""What is summed over rows: statistics, products, Gram matrices, triangles, sketches, images.
+
+Each is written with the seven methods of a block. All sums are formed about the rows that `AboutRows` passes to the
+blocks, and `linspec.rows.moments` corrects them for means, confounds and scales.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.linalg import lapack
+
+from linspec._new.operators.base import Block, LinearOperator
+from linspec._new.operators.sparse import SparseBlock
+from linspec.arrays import Array, cast, to_host, triangular_factor
+from linspec.rows.executor import Reduction
+from linspec.rows.preprocessing import Preprocessing
+
+EVERY = slice(None)
+
+SIGNS, GROUP = 8, 4096
+"""Entries of a column of a sketch, and rows that share a stream of random numbers."""
+
+__all__ = [
+    "AboutRows",
+    "AdjointImages",
+    "Grams",
+    "Images",
+    "Products",
+    "Residuals",
+    "RowData",
+    "Sketch",
+    "Statistics",
+    "Triangle",
+]
+
+
+class RowData:
+    """Weights and basis of confounds, at the place of each matrix.
+
+    Parameters
+    ----------
+    pre : Preprocessing
+    operators : sequence of LinearOperator
+    """
+
+    def __init__(self, pre: Preprocessing, operators: Sequence[LinearOperator]) -> None:
+        self.pre = pre
+        self._placed = {A.backend: pre.placed(A.backend) for A in operators}
+
+    def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
+        """The weights of some rows, beside a matrix."""
+        w = self._placed[A.backend][0]
+        return None if w is None else w[rows]
+
+    def B(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
+        """Some rows of the basis, beside a matrix."""
+        B = self._placed[A.backend][1]
+        return None if B is None else B[rows, :]
+
+
+class AboutRows(Reduction):
+    """Some reductions in one pass, each of the same blocks about the same rows.
+
+    Parameters
+    ----------
+    about : list of array or None
+        The row that is passed to the blocks of each matrix.
+    parts : list of Reduction
+    pre : Preprocessing
+    """
+
+    def __init__(self, about: list[Array | None], parts: list[Reduction], pre: Preprocessing) -> None:
+        self.about, self.parts, self.pre = about, parts, pre
+        self.columns = sum(part.columns for part in parts)
+        self.wide = any(part.wide for part in parts)
+
+    def zero(self) -> list[Any]:
+        return [part.zero() for part in self.parts]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        self.pre.check_rows(rows.stop, ended=False)
+        blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
+        for part, sums in zip(self.parts, total, strict=True):
+            part.add(sums, blocks, rows)
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        return [part.merge(a, b) for part, a, b in zip(self.parts, left, right, strict=True)]
+
+
+class Statistics(Reduction):
+    """Sums of weights, and of every matrix the sums and squares of columns and XᵀDB: what `Fitted` is learnt from."""
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
+        self.data, self.operators = data, operators
+        self.directions = 0 if data.pre.B is None else data.pre.B.shape[1]
+
+    def zero(self) -> list[Any]:
+        sums: list[Any] = [np.zeros(1)]
+        for A in self.operators:
+            zeros = A.backend.blocks.zeros
+            p = A.shape[1]
+            sums += [zeros((p,)), zeros((p,)), zeros((p, self.directions)) if self.directions else None]
+        return sums
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
+            w, B = self.data.w(A, rows), self.data.B(A, rows)
+            sums, squares = block.sums(w, exact=self.data.pre.scale)
+            total[3 * i + 1] += sums
+            total[3 * i + 2] += squares
+            if B is not None:
+                block.t_times(A.thin(B if w is None else B * w[:, None]), total[3 * i + 3])
+        w = self.data.pre.w
+        total[0] += blocks[0].rows if w is None else w[rows].sum()
+
+
+class Products(Reduction):
+    """XᵢᵀDPⱼ for every i and every Pⱼ = XⱼVⱼ with Vⱼ, and the sums of rows of DPⱼ.
+
+    For m matrices, XᵢᵀDPⱼ is entry j m + i of the total, and the sums are entry m² + j.
+    """
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator], V: Sequence[Array | None]) -> None:
+        self.data, self.operators = data, operators
+        self.V = [None if v is None else A.thin(v) for A, v in zip(operators, V, strict=True)]
+        self.columns = sum(v.shape[1] for v in self.V if v is not None)
+
+    def zero(self) -> list[Any]:
+        products = [
+            None if v is None else A.backend.blocks.zeros((A.shape[1], v.shape[1]))
+            for v in self.V
+            for A in self.operators
+        ]
+        sums = [
+            None if v is None else A.backend.blocks.zeros((v.shape[1],))
+            for v, A in zip(self.V, self.operators, strict=True)
+        ]
+        return products + sums
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        for j, v in enumerate(self.V):
+            if v is None:
+                continue
+            U, A = blocks[j].times(v), self.operators[j]
+            w = self.data.w(A, rows)
+            if w is not None:
+                U = U * cast(w, A.dtype)[:, None]
+            for i, (block, other) in enumerate(zip(blocks, self.operators, strict=True)):
+                block.t_times(other.thin(U), total[j * len(blocks) + i])
+            if self.data.pre.center:
+                total[len(blocks) ** 2 + j] += A.backend.column_sums(U)
+
+
+class Residuals(Reduction):
+    """XᵢᵀDU for every i and U = Σⱼ XⱼVⱼ, the sums of rows of DU, and the sums of squares of U with weights.
+
+    The rows of U are formed before anything is added up, so that nothing cancels in sums that cancels in rows.
+    """
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator], V: Sequence[Array]) -> None:
+        self.data, self.operators = data, operators
+        self.V = [A.thin(v) for A, v in zip(operators, V, strict=True)]
+        self.columns = V[0].shape[1]
+
+    def zero(self) -> list[Any]:
+        products = [A.backend.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
+        place = self.operators[0].backend.blocks
+        return [*products, place.zeros((self.columns,)), place.zeros((self.columns,))]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        place = self.operators[0].backend.blocks
+        U = sum(place.place(block.times(v)) for block, v in zip(blocks, self.V, strict=True))
+        w = self.data.w(self.operators[0], rows)
+        weighted = U if w is None else U * w[:, None]
+        for A, block, out in zip(self.operators, blocks, total, strict=False):
+            block.t_times(A.thin(weighted), out)
+        total[-2] += place.column_sums(weighted)
+        total[-1] += place.column_sums(weighted * U)
+
+
+class Sketch(Reduction):
+    """Ω√D X of every matrix, of 1 and of B, for a random Ω with `size` rows and `SIGNS` entries ±1/√SIGNS a column.
+
+    Ω keeps lengths up to a constant factor (Cohen 2016, SODA, 278-287). Its entries for a row depend on the seed and
+    the number of the row alone.
+    """
+
+    wide = True
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator], size: int, seed: int) -> None:
+        self.data, self.operators, self.size, self.seed = data, operators, size, seed
+
+    def zero(self) -> list[Any]:
+        B = self.data.pre.B
+        extra = np.zeros((self.size, 1 + (0 if B is None else B.shape[1])))
+        return [extra, *(np.zeros((self.size, A.shape[1])) for A in self.operators)]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        omega = self.of_rows(rows)
+        B = self.data.pre.B
+        extra = (
+            np.ones((blocks[0].rows, 1)) if B is None else np.column_stack([np.ones(blocks[0].rows), B[rows]])
+        )
+        total[0] += omega.T @ extra
+        signs = SparseBlock(omega, np.dtype(np.float64), 0, blocks[0].rows).about(None)
+        for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
+            product = block.gram(None, signs).T if A.backend.on_host else omega.T @ to_host(block.dense())
+            total[i + 1] += product.toarray() if scipy.sparse.issparse(product) else product
+
+    def of_rows(self, rows: slice) -> Any:
+        """The columns √D Ωᵀ of some rows, as a sparse matrix of (rows, size)."""
+        places, signs = [], []
+        for group in range(rows.start // GROUP, -(-rows.stop // GROUP)):
+            rng = np.random.default_rng([self.seed, group])
+            inside = slice(max(rows.start - group * GROUP, 0), min(rows.stop - group * GROUP, GROUP))
+            places.append(rng.integers(0, self.size, (GROUP, SIGNS))[inside])
+            signs.append(2.0 * rng.integers(0, 2, (GROUP, SIGNS))[inside] - 1.0)
+        values = np.concatenate(signs) / np.sqrt(SIGNS)
+        w = self.data.pre.w
+        if w is not None:
+            values *= np.sqrt(w[rows])[:, None]
+        count = rows.stop - rows.start
+        arrays = values.ravel(), np.concatenate(places).ravel(), np.arange(0, SIGNS * count + 1, SIGNS)
+        return scipy.sparse.csr_array(arrays, shape=(count, self.size))
+
+
+class Grams(Reduction):
+    """XᵢᵀDXⱼ for i ≤ j, in float64, dense or sparse as the blocks give them."""
+
+    wide = True
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
+        self.data, self.operators = data, operators
+
+    def zero(self) -> list[Any]:
+        return []
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        more = [
+            block.gram(self.data.w(self.operators[i], rows), other)
+            for i, block in enumerate(blocks)
+            for other in blocks[i:]
+        ]
+        total[:] = self.merge(total, more) if total else more
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        for n, (a, b) in enumerate(zip(left, right, strict=True)):
+            if scipy.sparse.issparse(b) and not scipy.sparse.issparse(a):
+                b = b.toarray()
+            if scipy.sparse.issparse(a):
+                left[n] = a + b
+            else:
+                a += b
+        return left
+
+
+class Triangle(Reduction):
+    """R of the QR factorisation of √D [1 B X₁ X₂ …] (sequential TSQR: Demmel, Grigori, Hoemmen & Langou 2012).
+
+    Without its leading rows and columns it is R of the matrices without means and confounds: digits are not squared,
+    and means far above the deviations cost none, since the rows are about a row near them.
+    """
+
+    wide = True
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
+        self.data, self.first = data, operators[0]
+        self.place = self.first.backend.blocks
+        self.leading = data.pre.directions
+        self.width = self.leading + sum(A.shape[1] for A in operators)
+
+    def zero(self) -> list[Any]:
+        return [self.place.zeros((0, self.width))]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        columns = [self.place.place(block.dense()) for block in blocks]
+        w, B = self.data.w(self.first, rows), self.data.B(self.first, rows)
+        if B is not None:
+            columns.insert(0, B)
+        if self.data.pre.center:
+            columns.insert(0, self.place.ones((blocks[0].rows, 1)))
+        X = self.place.concat(columns)
+        total[0] = self._below(total[0], X if w is None else X * self.place.xp.sqrt(w)[:, None])
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        return [self._below(left[0], right[0])]
+
+    def _below(self, R: Array, X: Array) -> Array:
+        """The triangle of [R; X]; on the host LAPACK's TPQRT makes use of the zeros of R."""
+        if not self.place.on_host or R.shape[0] < self.width:
+            return triangular_factor(self.place.xp.concat([R, X], axis=0))
+        block = np.array(X, dtype=np.float64, order="F")
+        triangle, *_ = lapack.dtpqrt(
+            0, min(32, self.width), np.asfortranarray(R), block, overwrite_a=1, overwrite_b=1
+        )
+        return triangle
+
+
+class Images(Reduction):
+    """X V of one matrix: the pieces of all rows, in order."""
+
+    def __init__(self, operator: LinearOperator, V: Array) -> None:
+        self.V, self.columns = operator.thin(V), V.shape[1]
+
+    def zero(self) -> list[Any]:
+        return []
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        total.append(blocks[0].times(self.V))
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        return left + right
+
+
+class AdjointImages(Reduction):
+    """XᵀU of one matrix, for U with a row for each of its rows."""
+
+    def __init__(self, operator: LinearOperator, U: Array) -> None:
+        self.operator, self.U, self.columns = operator, U, U.shape[1]
+
+    def zero(self) -> list[Any]:
+        return [self.operator.backend.blocks.zeros((self.operator.shape[1], self.columns))]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        blocks[0].t_times(self.operator.thin(self.U[rows, :]), total[0])

@@ -1,0 +1,99 @@
+"""Block conjugate gradients against dense solutions: paths of ridges, dependent columns, starts, few products."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linspec.arrays import to_host
+from linspec.linalg import block_cg, orthonormal
+
+rng = np.random.default_rng(0)
+p, ridges = 60, (1e-4, 0.0, 1e-2, 1.0, 100.0)
+A = rng.standard_normal((300, p)) * np.logspace(0, -2, p)
+S = A.T @ A
+B = A.T @ rng.standard_normal((300, 5))
+B[:, 3] = B[:, 0] + B[:, 1]
+B[:, 4] = 0.0
+
+
+def last(steps: Any, most: int = 300) -> Any:
+    return list(islice(steps, most))[-1]
+
+
+def test_a_path_of_ridges_with_dependent_columns() -> None:
+    X, lengths = last(block_cg(lambda V: S @ V, B, ridges))
+    for x, own, ridge in zip(X, lengths, ridges, strict=True):
+        exact = np.linalg.solve(S + ridge * np.eye(p), B)
+        assert np.abs(x - exact).max() <= 1e-9 * np.abs(exact).max()
+        residual = np.linalg.norm(B - S @ x - ridge * x, axis=0)
+        assert np.abs(residual - own).max() <= 1e-12 * np.linalg.norm(B)
+
+
+def test_the_path_takes_the_products_of_its_smallest_ridge() -> None:
+    products = []
+
+    def product(V: Any) -> Any:
+        products.append(V.shape[1])
+        return S @ V
+
+    counts = {}
+    for path in ((1e-2,), (1e-2, 1.0, 100.0)):
+        products.clear()
+        for _, lengths in block_cg(product, B, path):
+            if lengths.max() <= 1e-10 * np.linalg.norm(B):
+                break
+        counts[path] = list(products)
+    assert counts[(1e-2,)] == counts[(1e-2, 1.0, 100.0)]
+    assert max(counts[(1e-2,)]) == 3  # the rank of B
+
+
+def test_a_start_is_gone_on_from() -> None:
+    exact = np.linalg.solve(S + np.eye(p), B)
+    (x,), lengths = next(block_cg(lambda V: S @ V, B, (1.0,), exact))
+    assert x is exact
+    assert lengths.max() <= 1e-12 * np.linalg.norm(B)
+    (x,), _ = last(block_cg(lambda V: S @ V, B, (1.0,), rng.standard_normal(B.shape)))
+    assert np.abs(x - exact).max() <= 1e-10 * np.abs(exact).max()
+
+
+def test_as_many_products_as_there_are_eigenvalues() -> None:
+    values = np.repeat([1.0, 2.0, 5.0], 20)
+    Q, _ = np.linalg.qr(rng.standard_normal((p, p)))
+    M, b = Q * values @ Q.T, rng.standard_normal((p, 1))
+    (x,), lengths = last(block_cg(lambda V: M @ V, b), 4)
+    assert lengths.max() <= 1e-13 * np.linalg.norm(b)
+    assert np.allclose(x, np.linalg.solve(M, b), rtol=0, atol=1e-12)
+
+
+def test_the_iteration_ends_when_no_direction_is_left() -> None:
+    steps = list(islice(block_cg(lambda V: V, np.eye(4)[:, :2]), 10))
+    assert len(steps) == 2
+    assert len(list(block_cg(lambda V: S @ V, np.zeros((p, 2))))) == 1
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_arrays_of_other_libraries_stay_in_them(library: str) -> None:
+    xp = pytest.importorskip(library)
+    M, b = xp.asarray(S), xp.asarray(B)
+    X, _ = last(block_cg(lambda V: M @ V, b, (1e-2, 1.0)))
+    for x, ridge in zip(X, (1e-2, 1.0), strict=True):
+        assert type(x) is type(b)
+        assert np.allclose(to_host(x), np.linalg.solve(S + ridge * np.eye(p), B), rtol=0, atol=1e-9)
+
+
+def test_orthonormal_bases_leave_dependent_columns_out() -> None:
+    columns = rng.standard_normal((50, 3)) * [1e-30, 1.0, 1e30]
+    for M, rank in (
+        (columns, 3),
+        (np.column_stack([columns, columns @ rng.standard_normal((3, 2))]), 3),
+        (columns * 0, 0),
+    ):
+        Q, tau = orthonormal(M)
+        assert Q.shape[1] == rank
+        assert np.allclose(Q.T @ Q, np.eye(rank), rtol=0, atol=1e-14)
+        lengths = np.linalg.norm(M, axis=0)
+        assert (np.linalg.norm(Q @ tau - M, axis=0) <= 1e-12 * lengths).all()

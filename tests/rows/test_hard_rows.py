@@ -1,0 +1,195 @@
+"""Rows that cost digits, or are wrong: far means, unlucky first rows, extreme units, entries that are not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+from linspec._new.operators import as_operator
+from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.process import machine
+from linspec.rows import Moments, OutOfPasses, Passes, Preprocessing
+
+rng = np.random.default_rng(1)
+n, p = 6000, 5
+noise = rng.standard_normal((n, p))
+outliers, unlucky, still = noise.copy(), noise.copy(), noise + 1e6
+outliers[:300] += 1e7
+unlucky[:300] = 5e6
+still[:256] = 1e5
+late = rng.random(n)
+late[:2000] = 0
+
+
+def slices(M: Any) -> Callable[[], Any]:
+    return lambda: (M[i : i + 700] for i in range(0, n, 700))
+
+
+def once(M: Any) -> Any:
+    return slices(M)()
+
+
+def single(M: Any) -> Any:
+    return M.astype(np.float32)
+
+
+def small(M: Any) -> Any:
+    return M.astype(np.int8)
+
+
+far, ordered = noise + 1e8 * rng.random(p), np.sort(noise + 1e6, axis=0)
+mixed = (noise + 1) * np.array([1e-60, 1e60, 1.0, 1e30, 1e-30])
+thousand = single(noise + 1000).astype(np.float64)
+
+CASES: dict[str, tuple[Any, Callable[[Any], Any], Any, float, float]] = {
+    # the matrix, its kind, weights, and the errors that a Gram matrix and a product may have
+    "means of 1e8 deviations": (far, np.asarray, None, 1e-12, 1e-12),
+    "the same in a sparse matrix": (far, scipy.sparse.csr_array, None, 1e-6, 1e-6),
+    "the same by products": (far, scipy.sparse.linalg.aslinearoperator, None, 1e-6, 1e-6),
+    "sorted rows": (ordered, np.asarray, None, 1e-12, 1e-12),
+    "sorted rows in slices": (ordered, slices, None, 1e-12, 1e-12),
+    "sorted rows that are read once": (ordered, once, None, 1e-12, 1e-12),
+    "outliers first": (outliers + 1e8, np.asarray, None, 1e-11, 1e-11),
+    "first rows all equal": (unlucky, np.asarray, None, 1e-11, 1e-11),
+    "first rows of weight 0": (still, np.asarray, late, 1e-12, 1e-12),
+    "units of 1e60": (noise * 1e60 + 1e60, np.asarray, None, 1e-12, 1e-12),
+    "units of 1e-60": (noise * 1e-60 + 1e-60, np.asarray, None, 1e-12, 1e-12),
+    "units of columns": (mixed, np.asarray, None, 1e-12, 1e-12),
+    "bytes": (np.rint(noise * 20), small, None, 1e-15, 1e-5),
+    "float32": (thousand, single, None, 1e-12, 1e-5),
+}
+
+
+def centred(M: Any, w: Any) -> Any:
+    M = M.astype(np.longdouble)
+    for _ in range(2):
+        M = M - np.average(M, axis=0, weights=w)
+    return M
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_no_digits_are_lost_to_means(case: str) -> None:
+    M, wrap, w, held, thin = CASES[case]
+    Z = centred(M, w)
+    G = (Z.T @ (Z if w is None else Z * w[:, None])).astype(float)
+    units = np.sqrt(np.diag(G))
+    V = rng.standard_normal((p, 2)) / units[:, None]
+    pre = Preprocessing.of(center=True, weights=w)
+    found = Moments([as_operator(wrap(M))], pre).gram()[0][0]
+    product = Moments([as_operator(wrap(M))], pre).products(V)[0][0]
+    R = Moments([as_operator(wrap(M))], pre).triangle()
+    assert np.abs((found - G) / units / units[:, None]).max() < held
+    assert np.abs((product - G @ V) / units[:, None]).max() < thin * np.abs(G @ V / units[:, None]).max()
+    assert np.abs((R.T @ R - G) / units / units[:, None]).max() < 1e-11
+
+
+def test_a_pass_is_made_again_only_after_unlucky_first_rows() -> None:
+    passes = {}
+    for name, M in {"noise": noise, "ordered": ordered, "still": still}.items():
+        moments = Moments(
+            [as_operator(M)], Preprocessing.of(center=True, weights=late if name == "still" else None)
+        )
+        moments.gram()
+        passes[name] = moments.passes.count
+    assert passes == {"noise": 1, "ordered": 1, "still": 2}
+
+
+def test_gram_matrices_of_small_integers_are_exact() -> None:
+    M = rng.integers(-9, 10, (n, 3)).astype(np.int8)
+    exact = [[sum(int(a) * int(b) for a, b in zip(x, y, strict=True)) for y in M.T] for x in M.T]
+    found = Moments([as_operator(M)]).gram()[0][0]
+    assert found.tolist() == exact
+    sums = [sum(map(int, x)) for x in M.T]
+    about = Moments([as_operator(M)], Preprocessing(center=True)).gram()[0][0]
+    for i in range(3):
+        for j in range(3):
+            assert about[i, j] == pytest.approx(
+                float(exact[i][j] - Fraction(sums[i] * sums[j], n)), rel=1e-15, abs=1e-11
+            )
+
+
+@pytest.mark.parametrize(
+    "wrap", [np.asarray, scipy.sparse.csr_array, slices, once, scipy.sparse.linalg.aslinearoperator]
+)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_entries_that_are_not_finite_are_refused(wrap: Any, value: float) -> None:
+    M = noise.copy()
+    M[4321, 3] = value
+    readable = wrap not in (once, scipy.sparse.linalg.aslinearoperator)
+    message = f"got {value} at row 4321, column 3" if readable else "must be finite"
+    for center in (True, False):
+        with pytest.raises(NonFiniteData, match=message):
+            Moments([as_operator(wrap(M))], Preprocessing(center=center)).gram()
+        with pytest.raises(NonFiniteData, match=message):
+            Moments([as_operator(wrap(M))], Preprocessing(center=center)).products(np.ones((p, 1)))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("unit", [1e-170, 1e-155, 1e155])
+def test_columns_whose_squares_would_vanish_are_refused_with_a_factor(wrap: Any, unit: float) -> None:
+    M = noise.copy()
+    M[:, 2] *= unit
+    verb = "Divide" if unit > 1 else "Multiply"
+    with pytest.raises(DataOutOfRange, match=f"column 2 has entries of about .*{verb} it by"):
+        Moments([as_operator(wrap(M))]).gram()
+
+
+def test_matrices_with_other_rows_are_refused() -> None:
+    for one, other in ((noise, noise[:-1]), (slices(noise), noise[:-1]), (noise[:-1], slices(noise))):
+        with pytest.raises(InvalidProblem, match="equally many rows"):
+            Moments([as_operator(one), as_operator(other)]).gram()
+    for count in (n - 1, n + 1):
+        with pytest.raises(InvalidProblem, match=f"sample_weight must have .* {count} for"):
+            Moments([as_operator(noise)], Preprocessing(w=np.ones(count))).gram()
+
+
+def test_rows_that_are_read_once_are_not_read_again() -> None:
+    moments = Moments([as_operator(once(noise))])
+    moments.gram_product(np.ones((p, 1)))
+    with pytest.raises(MissingCapability, match="read once only"):
+        moments.gram_product(np.ones((p, 1)))
+
+
+def test_a_reader_may_fill_the_same_memory_again() -> None:
+    memory = np.empty((600, p))
+
+    def read() -> Any:
+        for i in range(0, n, 600):
+            memory[:] = noise[i : i + 600]
+            yield memory
+
+    found = Moments([as_operator(read), as_operator(noise)], Preprocessing(center=True)).gram()
+    assert np.abs(found[0][0] - found[1][1]).max() < 1e-9
+    assert np.abs(found[0][1] - found[1][1]).max() < 1e-9
+
+
+def test_passes_are_not_exceeded() -> None:
+    moments = Moments([as_operator(noise)], passes=Passes(most=2))
+    for _ in range(2):
+        moments.products(np.ones((p, 1)))
+    with pytest.raises(OutOfPasses, match="2 of 2 passes"):
+        moments.products(np.ones((p, 1)))
+    with pytest.raises(OutOfPasses, match="time is over"):
+        Moments([as_operator(noise)], passes=Passes(until=0.0)).gram()
+
+
+def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = [
+        rng.standard_normal((60_000, 30)),
+        scipy.sparse.random_array((100_000, 200), density=0.05, rng=rng, format="csr"),
+        lambda: (np.random.default_rng(i).standard_normal((50_000, 30)) for i in range(3)),
+    ]
+    answers = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(machine, "cpu_count", lambda threads=threads: threads)
+        monkeypatch.setattr("linspec.rows.executor.usual_blas_threads", lambda threads=threads: threads)
+        moments = [Moments([as_operator(A)], Preprocessing(center=True)) for A in data]
+        answers.append([each.products(np.ones((each.widths[0], 3)))[0][0] for each in moments])
+    for other in answers[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(answers[0], other, strict=True))
