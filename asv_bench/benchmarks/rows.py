@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-import linspec as ls
+from benchmarks.base import problem_class
 
 MATRICES = ["dense", "float32", "sparse", "small", "small sparse"]
 
@@ -42,7 +42,9 @@ class Passes:
         A = matrix_of(matrix)
         self.V = np.random.default_rng(1).standard_normal((A.shape[1], columns))
         if core == "old":
-            self.product = adjusted(ls.SVD(A, k=1, center=True)).moments("implicit", (1, 1)).gram
+            self.product = (
+                adjusted(problem_class("svd")(A, k=1, center=True)).moments("implicit", (1, 1)).gram
+            )
         else:
             self.product = Moments([as_operator(A)], Preprocessing(center=True)).gram_product
         self.product(self.V)

@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse
 
 from linspec._new.operators import as_operator
-from linspec._new.solving import certify_linear
-from linspec._new.solving.metric import SKETCH_ROWS
+from linspec.certificates import certify_linear
+from linspec.certificates.metric import SKETCH_ROWS
 from linspec.linalg import block_cg
 from linspec.rows import Moments, Preprocessing
 

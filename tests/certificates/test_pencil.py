@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from linspec._new.operators import as_operator
-from linspec._new.solving import Euclidean, Metric, Products, certify_pencil
-from linspec._new.solving.metric import SKETCH_ROWS
+from linspec.certificates import Euclidean, Metric, Products, certify_pencil
+from linspec.certificates.metric import SKETCH_ROWS
 from linspec.rows import Moments
 
 rng = np.random.default_rng(3)

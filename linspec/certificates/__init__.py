@@ -1,8 +1,8 @@
 """What is said of answers. Read `metric`, then `linear` and `pencil`."""
 
-from linspec._new.solving.linear import LinearCertificate, certify_linear
-from linspec._new.solving.metric import Euclidean, Metric
-from linspec._new.solving.pencil import PencilCertificate, Products, certify_pencil
+from linspec.certificates.linear import LinearCertificate, certify_linear
+from linspec.certificates.metric import Euclidean, Metric
+from linspec.certificates.pencil import PencilCertificate, Products, certify_pencil
 
 __all__ = [
     "Euclidean",

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.solving.metric import EPS, SKETCH_ROWS, Metric
 from linspec.arrays import Array, HostArray, to_host
+from linspec.certificates.metric import EPS, SKETCH_ROWS, Metric
 from linspec.rows.moments import Moments
 
 __all__ = ["LinearCertificate", "certify_linear", "digits"]

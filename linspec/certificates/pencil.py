@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec._new.solving.linear import digits
-from linspec._new.solving.metric import EPS, Metric
 from linspec.arrays import HostArray
+from linspec.certificates.linear import digits
+from linspec.certificates.metric import EPS, Metric
 
 __all__ = ["PencilCertificate", "Products", "certify_pencil"]
 
