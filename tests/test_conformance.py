@@ -16,7 +16,6 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
         "memory": "holds a number for each pair of rows, for fewer rows than columns"
     },
     "preimage-cca/scca-hsic": {"memory": "holds 200 features of the variates of each row"},
-    "preimage-cca/kcca-preimage": {"seed": "takes all rows of small data as landmarks, and draws none"},
 }
 
 SOLVERS = [
