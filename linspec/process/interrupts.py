@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 
 @contextmanager
@@ -34,6 +35,8 @@ def first_interrupt(notice: Callable[[], None]) -> Iterator[None]:
         yield
         return
 
+    installed: list[Any] = []  # emptied at the end: a cycle would hold `notice`, and the data with it
+
     def handle(signum: int, frame: FrameType | None) -> None:
         put_back()
         notice()
@@ -42,15 +45,16 @@ def first_interrupt(notice: Callable[[], None]) -> Iterator[None]:
 
     def put_back() -> None:
         """Restore the previous handler, unless other code has set one since."""
-        if signal.getsignal(signal.SIGINT) is handle:
+        if signal.getsignal(signal.SIGINT) in installed:
             signal.signal(signal.SIGINT, usual)
 
+    installed.append(handle)
     signal.signal(signal.SIGINT, handle)
     try:
         yield
     finally:
         put_back()
-        del handle, put_back  # they know each other, and `notice` the data: memory is freed at once
+        installed.clear()
 
 
 class Request:
