@@ -267,17 +267,27 @@ class Moments:
                 row = self._row(i, block)
                 about[i] = Origins(row, row if block.subtracts else None)
                 placed.append(None if row is None else A.thin(row))
-            parts: list[Reduction] = [] if make is None else [make()]
+            parts: list[Any] = [] if make is None else [make()]
+            grams = any(isinstance(part, Grams) for part in parts)
             if sketches:
                 parts.append(Sketch(self.data, operators, self.sketch_rows, self.seed))
             if learns:
-                parts.append(Statistics(self.data, operators))
+                apart = [
+                    not grams or (row is not None and not b.subtracts)
+                    for b, row in zip(blocks, placed, strict=True)
+                ]
+                parts.append(Statistics(self.data, operators, apart))
             return AboutRows(placed, parts, self.pre)
 
-        _, totals, count = self.executor.reduce(operators, begin, self.passes.look)
+        reduction: Any
+        reduction, totals, count = self.executor.reduce(operators, begin, self.passes.look)
         self.pre.check_rows(count, ended=True)
         if learns:
-            self._learn(totals.pop(), which, about)
+            learnt = totals.pop()
+            for n, separate in enumerate(reduction.parts[-1].squares):
+                if not separate:
+                    learnt[3 * n + 2] = reduction.parts[0].diagonal(totals[0], n)
+            self._learn(learnt, which, about)
         if sketches:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about

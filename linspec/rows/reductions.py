@@ -92,10 +92,13 @@ class AboutRows(Reduction):
 
 
 class Statistics(Reduction):
-    """Sums of weights, and of every matrix the sums and squares of columns and XᵀDB: what `Fitted` is learnt from."""
+    """Sums of weights, and of every matrix the sums and squares of columns and XᵀDB: what `Fitted` is learnt from.
 
-    def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
-        self.data, self.operators = data, operators
+    Of some matrices the squares are left out: the diagonals of Gram matrices about the same row have them.
+    """
+
+    def __init__(self, data: RowData, operators: Sequence[LinearOperator], squares: Sequence[bool]) -> None:
+        self.data, self.operators, self.squares = data, operators, squares
         self.directions = 0 if data.pre.B is None else data.pre.B.shape[1]
 
     def zero(self) -> list[Any]:
@@ -109,9 +112,10 @@ class Statistics(Reduction):
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
             w, B = self.data.w(A, rows), self.data.B(A, rows)
-            sums, squares = block.sums(w, exact=self.data.pre.scale)
+            sums, squares = block.sums(w, squares=self.squares[i], exact=self.data.pre.scale)
             total[3 * i + 1] += sums
-            total[3 * i + 2] += squares
+            if squares is not None:
+                total[3 * i + 2] += squares
             if B is not None:
                 block.t_times(A.thin(B if w is None else B * w[:, None]), total[3 * i + 3])
         w = self.data.pre.w
@@ -246,6 +250,16 @@ class Grams(Reduction):
             for other in blocks[i:]
         ]
         total[:] = self.merge(total, more) if total else more
+
+    def diagonal(self, total: list[Any], i: int) -> Array:
+        """The squares of the columns of matrix i, about the rows that its Gram matrix is about."""
+        m = len(self.operators)
+        G = total[i * m - i * (i - 1) // 2]
+        return (
+            G.diagonal()
+            if scipy.sparse.issparse(G)
+            else self.operators[i].backend.blocks.xp.linalg.diagonal(G)
+        )
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         for n, (a, b) in enumerate(zip(left, right, strict=True)):

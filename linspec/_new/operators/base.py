@@ -132,10 +132,10 @@ class Block(ABC):
         """Add Xᵀ U to `out`, which is float64."""
 
     @abstractmethod
-    def sums(self, w: Array | None, *, exact: bool) -> tuple[Array, Array]:
-        """Compute the weighted sums of columns and of their squares, about the row; estimates will do unless `exact`.
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
+        """Compute the weighted sums of columns and, if asked for, of their squares, about the row, in float64.
 
-        Squares that underflow stay positive.
+        Estimates of squares will do unless `exact`. Squares that underflow stay positive.
         """
 
     @abstractmethod

@@ -10,6 +10,7 @@ order a BLAS adds, and take half the time there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,30 +60,23 @@ class DenseBlock(Block):
     def t_times(self, U: Array, out: Array) -> None:
         out += self._summed(self.array.T @ U)
 
-    def sums(self, w: Array | None, *, exact: bool) -> tuple[Array, Array]:
-        X, xp = self.array, self.backend.blocks.xp
-        if isinstance(X, np.ndarray):
-            total = X.sum(axis=0, dtype=np.float64) if w is None else w @ X
-            squares = np.einsum("ij,ij->j", X if w is None else X * w[:, None], X, dtype=np.float64)
-        else:
-            X = self._summed(X)
-            weighted = X if w is None else X * w[:, None]
-            total, squares = xp.sum(weighted, axis=0), xp.sum(weighted * X, axis=0)
-        if xp.all(squares != 0):
-            return total, squares
-        met = (X != 0) if w is None else (X != 0) & (w > 0)[:, None]  # squares that underflow must not vanish
-        least = xp.astype(xp.any(met, axis=0), squares.dtype) * TINY
-        return total, xp.where(squares == 0, least, squares)
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
+        total = self.backend.column_sums(self.array) if w is None else w @ self.dense()
+        if not squares:
+            return total, None
+        X, xp = self.dense(), self.backend.blocks.xp
+        weighted = X if w is None else X * w[:, None]
+        on_host = isinstance(X, np.ndarray)
+        about = np.einsum("ij,ij->j", weighted, X) if on_host else xp.sum(weighted * X, axis=0)
+        return total, self._positive(about)
 
     def gram(self, w: Array | None, other: Block) -> Array:
         if not isinstance(other, DenseBlock):  # the other knows its own form
             return other.gram(w, self).T
-        if w is None:
-            return self.dense().T @ other.dense()
-        if other is self:
-            X = self.dense() * self.backend.xp.sqrt(w)[:, None]
-            return X.T @ X
-        return (self.dense() * w[:, None]).T @ other.dense()
+        if other is not self:
+            return (self.dense() if w is None else self.dense() * w[:, None]).T @ other.dense()
+        X = self.dense() if w is None else self.dense() * self.backend.blocks.xp.sqrt(w)[:, None]
+        return self._with_positive_diagonal(X.T @ X)
 
     def cut(self, start: int, stop: int) -> DenseBlock:
         return DenseBlock(self.array[start:stop, :], self.dtype, self.backend)
@@ -93,6 +87,19 @@ class DenseBlock(Block):
 
     def dense(self) -> Array:
         return self.backend.blocks.place(self.array)
+
+    def _positive(self, squares: Array) -> Array:
+        """Squares of columns, with a positive number where they underflow: no column vanishes without a word."""
+        xp = self.backend.blocks.xp
+        if xp.all(squares != 0):
+            return squares
+        met = xp.any(self.dense() != 0, axis=0)
+        return xp.where(squares == 0, xp.astype(met, squares.dtype) * TINY, squares)
+
+    def _with_positive_diagonal(self, G: Array) -> Array:
+        squares = self.backend.blocks.xp.linalg.diagonal(G)
+        positive = self._positive(squares)
+        return G if positive is squares else G + self.backend.blocks.eye(self.columns) * (positive - squares)
 
     def _summed(self, product: Array) -> Array:
         """A product as it is added into float64; NumPy converts on the way."""
@@ -108,11 +115,20 @@ class IntegerBlock(DenseBlock):
     def about(self, row: Array | None) -> DenseBlock:
         return IntegerBlock(super().about(row).array, self.dtype, self.backend)
 
+    @cached_property
+    def largest(self) -> float:
+        """The largest magnitude of an entry, at least 1."""
+        return max(1.0, float(self.array.max(initial=0)), -float(self.array.min(initial=0)))
+
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
+        if squares or w is not None or self.largest * self.rows > EXACT:
+            return super().sums(w, squares=squares, exact=exact)
+        return (np.ones(self.rows, np.float32) @ self.array).astype(np.float64), None
+
     def gram(self, w: Array | None, other: Block) -> Array:
         if w is not None or not isinstance(other, IntegerBlock):
             return super().gram(w, other)
-        largest = max(1.0, *(float(np.max(np.abs(block.array), initial=0.0)) for block in (self, other)))
-        height = int(EXACT / largest**2)
+        height = int(EXACT / max(self.largest, other.largest) ** 2)
         if height < FEWEST_ROWS:
             return super().gram(w, other)
         product = np.zeros((self.columns, other.columns))

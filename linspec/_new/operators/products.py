@@ -55,21 +55,26 @@ class ProductsBlock(Block):
         if self.row is not None:
             out -= self.place.place(self.row)[:, None] * self.place.column_sums(U)[None, :]
 
-    def sums(self, w: Array | None, *, exact: bool) -> tuple[HostArray, HostArray]:
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[HostArray, HostArray | None]:
         counts = np.ones(self.rows) if w is None else to_host(w)
-        total, squares = np.empty(self.columns), np.empty(self.columns)
-        if exact or self.columns <= SIGNS:
-            for start in range(0, self.columns, COLUMNS):
-                some = slice(start, min(start + COLUMNS, self.columns))
-                unit = self.place.eye(self.columns, some.stop - start, start)
-                X = to_host(self.times(self.operator.thin(unit)))
-                total[some], squares[some] = counts @ X, counts @ np.square(X, dtype=np.float64)
-            return total, squares
-        signs = np.random.default_rng(0).integers(0, 2, (self.rows, SIGNS)) * 2.0 - 1.0
+        if squares and (exact or self.columns <= SIGNS):
+            return self._exact_sums(counts)
+        signs = np.random.default_rng(0).integers(0, 2, (self.rows, SIGNS if squares else 0)) * 2.0 - 1.0
         U = np.column_stack([counts, signs * np.sqrt(counts)[:, None]])
-        sums = self.place.zeros((self.columns, 1 + SIGNS))
+        sums = self.place.zeros((self.columns, U.shape[1]))
         self.t_times(self.place.place(U), sums)
-        return to_host(sums)[:, 0], np.mean(to_host(sums)[:, 1:] ** 2, axis=1)
+        total, images = to_host(sums)[:, 0], to_host(sums)[:, 1:]
+        return total, np.mean(images**2, axis=1) if squares else None
+
+    def _exact_sums(self, counts: HostArray) -> tuple[HostArray, HostArray]:
+        """From products with unit columns."""
+        total, squares = np.empty(self.columns), np.empty(self.columns)
+        for start in range(0, self.columns, COLUMNS):
+            some = slice(start, min(start + COLUMNS, self.columns))
+            unit = self.place.eye(self.columns, some.stop - start, start)
+            X = to_host(self.times(self.operator.thin(unit)))
+            total[some], squares[some] = counts @ X, counts @ np.square(X, dtype=np.float64)
+        return total, squares
 
     def gram(self, w: Array | None, other: Block) -> Array:
         if not other.subtracts:

@@ -21,8 +21,9 @@ from linspec.operators.sparse_slabs import LONGEST_STRETCH, Slab, row_block
 
 __all__ = ["Sparse", "SparseBlock"]
 
-ENTRIES_PER_BLOCK = 2**19
-"""Stored entries of a block: a block should use each column several times, and its product should fit a cache."""
+ENTRIES_PER_BLOCK, MOST_ENTRIES = 2**19, 2**22
+"""Stored entries of a block: its product should fit a cache; more where the sum is large, as a block should use each
+column several times."""
 
 ORIGIN_ROWS = 256
 """Rows whose mean the sums of columns are about until the mean of all rows is known."""
@@ -75,31 +76,43 @@ class SparseBlock(Block):
         if self.dtype == out.dtype and out.flags.c_contiguous:
             self._multiplied.scatter(U, out)
             return
-        single = np.zeros(out.shape, self.dtype)
-        self._multiplied.scatter(U, single)
-        out += single
+        for start in range(0, self.rows, LONGEST_STRETCH):  # float32 sums stay short
+            stop = min(start + LONGEST_STRETCH, self.rows)
+            single = np.zeros(out.shape, self.dtype)
+            self.cut(start, stop)._multiplied.scatter(U[start:stop], single)
+            out += single
 
-    def sums(self, w: Array | None, *, exact: bool) -> tuple[HostArray, HostArray]:
+    def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[HostArray, HostArray | None]:
         slab = self._multiplied.without_duplicates()
         row = np.zeros(self.columns) if self.row is None else self.row
         gaps = slab.data - row[slab.indices]
         counts = None if w is None else np.repeat(w, np.diff(slab.indptr))
-        stored = np.bincount(slab.indices, counts, self.columns)
-        absent = (self.rows if w is None else w.sum()) - stored
-        absent[np.bincount(slab.indices, minlength=self.columns) == self.rows] = 0.0
+        stored = np.bincount(slab.indices, minlength=self.columns)
+        absent = self.rows - stored.astype(np.float64)
+        if w is not None and counts is not None:
+            absent = np.where(absent > 0, w.sum() - np.bincount(slab.indices, counts, self.columns), 0.0)
         weighted = gaps if counts is None else gaps * counts
-        squares = np.bincount(slab.indices, weighted * gaps, self.columns) + absent * row**2
+        total = np.bincount(slab.indices, weighted, self.columns) - absent * row
+        if not squares:
+            return total, None
+        about = np.bincount(slab.indices, weighted * gaps, self.columns) + absent * row**2
         faint = (slab.data != 0) & (np.abs(gaps) < LEAST)
-        squares[slab.indices[faint]] += np.finfo(np.float64).tiny
-        return np.bincount(slab.indices, weighted, self.columns) - absent * row, squares
+        about[slab.indices[faint]] += np.finfo(np.float64).tiny
+        return total, about
 
     def gram(self, w: Array | None, other: Block) -> Any:
         X = self._wide(w)
         if not isinstance(other, SparseBlock):
             return X.T @ other.dense()
         if max(self.entries, other.entries) > FULL * self.rows * max(self.columns, other.columns):
-            return X.T @ other._wide(None).toarray()
-        return gram(X, None if other is self and w is None else other._wide(None))
+            G = X.T @ other._wide(None).toarray()
+        else:
+            G = gram(X, None if other is self and w is None else other._wide(None))
+        faint = X.indices[(X.data != 0) & (np.abs(X.data) < LEAST)] if other is self else []
+        if len(faint) == 0:
+            return G
+        tiny = np.bincount(faint, minlength=self.columns) * np.finfo(np.float64).tiny
+        return G + scipy.sparse.diags_array(tiny).tocsr()
 
     def dense(self) -> HostArray:
         rows: HostArray = self._wide(None).toarray()
@@ -109,14 +122,16 @@ class SparseBlock(Block):
         return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop)
 
     def edges(self, sum_bytes: int) -> list[int]:
-        parts = max(self.entries // ENTRIES_PER_BLOCK, self.rows // LONGEST_STRETCH) + 1
+        height = max(ENTRIES_PER_BLOCK, min(sum_bytes // 4, MOST_ENTRIES))
+        rows = max(LONGEST_STRETCH, sum_bytes // 64)
+        parts = max(self.entries // height, self.rows // rows) + 1
         if parts == 1:
             return [0, self.rows]
         ends = self.matrix.indptr[self.start : self.start + self.rows + 1]
         stored = np.searchsorted(ends, np.linspace(ends[0], ends[-1], parts + 1))
-        even = np.linspace(0, self.rows, self.rows // LONGEST_STRETCH + 2).astype(int)
-        rows: list[int] = np.unique([*stored[1:-1], *even]).tolist()
-        return rows
+        even = np.linspace(0, self.rows, self.rows // rows + 2).astype(int)
+        edges: list[int] = np.unique([*stored[1:-1], *even]).tolist()
+        return edges
 
     @property
     def _multiplied(self) -> Slab:
