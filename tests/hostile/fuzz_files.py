@@ -109,7 +109,7 @@ def peer(path: Path, kind: str) -> Any:
 
 def ending(path: Path, kind: str) -> str:
     """How a trial ends: "read", "refused", or what went wrong."""
-    from linspec.cli.data import read_named
+    from linspec.cli.data import read
 
     code, _, err = run(["solve", "svd", str(path), "-k", "1"])
     if code == 2:
@@ -120,8 +120,8 @@ def ending(path: Path, kind: str) -> str:
     wanted = peer(path, kind)
     if wanted is None:
         return "read"
-    values = read_named(str(path)).values
-    found = np.asarray(values.dense() if hasattr(values, "dense") else values)
+    rows = read(str(path))
+    found = np.asarray(rows.dense() if hasattr(rows, "dense") else rows)
     same = found.size == wanted.size and np.array_equal(found.ravel(), wanted.ravel(), equal_nan=True)
     return "read" if same else "silent: other numbers than another reader's"
 
