@@ -37,7 +37,7 @@ class OneHotBlock(Block):
 
     def gram(self, w: Any, other: Block) -> Any:
         if other is self:
-            return np.diag(np.bincount(self.codes, w, self.columns))
+            return np.diag(np.bincount(self.codes, w, self.columns).astype(np.float64))
         out = np.zeros((self.columns, other.columns))
         self.t_times(other.dense() if w is None else other.dense() * w[:, None], out)
         return out
