@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home
-from linspec.errors import InvalidProblem
+from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.errors import InvalidProblem, MissingCapability
 
 __all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
 
@@ -149,6 +149,13 @@ class Block(ABC):
     @abstractmethod
     def dense(self) -> Array:
         """Return the entries in float64, about the row."""
+
+    def take(self, rows: HostArray) -> Block:
+        """Return the rows of the given numbers, in that order."""
+        raise MissingCapability(
+            "these rows cannot be chosen one by one: this kind of data has no `take`. Pass an array, a sparse matrix, "
+            "or rows in slices of these."
+        )
 
     def edges(self, sum_bytes: int) -> list[int]:
         """Return the numbers of rows at which to cut, from 0 to `rows`, if products are added to sums of that size."""

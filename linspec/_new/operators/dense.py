@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec._new.operators.base import FEWEST_ROWS, Block, Rows, rows_per_block
-from linspec.arrays import Array, Home, host_dtype, working_dtype
+from linspec.arrays import Array, Home, HostArray, host_dtype, working_dtype
 from linspec.errors import InvalidProblem
 
 __all__ = ["Dense", "DenseBlock"]
@@ -80,6 +80,16 @@ class DenseBlock(Block):
 
     def cut(self, start: int, stop: int) -> DenseBlock:
         return DenseBlock(self.array[start:stop, :], self.dtype, self.backend)
+
+    def take(self, rows: HostArray) -> DenseBlock:
+        chosen = (
+            self.array[rows]
+            if self.backend.on_host
+            else self.backend.xp.take(
+                self.array, self.backend.xp.asarray(rows, device=self.backend.device), axis=0
+            )
+        )
+        return type(self)(chosen, self.dtype, self.backend)
 
     def edges(self, sum_bytes: int) -> list[int]:
         height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.backend.on_host)

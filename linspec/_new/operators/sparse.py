@@ -121,6 +121,9 @@ class SparseBlock(Block):
     def cut(self, start: int, stop: int) -> SparseBlock:
         return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop)
 
+    def take(self, rows: HostArray) -> SparseBlock:
+        return SparseBlock(self.matrix[self.start + rows], self.dtype, 0, len(rows))
+
     def edges(self, sum_bytes: int) -> list[int]:
         height = max(ENTRIES_PER_BLOCK, min(sum_bytes // 4, MOST_ENTRIES))
         rows = max(LONGEST_STRETCH, sum_bytes // 64)
