@@ -2,6 +2,16 @@
 
 from linspec.linalg.block_cg import block_cg
 from linspec.linalg.block_krylov import RitzPairs, block_krylov
+from linspec.linalg.golub_kahan import Bidiagonal, golub_kahan, lsqr
 from linspec.linalg.small import inverse, orthonormal
 
-__all__ = ["RitzPairs", "block_cg", "block_krylov", "inverse", "orthonormal"]
+__all__ = [
+    "Bidiagonal",
+    "RitzPairs",
+    "block_cg",
+    "block_krylov",
+    "golub_kahan",
+    "inverse",
+    "lsqr",
+    "orthonormal",
+]

@@ -32,6 +32,7 @@ from linspec.rows.reductions import (
     AdjointImages,
     Grams,
     Images,
+    LongStep,
     Products,
     Residuals,
     RowData,
@@ -226,6 +227,24 @@ class Moments:
             total = total - place(fitted.slopes) @ (B.T @ U)
         return fitted.scaled(total)
 
+    def long_step(self, V: Array, U: Array, alpha: HostArray, i: int = 0) -> tuple[Array, HostArray]:
+        """Update U ← √D XᵢV - U diag(alpha) in place; return Xᵢᵀ√D U and the lengths of columns of U: one pass.
+
+        U of shape (n, k) stays where the thin blocks of Xᵢ are.
+        """
+        A, place = self.operators[i], self.operators[i].backend.blocks.place
+        self.settle(i)
+        fitted, V = self.fitted[i], self._scaled(i, V)
+        terms = {"alpha": place(alpha)}
+        if self.pre.center:
+            terms["shift"] = place(fitted.gap(self._mean(i))) @ V
+        if self.pre.B is not None:
+            terms["along"] = self._along(i, V)
+        total, about = self._pass(lambda: LongStep(self.data, A, V, U, terms), [i])
+        P, sums, squares = total[:3]
+        along = total[3] if self.pre.B is not None else None
+        return self._corrected(P, sums, along, i, about), np.sqrt(to_host(squares))
+
     def operator(self, i: int = 0) -> Preprocessed:
         """Return √D times the preprocessed Xᵢ, as an operator."""
         return Preprocessed(self, i)
@@ -296,10 +315,14 @@ class Moments:
         """The row that one matrix is summed about, as the precision of its data represents it."""
         if not self.pre.center:
             return None
+        if i in self.fitted:
+            return self._mean(i)
         A = self.operators[i]
-        known = i in self.fitted
-        row = self.fitted[i].mean if known else block.origin(self.data.w(A, slice(0, block.rows)))
-        return None if row is None else to_host(cast(row, A.dtype)).astype(np.float64)
+        return to_host(cast(block.origin(self.data.w(A, slice(0, block.rows))), A.dtype)).astype(np.float64)
+
+    def _mean(self, i: int) -> HostArray:
+        """The mean of a matrix, as far as the precision of its data represents it."""
+        return self.fitted[i].mean.astype(self.operators[i].dtype).astype(np.float64)
 
     def _learn(self, total: list[Any], which: Sequence[int], about: About) -> None:
         """Learn the preprocessing of some matrices from their statistics."""

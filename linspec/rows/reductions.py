@@ -29,6 +29,7 @@ __all__ = [
     "AdjointImages",
     "Grams",
     "Images",
+    "LongStep",
     "Products",
     "Residuals",
     "RowData",
@@ -328,6 +329,43 @@ class Images(Reduction):
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         return left + right
+
+
+class LongStep(Reduction):
+    """U ← √D (X V - 1 shiftᵀ - B along) - U diag(alpha) of one matrix X, in place.
+
+    The sums are Xᵀ√D U, 1ᵀ√D U, the squares of U, and Bᵀ√D U. U has a row for each row of X; it is updated and used
+    while these are read, so that a step takes one pass.
+    """
+
+    def __init__(
+        self, data: RowData, operator: LinearOperator, V: Array, U: Array, terms: dict[str, Array]
+    ) -> None:
+        self.data, self.operator, self.U, self.terms = data, operator, U, terms
+        self.V, self.columns = operator.thin(V), V.shape[1]
+
+    def zero(self) -> list[Any]:
+        zeros, k = self.operator.backend.blocks.zeros, self.columns
+        sums = [zeros((self.operator.shape[1], k)), zeros((k,)), zeros((k,))]
+        return [*sums, zeros((self.terms["along"].shape[0], k))] if "along" in self.terms else sums
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        place = self.operator.backend.blocks
+        u = place.place(blocks[0].times(self.V))
+        if "shift" in self.terms:
+            u = u - self.terms["shift"][None, :]
+        w, B = self.data.w(self.operator, rows), self.data.B(self.operator, rows)
+        if B is not None:
+            u = u - B @ self.terms["along"]
+        root = None if w is None else place.xp.sqrt(w)[:, None]
+        u = (u if root is None else u * root) - self.U[rows, :] * self.terms["alpha"][None, :]
+        self.U[rows, :] = u
+        total[2] += place.column_sums(u * u)
+        u = u if root is None else u * root
+        blocks[0].t_times(self.operator.thin(u), total[0])
+        total[1] += place.column_sums(u)
+        if B is not None:
+            total[3] += B.T @ u
 
 
 class AdjointImages(Reduction):

@@ -1,0 +1,113 @@
+"""Golub-Kahan bidiagonalisation, and LSQR on it, for several right-hand sides and a path of ridges.
+
+Problem: min ‖A x - b‖² + r ‖x‖² for ill-conditioned A, without squaring its condition number.
+Papers: Golub & Kahan 1965 (doi:10.1137/0702016) for the bidiagonalisation; Paige & Saunders 1982
+(doi:10.1145/355984.355989) for LSQR, with λ = √r as its `damp`. Each column of b has a bidiagonalisation of its own:
+
+    β₁u₁ = b,  α₁v₁ = Aᵀu₁                            (1)
+    βu ← A v - α u,   αv ← Aᵀu - β v                  (2)
+    ρ̂ = √(ρ̄² + λ²),  ψ = λ φ̄/ρ̂,  φ̂ = ρ̄ φ̄/ρ̂          (3)
+    ρ = √(ρ̂² + β²),  c = ρ̂/ρ,  s = β/ρ               (4)
+    θ = s α,  ρ̄ ← -c α,  φ = c φ̂,  φ̄ ← s φ̂           (5)
+    x ← x + (φ/ρ) w,  w ← v - (θ/ρ) w                 (6)
+    ‖Aᵀ(b - A x) - r x‖ = α |s φ|                     (7)
+
+Where we differ: (2) is one step of `long_step`, which reads A once: rows of u are used for Aᵀu while they are there.
+All ridges share u and v. A column that is solved exactly stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray
+
+__all__ = ["Bidiagonal", "golub_kahan", "lsqr"]
+
+LongStep = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
+"""(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
+
+
+class Bidiagonal(NamedTuple):
+    """One step: the numbers alpha and beta of every column, and V.
+
+    Attributes
+    ----------
+    alpha, beta : numpy.ndarray of shape (k,)
+        0 where a column has ended.
+    V : array of shape (p, k)
+    """
+
+    alpha: HostArray
+    beta: HostArray
+    V: Array
+
+
+def golub_kahan(step: LongStep, adjoint: Array, U: Array, beta: HostArray) -> Iterator[Bidiagonal]:
+    """Yield the steps of the bidiagonalisation of A, which begins with b.
+
+    Parameters
+    ----------
+    step : callable
+        Makes (2) in one pass.
+    adjoint : array of shape (p, k)
+        Aᵀb.
+    U : array of shape (n, k)
+        b; it is overwritten.
+    beta : numpy.ndarray of shape (k,)
+        The lengths of the columns of b.
+    """
+    place = Home.of(adjoint).place
+    V = 0.0 * adjoint
+    while True:
+        scale = _reciprocal(beta)
+        U *= place(scale)[None, :]
+        V = adjoint * place(scale)[None, :] - V * place(beta)[None, :]  # (1), (2)
+        alpha = np.where(beta > 0, Home.of(V).column_norms(V), 0.0)
+        V = V * place(_reciprocal(alpha))[None, :]
+        yield Bidiagonal(alpha, beta, V)
+        adjoint, beta = step(V, U, alpha)
+        beta = np.where(alpha > 0, beta, 0.0)
+
+
+def lsqr(
+    steps: Iterator[Bidiagonal], ridges: Sequence[float] = (0.0,)
+) -> Iterator[tuple[list[Array], HostArray]]:
+    """Yield solutions and the lengths of their gradients, after each step.
+
+    Parameters
+    ----------
+    steps : iterator of Bidiagonal
+    ridges : sequence of float, default (0,)
+
+    Yields
+    ------
+    X : list of array of shape (p, k)
+        For every ridge. The arrays are not changed later.
+    lengths : numpy.ndarray of shape (ridges, k)
+        By (7).
+    """
+    first = next(steps)
+    V, place = first.V, Home.of(first.V).place
+    lam = np.sqrt(np.array(ridges))[:, None]
+    X, W = [0.0 * V for _ in ridges], [V for _ in ridges]
+    phi_bar, rho_bar = np.tile(first.beta, (len(ridges), 1)), np.tile(first.alpha, (len(ridges), 1))
+    yield list(X), rho_bar * phi_bar
+    for alpha, beta, v in steps:
+        rho_hat = np.hypot(rho_bar, lam)  # (3)
+        phi_hat = rho_bar * phi_bar * _reciprocal(rho_hat)
+        rho = np.hypot(rho_hat, beta)  # (4)
+        c, s = rho_hat * _reciprocal(rho), beta * _reciprocal(rho)
+        theta, rho_bar, phi, phi_bar = s * alpha, -c * alpha, c * phi_hat, s * phi_hat  # (5)
+        for i in range(len(X)):
+            X[i] = X[i] + W[i] * place(phi[i] * _reciprocal(rho[i]))[None, :]  # (6)
+            W[i] = v - W[i] * place(theta[i] * _reciprocal(rho[i]))[None, :]
+        yield list(X), alpha * np.abs(s * phi)
+
+
+def _reciprocal(d: HostArray) -> HostArray:
+    """1/d, and 0 for a column that has ended."""
+    return np.divide(1.0, d, out=np.zeros_like(d), where=d != 0)
