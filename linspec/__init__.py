@@ -54,7 +54,7 @@ _OF_USERS = {
     "SVDSolution": "linspec.families.svd.solution",
     "Selection": "linspec.solving.select",
     "Solution": "linspec.solving.solution",
-    "Status": "linspec.solving.solution",
+    "Status": "linspec.status",
     "as_operator": "linspec.operators",
     "bootstrap": "linspec.families.inference",
     "compare": "linspec.studies.comparison",

@@ -70,11 +70,11 @@ from linspec.solving.run import Run as Run
 from linspec.solving.select import Selection as Selection
 from linspec.solving.select import select as select
 from linspec.solving.solution import Solution as Solution
-from linspec.solving.solution import Status as Status
 from linspec.solving.solution import load_solution as load_solution
 from linspec.solving.solve import solve as solve
 from linspec.solving.solver import LeastSquaresState as LeastSquaresState
 from linspec.solving.solver import Solver as Solver
+from linspec.status import Status as Status
 from linspec.studies.comparison import Comparison as Comparison
 from linspec.studies.comparison import compare as compare
 from linspec.studies.held_out.result import CrossValidation as CrossValidation

@@ -49,9 +49,10 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.operators.sparse import checked_rows
 from linspec.registry import get_solver
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Solution, Status
+from linspec.solving.solution import Solution
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.status import Status
 
 SPARSE = ("csr", "csc")
 """Sparse formats that are used without conversion; other formats are converted to the first of these."""

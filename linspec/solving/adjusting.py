@@ -23,7 +23,7 @@ from linspec.operators.adjustment import Adjustment
 from linspec.operators.row_model import RowModel, row_model
 from linspec.process.plurals import count_of
 from linspec.solving.fields import view_names
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 
 @dataclass(frozen=True)

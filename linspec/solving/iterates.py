@@ -32,8 +32,9 @@ from linspec.arrays import HOST, Home, is_array, to_host
 from linspec.errors import InvalidFile, InvalidProblem, shown
 from linspec.process.pauses import OutOfPasses
 from linspec.solving.run import Run
-from linspec.solving.solution import Solution, Status
+from linspec.solving.solution import Solution
 from linspec.solving.solver import Solver
+from linspec.status import Status
 
 
 class Iterate:

@@ -34,7 +34,7 @@ from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
 from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
-from linspec.solving.solution import Solution, Status
+from linspec.solving.solution import Solution
 from linspec.solving.stating import (
     add_row_fields,
     check_range_of_ridges,
@@ -44,6 +44,7 @@ from linspec.solving.stating import (
     state,
 )
 from linspec.solving.summary import facts_as_html
+from linspec.status import Status
 from linspec.sweeps.first_look import FirstLook, look_at, ranged
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)

@@ -45,7 +45,7 @@ from linspec.solving.budget import Budget, certificate_passes, too_few, too_ofte
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
 from linspec.solving.conclusion import Terms
 from linspec.solving.problem import Problem
-from linspec.solving.solution import History, Solution, Status
+from linspec.solving.solution import History, Solution
 from linspec.solving.verdict import (
     PATIENCE,
     Finding,
@@ -60,6 +60,7 @@ from linspec.solving.verdict import (
     salvaged,
     verdict,
 )
+from linspec.status import Status
 from linspec.sweeps.views import View
 
 

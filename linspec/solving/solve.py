@@ -72,10 +72,11 @@ from linspec.solving.select import (
     record_of,
     stated_estimate,
 )
-from linspec.solving.solution import Solution, Status, load_solution
+from linspec.solving.solution import Solution, load_solution
 from linspec.solving.solver import Solver
 from linspec.solving.stating import least_ridges
 from linspec.solving.verdict import WARNED, as_interrupted
+from linspec.status import Status
 from linspec.sweeps.first_look import FirstLook
 
 S = TypeVar("S", bound=Solution)

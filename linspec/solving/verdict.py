@@ -26,7 +26,7 @@ from linspec.solving.adjusting import in_field
 from linspec.solving.budget import out_of_time
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 WARNED = frozenset(
     {

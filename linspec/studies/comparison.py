@@ -46,9 +46,9 @@ from linspec.solving.checks import check_rows
 from linspec.solving.problem import Problem
 from linspec.solving.run import Progress
 from linspec.solving.select import automatic
-from linspec.solving.solution import Status
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.status import Status
 from linspec.studies.held_out.defaults import number_of
 
 __all__ = [

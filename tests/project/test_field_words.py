@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 LINSPEC = Path(__file__).parents[2] / "linspec"
-NEW = sorted(
-    path for folder in ("_new", "rows", "linalg", "certificates") for path in (LINSPEC / folder).rglob("*.py")
-)
+FOLDERS = "_new", "rows", "linalg", "certificates", "iteration"
+NEW = sorted(path for folder in FOLDERS for path in (LINSPEC / folder).rglob("*.py"))
 ABOVE = [path for path in NEW if "operators" not in path.parts]
 
 PRIVATE = {

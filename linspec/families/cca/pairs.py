@@ -21,7 +21,7 @@ from linspec.moments.moments import Moments
 from linspec.moments.pairs import PARTS_OF_PAIRS, Basis, Metrics, Pairs, multiplied
 from linspec.solving.iterates import Iterate
 from linspec.solving.run import Run
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 
 class PairsIterate(Iterate):

@@ -46,8 +46,8 @@ from linspec.solving.checks import check_flag, check_k, check_rows, of_pairs
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Status
 from linspec.solving.stating import adopt_labels, borrow
+from linspec.status import Status
 from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
 

@@ -41,8 +41,8 @@ from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.solving.adjusting import adjusted, in_given_columns
 from linspec.solving.select import estimated
-from linspec.solving.solution import Status
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
+from linspec.status import Status
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, share_lost, split_of
 from linspec.studies.held_out.row_sums import bytes_held, sums_of_cells, with_orthogonal_confounds

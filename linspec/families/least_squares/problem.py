@@ -20,7 +20,7 @@ from linspec.solving.adjusting import in_given_columns
 from linspec.solving.along_ridges import WithRidges
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.fields import flag, matrix
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 NEGLECTED = 1e-2
 """A column of A is reported if changing its coefficient alone would lower ‖A x − b‖² + ridge ‖x‖² by more than

@@ -29,7 +29,7 @@ from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.families.least_squares.planted_columns import errors_beside_planted_columns
 from linspec.moments.moments import Moments
 from linspec.solving.conclusion import Terms
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 UNCERTAIN = 0.01
 """Relative errors of coefficients above this are reported."""

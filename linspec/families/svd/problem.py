@@ -24,7 +24,7 @@ from linspec.moments.moments import Moments
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
-from linspec.solving.solution import Status
+from linspec.status import Status
 from linspec.sweeps.blocks import BlockOperator, row_images
 
 

@@ -18,9 +18,9 @@ from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.solving.ridges import along_ridges
-from linspec.solving.solution import Status
 from linspec.solving.solver import Solver
 from linspec.solving.verdict import WARNED
+from linspec.status import Status
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.scores import HeldOutScore, Rounded
 

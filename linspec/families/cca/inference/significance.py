@@ -34,9 +34,9 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
-from linspec.solving.solution import Status
 from linspec.solving.solve import solve_on_host
 from linspec.solving.tables import table_of_components
+from linspec.status import Status
 from linspec.studies.inference.p_values import p_in_words
 from linspec.studies.inference.permutation import leading_components, sums_from
 from linspec.studies.inference.rows import frequencies

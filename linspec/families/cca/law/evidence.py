@@ -19,7 +19,7 @@ from linspec.algebra.inverse_norm import FactorNorm, InverseNorm, QuadratureNorm
 from linspec.algebra.preconditioner import preconditioner_from_sketch, raised_diagonal
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import Array, HostArray
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 SKETCH = 50
 """A preconditioner is computed from k + SKETCH random columns."""

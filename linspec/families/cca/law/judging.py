@@ -42,7 +42,7 @@ from linspec.moments.row_reduction import sum_with_short
 from linspec.process.plurals import count_of
 from linspec.solving.adjusting import fields_of_adjustments
 from linspec.solving.conclusion import Conclusion, Terms, left_out_nearby
-from linspec.solving.solution import Status
+from linspec.status import Status
 
 DEGENERATE = 1e-8
 """A correlation within this distance of 1 is reported as 1; for float32 data, a correlation within the rounding of the

@@ -1,0 +1,193 @@
+"""The loop around a solver: how runs end, what is said of them, limits, sent-back iterates, checkpoints."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from linspec import Status
+from linspec._new.operators import as_operator
+from linspec.certificates import Euclidean, Products, certify_linear, certify_pencil
+from linspec.certificates.metric import SKETCH_ROWS
+from linspec.errors import InvalidFile, InvalidOption, InvalidProblem
+from linspec.iteration import Certificate, Context, Iterate, Problem, Saving, Solver, read_start, run
+from linspec.linalg import block_cg, block_krylov
+from linspec.rows import Moments, Passes, Preprocessing
+
+rng = np.random.default_rng(0)
+A = rng.standard_normal((400, 30)) * np.logspace(0, -2, 30) + 1
+b = A @ rng.standard_normal((30, 2)) + rng.standard_normal((400, 2))
+
+
+class Regression(Problem):
+    name, tol = "regression", 1e-8
+
+    def __init__(self, ridge: float = 0.0) -> None:
+        self.ridge = ridge
+
+    def moments(self, passes: Passes) -> Moments:
+        data = [as_operator(A), as_operator(b)]
+        return Moments(data, Preprocessing(center=True), passes, sketch_rows=SKETCH_ROWS * 30)
+
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        found = certify_linear(moments, arrays["x"], self.ridge, tol=tol)
+        return Certificate(found.residual, Status[found.status], found.notes)
+
+
+class ConjugateGradients(Solver):
+    name = "cg"
+
+    def __init__(self, flattery: float = 1.0, *, stops: int = 10**9, limit: float = math.inf) -> None:
+        self.flattery, self.stops, self.max_iterations = flattery, stops, limit
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        Atb = moments.products(None, np.eye(2))[1][0]
+        size = np.linalg.norm(Atb, axis=0)
+        steps = block_cg(
+            lambda V: moments.gram_product(V, 0), Atb, (problem.ridge,), None if start is None else start["x"]
+        )
+        for (x,), lengths in itertools.islice(steps, self.stops):
+            yield Iterate(float((lengths / size).max()) * self.flattery, {"x": x})
+
+
+class Spectrum(Problem):
+    name, tol, k = "spectrum", 1e-8, 3
+
+    def moments(self, passes: Passes) -> Moments:
+        return Moments([as_operator(A)], Preprocessing(center=True), passes)
+
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        found = certify_pencil(
+            lambda Z: Products([[moments.gram_product(Z[0])]], [Z[0]]),
+            [arrays["vectors"]],
+            arrays["values"],
+            self.k,
+            [Euclidean(30)],
+            tol=tol,
+        )
+        return Certificate(found.residual, Status[found.status], found.notes)
+
+
+class Krylov(Solver):
+    name = "krylov"
+
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        first = context.filled(None if start is None else start["vectors"], 30, 8)
+        for pairs in block_krylov(moments.gram_product, first, problem.k, context.rng):
+            arrays = {"vectors": pairs.vectors(), "values": pairs.values}
+            residual = float(pairs.residuals.max() / pairs.values[0])
+            yield Iterate(residual, arrays, final=pairs.exhausted)
+
+
+def centred() -> tuple[Any, Any]:
+    return A - A.mean(axis=0), b - b.mean(axis=0)
+
+
+def test_runs_converge_to_the_answers_of_lapack() -> None:
+    X, Y = centred()
+    regression = run(Regression(), ConjugateGradients())
+    assert regression.status is Status.CONVERGED
+    exact = np.linalg.lstsq(X, Y, rcond=None)[0]
+    assert np.abs(regression.arrays["x"] - exact).max() <= 1e-6 * np.abs(exact).max()
+    spectrum = run(Spectrum(), Krylov(), rng=0)
+    assert spectrum.status is Status.CONVERGED
+    s = np.linalg.svd(X, compute_uv=False)[:3]
+    assert np.sqrt(spectrum.arrays["values"]) == pytest.approx(s, rel=1e-12)
+    assert spectrum.iterations == len(spectrum.history) - 1
+    assert [each.passes for each in spectrum.history] == sorted(each.passes for each in spectrum.history)
+
+
+def test_a_solver_that_flatters_itself_is_sent_back() -> None:
+    honest = run(Regression(), ConjugateGradients())
+    flattered = run(Regression(), ConjugateGradients(1e-4))
+    assert flattered.certificate.residual <= 1e-8
+    assert flattered.status is Status.CONVERGED
+    assert honest.iterations <= flattered.iterations + 2
+
+
+def test_how_runs_end() -> None:
+    assert run(Regression(), ConjugateGradients(limit=3)).status is Status.ITERATION_LIMIT
+    assert run(Regression(), ConjugateGradients(stops=4)).status is Status.STAGNATED
+    stopped = run(Regression(), ConjugateGradients(), callback=lambda seen: seen.iteration == 2)
+    assert stopped.status is Status.STOPPED
+    assert stopped.iterations == 2
+    assert stopped.certificate.residual == pytest.approx(stopped.history[-1].residual, rel=1e-6)
+    late = run(Regression(), ConjugateGradients(), tol=1e-30)
+    assert late.status in {Status.STAGNATED, Status.CONVERGED}
+
+
+@pytest.mark.parametrize("most", [2.5, 4.0, 7.0])
+def test_passes_are_not_exceeded_and_the_certificate_has_its_own(most: float) -> None:
+    ended = run(Regression(), ConjugateGradients(), limits=(most, math.inf))
+    assert ended.status is Status.BUDGET
+    assert ended.passes <= most
+    assert ended.certificate.residual > 1e-8
+
+
+def test_limits_that_are_too_small() -> None:
+    with pytest.raises(InvalidOption, match="max_passes must be above 1, which the certificate takes"):
+        run(Regression(), ConjugateGradients(), limits=(1.0, math.inf))
+    with pytest.raises(InvalidProblem, match="before there was an iterate, after 0 passes"):
+        run(Regression(), ConjugateGradients(), limits=(math.inf, -1.0))
+
+
+def test_the_first_interrupt_gives_the_last_iterate_and_the_second_raises() -> None:
+    def interrupt(seen: Any) -> bool:
+        if seen.iteration == 2:
+            raise KeyboardInterrupt
+        return False
+
+    ended = run(Regression(), ConjugateGradients(), callback=interrupt)
+    assert ended.status is Status.INTERRUPTED
+    assert ended.iterations == 2
+
+    class Slow(Regression):
+        def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Slow(), ConjugateGradients(), callback=interrupt)
+
+
+def test_a_lack_of_memory_gives_the_last_iterate() -> None:
+    def lacks(seen: Any) -> bool:
+        if seen.iteration == 1:
+            raise MemoryError
+        return False
+
+    assert run(Regression(), ConjugateGradients(), callback=lacks).status is Status.OUT_OF_MEMORY
+
+
+def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    about = {"problem": "regression", "shapes": [[400, 30], [400, 2]], "solver": "cg"}
+    path = tmp_path / "run.npz"
+    first = run(Regression(1.0), ConjugateGradients(limit=4), saving=Saving(path, about))
+    assert first.status is Status.ITERATION_LIMIT
+    start = read_start(path, about)
+    assert np.array_equal(start["x"], first.arrays["x"])
+    rest = run(Regression(1.0), ConjugateGradients(), start=start)
+    whole = run(Regression(1.0), ConjugateGradients())
+    assert rest.history[0].residual == pytest.approx(first.history[-1].residual, rel=1e-6)
+    assert np.abs(rest.arrays["x"] - whole.arrays["x"]).max() <= 1e-5
+    assert rest.iterations <= whole.iterations + 2  # conjugate gradients begin their space anew
+    for what, wrong in (("problem", "spectrum"), ("solver", "lsqr"), ("shapes", [[1, 2]])):
+        with pytest.raises(InvalidProblem, match=f"is a checkpoint for {what}"):
+            read_start(path, {**about, what: wrong})
+    path.write_bytes(b"PK\x03\x04 no archive")
+    with pytest.raises(InvalidFile, match="must be a checkpoint of linspec"):
+        read_start(path, about)
+
+
+def test_a_start_keeps_random_columns() -> None:
+    context = Context(1e-8, np.random.default_rng(0), Passes())
+    start = np.eye(30)[:, :10] * 100
+    block = context.filled(start, 30, 12)
+    assert np.array_equal(block[:, :7], start[:, :7])
+    assert np.linalg.matrix_rank(block) == 12
+    assert context.filled(None, 4, 12).shape == (4, 4)
