@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import linspec as ls
 from linspec import Status
 from linspec._new.operators import as_operator
 from linspec.certificates import Euclidean, Products, certify_linear, certify_pencil
@@ -20,6 +22,7 @@ from linspec.iteration import Certificate, Context, Iterate, Problem, Saving, So
 from linspec.linalg import block_cg, block_krylov
 from linspec.rows import Moments, Passes, Preprocessing
 
+LINSPEC = Path(ls.__file__).parent
 rng = np.random.default_rng(0)
 A = rng.standard_normal((400, 30)) * np.logspace(0, -2, 30) + 1
 b = A @ rng.standard_normal((30, 2)) + rng.standard_normal((400, 2))
@@ -191,3 +194,29 @@ def test_a_start_keeps_random_columns() -> None:
     assert np.array_equal(block[:, :7], start[:, :7])
     assert np.linalg.matrix_rank(block) == 12
     assert context.filled(None, 4, 12).shape == (4, 4)
+
+
+@pytest.mark.parametrize("problem", [Regression(), Spectrum()], ids=["regression", "spectrum"])
+def test_a_run_enters_few_functions_and_frames(problem: Problem) -> None:
+    solver: Solver = ConjugateGradients() if problem.name == "regression" else Krylov()
+    entered, depth, deepest = set(), 0, 0
+
+    def profile(frame: Any, event: str, _: Any) -> None:
+        nonlocal depth, deepest
+        if str(LINSPEC) not in frame.f_code.co_filename:
+            return
+        if event == "call":
+            entered.add(frame.f_code)
+            depth += 1
+            deepest = max(deepest, depth)
+        elif event == "return":
+            depth -= 1
+
+    run(problem, solver, rng=0)
+    sys.setprofile(profile)
+    try:
+        run(problem, solver, rng=0)
+    finally:
+        sys.setprofile(None)
+    assert len(entered) <= 150
+    assert deepest <= 17
