@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.base import problem_class
+from benchmarks.base import attribute, problem_class
 
 MATRICES = ["dense", "float32", "sparse", "small", "small sparse"]
 
@@ -22,6 +22,44 @@ def matrix_of(name: str) -> Any:
         return rng.standard_normal((500, 18))
     shape, density = ((100_000, 5000), 0.004) if name == "sparse" else ((6000, 2000), 0.02)
     return scipy.sparse.random_array(shape, density=density, rng=rng, format="csr")
+
+
+class Grams:
+    """The Gram matrix of all rows, preprocessed: a pass that learns the means, too."""
+
+    timeout = 120
+    param_names = ("matrix", "core")
+    params = (["dense", "weights", "float32", "int8", "text"], ["old", "new"])
+
+    def setup(self, matrix: str, core: str) -> None:
+        """Make the data."""
+        rng = np.random.default_rng(0)
+        if matrix == "text":
+            self.A = scipy.sparse.random_array((40_000, 1500), density=0.02, rng=rng, format="csr")
+        elif matrix == "int8":
+            self.A = rng.integers(0, 5, (50_000, 200)).astype(np.int8)
+        else:
+            self.A = matrix_of("float32" if matrix == "float32" else "dense")
+        self.w = rng.random(self.A.shape[0]) if matrix == "weights" else None
+        self.form_gram = old_gram if core == "old" else new_gram
+        self.form_gram(self.A[:500], None)
+
+    def time_gram(self, matrix: str, core: str) -> None:
+        """Form it."""
+        self.form_gram(self.A, self.w)
+
+
+def old_gram(A: Any, w: Any) -> Any:
+    """By `linspec.moments`."""
+    problem = problem_class("svd")(A, k=1, center=True, sample_weight=w)
+    return attribute("linspec.solving", "adjusted")(problem).moments("dense", (1, 1)).dense()
+
+
+def new_gram(A: Any, w: Any) -> Any:
+    """By `linspec.rows`."""
+    pre = attribute("linspec.rows", "Preprocessing")(center=True, w=w)
+    operator = attribute("linspec._new.operators", "as_operator")(A)
+    return attribute("linspec.rows", "Moments")([operator], pre).gram()
 
 
 class Passes:

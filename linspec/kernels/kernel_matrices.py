@@ -247,7 +247,7 @@ class KernelOperator(LinearOperator):
         self._begin(b, 1.0, 2.0 * float(self.shape[0]) ** 2 * b)
         V = self.home.place(V)
         if self.center and b:
-            V = self.centred(V)[0]
+            V = self._centred(V)
         out = self.weighted(self._by_tiles(self.weighted(V)))
         return self.centred(out) if self.center and b else (out, np.zeros(b))
 
@@ -265,8 +265,15 @@ class KernelOperator(LinearOperator):
 
         The means are those of the columns; with weights those of S⁻¹V, in which every row counts wᵢ times.
         """
-        mean = (self.roots @ V) / self.home.xp.sum(self.roots * self.roots)
+        mean = self._mean(V)
         return V - self.roots[:, None] * mean[None, :], np.asarray(to_host(mean))
+
+    def _centred(self, V: Array) -> Array:
+        """H V, without a transfer to the host."""
+        return V - self.roots[:, None] * self._mean(V)[None, :]
+
+    def _mean(self, V: Array) -> Array:
+        return (self.roots @ V) / self.home.xp.sum(self.roots * self.roots)
 
     def _matmat(self, V: Array) -> Array:
         return self.product(V)[0]
@@ -308,7 +315,7 @@ class KernelOperator(LinearOperator):
             K[rows, columns] = self.home.place(T)
             K[columns, rows] = self.home.place(T.T)
         K = self.roots[:, None] * K * self.roots[None, :]
-        return self.centred(self.centred(K)[0].T)[0].T if self.center else K
+        return self._centred(self._centred(K).T).T if self.center else K
 
     @at_home
     def pivots(self, m: int, rng: Any = None) -> HostArray:
