@@ -206,7 +206,8 @@ class SolverBenchmark(ABC):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a solver that is cut off says so, which is known here
             solution = self.solve_(self.problem, self.solver, rng=0)
-        self.to_host(self.answer(solution))  # which waits for the device
+        answer = self.answer(solution)
+        self.to_host(answer[0] if isinstance(answer, list | tuple) else answer)  # which waits for the device
         return solution
 
     def time_solve(self, solver: str, backend: str, problem: str) -> None:
