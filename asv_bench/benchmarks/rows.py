@@ -41,25 +41,22 @@ class Grams:
         else:
             self.A = matrix_of("float32" if matrix == "float32" else "dense")
         self.w = rng.random(self.A.shape[0]) if matrix == "weights" else None
-        self.form_gram = old_gram if core == "old" else new_gram
-        self.form_gram(self.A[:500], None)
+        self.time_gram(matrix, core)
 
     def time_gram(self, matrix: str, core: str) -> None:
         """Form it."""
-        self.form_gram(self.A, self.w)
+        moments = moments_of(core, "dense", self.A, self.w)
+        (moments.dense if core == "old" else moments.gram)()
 
 
-def old_gram(A: Any, w: Any) -> Any:
-    """By `linspec.moments`."""
-    problem = problem_class("svd")(A, k=1, center=True, sample_weight=w)
-    return attribute("linspec.solving", "adjusted")(problem).moments("dense", (1, 1)).dense()
-
-
-def new_gram(A: Any, w: Any) -> Any:
-    """By `linspec.rows`."""
+def moments_of(core: str, form: str, A: Any, w: Any = None) -> Any:
+    """Moments of a centred matrix, by `linspec.moments` ("old") or by `linspec.rows` ("new")."""
+    if core == "old":
+        problem = problem_class("svd")(A, k=1, center=True, sample_weight=w)
+        return attribute("linspec.solving", "adjusted")(problem).moments(form, (1, 1))
     pre = attribute("linspec.rows", "Preprocessing")(center=True, w=w)
     operator = attribute("linspec._new.operators", "as_operator")(A)
-    return attribute("linspec.rows", "Moments")([operator], pre).gram()
+    return attribute("linspec.rows", "Moments")([operator], pre)
 
 
 class Passes:
@@ -71,20 +68,10 @@ class Passes:
 
     def setup(self, matrix: str, columns: int, core: str) -> None:
         """Make the first pass, which learns the means."""
-        try:
-            from linspec._new.operators import as_operator
-            from linspec.rows import Moments, Preprocessing
-            from linspec.solving import adjusted
-        except ImportError as error:
-            raise NotImplementedError("this commit has no second core") from error
         A = matrix_of(matrix)
         self.V = np.random.default_rng(1).standard_normal((A.shape[1], columns))
-        if core == "old":
-            self.product = (
-                adjusted(problem_class("svd")(A, k=1, center=True)).moments("implicit", (1, 1)).gram
-            )
-        else:
-            self.product = Moments([as_operator(A)], Preprocessing(center=True)).gram_product
+        moments = moments_of(core, "implicit", A)
+        self.product = moments.gram if core == "old" else moments.gram_product
         self.product(self.V)
 
     def time_product(self, matrix: str, columns: int, core: str) -> None:

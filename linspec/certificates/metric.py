@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra import EPS
 from linspec.arrays import HostArray
 
-__all__ = ["SKETCH_ROWS", "UP", "Euclidean", "Metric"]
-
-EPS = float(np.finfo(np.float64).eps)
+__all__ = ["EPS", "SKETCH_ROWS", "UP", "Euclidean", "Metric"]
 
 SKETCH_ROWS = 6
 """Rows of a sketch for each column of the data."""

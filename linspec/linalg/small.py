@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, namespace, to_host
 
-__all__ = ["inverse", "orthonormal"]
-
-EPS = float(np.finfo(np.float64).eps)
+__all__ = ["EPS", "inverse", "orthonormal"]
 
 DEPENDENT = 1e-13
 """A column counts as dependent on others if less of its length is left."""

@@ -33,6 +33,7 @@ from linspec.errors import InvalidProblem
 from linspec.linalg.small import inverse
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.passes import Passes
+from linspec.rows.preprocessing import DEPENDENT
 
 __all__ = ["Cell", "SecondMoments", "cells_of"]
 
@@ -120,7 +121,7 @@ class Cell:
         if confounds:
             slopes = inverse(C[P:, P:]) @ C[P:, :P]
             left = C[:P, :P] - C[:P, P:] @ slopes
-            kept = np.diagonal(left) > CUT * np.diagonal(C)[:P]
+            kept = np.diagonal(left) > DEPENDENT * np.diagonal(C)[:P]
             C = np.where(kept[:, None] & kept, left, 0.0)
         squares = np.diagonal(C)[:P]
         factors = (
@@ -128,10 +129,6 @@ class Cell:
         )
         C = C[:P, :P] if factors is None else C[:P, :P] * factors[:, None] * factors
         return SecondMoments(C, (self.origin + m)[:P] if center else None, slopes, factors, self.total)
-
-
-CUT = 64 * float(np.finfo(np.float64).eps)
-"""Part of the squares of a column that must be left when confounds are taken out; less is rounding."""
 
 
 class _Groups(Reduction):

@@ -13,8 +13,8 @@ are learnt in the first pass, from sums about a provisional row o: with gaps g =
 
 A mean is kept as the sum of two floats, so that means far above the deviations lose no digits (Chan, Golub & LeVeque
 1983, doi:10.1080/00031305.1983.10483115, for the update (2)).
-Where we differ: products of matrices are formed about o as well and corrected afterwards, `Fitted.corrected`; so
-centring takes no pass of its own.
+Where we differ: products of matrices are formed about o as well and corrected afterwards (`linspec.rows.moments`);
+so centring takes no pass of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is summed over rows: statistics, products, Gram matrices, triangles, sketches, images.
 
-Each is written with the seven methods of a block. All sums are formed about the rows that `AboutRows` passes to the
+Each is written with the methods of a block alone. All sums are formed about the rows that `AboutRows` passes to the
 blocks, and `linspec.rows.moments` corrects them for means, confounds and scales.
 """
 

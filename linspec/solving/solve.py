@@ -156,7 +156,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         `max_passes` and `max_iterations` count both runs.
     checkpoint : Checkpoint, optional
         Where to write the state of the run: ``linspec.Checkpoint("run.ckpt", seconds=60)``, or a path alone. Solvers
-        with the trait "resumable" continue from it with the same bits as an uninterrupted run; others with the trait
+        with the trait "resumable" go on from it to the same answer, within the tolerance; others with the trait
         "warm-start" begin at its iterate.
     complete : bool, default False
         Prove that no component larger than the last returned one is missing. Only problems with `proves_completeness`

@@ -3,8 +3,8 @@
 Problem: data are dense, sparse, on a device, in slices that are read, or known by products alone. What is computed with
 them should be written once.
 Method: there are two capabilities. A `LinearOperator` has A V and Aᵀ U. `Rows` also yields its rows in blocks, and a
-`Block` has seven methods; statistics, products, Gram matrices, triangles and sketches are sums over blocks that use
-these seven alone. A matrix known by its products is one block that cannot be cut.
+`Block` has eight methods; statistics, products, Gram matrices, triangles and sketches are sums over blocks that use
+these alone. A matrix known by its products is one block that cannot be cut.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.arrays import HOST, Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 
 __all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
@@ -30,6 +30,10 @@ LONGEST_STRETCH, LONGEST_DEVICE_STRETCH = 2**12, 2**17
 
 FEWEST_ROWS = 256
 """Fewest rows of a block: to add a product of fewer to the sum costs as much as the product."""
+
+
+ORIGIN_ROWS = 256
+"""Rows whose mean sums are about until the mean of all rows is known."""
 
 
 class LinearOperator(ABC):
@@ -165,6 +169,15 @@ class Block(ABC):
         return [*range(0, self.rows, height), self.rows]
 
 
+def first_shares(w: Array | None, rows: int) -> HostArray:
+    """Return the shares of the first rows in their weighted mean; equal ones if none of them counts."""
+    counts = np.ones(min(rows, ORIGIN_ROWS)) if w is None else to_host(w[:ORIGIN_ROWS])
+    shares: HostArray = (
+        counts / counts.sum() if counts.any() else np.full(len(counts), 1 / max(len(counts), 1))
+    )
+    return shares
+
+
 def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) -> int:
     """Return how many rows to multiply at once: a block should fit a cache, and exceed the sum that it is added to."""
     usual, largest = (
@@ -178,8 +191,6 @@ def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) 
 
 class Rows(LinearOperator):
     """A matrix whose rows come in blocks; products with it are made block by block."""
-
-    shape: tuple[float, int]
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

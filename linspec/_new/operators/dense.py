@@ -15,14 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from linspec._new.operators.base import FEWEST_ROWS, Block, Rows, rows_per_block
+from linspec._new.operators.base import FEWEST_ROWS, Block, Rows, first_shares, rows_per_block
 from linspec.arrays import Array, Home, HostArray, host_dtype, working_dtype
 from linspec.errors import InvalidProblem
 
 __all__ = ["Dense", "DenseBlock"]
-
-ORIGIN_ROWS = 256
-"""Rows whose mean is subtracted until the mean of all rows is known."""
 
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -39,12 +36,10 @@ class DenseBlock(Block):
         self.entries = self.rows * self.columns
 
     def origin(self, w: Array | None) -> Array:
-        some = self.backend.place(self.array[:ORIGIN_ROWS, :], self.dtype)
+        shares = self.backend.place(first_shares(w, self.rows), self.dtype)
+        some = self.backend.place(self.array[: shares.shape[0], :], self.dtype)
         gaps = some - some[0, :]  # so a column that does not vary is met exactly
-        counts = None if w is None else self.backend.place(w[:ORIGIN_ROWS], self.dtype)
-        if counts is None or not float(self.backend.xp.sum(counts)) > 0:
-            return some[0, :] + self.backend.xp.mean(gaps, axis=0)
-        return some[0, :] + counts @ gaps / self.backend.xp.sum(counts)
+        return some[0, :] + shares @ gaps
 
     def about(self, row: Array | None) -> DenseBlock:
         if isinstance(self.array, np.ndarray) and row is not None:
@@ -52,7 +47,7 @@ class DenseBlock(Block):
         else:
             array = self.backend.place(self.array, self.dtype)
             array = array if row is None else array - row
-        return DenseBlock(array, self.dtype, self.backend)
+        return type(self)(array, self.dtype, self.backend)
 
     def times(self, V: Array) -> Array:
         return self.array @ V
@@ -79,7 +74,7 @@ class DenseBlock(Block):
         return self._with_positive_diagonal(X.T @ X)
 
     def cut(self, start: int, stop: int) -> DenseBlock:
-        return DenseBlock(self.array[start:stop, :], self.dtype, self.backend)
+        return type(self)(self.array[start:stop, :], self.dtype, self.backend)
 
     def take(self, rows: HostArray) -> DenseBlock:
         chosen = (
@@ -122,9 +117,6 @@ class IntegerBlock(DenseBlock):
     def origin(self, w: Array | None) -> Array:
         return np.rint(super().origin(w))
 
-    def about(self, row: Array | None) -> DenseBlock:
-        return IntegerBlock(super().about(row).array, self.dtype, self.backend)
-
     @cached_property
     def largest(self) -> float:
         """The largest magnitude of an entry, at least 1."""
@@ -146,9 +138,6 @@ class IntegerBlock(DenseBlock):
             rows = slice(start, start + height)
             product += self.array[rows].T @ other.array[rows]
         return product
-
-    def cut(self, start: int, stop: int) -> DenseBlock:
-        return IntegerBlock(self.array[start:stop], self.dtype, self.backend)
 
 
 class Dense(Rows):

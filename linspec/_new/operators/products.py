@@ -13,14 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from linspec._new.operators.base import Block, LinearOperator, Rows
+from linspec._new.operators.base import Block, LinearOperator, Rows, first_shares
 from linspec.arrays import Array, HostArray, to_host, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData
 
 __all__ = ["ByProducts", "ProductsBlock"]
-
-ORIGIN_ROWS = 256
-"""Rows whose mean the sums of columns are about until the mean of all rows is known."""
 
 COLUMNS, SIGNS = 64, 8
 """Columns of a product for exact squares, and random signs for estimates, which are right to a half."""
@@ -37,11 +34,9 @@ class ProductsBlock(Block):
         self.entries = self.rows * self.columns
 
     def origin(self, w: Array | None) -> Array:
-        counts = np.zeros((self.rows, 1))
-        some = np.ones(self.rows) if w is None else to_host(w)
-        some = some[:ORIGIN_ROWS] if some[:ORIGIN_ROWS].any() else np.ones(len(some[:ORIGIN_ROWS]))
-        counts[:ORIGIN_ROWS, 0] = some / some.sum()
-        return self.operator.rmatmat(self.place.place(counts))[:, 0]
+        shares = first_shares(w, self.rows)
+        padded = np.append(shares, np.zeros(self.rows - len(shares)))
+        return self.operator.rmatmat(self.place.place(padded)[:, None])[:, 0]
 
     def about(self, row: Array | None) -> ProductsBlock:
         return ProductsBlock(self.operator, row)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import Block, Rows
+from linspec._new.operators.base import Block, Rows, first_shares
 from linspec.arrays import Array, HostArray, working_dtype
 from linspec.operators.sparse_grams import gram
 from linspec.operators.sparse_slabs import LONGEST_STRETCH, Slab, row_block
@@ -24,9 +24,6 @@ __all__ = ["Sparse", "SparseBlock"]
 ENTRIES_PER_BLOCK, MOST_ENTRIES = 2**19, 2**22
 """Stored entries of a block: its product should fit a cache; more where the sum is large, as a block should use each
 column several times."""
-
-ORIGIN_ROWS = 256
-"""Rows whose mean the sums of columns are about until the mean of all rows is known."""
 
 LEAST = 1e-154
 """Numbers below this have squares that lose digits."""
@@ -54,9 +51,8 @@ class SparseBlock(Block):
         self.entries = int(matrix.indptr[stop]) - int(matrix.indptr[start])
 
     def origin(self, w: Array | None) -> HostArray:
-        some = row_block(self.matrix, self.start, self.start + min(self.rows, ORIGIN_ROWS)).astype(np.float64)
-        counts = np.ones(some.shape[0]) if w is None or not w[: some.shape[0]].any() else w[: some.shape[0]]
-        mean: HostArray = (some.T @ counts) / counts.sum()
+        shares = first_shares(w, self.rows)
+        mean: HostArray = self.cut(0, len(shares))._wide(None).T @ shares
         return mean
 
     def about(self, row: Array | None) -> SparseBlock:
