@@ -563,6 +563,9 @@ class Home:
     xp: Any
     device: Any
 
+    def __hash__(self) -> int:
+        return hash((self.xp.__name__, str(self.device)))  # devices of CuPy have no hash
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _home_by_name, (self.xp.__name__, self.device)  # the name, because a module cannot be pickled
 

@@ -262,6 +262,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     for module in (
         "linspec.solving.budget",
         "linspec.solving.solve",
+        "linspec.iteration.loop",
+        "linspec.rows.passes",
     ):  # where a run begins and where it is looked at
         monkeypatch.setattr(f"{module}.time", clock)
     return clock

@@ -388,12 +388,12 @@ class WithoutWeights(ls.SVDSolution):
 def law_of(change: Callable[[float, float], float]) -> type:
     """Derive a problem whose residual is changed, by a function of it and of σ₁²."""
 
-    def conclude(self, moments, *terms, **given):
-        found = Components.conclude(self, moments, *terms, **given)
+    def certify(self, moments, arrays, tol):
+        found = Components.certify(self, moments, arrays, tol)
         size = float(np.max(found.fields["S"], initial=0.0)) ** 2
-        return replace(found, residual=change(found.residual, size))
+        return found._replace(residual=change(found.residual, size))
 
-    return problem_after(conclude=conclude)
+    return problem_after(certify=certify)
 
 
 NOTHING_SEEN = replace(references.SVD, seen=lambda case, solution: {})

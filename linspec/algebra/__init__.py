@@ -1,4 +1,4 @@
-"""Small matrices on one machine: factors, norms, whitening and preconditioners of Gram matrices, and bases that grow.
+"""Small matrices on one machine: factors, norms, whitening and preconditioners of Gram matrices.
 
 No function of this package sweeps data, except `has_short_directions`. Read `small_matrices` first: eigenvalues,
 whitening and canonical pairs of k x k matrices, with ranks determined up to rounding.
@@ -13,7 +13,6 @@ _HOLDERS = {
     "DiagonalWhitener": "linspec.algebra.whitener",
     "EPS": "linspec.algebra.small_matrices",
     "FactorNorm": "linspec.algebra.inverse_norm",
-    "GrowingBasis": "linspec.algebra.growing_basis",
     "InverseNorm": "linspec.algebra.inverse_norm",
     "LEAST_LENGTH": "linspec.algebra.small_matrices",
     "NORMS": "linspec.algebra.inverse_norm",
@@ -22,7 +21,6 @@ _HOLDERS = {
     "SketchNorm": "linspec.algebra.inverse_norm",
     "Whitener": "linspec.algebra.whitener",
     "canonical_rotation": "linspec.algebra.small_matrices",
-    "columns_outside": "linspec.algebra.growing_basis",
     "diagonal_norm": "linspec.algebra.inverse_norm",
     "eigenpairs": "linspec.algebra.small_matrices",
     "has_short_directions": "linspec.algebra.whitener",
@@ -34,7 +32,6 @@ _HOLDERS = {
     "leading_triplets": "linspec.algebra.unit_vectors",
     "lengths_in": "linspec.algebra.unit_vectors",
     "metric_rounding": "linspec.algebra.small_matrices",
-    "orthonormal_columns": "linspec.algebra.growing_basis",
     "picked": "linspec.algebra.unit_vectors",
     "preconditioner_from_sketch": "linspec.algebra.preconditioner",
     "r_squared": "linspec.algebra.variation",

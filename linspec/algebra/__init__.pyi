@@ -1,6 +1,3 @@
-from linspec.algebra.growing_basis import GrowingBasis as GrowingBasis
-from linspec.algebra.growing_basis import columns_outside as columns_outside
-from linspec.algebra.growing_basis import orthonormal_columns as orthonormal_columns
 from linspec.algebra.inverse_norm import NORMS as NORMS
 from linspec.algebra.inverse_norm import BasisNorm as BasisNorm
 from linspec.algebra.inverse_norm import FactorNorm as FactorNorm

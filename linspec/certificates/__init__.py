@@ -1,8 +1,8 @@
 """What is said of answers. Read `metric`, then `linear` and `pencil`."""
 
-from linspec.certificates.linear import LinearCertificate, certify_linear
+from linspec.certificates.linear import LinearCertificate, certify_linear, digits, metric_pays, needs_metric
 from linspec.certificates.metric import Euclidean, Metric
-from linspec.certificates.pencil import PencilCertificate, Products, certify_pencil
+from linspec.certificates.pencil import PencilCertificate, Products, certify_pencil, enclosure
 
 __all__ = [
     "Euclidean",
@@ -12,4 +12,8 @@ __all__ = [
     "Products",
     "certify_linear",
     "certify_pencil",
+    "digits",
+    "enclosure",
+    "metric_pays",
+    "needs_metric",
 ]

@@ -1,7 +1,7 @@
 """The certificate of linear systems (AᵀDA + rI) x = AᵀDb: least squares and ridge, also for several b.
 
-It is computed from x and one pass, in which the rows of b - Ax are formed before anything is summed. With
-g = Aᵀ D (b - Ax) - r x, `Metric` N of S = AᵀDA + rI, and e = S⁻¹g the error of x:
+It is computed from x and one pass, in which the rows of b - Ax are formed before anything is summed, and all ridges are
+judged together. With g = AᵀD(b - Ax) - r x, `Metric` N of S = AᵀDA + rI, and e = S⁻¹g the error of x:
 
 1. m = ‖g‖ in S⁻¹ is the error ‖Ae‖ of the fitted values (and of √r x): an identity. No condition number enters.
 2. Rounding alone leaves f = 2u‖D x‖ + 2ε‖r‖/σ, with the units D of columns, the precision u of x, and the smallest
@@ -11,43 +11,85 @@ g = Aᵀ D (b - Ax) - r x, `Metric` N of S = AᵀDA + rI, and e = S⁻¹g the er
 4. Every coefficient, and every contrast cᵀx, is off by at most max(m, f)/σ̂ of its standard error
    (|cᵀe| ≤ ‖c‖ in S⁻¹ times m; Arioli & Gratton 2012, doi:10.1016/j.cpc.2012.05.022).
 5. A part of x in the null space of A is measured: the solution of least norm has none.
+
+The metric is that of a held Gram matrix or triangle, which need no pass, of a Gram matrix or a sketch, which ride on
+the pass, or of the triangle of few rows, from which g follows, too. Where these are dear, it is what the ridge says,
+and the solver may have planted columns: right-hand sides Sz of known z. What is left of them, D = X - Z, spans the
+directions that its steps have not met, so that (Kenney & Laub 1994, doi:10.1137/0915003)
+
+6. e ≈ D c with (DᵀSD) c = Dᵀg, and ‖e‖ is at least the length of its part in the span of SD, from (SD)ᵀe = Dᵀg.
+
+Conjugate gradients for SD and g take from D what they can, for a few steps: other directions hide a short one. Null
+directions of A never leave D, and no error is there. If rounding is left of SD, and A D is no longer than null
+directions make it, the steps have met all others, and give e.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from linspec.arrays import Array, HostArray, to_host
-from linspec.certificates.metric import EPS, SKETCH_ROWS, Metric
+from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Bounded, Metric
+from linspec.linalg.conjugate_gradients import block_cg
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
 
-__all__ = ["LinearCertificate", "certify_linear", "digits"]
-
-SQUARED = 1e-5
-"""Smallest singular value, in units of the columns, that a Gram matrix has with digits enough."""
+__all__ = ["LinearCertificate", "certify_linear", "digits", "metric_pays", "needs_metric"]
 
 OPEN = 0.01
 """Relative error of coefficients, and share of their standard errors, above which they are doubted."""
 
 
+WIDEST = 1536
+"""Columns of A up to which a sketch is decomposed; that takes a few seconds."""
+
+NARROW, PRODUCTS = 128, 25
+"""Columns for which a metric always pays, and the products whose time it may take for more columns."""
+
+SECONDS = 0.1
+"""What a metric may take for fewer rows than columns in float32: beside null directions, rounding of their products
+hides short directions from planted columns."""
+
+SIGNS, FACTOR_RATE = 8, 1e10
+"""Entries of a column of a sketch, and operations a second of decompositions."""
+
+SETTLED, SETTLED_NARROW, NARROW_ROUNDING = 5.0, 200.0, 1e-10
+"""What is left of planted columns is rounding at so many roundings; with float32 data their products round, too."""
+
+SHORT = 1e-4
+"""A direction of which ‖S d‖ / ‖A d‖ is below this share of ‖A‖ is no null direction, although S d is rounding."""
+
+MET = 0.03
+"""Length that may be left of a planted column if its steps have met all directions: it is about 1 along each."""
+
+STEPS, FEWEST = 200, 12
+"""Further steps for planted columns of which more is left: the most, and those after which they end if coefficients are
+right. The most are also those of the run."""
+
+
 @dataclass(frozen=True)
 class LinearCertificate:
-    """What is claimed of an answer x; errors are the largest over right-hand sides.
+    """What is claimed of an answer x; errors are the largest over right-hand sides and ridges.
 
     Attributes
     ----------
     residual : float
         ‖g‖ / ‖AᵀDb‖.
+    residuals : numpy.ndarray of shape (ridges,)
+        The residual of each ridge.
+    least : float
+        The residual of what is rounding.
     fitted : float
-        Relative error of the fitted values.
+        Relative error of the fitted values; NaN if it is not known.
     coefficients : float
-        Relative error of x.
+        Relative error of x; NaN if it is not known.
     share : float
         Error of any coefficient in units of its standard error; infinite without degrees of freedom.
     floor : float
@@ -56,95 +98,329 @@ class LinearCertificate:
         CONVERGED, RANK_DEFICIENT, ILL_CONDITIONED or INACCURATE.
     rank : int
         The numerical rank of A.
+    rounded : bool
+        Whether rounding leaves no more digits.
+    source : str
+        "recomputed" from rows, "from-gram" or "in-pass", from the triangle of the rows.
     notes : tuple of str
     """
 
     residual: float
+    residuals: HostArray
+    least: float
     fitted: float
     coefficients: float
     share: float
     floor: float
     status: str
     rank: int
+    rounded: bool
+    source: str
     notes: tuple[str, ...]
 
     @property
     def words(self) -> str:
         """One line on digits, for a summary."""
+        if np.isnan(self.fitted):
+            return "digits of fitted values and coefficients: not known"
         line = f"fitted values: about {digits(self.fitted)} digits; coefficients: about {digits(self.coefficients)}"
         return line + (
             f", off by at most {self.share:.1g} of their standard errors" if self.share < 1 else ""
         )
 
 
+@np.errstate(all="ignore")
 def certify_linear(
     moments: Moments,
     x: Array,
-    ridge: float = 0.0,
+    ridges: float | Sequence[float] = 0.0,
     *,
     tol: float = 1e-8,
     rounding: float = EPS,
-    metric: Metric | None = None,
+    planted: Array | None = None,
 ) -> LinearCertificate:
-    """Judge x by one pass, or two.
+    """Judge x by one pass, or two; by none if a Gram matrix with digits enough, or a triangle, is held.
 
     Parameters
     ----------
     moments : Moments
-        Of A and b, with a Gram matrix that is held or a sketch.
-    x : array of shape (p, m)
-        For the preprocessed matrices.
-    ridge : float, default 0
+        Of A and b.
+    x : array of shape (p, w)
+        For the preprocessed matrices: the columns of b for the first ridge, then those for the second one.
+    ridges : float or sequence of float, default 0
     tol : float, default 1e-8
         The largest relative residual that was asked for.
     rounding : float, default that of float64
         The larger of those of the data and of x.
-    metric : Metric, optional
-        By default made from what `moments` holds.
+    planted : array of shape (p, t), optional
+        What is left of planted columns for the smallest ridge.
     """
-    A, b = moments.operators
-    x, m = to_host(x), b.shape[1]
-    unit, none = b.backend.blocks.eye(m), np.zeros_like(x)
-    V = A.backend.blocks.place(np.hstack([x, none]))
-    (AtU, _), squares = moments.residual(V, -b.backend.blocks.concat([unit, unit]))
-    AtU = to_host(AtU)
-    g, Atb = -AtU[:, :m] - ridge * x, -AtU[:, m:]
-    r, nb, nx = np.sqrt(squares[:m]), np.sqrt(squares[m:]), np.linalg.norm(x, axis=0)
-    S = metric or _metric(moments, ridge, rounding)
-    length = S.lengths(g)  # 1
-    floor = 2 * rounding * np.linalg.norm(x * S.D[:, None], axis=0) + 2 * EPS * r / S.least  # 2
-    fitted = np.maximum(length, floor)
-    error = S.reach * fitted  # 3
-    if (_over(error, nx) > OPEN).any() and (length > floor).any():
-        with suppress(OutOfPasses):  # then the bound stands as it is
-            error = _refined(moments, S, g, ridge, floor)
-    outside = np.linalg.norm(S.null.T @ x, axis=0) if S.rank < len(x) and ridge == 0 else np.zeros(m)  # 5
-    free = moments.fitted[0].total - S.rank - moments.pre.directions
-    sigma = r / np.sqrt(free) if free > 0 else np.zeros(m)
-    coefficients, share = np.maximum(_over(error, nx), _over(outside, nx)), _over(fitted, sigma)  # 4
-    residual = _over(np.linalg.norm(g, axis=0), np.linalg.norm(Atb, axis=0))
+    path = np.atleast_1d(np.asarray(ridges, dtype=np.float64)).tolist()
+    x, m = to_host(x), moments.widths[1]
+    D = np.zeros((len(x), 0)) if planted is None else to_host(planted)
+    products = _Residual(moments, x, D, m)
+    metrics = _metrics(moments, path, rounding, products, tol)
+    columns = [slice(i * m, (i + 1) * m) for i in range(len(path))]
+    g, r = products.g - np.repeat(path, m) * x, products.lengths
+    each = [
+        _judged(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
+        for S, ridge, at in zip(metrics, path, columns, strict=True)
+    ]
+    length, floor, coefficients = (np.concatenate(parts) for parts in zip(*each, strict=True))
+    nb, fitted = np.tile(products.b_lengths, len(path)), np.maximum(length, floor)
+    ranks = [len(x) if S is None else S.rank for S in metrics]
+    free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
+    sigma = np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0)
+    share = _over(fitted, sigma)  # 4
+    residual = _over(np.linalg.norm(g, axis=0), np.tile(products.scales, len(path)))
     rounded = length <= 2 * floor
+    open_ = (coefficients > OPEN) & ~(share <= OPEN)
+    rank = min(
+        [S.rank for S, ridge in zip(metrics, path, strict=True) if ridge == 0 and S is not None],
+        default=len(x),
+    )
     status, notes = _status(
         ended=bool(((residual <= tol) | rounded).all()),
-        fine=bool(((coefficients <= OPEN) | (share <= OPEN)).all()),
-        rounded=bool(rounded.all()),
-        ranks=(S.rank, len(x)) if ridge == 0 else (len(x), len(x)),
+        fine=not open_.any(),
+        rounded=bool(rounded[open_].all()),
+        ranks=(rank, len(x)),
     )
-    claims = residual, _over(fitted, nb), coefficients, share, _over(floor, nb)
+    claims = _over(fitted, nb), coefficients, share, _over(floor, nb)
     worst = [float(np.max(each, initial=0.0)) for each in claims]
-    return LinearCertificate(worst[0], worst[1], worst[2], worst[3], worst[4], status, S.rank, notes)
+    residuals = np.max(residual.reshape(len(path), -1), axis=1, initial=0.0)
+    return LinearCertificate(
+        float(residuals.max()),
+        residuals,
+        float(np.max(residual[rounded], initial=0.0)),
+        worst[0],
+        worst[1],
+        worst[2],
+        worst[3],
+        status,
+        rank,
+        bool(rounded.all()),
+        products.source,
+        notes,
+    )
 
 
-def _metric(moments: Moments, ridge: float, rounding: float) -> Metric:
-    """The metric of A from a held Gram matrix where it has digits enough, else from a sketch."""
+class _Residual:
+    """AᵀD(b - Ax), AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
+
+    def __init__(self, moments: Moments, x: HostArray, D: HostArray, m: int) -> None:
+        self.moments, self.x, self.D, self.m = moments, x, D, m
+        self.source = "recomputed"
+
+    def read(self, *, gram: bool = False, held: bool = False) -> None:
+        """Compute all from rows, which may give a Gram matrix too, or from what is held."""
+        A, b = self.moments.operators
+        w, m, t = self.x.shape[1], self.m, self.D.shape[1]
+        V = np.hstack([self.x, np.zeros((len(self.x), m)), self.D])
+        unit = np.hstack([-np.eye(m)] * (w // m + 1) + [np.zeros((m, t))])
+        places = A.backend.blocks.place(V), b.backend.blocks.place(unit)
+        if held:
+            G, self.source = self.moments.gram(), "from-gram"
+            P, Q = (G[i][0] @ places[0] + G[i][1] @ places[1] for i in (0, 1))
+            squares = to_host(A.backend.blocks.column_sums(places[0] * P)) + np.sum(unit * to_host(Q), axis=0)
+        else:
+            self.source = "in-pass" if self.moments.root is not None else "recomputed"
+            (P, _), squares = self.moments.residual(*places, gram=gram)
+        AtU, lengths = to_host(P), np.sqrt(np.maximum(squares, 0.0))
+        self.g, self.SD = -AtU[:, :w], AtU[:, w + m :]
+        self.lengths, self.b_lengths = lengths[:w], lengths[w : w + m]
+        self.scales = np.linalg.norm(AtU[:, w : w + m], axis=0)
+
+
+def _metrics(
+    moments: Moments, ridges: Sequence[float], rounding: float, products: _Residual, tol: float
+) -> list[Metric | None]:
+    """The metric for every ridge, None if nothing is known; it reads what the residual needs on the way."""
+    affords = all(A.readings >= 1 for A in moments.operators) and moments.passes.affords(1)
+    if moments.root is not None:
+        products.read()
+        R, squares = to_host(moments.root[0]), moments.fitted[0].squares
+        return [Metric.of_rows(R, ridge, squares, rounding, exact=True) for ridge in ridges]
     if moments.held is not None:
-        G = moments.held[0][0]
-        metric = Metric.of_gram(to_host(G.toarray() if scipy.sparse.issparse(G) else G), ridge, rounding)
-        if metric.rank == len(metric.D) and metric.least > SQUARED:
-            return metric
-    moments.sketch_rows = moments.sketch_rows or SKETCH_ROWS * moments.widths[0]
-    (SA, *_), squares = moments.sketch(), moments.fitted[0].squares
-    return Metric.of_rows(SA, ridge, squares, rounding, exact=False)
+        metrics = _by_gram(moments, ridges, rounding)
+        if _enough(metrics) or not affords:
+            products.read(held=True)
+            return list(metrics)
+    known = moments.held is not None or not needs_metric(moments, ridges, tol)
+    dear = products.D.shape[1] > 0 and not metric_pays(moments)
+    if moments.widths[0] <= WIDEST and not known and not dear and _is_wide(moments):
+        R, squares = moments.triangle()[:, : moments.widths[0]], moments.fitted[0].squares
+        products.read()
+        products.source = "recomputed"  # the rows were read anew
+        return [Metric.of_rows(R, ridge, squares, rounding, exact=True) for ridge in ridges]
+    if moments.widths[0] <= WIDEST and not known and not dear and not moments.sketch_rows:
+        gram, sketch = _seconds(moments)
+        singular = moments.operators[0].shape[0] < moments.widths[0] and min(ridges) <= 0
+        if gram < sketch and not singular:
+            products.read(gram=True)
+            metrics = _by_gram(moments, ridges, rounding)
+            if _enough(metrics) or not (affords and moments.passes.affords(1)):
+                return list(metrics)
+            moments.sketch_rows = SKETCH_ROWS * moments.widths[0]
+            return _by_sketch(moments, ridges, rounding)
+    if (
+        moments.widths[0] <= WIDEST
+        and not dear
+        and (needs_metric(moments, ridges, tol) or moments.held is not None)
+    ):
+        moments.sketch_rows = moments.sketch_rows or SKETCH_ROWS * moments.widths[0]
+    products.read()
+    if moments.sketched:
+        return _by_sketch(moments, ridges, rounding)
+    return [Bounded(ridge, moments.fitted[0].squares) if ridge > 0 else None for ridge in ridges]
+
+
+def _by_gram(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric]:
+    """The metrics of the held Gram matrix."""
+    G = moments.gram()[0][0]
+    G = to_host(G.toarray() if scipy.sparse.issparse(G) else G)
+    return [Metric.of_gram(G, ridge, rounding) for ridge in ridges]
+
+
+def _by_sketch(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric | None]:
+    """The metrics of a sketch."""
+    SA, squares = moments.sketch()[0], moments.fitted[0].squares
+    return [Metric.of_rows(SA, ridge, squares, rounding, exact=False) for ridge in ridges]
+
+
+def _enough(metrics: Sequence[Metric]) -> bool:
+    """Whether the Gram matrix has digits enough for the metrics."""
+    return all(S.rank == len(S.D) and S.least > SQUARED for S in metrics)
+
+
+def _seconds(moments: Moments) -> tuple[float, float]:
+    """About the time of a metric from a Gram matrix, and from a sketch or a triangle."""
+    A, p = moments.operators[0], float(moments.widths[0])
+    if _is_wide(moments):
+        return np.inf, A.product_seconds(1) + 14 * A.shape[0] * p**2 / FACTOR_RATE
+    return A.gram_seconds() + p**3 / FACTOR_RATE, A.product_seconds(SIGNS) + 14 * p**3 / FACTOR_RATE
+
+
+def _is_wide(moments: Moments) -> bool:
+    """Whether A has fewer rows than columns, which can be read: their triangle is smaller than a sketch, and exact."""
+    A = moments.operators[0]
+    return A.readable and A.shape[0] < A.shape[1]
+
+
+def metric_pays(moments: Moments) -> bool:
+    """Whether a metric of A takes less time than the iterations of a solver; planted columns take a share of these."""
+    p, A = moments.widths[0], moments.operators[0]
+    hides = A.dtype != np.float64 and _is_wide(moments)
+    most = max(PRODUCTS * A.product_seconds(moments.widths[1]), SECONDS if hides else 0.0)
+    return p <= WIDEST and (p <= NARROW or min(_seconds(moments)) <= most)
+
+
+def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
+    """Whether a residual within `tol` may leave coefficients open, by what the first pass says of the ridges.
+
+    ‖e‖ ≤ ‖g‖/r, and ‖AᵀDb‖ is at most (‖A‖² + r)‖x‖ but for g.
+
+    Parameters
+    ----------
+    moments : Moments
+        After a pass.
+    ridges : sequence of float
+    tol : float
+    """
+    least, squares = min(ridges), float(np.sum(moments.fitted[0].squares)) if moments.fitted else np.inf
+    return least <= 0 or tol * (squares + least) > OPEN * least
+
+
+def _judged(
+    moments: Moments,
+    S: Metric | None,
+    x: HostArray,
+    g: HostArray,
+    r: HostArray,
+    ridge: float,
+    rounding: float,
+    products: _Residual,
+) -> tuple[HostArray, HostArray, HostArray]:
+    """Of one ridge: m, the part that rounding leaves, and the relative error of coefficients."""
+    nx = np.linalg.norm(x, axis=0)
+    if S is None:
+        floor = 2 * rounding * np.linalg.norm(x * np.sqrt(moments.fitted[0].squares)[:, None], axis=0)
+        if not products.D.shape[1]:
+            return np.full(len(nx), np.nan), floor, np.full(len(nx), np.nan)
+        length, error = _by_planted(moments, products, g, ridge, rounding, OPEN * nx)
+        return length, floor, _over(error, nx)
+    length = S.lengths(g)  # 1
+    size = np.linalg.norm(x * S.D[:, None], axis=0)
+    floor = 2 * rounding * size + 2 * EPS * r / S.least  # 2
+    if products.source == "from-gram":  # rounding of the Gram matrix
+        floor = floor + 2 * EPS * (size + products.b_lengths) / S.least
+    fitted = np.maximum(length, floor)
+    error = S.reach * fitted  # 3
+    if S.up == 1.0 and not isinstance(S, Bounded):
+        error = np.minimum(error, np.linalg.norm(S.solve(g), axis=0) + S.reach * floor)
+    if (_over(error, nx) > OPEN).any() and (length > floor).any():
+        if isinstance(S, Bounded):
+            if products.D.shape[1]:
+                error = np.minimum(error, _by_planted(moments, products, g, ridge, rounding, OPEN * nx)[1])
+        elif S.up > 1.0:
+            with suppress(OutOfPasses):  # then the bound stands as it is
+                error = _refined(moments, S, g, ridge, floor)
+    outside = (
+        np.linalg.norm(S.null.T @ x, axis=0) if S.rank < len(x) and ridge == 0 else np.zeros(len(nx))
+    )  # 5
+    return length, floor, np.maximum(_over(error, nx), _over(outside, nx))
+
+
+def _by_planted(
+    moments: Moments, products: _Residual, g: HostArray, ridge: float, rounding: float, most: HostArray
+) -> tuple[HostArray, HostArray]:
+    """Estimates of ‖Ae‖ and ‖e‖ by (6), after some more steps where planted columns are left."""
+    D, SD = products.D, products.SD + ridge * products.D
+    *estimates, proved = _within(D, SD, None, g)
+    if (np.linalg.norm(D, axis=0) <= MET).all() or (proved > most).any():
+        return estimates[0], estimates[1]
+    place, t = moments.operators[0].backend.blocks.place, D.shape[1]
+    size = float(np.sqrt(np.max(moments.fitted[0].squares, initial=0.0) + ridge))  # ‖A‖, from below
+    noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * np.linalg.norm(D, axis=0)
+    steps = int(min(STEPS, max(moments.passes.count, FEWEST)))
+    with suppress(OutOfPasses):  # then the estimate stands as it is
+        iterates = block_cg(moments.gram_product, place(np.hstack([SD, g])), (ridge,))
+        for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
+            e, left = to_host(X)[:, t:], D - to_host(X)[:, :t]
+            size_of_e, settled = np.linalg.norm(e, axis=0), bool((lengths[:t] <= noise * size**2).all())
+            known = np.sqrt(np.abs(np.sum(e * g, axis=0))), size_of_e
+            if (np.linalg.norm(left, axis=0) <= MET).all():
+                return known
+            if (size_of_e > most).any():  # e grows with the steps
+                return np.maximum(estimates[0], known[0]), np.maximum(estimates[1], size_of_e)
+            if not settled and step not in {FEWEST, steps}:
+                continue
+            none = moments.operators[1].backend.blocks.zeros((moments.widths[1], t))
+            (SL, _), squares = moments.residual(place(left), none)
+            SL = to_host(SL) + ridge * left
+            r, images = np.linalg.norm(SL, axis=0), np.sqrt(squares)
+            null = settled and not ((images > noise * size) & (r < SHORT * size * images)).any()
+            if null:
+                short = np.max(np.abs(left.T @ g) / np.maximum(r, noise * size**2)[:, None], axis=0)
+                return known[0], np.maximum(size_of_e, short)
+            *estimates, _ = _within(left, SL, squares + ridge * np.sum(left**2, axis=0), g)
+            estimates = [np.maximum(*each) for each in zip(estimates, known, strict=True)]
+            if settled or (estimates[1] <= most).all():
+                break
+    return estimates[0], estimates[1]
+
+
+def _within(
+    D: HostArray, SD: HostArray, squares: HostArray | None, g: HostArray
+) -> tuple[HostArray, HostArray, HostArray]:
+    """‖Ae‖ and ‖e‖ by (6), and a length that ‖e‖ has at least; `squares` are those of AD from rows, if known."""
+    T = (D.T @ SD + SD.T @ D) / 2
+    if squares is not None:
+        np.fill_diagonal(T, squares)
+    c = np.linalg.lstsq(T, D.T @ g, rcond=None)[0]
+    part = np.linalg.lstsq(np.linalg.qr(SD).R.T, D.T @ g, rcond=None)[0]
+    length = np.sqrt(np.maximum(np.sum(c * (T @ c), axis=0), 0.0))
+    proved: HostArray = np.linalg.norm(part, axis=0)
+    return length, np.maximum(np.linalg.norm(D @ c, axis=0), proved), proved
 
 
 def _refined(moments: Moments, S: Metric, g: HostArray, ridge: float, floor: HostArray) -> Any:
@@ -181,5 +457,5 @@ def digits(error: float) -> int:
 
 def _over(a: Any, b: Any) -> HostArray:
     """a / b, and 0 where a is 0."""
-    with np.errstate(all="ignore"):
-        return np.where(np.asarray(a) > 0, np.divide(a, b), 0.0)
+    quotient: HostArray = np.where(a == 0, 0.0, a / b)
+    return quotient

@@ -7,22 +7,26 @@ diagonal of S, and the singular value decomposition
 
     [M; √r I] D⁻¹ = U diag(s) Vᵀ,    N = D⁻¹ V diag(1/s),    S⁻¹ ≈ N Nᵀ    (1)
 
-is cut where s is rounding of the data. So units of columns do not matter, digits are not squared, and directions in
-which X is zero to rounding are left out. A sketch of SKETCH_ROWS rows a column (`linspec.rows.reductions.Sketch`)
-changes lengths by at most `UP` (measured; with four rows a column the constant had no margin). A Gram matrix serves as
-well where it is held: then s² are its eigenvalues, and s below 1e-8 are rounding.
+is cut where s is rounding of the data. Where the triangle R of the rows is far from that, N = D⁻¹R⁻¹ serves without a
+decomposition, with bounds of its norm and of the smallest s. So units of columns do not matter, digits are not squared,
+and directions in which X is zero to rounding are left out. A sketch of SKETCH_ROWS rows a column
+(`linspec.rows.reductions.Sketch`) changes lengths by at most `UP` (measured; with four rows a column the constant had
+no margin). A Gram matrix serves as well
+where it is held: then s² are its eigenvalues, and s below 1e-8 are rounding.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dtrtri
 
 from linspec.algebra import EPS
 from linspec.arrays import HostArray
 
-__all__ = ["EPS", "SKETCH_ROWS", "UP", "Euclidean", "Metric"]
+__all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric"]
 
 SKETCH_ROWS = 6
 """Rows of a sketch for each column of the data."""
@@ -32,6 +36,15 @@ UP = 1.6
 
 ROUNDING = 8.0
 """Singular values up to this many roundings, times the root of their number and the largest, count as zero."""
+
+
+SQUARED, FAR = 1e-5, 100.0
+"""Smallest singular value, in units of the columns, that a Gram matrix has with digits enough; and how far above the
+cut a triangle needs no decomposition."""
+
+
+POWERS, SMALL = 16, 64
+"""Steps of the power method for the largest length, and the order up to which it is computed exactly."""
 
 
 class Metric:
@@ -85,22 +98,43 @@ class Metric:
             That of the data.
         exact : bool
         """
-        p = M.shape[1]
+        p, up = M.shape[1], 1.0 if exact else UP
         D = _units(squares + ridge)
         below = [M / D] if ridge == 0 else [M / D, np.diag(np.sqrt(ridge) / D)]
-        _, s, Vt = np.linalg.svd(np.linalg.qr(np.vstack(below))[1])
-        s = np.append(s, np.zeros(p - len(s)))
+        R = np.linalg.qr(np.vstack(below)).R
         cut = ROUNDING * np.sqrt(p) * rounding if ridge == 0 else 0.0
-        return cls(s, Vt.T, D, cut, 1.0 if exact else UP)
+        metric = cls._of_triangle(R, D, max(FAR * cut, np.sqrt(EPS)), up)
+        if metric is not None:
+            return metric
+        _, s, Vt = np.linalg.svd(R)
+        return cls(np.append(s, np.zeros(p - len(s))), Vt.T, D, cut, up)
 
     @classmethod
     def of_gram(cls, G: HostArray, ridge: float, rounding: float) -> Metric:
         """Make the metric from the Gram matrix G = XᵀX."""
         p = len(G)
         D = _units(np.diagonal(G) + ridge)
-        values, V = np.linalg.eigh(G / D[:, None] / D + np.diag(ridge / D**2))
+        S = G / D[:, None] / D
+        S[np.diag_indices(p)] += ridge / D**2
+        with suppress(np.linalg.LinAlgError):
+            metric = cls._of_triangle(np.linalg.cholesky(S).T, D, SQUARED, 1.0)
+            if metric is not None:
+                return metric
+        values, V = np.linalg.eigh(S)
         cut = max(ROUNDING * np.sqrt(p) * rounding, np.sqrt(p * EPS)) if ridge == 0 else np.sqrt(p * EPS)
         return cls(np.sqrt(np.maximum(values, 0.0)), V, D, cut, 1.0)
+
+    @classmethod
+    def _of_triangle(cls, R: HostArray, D: HostArray, least: float, up: float) -> Metric | None:
+        """The metric for S = D RᵀR D, if no singular value of R is below `least`."""
+        if R.shape[0] < R.shape[1] or not np.diagonal(R).all():
+            return None
+        T, _ = dtrtri(R)
+        metric = cls.__new__(cls)
+        metric.D, metric.up, metric.rank, metric.null = D, up, len(D), np.zeros((len(D), 0))
+        metric.N, metric._inverse = T / D[:, None], R * D
+        metric.least, metric.reach = 1.0 / _bound(T), _largest(metric.N)
+        return metric if metric.least > least else None
 
     def lengths(self, g: HostArray) -> HostArray:
         """The lengths of columns in S⁻¹, which are not too small."""
@@ -128,6 +162,31 @@ class Metric:
         return x
 
 
+class Bounded(Metric):
+    """What a ridge alone says, without a matrix: S ≥ rI, so lengths are at most those in r⁻¹I.
+
+    Parameters
+    ----------
+    ridge : float
+        Positive.
+    squares : numpy.ndarray of shape (p,)
+        Sums of squares of the columns of X.
+    """
+
+    def __init__(self, ridge: float, squares: HostArray) -> None:
+        self.D, self.up, self.rank = np.sqrt(squares + ridge), 1.0, len(squares)
+        self.reach = 1.0 / np.sqrt(ridge)
+        self.least = float(1.0 / (self.reach * self.D.max(initial=0.0)))
+        self.null = np.zeros((len(squares), 0))
+
+    def lengths(self, g: HostArray) -> HostArray:
+        lengths: HostArray = self.reach * np.linalg.norm(g, axis=0)
+        return lengths
+
+    def solve(self, g: HostArray) -> HostArray:
+        return g * 0.0
+
+
 class Euclidean(Metric):
     """The metric of S = I, of p numbers."""
 
@@ -150,6 +209,22 @@ class Euclidean(Metric):
 
     def solve(self, g: HostArray) -> HostArray:
         return g
+
+
+def _largest(M: HostArray) -> float:
+    """‖M‖₂; of large matrices by the power method, which may miss some per cent."""
+    if len(M) <= SMALL:
+        return float(np.linalg.norm(M, 2)) if M.size else 0.0
+    v = np.random.default_rng(0).standard_normal((M.shape[1], 2))
+    for _ in range(POWERS):
+        v = M.T @ (M @ (v / np.linalg.norm(v, axis=0)))
+    return min(float(np.sqrt(np.linalg.norm(v, axis=0).max(initial=0.0))), _bound(M))
+
+
+def _bound(M: HostArray) -> float:
+    """A bound of ‖M‖₂, by the sums of rows and of columns."""
+    sizes = np.abs(M)
+    return float(np.sqrt(sizes.sum(axis=0).max(initial=0.0)) * np.sqrt(sizes.sum(axis=1).max(initial=0.0)))
 
 
 def _units(squares: HostArray) -> Any:

@@ -25,7 +25,7 @@ from linspec.arrays import HostArray
 from linspec.certificates.linear import digits
 from linspec.certificates.metric import EPS, Metric
 
-__all__ = ["PencilCertificate", "Products", "certify_pencil"]
+__all__ = ["PencilCertificate", "Products", "certify_pencil", "enclosure"]
 
 ROUNDING = 8.0
 """Multiple of the unit roundoff that counts as rounding."""
@@ -134,13 +134,10 @@ def certify_pencil(
     ownH = _sums([[None if T is None else T[:, :q] for T in row] for row in H])
     ownS = [M[:, :q] for M in SZ]
     G: Any = sum(w.T @ M for w, M in zip(W, ownS, strict=True))
-    least = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if q else 1.0
     quotients = sum(np.sum(w * h, axis=0) for w, h in zip(W, ownH, strict=True)) / np.maximum(
         np.diag(G), 1e-300
     )
-    delta = _length(metrics, [h - M * theta for h, M in zip(ownH, ownS, strict=True)]) / np.sqrt(
-        max(least, 0.01)
-    )  # 1
+    delta, least = enclosure(metrics, [h - M * theta for h, M in zip(ownH, ownS, strict=True)], G)  # 1
     padded = np.append(theta, np.zeros(max(k - q, 0)))[:k]
     left, steps = delta, 0
     while True:
@@ -182,6 +179,21 @@ def certify_pencil(
     return PencilCertificate(
         delta / first, claim / first, vectors, lacking / first, floor / first, steps, status, notes
     )
+
+
+def enclosure(metrics: Sequence[Metric], gaps: Sequence[HostArray], G: HostArray) -> tuple[float, float]:
+    """Return δ of formula (1), and λmin(WᵀSW), which is far below 1 if the vectors are dependent.
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+    gaps : sequence of numpy.ndarray of shape (pᵢ, q)
+        HW - SWΘ in each view.
+    G : numpy.ndarray of shape (q, q)
+        WᵀSW.
+    """
+    least = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(G) else 1.0
+    return _length(metrics, gaps) / float(np.sqrt(max(least, 0.01))), least
 
 
 def _status(
@@ -234,7 +246,12 @@ def _combined(H: Applied, Y: Sequence[HostArray]) -> list[Any]:
 def _length(metrics: Sequence[Metric], R: Sequence[HostArray]) -> float:
     """‖NᵀR‖₂ over all views, which is not too small."""
     rows = np.vstack([S.dual(r) for S, r in zip(metrics, R, strict=True)])
-    return max(S.up for S in metrics) * float(np.linalg.norm(rows, 2)) if rows.size else 0.0
+    largest = float(np.abs(rows).max(initial=0.0))
+    if largest == 0:
+        return 0.0
+    rows = rows / largest
+    squared = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
+    return max(S.up for S in metrics) * largest * float(np.sqrt(max(squared, 0.0)))
 
 
 def _improved(left: float, ritz: HostArray, k: int) -> float:

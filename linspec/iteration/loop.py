@@ -2,8 +2,7 @@
 
 The iteration ends by the solver's residual, its own end, a limit of iterations, passes or seconds, a callback, or
 Ctrl-C. In each case the last iterate is certified, for which passes are set aside. If the certificate finds a larger
-residual than the solver, the tolerance falls in proportion, and the same generator goes on. A second Ctrl-C, while the
-answer is judged, raises KeyboardInterrupt.
+residual than the solver, the tolerance falls in proportion, and the same generator goes on, as long as that helps.
 """
 
 from __future__ import annotations
@@ -11,23 +10,31 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidOption, InvalidProblem
-from linspec.iteration.checkpoint import Saving
+from linspec.arrays import Array, random_generator
+from linspec.errors import BudgetTooSmall, OutOfMemory, one_line
 from linspec.iteration.solver import Certificate, Context, Iterate, Problem, Solver
+from linspec.process.faults import is_out_of_memory
+from linspec.process.interrupts import NothingYet, first_interrupt
+from linspec.process.pauses import looking
+from linspec.process.plurals import count_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.status import Status
 
-__all__ = ["Outcome", "Progress", "run"]
+__all__ = ["Limits", "Outcome", "Progress", "Saving", "run"]
 
 LEAST_TOL = float(np.finfo(np.float64).eps)
 """The tolerance falls no further than this."""
+
+HELPED, PATIENCE, IDLE = 0.9, 25, 3
+"""A residual gets on if it is below this part of the least one so far. A solver that was sent back has so many
+iterations for it each time, and may be sent back so often without."""
 
 
 class Progress(NamedTuple):
@@ -35,8 +42,38 @@ class Progress(NamedTuple):
 
     iteration: int
     passes: float
+    columns: float
+    flops: float
     seconds: float
     residual: float
+
+
+class Limits(NamedTuple):
+    """What a run may take.
+
+    Attributes
+    ----------
+    passes : float, default infinity
+        With those of the certificate.
+    seconds : float, default infinity
+    began : float, optional
+        The time of `time.perf_counter` from which seconds count; by default now.
+    """
+
+    passes: float = math.inf
+    seconds: float = math.inf
+    began: float | None = None
+
+
+class Saving(Protocol):
+    """Writes checkpoints."""
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+
+    def write(self, arrays: Mapping[str, Array]) -> None:
+        """Write the arrays of an iterate."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +85,39 @@ class Outcome:
     arrays : mapping of str to array
         Those of the last iterate.
     certificate : Certificate
-    status : Status
-        How the iteration ended; that of the certificate if it converged.
-    iterations : int
-    passes, seconds : float
+    ending : Status
+        CONVERGED by the solver's residual, STAGNATED where it had nothing more to give.
+    final : bool
+        Whether the solver has nothing to add to the last iterate.
     history : tuple of Progress
     """
 
     arrays: Mapping[str, Array]
     certificate: Certificate
-    status: Status
-    iterations: int
-    passes: float
-    seconds: float
+    notes: tuple[tuple[Status | None, str], ...]
+    ending: Status
+    final: bool
     history: tuple[Progress, ...]
+    passes: Passes
+    seconds: float
+
+    @property
+    def iterations(self) -> int:
+        """The number of the last iterate."""
+        return max(len(self.history) - 1, 0)
 
 
-def run(
+def run(  # noqa: PLR0913 (what one run is told)
     problem: Problem,
     solver: Solver,
     *,
     tol: float | None = None,
     rng: Any = None,
-    limits: tuple[float, float] = (math.inf, math.inf),
-    callback: Callable[[Progress], Any] | None = None,
-    start: Mapping[str, HostArray] | None = None,
+    limits: Limits | None = None,
+    callback: Callable[[Progress, Iterate], Any] | None = None,
+    start: Mapping[str, Array] | None = None,
     saving: Saving | None = None,
+    name: str = "",
 ) -> Outcome:
     """Run a solver on a problem.
 
@@ -83,44 +127,63 @@ def run(
     solver : Solver
     tol : float, optional
     rng : seed or numpy.random.Generator, optional
-    limits : (float, float), default infinite
-        Most passes, with those of the certificate, and most seconds.
+    limits : Limits, optional
     callback : callable, optional
-        Takes a `Progress`; a true answer ends the run.
-    start : mapping of str to numpy.ndarray, optional
+        Takes a `Progress` and the iterate; a true answer ends the run.
+    start : mapping of str to array, optional
     saving : Saving, optional
+    name : str, optional
+        The name of the solver in messages, if it is not its own.
 
     Raises
     ------
-    InvalidProblem
-        A limit was reached before there was an iterate.
+    BudgetTooSmall, OutOfMemory, KeyboardInterrupt
+        A limit, the end of memory or Ctrl-C came before there was an iterate.
     """
-    most, seconds = limits
-    if most <= problem.certificate_passes:
-        raise InvalidOption(
-            f"max_passes must be above {problem.certificate_passes:g}, which the certificate takes; got {most:g}."
-        )
-    began, tol = time.perf_counter(), problem.tol if tol is None else tol
-    passes = Passes(most - problem.certificate_passes, began + seconds)
-    context, moments = Context(tol, np.random.default_rng(rng), passes), problem.moments(passes)
-    watch = _Watch(context, solver.max_iterations, callback, saving, began)
-    steps = solver.iterate(problem, moments, context, start)
-    while True:
-        last, status = watch.ended(steps)
-        certificate = _certified(problem, moments, last, tol, passes)
-        again = status is Status.CONVERGED and not last.final and certificate.residual > tol
-        if not again or context.tol <= LEAST_TOL:
-            break
-        context.tol *= max(tol / certificate.residual / 2, 1e-3)
-    return Outcome(
-        last.arrays,
-        certificate,
-        certificate.status if status is Status.CONVERGED else status,
-        len(watch.history) - 1,
-        passes.count,
-        time.perf_counter() - began,
-        tuple(watch.history),
-    )
+    limits = limits or Limits()
+    began = time.perf_counter() if limits.began is None else limits.began
+    tol = problem.tol if tol is None else tol
+    passes = Passes(limits.passes, began + limits.seconds)
+    moments = problem.moments(passes)
+    context = Context(tol, random_generator(rng), passes)
+    watch = _Watch(context, name or solver.name, solver.max_iterations, limits, callback, saving, began)
+    with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
+        steps = _steps(problem, solver, moments, context, start)
+        least, idle = math.inf, 0
+        while True:
+            last, ending = watch.ended(steps)
+            try:
+                with _closing(passes, limits.seconds):
+                    arrays = last.arrays()
+                    certificate = problem.certify(moments, arrays, tol)
+            except OutOfPasses as error:
+                raise watch.nothing(Status.BUDGET) from error
+            again = ending is Status.CONVERGED and not last.final
+            again = again and certificate.residual > max(tol, certificate.least)
+            idle = 0 if certificate.residual < HELPED * least else idle + 1
+            if not again or context.tol <= LEAST_TOL or idle > IDLE or passes.interrupted:
+                break
+            least, watch.sent_back = min(least, certificate.residual), True
+            context.tol *= max(tol / certificate.residual / 2, 1e-3)
+    if passes.interrupted:
+        ending = Status.INTERRUPTED
+    seconds = time.perf_counter() - began
+    for text in moments.contradictions:
+        context.note(Status.INCONSISTENT, text)
+        certificate = certificate._replace(lost=True)
+    if last.doubt and ending is not Status.CONVERGED:
+        context.note(Status.INCOMPLETE, last.doubt)
+        certificate = certificate._replace(lost=True)
+    notes = tuple(context.notes)
+    return Outcome(arrays, certificate, notes, ending, last.final, tuple(watch.history), passes, seconds)
+
+
+def _steps(
+    problem: Problem, solver: Solver, moments: Moments, context: Context, start: Mapping[str, Array] | None
+) -> Iterator[Iterate]:
+    """The iterates of a solver, from a start for the data."""
+    begin = None if start is None else problem.started(moments, start)
+    yield from solver.iterate(problem, moments, context, begin)
 
 
 @dataclass
@@ -128,59 +191,112 @@ class _Watch:
     """Ends an iteration, and keeps its last iterate and its history."""
 
     context: Context
+    name: str
     most: float
-    callback: Callable[[Progress], Any] | None
+    limits: Limits
+    callback: Callable[[Progress, Iterate], Any] | None
     saving: Saving | None
     began: float
     history: list[Progress] = field(default_factory=list)
     last: Iterate | None = None
+    cause: str = ""
+    least: float = math.inf
+    since: int = 0
+    sent_back: bool = False
 
     def ended(self, steps: Iterator[Iterate]) -> tuple[Iterate, Status]:
         """Take iterates until the iteration ends; return the last one, and how it ended."""
         status = self._ended(steps)
         if self.last is None:
-            raise InvalidProblem(
-                f"the run ended before there was an iterate, after {self.context.passes.count:g} passes and "
-                f"{time.perf_counter() - self.began:.3g} s. Raise max_passes or max_seconds."
-            )
-        if self.saving is not None and status is not Status.CONVERGED:
-            self.saving.write(self.last.arrays)
+            raise self.nothing(status)
+        if status is not Status.CONVERGED:
+            self._write(self.last)
         return self.last, status
 
     def _ended(self, steps: Iterator[Iterate]) -> Status:
         try:
+            self.context.passes.look()
             for iterate in steps:
+                if not math.isfinite(iterate.residual) and self.last is not None:
+                    return Status.BREAKDOWN
                 self.last = iterate
                 status = self._look(iterate)
                 if status is not None:
                     return status
         except OutOfPasses:
-            return Status.BUDGET
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED
-        except MemoryError:
+            return Status.INTERRUPTED if self.context.passes.interrupted else Status.BUDGET
+        except Exception as error:
+            if not is_out_of_memory(error):
+                if self.last is not None:
+                    self._write(self.last)
+                raise
+            self.cause = one_line(error)
             return Status.OUT_OF_MEMORY
         return Status.STAGNATED  # the generator has nothing more to give
 
     def _look(self, iterate: Iterate) -> Status | None:
         """How the iteration ends with this iterate; None if it goes on."""
+        if iterate.final and not self.history and self.most == math.inf:
+            return Status.CONVERGED  # a direct method, which does not iterate
+        passes = self.context.passes
         seconds = time.perf_counter() - self.began
-        seen = Progress(len(self.history), self.context.passes.count, seconds, iterate.residual)
+        seen = Progress(
+            len(self.history), passes.count, passes.columns, passes.flops, seconds, iterate.residual
+        )
         self.history.append(seen)
-        if self.saving is not None:
-            self.saving.offer(iterate.arrays)
-        if iterate.final or iterate.residual <= self.context.tol:
+        if self.saving is not None and self.saving.due:
+            self._write(iterate)
+        with _closing(passes, math.inf, counted=False):
+            stopped = self.callback is not None and self.callback(seen, iterate)
+        if iterate.final or (iterate.residual <= self.context.tol and not iterate.doubt):
             return Status.CONVERGED
-        if self.callback is not None and self.callback(seen):
+        if stopped:
             return Status.STOPPED
+        if iterate.residual < HELPED * self.least:
+            self.least, self.since = iterate.residual, seen.iteration
+        if self.sent_back and seen.iteration - self.since > PATIENCE:
+            return Status.STAGNATED
         return Status.ITERATION_LIMIT if seen.iteration >= self.most else None
 
+    def _write(self, iterate: Iterate) -> None:
+        """Write a checkpoint."""
+        if self.saving is not None:
+            with _closing(self.context.passes, math.inf, counted=False):
+                self.saving.write(iterate.arrays())
 
-def _certified(problem: Problem, moments: Moments, last: Iterate, tol: float, passes: Passes) -> Certificate:
-    """The certificate of an iterate, with the passes that are set aside and without a limit of time."""
-    most, until = passes.most, passes.until
-    passes.most, passes.until = most + problem.certificate_passes, math.inf
+    def nothing(self, status: Status) -> BaseException:
+        """The error of a run without an iterate that is judged."""
+        passes, name = self.context.passes, self.name
+        number = max(math.ceil(passes.count), 1)
+        where = f"in pass {number} over the data, before it had an iterate that could be judged"
+        if status is Status.INTERRUPTED:
+            return NothingYet()
+        if status is Status.OUT_OF_MEMORY:
+            return OutOfMemory(
+                f"{name} ran out of memory {where}: {self.cause}. Choose a solver or a form that holds less, or give "
+                "the process more memory."
+            )
+        if status is Status.BUDGET and passes.lacking:
+            return BudgetTooSmall(
+                f"{name} needs at least {count_of(passes.lacking, 'pass')} (set-up and certificate); got "
+                f"max_passes={passes.most:g}. Raise it."
+            )
+        return BudgetTooSmall(
+            f"{name} used up max_seconds={self.limits.seconds:g} {where}. Raise max_seconds, or choose a solver that "
+            "takes fewer passes."
+        )
+
+
+@contextmanager
+def _closing(passes: Passes, seconds: float, *, counted: bool = True) -> Iterator[None]:
+    """Give the passes that are set aside and as much time again; what looks at iterates on the way is not counted."""
+    before = replace(passes)
+    passes.reserved, passes.until, passes.closing = 0.0, time.perf_counter() + seconds, True
+    passes.most = passes.most if counted else math.inf
     try:
-        return problem.certify(moments, last.arrays, tol)
+        yield
     finally:
-        passes.most, passes.until = most, until
+        passes.reserved, passes.until, passes.closing = before.reserved, before.until, before.closing
+        passes.most = before.most
+        if not counted:
+            passes.count, passes.columns, passes.flops = before.count, before.columns, before.flops

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,15 +34,20 @@ class Iterate(NamedTuple):
     ----------
     residual : float
         The solver's own, relative as that of the problem.
-    arrays : mapping of str to array
-        All that a later run needs to go on, by the names of the answer. They are not changed later.
+    arrays : callable
+        Returns all that a later run needs to go on, as a mapping of arrays by the names of the answer. They are not
+        changed later.
     final : bool, default False
         Whether the solver has nothing to add: a direct method, or a space that is exhausted.
+    doubt : str, default ""
+        Why a small residual does not end the iteration yet, as while a start may lack something: it is said if the run
+        ends here.
     """
 
     residual: float
-    arrays: Mapping[str, Array]
+    arrays: Callable[[], Mapping[str, Array]]
     final: bool = False
+    doubt: str = ""
 
 
 class Certificate(NamedTuple):
@@ -51,14 +57,24 @@ class Certificate(NamedTuple):
     ----------
     residual : float
         Computed from the arrays, not taken from the solver.
-    status : Status
-        CONVERGED, or what makes the answer doubtful.
-    notes : tuple of str
+    findings : tuple of (Status or None, str)
+        What makes the answer doubtful, or only text for the message.
+    fields : mapping of str to object
+        Those of the solution.
+    kind : str, default "recomputed"
+        Where the residual comes from.
+    lost : bool, default False
+        Whether the answer lacks something, whatever the residual.
+    least : float, default 0
+        The residual that rounding of the data leaves.
     """
 
     residual: float
-    status: Status
-    notes: tuple[str, ...] = ()
+    findings: tuple[tuple[Status | None, str], ...] = ()
+    fields: Mapping[str, Any] = MappingProxyType({})
+    kind: str = "recomputed"
+    lost: bool = False
+    least: float = 0.0
 
 
 @dataclass
@@ -71,11 +87,19 @@ class Context:
         The residual at which the iteration ends. It falls if the certificate finds a larger residual than the solver.
     rng : numpy.random.Generator
     passes : Passes
+    notes : list of (Status or None, str)
+        What the solver says of its answer.
     """
 
     tol: float
     rng: np.random.Generator
     passes: Passes
+    notes: list[tuple[Status | None, str]] = field(default_factory=list)
+
+    def note(self, status: Status | None, text: str) -> None:
+        """Say something of the answer, once; a status such as RANK_DEFICIENT becomes that of the solution."""
+        if (status, text) not in self.notes:
+            self.notes.append((status, text))
 
     def filled(self, start: HostArray | None, rows: int, width: int) -> HostArray:
         """Return a first block of `width` columns, or as many as there are rows: those of a start, the rest random.
@@ -129,17 +153,18 @@ class Problem(ABC):
     name : str
     tol : float
         The residual that is asked for by default.
-    certificate_passes : float
-        Passes that the certificate takes, which are set aside.
     """
 
     name: str
     tol: float
-    certificate_passes: float = 1.0
 
     @abstractmethod
     def moments(self, passes: Passes) -> Moments:
-        """Return the moments of the preprocessed data, which count passes there."""
+        """Return the moments of the preprocessed data, which count passes there and set some aside."""
+
+    def started(self, moments: Moments, start: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Return the arrays of a start as a solver takes them: by default as they are."""
+        return start
 
     @abstractmethod
     def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:

@@ -1,17 +1,28 @@
 """Methods that families share, each as its paper has it; small matrices are on the host, thin blocks with the data."""
 
-from linspec.linalg.block_cg import block_cg
-from linspec.linalg.block_krylov import RitzPairs, block_krylov
-from linspec.linalg.golub_kahan import Bidiagonal, golub_kahan, lsqr
-from linspec.linalg.small import inverse, orthonormal
+from linspec.linalg.bidiagonalisation import Bidiagonal, golub_kahan, lsqr
+from linspec.linalg.conjugate_gradients import block_cg, cg_steps
+from linspec.linalg.krylov import RISK, RitzPairs, block_krylov, search
+from linspec.linalg.small import inverse, inverse_triangle, orthonormal, tall_svd
+from linspec.linalg.steps import Step, Steps, Variables, in_variables, side_by_side
 
 __all__ = [
+    "RISK",
     "Bidiagonal",
     "RitzPairs",
+    "Step",
+    "Steps",
+    "Variables",
     "block_cg",
     "block_krylov",
+    "cg_steps",
     "golub_kahan",
+    "in_variables",
     "inverse",
+    "inverse_triangle",
     "lsqr",
     "orthonormal",
+    "search",
+    "side_by_side",
+    "tall_svd",
 ]

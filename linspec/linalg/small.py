@@ -8,7 +8,10 @@ import scipy.linalg
 from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, namespace, to_host
 
-__all__ = ["EPS", "inverse", "orthonormal"]
+__all__ = ["EPS", "inverse", "inverse_triangle", "orthonormal", "tall_svd"]
+
+ORDINARY = 1e70
+"""Lengths of columns between this and its reciprocal have squares without over- and underflow."""
 
 DEPENDENT = 1e-13
 """A column counts as dependent on others if less of its length is left."""
@@ -38,6 +41,9 @@ def orthonormal(S: Array) -> tuple[Array, HostArray]:
     if S.shape[1] == 1:
         size = Home.of(S).norm(S)
         return (S / size, np.array([[size]])) if size > 0 else (S[:, :0], np.zeros((0, 1)))
+    fast = _by_cholesky(S)
+    if fast is not None:
+        return fast
     Q, R = namespace(S).linalg.qr(S, mode="reduced")
     tau = to_host(R)
     length = np.linalg.norm(tau, axis=0)
@@ -50,6 +56,30 @@ def orthonormal(S: Array) -> tuple[Array, HostArray]:
     pivoted = np.empty((rank, S.shape[1]))
     pivoted[:, order] = R[:rank]
     return Q @ Home.of(S).place(turn[:, :rank]), pivoted * length
+
+
+def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
+    """Q and τ by Cholesky factors of SᵀS, made once or twice; None if S is too ill-conditioned for that.
+
+    Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, 306-326: products in place of reflections.
+    """
+    G, place = to_host(S.T @ S), Home.of(S).place
+    d = np.sqrt(np.maximum(np.diagonal(G), 0.0))
+    if S.shape[1] == 0 or not ((d > 1 / ORDINARY) & (d < ORDINARY)).all():
+        return None
+    try:
+        R = np.linalg.cholesky(G / d[:, None] / d).T
+    except np.linalg.LinAlgError:
+        return None
+    least = float(np.diagonal(R).min())
+    if least < 1e-3:
+        return None
+    R = R * d
+    Q = S @ place(np.linalg.inv(R))
+    if least > 0.5:
+        return Q, R
+    again = np.linalg.cholesky(to_host(Q.T @ Q)).T
+    return Q @ place(np.linalg.inv(again)), again @ R
 
 
 def inverse(G: HostArray) -> HostArray:
@@ -76,3 +106,58 @@ def inverse(G: HostArray) -> HostArray:
     half = vectors[:, live] / np.sqrt(values[live]) / d[:, None]
     pseudoinverse: HostArray = half @ half.T
     return pseudoinverse
+
+
+def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
+    """Return T with (R T)ᵀ(R T) = I, on the range of R that is above its rounding after squaring.
+
+    Parameters
+    ----------
+    R : numpy.ndarray of shape (r, k)
+        Its columns are scaled to length 1 first.
+    unit : float, default that of float64
+        The rounding of squares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import inverse_triangle
+    >>> inverse_triangle(np.array([[2.0]]))
+    array([[0.5]])
+    """
+    lengths = np.linalg.norm(R, axis=0)
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)
+    keep = s**2 > len(scale) * unit * s.max(initial=0.0) ** 2
+    inverse: HostArray = scale[:, None] * (Wt[keep].T / s[keep])
+    return inverse
+
+
+def tall_svd(B: Array) -> tuple[Array, HostArray, HostArray]:
+    """Return (U, s, Y) with B Y = U diag(s) and orthonormal U and Y, of a block with few columns.
+
+    B = QR by orthogonalisation, and R = X s Yᵀ: U = QX is orthonormal to rounding for any s (Chan 1982,
+    doi:10.1145/355984.355990).
+
+    Parameters
+    ----------
+    B : array of shape (p, k)
+
+    Returns
+    -------
+    U : array of shape (p, min(p, k))
+        Where B is.
+    s : numpy.ndarray of shape (min(p, k),)
+        Decreasing.
+    Y : numpy.ndarray of shape (k, min(p, k))
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import tall_svd
+    >>> tall_svd(np.array([[3.0], [4.0]]))[1]
+    array([5.])
+    """
+    Q, R = namespace(B).linalg.qr(B, mode="reduced")
+    X, s, Yt = np.linalg.svd(to_host(R), full_matrices=False)
+    return Q @ Home.of(B).place(X), s, Yt.T

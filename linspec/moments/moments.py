@@ -156,10 +156,6 @@ class Moments:
         made._set_up(views, form=form, expect=self._expect)
         return made
 
-    def from_rows(self) -> Moments:
-        """The same moments in the form "implicit": products come from the rows, even if Gram matrices are held."""
-        return self if self.form == "implicit" else self._of_views(self._views, form="implicit")
-
     @classmethod
     def side_by_side(cls, moments: Sequence[Moments]) -> Moments:
         """Return the moments of the views of several moments, for `over_rows` and `bookkeeping` alone.

@@ -203,6 +203,10 @@ class CupySparseOperator(LinearOperator):
         return self if dtype == self.dtype else CupySparseOperator(self.matrix, dtype, checked=True)
 
     @property
+    def stored_array(self) -> Any:
+        return self.matrix
+
+    @property
     def nnz(self) -> int:
         return int(self.matrix.nnz)
 

@@ -1,7 +1,10 @@
 """Rows in blocks, and what is summed over them in one pass: read `executor`, `reductions`, `moments`, `cells`."""
 
+from linspec._new.operators.base import Rows
 from linspec.rows.cells import Cell, SecondMoments, cells_of
 from linspec.rows.executor import LOCAL, Executor, Reduction
+from linspec.rows.inner_products import row_gram
+from linspec.rows.minibatch import Minibatch
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
@@ -11,11 +14,14 @@ __all__ = [
     "Cell",
     "Executor",
     "Fitted",
+    "Minibatch",
     "Moments",
     "OutOfPasses",
     "Passes",
     "Preprocessing",
     "Reduction",
+    "Rows",
     "SecondMoments",
     "cells_of",
+    "row_gram",
 ]

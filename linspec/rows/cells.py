@@ -31,7 +31,7 @@ from linspec.algebra import varies
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.linalg.small import inverse
-from linspec.rows.executor import LOCAL, Executor, Reduction
+from linspec.rows.executor import Executor, Reduction, executor_of
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import DEPENDENT
 
@@ -146,6 +146,10 @@ class _Groups(Reduction):
         self.origins = [A.thin(o) for A, o in zip(operators, origins, strict=True)]
         self.places = [slice(a, b) for a, b in pairwise(np.cumsum([0, *map(len, origins)]).tolist())]
 
+    @property
+    def by_row(self) -> list[Any]:
+        return [self.labels, self.w]
+
     def zero(self) -> list[Any]:
         P = self.places[-1].stop
         return [np.zeros(self.count), *np.zeros((2, self.count, P)), np.zeros((self.count, P, P))]
@@ -175,7 +179,7 @@ def cells_of(
     *,
     weights: HostArray | None = None,
     passes: Passes | None = None,
-    executor: Executor = LOCAL,
+    executor: Executor | None = None,
 ) -> list[Cell]:
     """Make a cell of every group of rows, in one pass.
 
@@ -188,6 +192,7 @@ def cells_of(
     weights : numpy.ndarray of shape (n,), optional
     passes : Passes, optional
     executor : Executor, optional
+        By default that of the matrices.
 
     Returns
     -------
@@ -204,7 +209,7 @@ def cells_of(
             origins.append(to_host(A.thin(block.origin(None))).astype(np.float64))
         return _Groups(labels, operators, origins, weights)
 
-    _, total, count = executor.reduce(operators, begin, passes.look)
+    _, total, count, _ = (executor or executor_of(operators)).reduce(operators, begin, passes.look)
     if count != len(labels):
         raise InvalidProblem(f"labels must have one for each of {count} rows; got {len(labels)}.")
     origin = np.concatenate(origins)

@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from linspec._new.operators.base import Block, Rows
+from linspec._new.operators.dense import Dense
 from linspec.arrays import on_device
 from linspec.errors import InvalidProblem
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
 
-__all__ = ["LOCAL", "Executor", "Reduction", "aligned"]
+__all__ = ["LOCAL", "Executor", "Reduction", "aligned", "executor_of"]
 
 MOST_RUNS = 64
 """Most runs: the total of each takes memory and a merge."""
@@ -44,10 +45,27 @@ class Reduction(ABC):
         Columns of the sums, of which each matrix column has a row.
     wide : bool, default False
         Whether a total has the size of a Gram matrix.
+    tall : bool, default False
+        Whether a total has a row for each row.
+    multiplied : float, default 0
+        Products with one column that are made of each row, forward and adjoint.
+    changed : array, optional
+        The array of `by_row` that is changed in place.
     """
 
     columns: int = 1
     wide: bool = False
+    tall: bool = False
+    multiplied: float = 0.0
+    changed: Any = None
+
+    @property
+    def by_row(self) -> list[Any]:
+        """The arrays with a row for each row that are read; some may be None."""
+        return []
+
+    def begin_at(self, row: int) -> None:  # noqa: B027 (most sums do not depend on the numbers of rows)
+        """Count rows from this number on, where arrays begin there, too."""
 
     @abstractmethod
     def zero(self) -> Any:
@@ -73,7 +91,7 @@ class Executor:
         operators: Sequence[Rows],
         begin: Callable[[list[Block]], Reduction],
         between: Callable[[], None],
-    ) -> tuple[Reduction, Any, int]:
+    ) -> tuple[Reduction, Any, int, float]:
         """Make one pass.
 
         Parameters
@@ -90,6 +108,8 @@ class Executor:
         Reduction
         total
         rows : int
+        entries : float
+            Those that are stored, on average over the matrices.
 
         Raises
         ------
@@ -98,16 +118,22 @@ class Executor:
         """
         reduction: Reduction | None = None
         total: Any = None
-        row = 0
+        row, entries = 0, 0.0
         with np.errstate(all="ignore"), on_device(*(A.backend for A in operators)):
             for blocks in aligned(operators):
                 if reduction is None:
                     reduction = begin(blocks)
                 total = self._added(reduction, total, blocks, row, between)
                 row += blocks[0].rows
+                entries += sum(block.entries for block in blocks) / len(blocks)
         if reduction is None:
             raise InvalidProblem("the data must have rows; got none. Pass at least one.")
-        return reduction, total, row
+        return reduction, total, row, entries
+
+    def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[[], None]) -> Rows:
+        """Make one pass; return the images that its only part has made of rows, which stay where the rows are."""
+        _, (pieces,), _, _ = self.reduce(operators, lambda _: reduction, between)
+        return Dense(operators[0].backend.xp.concat(pieces, axis=0))
 
     def _added(
         self, reduction: Reduction, total: Any, blocks: list[Block], first: int, between: Callable[[], None]
@@ -132,6 +158,12 @@ class Executor:
 LOCAL = Executor()
 
 
+def executor_of(operators: Sequence[Rows]) -> Executor:
+    """Return the executor that a matrix brings, or that of this process."""
+    brought: Iterator[Executor] = (A.executor for A in operators if A.executor is not None)
+    return next(brought, LOCAL)
+
+
 def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
     """Yield the same rows of every matrix, cut where a block of any ends."""
     if len(operators) == 1:
@@ -146,14 +178,20 @@ def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
         if len(present) < len(blocks):
             break
         height = min(b.rows for b in present)
+        if any(b.rows > height and not b.divisible for b in present):  # does a shorter one end here?
+            ends = [b.rows == height and _next(s) is None for s, b in zip(streams, present, strict=True)]
+            if any(ends):
+                blocks = [None if end else b for end, b in zip(ends, present, strict=True)]
+                present, row = [b for b in blocks if b is not None], row + height
+                break
         yield [b if b.rows == height else b.cut(0, height) for b in present]
         blocks = [None if b.rows == height else b.cut(height, b.rows) for b in present]
         row += height
     if present:
         ended, longer = _index(blocks, None), _index(blocks, present[0])
         raise InvalidProblem(
-            f"the matrices must have equally many rows; number {ended + 1} ended after {row}, and number {longer + 1} "
-            "goes on. Pass the same rows of all."
+            f"the matrices must have equally many rows; {operators[ended].name} ended after {row}, and "
+            f"{operators[longer].name} goes on. Pass the same rows of all."
         )
 
 

@@ -14,17 +14,20 @@ digits would be lost, the pass is made again about the means, once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import Block, LinearOperator, Rows
-from linspec.arrays import Array, Home, HostArray, all_finite, cast, to_host
+from linspec._new.operators.base import MULTIPLY_RATE, Block, LinearOperator, Rows
+from linspec.algebra import EPS, rank_cut
+from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, to_host
 from linspec.errors import DataOutOfRange, NonFiniteData
-from linspec.rows.executor import LOCAL, Executor, Reduction
+from linspec.rows.executor import Executor, Reduction, executor_of
+from linspec.rows.minibatch import Minibatch, Origins
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
 from linspec.rows.reductions import (
@@ -32,23 +35,20 @@ from linspec.rows.reductions import (
     AdjointImages,
     Grams,
     Images,
+    ImageTriangle,
     LongStep,
     Products,
     Residuals,
     RowData,
+    Scores,
     Sketch,
     Statistics,
+    Together,
     Triangle,
+    refuse_entry,
 )
 
 __all__ = ["Moments", "Preprocessed"]
-
-
-class Origins(NamedTuple):
-    """The rows that X V and Xᵀ U of a matrix are about; None is 0."""
-
-    times: HostArray | None
-    adjoint: HostArray | None
 
 
 About = dict[int, Origins]
@@ -57,11 +57,18 @@ About = dict[int, Origins]
 UNLUCKY = 1e4
 """Quotient of squares about the provisional row and about the mean from which on a pass is made again."""
 
-FAR = 1e8
+FAR = 1e5
 """Quotient of squares about 0 and about the mean from which on Gram matrices about 0 are not exact enough."""
 
-LEAST_SQUARES, MOST_SQUARES = 1e-270, 1e290
-"""Sums of squares of columns between these have lost no digits to underflow, and none is infinite."""
+LEAST_SQUARES, MOST_SQUARES = 1e-270, 1e300
+"""Sums of squares of columns above the first have lost no digits to underflow; infinite ones count as the second."""
+
+ROUNDED_PRODUCT = 4
+"""Rounding of eigenvalues of XᵀX from float32 products, in units of float32; .7 was the largest that was measured."""
+
+SMALLEST, LARGEST, SINGLE = 1e-60, 1e60, 1e9
+"""Entries must lie between the first two: their fourth powers, times rows and columns, are numbers. Those of float32
+are multiplied in float32 between 1 / SINGLE and SINGLE."""
 
 
 class Moments:
@@ -76,44 +83,148 @@ class Moments:
     names : sequence of str, optional
         Names of the matrices in messages.
     executor : Executor, optional
+        What makes passes; by default what the matrices of a pass bring.
     sketch_rows : int, default 0
         Rows of the sketch that the first pass over all matrices makes, too; 0 for none.
     seed : int, default 0
         Of the sketch.
+    certificate_passes : float, default 0
+        Passes that are set aside for the certificate until something is held that makes them needless.
+    scaled : collection of int, optional
+        The matrices to which `pre.scale` belongs; by default all.
 
     Attributes
     ----------
+    subtracts : dict of int to bool
+        Whether products and Gram matrices of a matrix are about a row near its mean; else they are about 0.
     fitted : dict of int to Fitted
         What was learnt of each matrix, by its number.
+    read : list of float
+        How often each matrix was read; passes are the largest of these.
     held : list of list of array, or None
         The Gram matrices, once they are formed.
+    root : list of array, or None
+        The columns of the triangle that belong to each matrix, once it is formed: products with RᵀR are those with the
+        rows.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 (what a problem says of its data)
         self,
         operators: Sequence[Rows],
         pre: Preprocessing | None = None,
         passes: Passes | None = None,
         names: Sequence[str] = (),
-        executor: Executor = LOCAL,
+        executor: Executor | None = None,
         sketch_rows: int = 0,
         seed: int = 0,
+        certificate_passes: float = 0.0,
+        scaled: Collection[int] | None = None,
     ) -> None:
         self.operators, self.pre = list(operators), pre or Preprocessing()
         self.passes, self.executor = passes or Passes(), executor
+        self.certificate_passes, self.scaled = certificate_passes, scaled
+        self.passes.reserved += certificate_passes
         self.names = list(names) or ["data"] * len(self.operators)
         self.widths = [A.shape[1] for A in self.operators]
+        self.read = [0.0] * len(self.operators)
         self.fitted: dict[int, Fitted] = {}
+        self.subtracts: dict[int, bool] = {}
+        self.raw_squares: dict[int, HostArray] = {}
         self.held: list[list[Any]] | None = None
+        self.root: Any = None
         self.data = RowData(self.pre, self.operators)
         self.sketch_rows, self.seed = sketch_rows, seed
         self.sketched: list[HostArray] = []
+
+    def expect(self, products: int, columns: int, form: str = "auto") -> None:
+        """Form and hold the Gram matrices if that is cheaper than so many products of so many columns, and fits.
+
+        Parameters
+        ----------
+        products, columns : int
+        form : {"auto", "dense", "sparse", "implicit"}, default "auto"
+            "implicit" holds nothing; "dense" and "sparse" hold them whatever they take.
+        """
+        if form == "implicit" or self.held is not None:
+            return
+        if form == "auto":
+            order = float(sum(self.widths))
+            small = 24 * order**2 < 2**24
+            if not small and 24 * order**2 > self.operators[0].backend.blocks.free_memory() / 2:
+                return
+            once = sum(A.product_seconds(columns) for A in self.operators)
+            use = 2 * order**2 * columns / MULTIPLY_RATE
+            if sum(A.gram_seconds() for A in self.operators) > products * (once - use):
+                return
+        self.gram()
+
+    @property
+    def holds(self) -> bool:
+        """Whether a Gram matrix, or its root, is held."""
+        return self.held is not None or self.root is not None
+
+    @property
+    def rereads(self) -> bool:
+        """Whether the rows of all matrices can be read again."""
+        return all(A.readings >= 1 for A in self.operators)
+
+    @property
+    def answers(self) -> bool:
+        """Whether products can still be had: something is held, or the rows can be read again."""
+        return self.holds or self.rereads
+
+    def subtracted(self, i: int = 0) -> float:
+        """The Frobenius norm of what products subtract for means and confounds; 0 where entries are about the means."""
+        f = self.fitted[i]
+        if not self.pre.directions or self.subtracts[i]:
+            return 0.0
+        squares = (f.squares > 0) * f.total * (f.average if self.pre.center else 0 * f.average) ** 2
+        squares = squares if f.slopes is None else squares + np.sum(f.slopes**2, axis=1)
+        return float(np.linalg.norm(np.sqrt(squares) * (1.0 if f.factors is None else f.factors)))
+
+    def squares(self, i: int = 0) -> HostArray | None:
+        """Sums of squares of the columns; None where products alone have told about them."""
+        if self.held is not None:
+            G = self.held[i][i]
+            diagonal: HostArray = G.diagonal() if scipy.sparse.issparse(G) else np.diagonal(to_host(G))
+            return diagonal
+        return self.fitted[i].squares if self.operators[i].readable else None
+
+    def least_value(self, i: int = 0) -> float:
+        """The fraction of the largest singular value below which singular values are rounding of the entries."""
+        A = self.operators[i]
+        n, p = (int(size) for size in A.shape)
+        return rank_cut((max(n, p), min(n, p)), np.float64 if A.rounding <= EPS else np.float32)
+
+    def least_square(self, i: int = 0) -> float:
+        """The fraction of the largest eigenvalue of XᵢᵀXᵢ below which eigenvalues are rounding of squares."""
+        A = self.operators[i]
+        narrow = not (self.holds and A.readable) and A.dtype != np.float64
+        return ROUNDED_PRODUCT * float(np.finfo(A.dtype).eps) if narrow else min(A.shape) * EPS
+
+    def error_of_means(self, i: int = 0) -> float:
+        """The relative error that is left where means or confounds are taken out of products about 0."""
+        about_means = self.pre.center and self.subtracts[i]
+        if not self.pre.directions or about_means or self.root is not None:
+            return 0.0
+        eps = EPS if self.held is not None else float(np.finfo(self.operators[i].dtype).eps)
+        lost = self.fitted[i].about_zero
+        return eps * (math.sqrt(lost) if self.pre.center else lost)
+
+    def scales(self, i: int) -> bool:
+        """Whether the columns of a matrix are divided by their deviations."""
+        return self.pre.scale and (self.scaled is None or i in self.scaled)
 
     def settle(self, *which: int) -> None:
         """Learn the preprocessing of some matrices, by default all, in a pass of its own unless it is known."""
         numbers = which or tuple(range(len(self.operators)))
         if any(i not in self.fitted for i in numbers):
             self._pass(None, numbers)
+
+    def _settle_deviations(self, i: int) -> None:
+        """Make a pass where one product needs what the first pass learns."""
+        if self.pre.directions or self.scales(i):
+            self.settle(i)
 
     def products(self, *V: Array | None) -> list[list[Any]]:
         """Compute [[XᵢᵀDXⱼVⱼ for i] for j] of the preprocessed matrices, in one pass, or none if these are held.
@@ -144,14 +255,25 @@ class Moments:
             for j, v in enumerate(blocks)
         ]
 
-    def residual(self, *V: Array) -> tuple[list[Array], HostArray]:
+    def residual(self, *V: Array, gram: bool = False) -> tuple[list[Array], HostArray]:
         """Compute XᵢᵀDU for every i and the squares of columns of √D U, where U = Σⱼ XⱼVⱼ; in one pass.
 
-        For V = (x, -I) of A and b, U is the residual Ax - b.
+        For V = (x, -I) of A and b, U is the residual Ax - b. A held triangle gives the same, digits included; held Gram
+        matrices do not, because squares cancel. With `gram` the pass forms and holds Gram matrices, too.
         """
+        if self.root is not None:
+            U = sum(R @ v for R, v in zip(self.root, V, strict=True))
+            return [R.T @ U for R in self.root], to_host(self.operators[0].backend.blocks.column_sums(U * U))
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
-        total, about = self._pass(lambda: Residuals(self.data, self.operators, blocks))
-        *products, sums, squares = total
+        total, about = self._pass(
+            lambda: Together(
+                Residuals(self.data, self.operators, blocks),
+                *([Grams(self.data, self.operators)] if gram else []),
+            )
+        )
+        *products, sums, squares = total[0]
+        if gram:
+            self._hold(total[1], about)
         along = None if self.pre.B is None else sum(self._along(j, v) for j, v in enumerate(blocks))
         if along is not None:
             squares = squares - self.operators[0].backend.blocks.column_sums(along * along)
@@ -170,53 +292,95 @@ class Moments:
         """Compute XᵢᵀDXᵢV, reading this matrix alone."""
         if self.held is not None:
             return self.held[i][i] @ V
+        if self.root is not None:
+            return self.root[i].T @ (self.root[i] @ V)
         V = self._scaled(i, V)
         (P, sums), about = self._pass(lambda: Products(self.data, [self.operators[i]], [V]), [i])
         return self._corrected(P, sums, self._along(i, V), i, about)
 
+    def hold(self, held: list[list[Any]], total: float) -> None:
+        """Take Gram matrices that were formed elsewhere, of rows whose weights sum to `total`."""
+        self._will_hold()
+        self.held = held
+        for i in range(len(held)):
+            squares = np.maximum(np.diagonal(to_host(held[i][i])), 0.0)
+            none, live = np.zeros(self.widths[i]), squares > 0
+            self.subtracts[i], self.raw_squares[i] = True, squares
+            self.fitted[i] = Fitted(
+                none, none, none, None, None, squares, total, live.astype(np.float64), ~live & False, 1.0, 1.0
+            )
+
+    def take_as_they_are(self) -> None:
+        """Learn nothing of matrices by their products, which another pass has looked at."""
+        for i, A in enumerate(self.operators):
+            none = np.zeros(self.widths[i])
+            self.subtracts[i], self.raw_squares[i] = True, none
+            self.fitted[i] = Fitted(
+                none, none, none, None, None, none, float(A.shape[0]), None, none > 0, 1.0, 1.0
+            )
+
     def gram(self) -> list[list[Any]]:
         """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones."""
         if self.held is None:
-            total, about = self._pass(lambda: Grams(self.data, self.operators))
-            m = len(self.operators)
-            pairs = [(i, j) for i in range(m) for j in range(i, m)]
-            far = [f for i, f in self.fitted.items() if about[i].adjoint is None and f.about_zero > FAR]
-            if self.pre.center and far and all(A.readings >= 1 for A in self.operators):
-                products = self.products(*(A.backend.blocks.eye(A.shape[1]) for A in self.operators))
-                upper = {(i, j): products[j][i] for i, j in pairs}
-            else:
-                upper = {pair: self._corrected_gram(total.pop(0), *pair, about) for pair in pairs}
-            self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
-        return self.held
+            self._will_hold()
+            self._hold(*self._pass(lambda: Grams(self.data, self.operators)))
+        return self.held  # type: ignore[return-value]
+
+    def _hold(self, total: list[Any], about: About) -> None:
+        """Hold Gram matrices, from those about the origins."""
+        m = len(self.operators)
+        pairs = [(i, j) for i in range(m) for j in range(i, m)]
+        upper = {pair: self._corrected_gram(total.pop(0), *pair, about) for pair in pairs}
+        self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
 
     def triangle(self) -> HostArray:
         """Form R of the QR factorisation of the preprocessed matrices side by side, in one pass."""
+        self._will_hold()
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
-        if not self.pre.scale:
-            return inner
-        factors = [self.fitted[i].factors for i in range(len(self.operators))]
-        scaled: HostArray = inner * np.concatenate([f for f in factors if f is not None])
-        return scaled
+        if any(f.factors is not None for f in self.fitted.values()):
+            factors = [self.fitted[i].factors for i in range(len(self.operators))]
+            known = [np.ones(p) if f is None else f for p, f in zip(self.widths, factors, strict=True)]
+            inner = inner * np.concatenate(known)
+        live = [self.fitted[i].live for i in range(len(self.operators))]
+        inner = inner * np.concatenate(
+            [np.ones(p) if f is None else f for p, f in zip(self.widths, live, strict=True)]
+        )
+        place, edges = self.operators[0].backend.blocks.place, np.cumsum([0, *self.widths]).tolist()
+        self.root = [place(inner[:, a:b]) for a, b in pairwise(edges)]
+        return inner
 
-    def images(self, V: Array, i: int = 0) -> Array:
-        """Compute the preprocessed Xᵢ times V, without weights, in one pass once the preprocessing is known."""
+    def products_with_triangle(self, V: Array, i: int = 0) -> tuple[Array, HostArray]:
+        """Compute XᵢᵀDXᵢV, and R of the QR factorisation of √D XᵢV, in one pass."""
+        V, A = self._scaled(i, V), self.operators[i]
+        parts = lambda: Together(Products(self.data, [A], [V]), ImageTriangle(self.data, A, V))  # noqa: E731
+        ((P, sums), (R,)), about = self._pass(parts, [i])
+        leading = self.pre.directions
+        return self._corrected(P, sums, self._along(i, V), i, about), to_host(R)[leading:, leading:]
+
+    def images(self, V: Array, i: int = 0, share: float = 1.0) -> Array:
+        """Compute the preprocessed Xᵢ times V, without weights, in one pass once the preprocessing is known.
+
+        It counts as `share` of a pass.
+        """
         A = self.operators[i]
-        if self.pre.directions or self.pre.scale:
-            self.settle(i)
+        self._settle_deviations(i)
         V = self._scaled(i, V)
-        pieces, about = self._pass(lambda: Images(A, V), [i])
+        pieces, about = self._pass(lambda: Images(A, V), [i], share)
         scores, fitted = A.backend.xp.concat(pieces, axis=0), self.fitted[i]
         place, B = A.backend.blocks.place, self.data.B(A)
         if self.pre.center:
             scores = place(scores) - (place(fitted.gap(about[i].times)) @ V)[None, :]
         return scores if B is None else place(scores) - B @ (place(fitted.slopes).T @ V)
 
-    def adjoint_images(self, U: Array, i: int = 0) -> Array:
-        """Compute the transpose of the preprocessed Xᵢ times U, without weights, in one pass once that is known."""
+    def adjoint_images(self, U: Array, i: int = 0, share: float = 1.0) -> Array:
+        """Compute the transpose of the preprocessed Xᵢ times U, without weights, in one pass once that is known.
+
+        It counts as `share` of a pass.
+        """
         A = self.operators[i]
-        self.settle(i)
-        (total,), about = self._pass(lambda: AdjointImages(A, U), [i])
+        self._settle_deviations(i)
+        (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
         fitted, place, B = self.fitted[i], A.backend.blocks.place, self.data.B(A)
         if self.pre.center:
             total = (
@@ -234,29 +398,63 @@ class Moments:
         """
         A, place = self.operators[i], self.operators[i].backend.blocks.place
         self.settle(i)
-        fitted, V = self.fitted[i], self._scaled(i, V)
-        terms = {"alpha": place(alpha)}
-        if self.pre.center:
-            terms["shift"] = place(fitted.gap(self._mean(i))) @ V
-        if self.pre.B is not None:
-            terms["along"] = self._along(i, V)
+        V = self._scaled(i, V)
+        terms = self._terms(i, V) | {"alpha": place(alpha)}
         total, about = self._pass(lambda: LongStep(self.data, A, V, U, terms), [i])
         P, sums, squares = total[:3]
         along = total[3] if self.pre.B is not None else None
         return self._corrected(P, sums, along, i, about), np.sqrt(to_host(squares))
 
+    def scores(self, V: Array, i: int = 0, dtype: Any = np.float64) -> Rows:
+        """Compute √D times the preprocessed Xᵢ times V as rows that stay where those of Xᵢ are, in one pass."""
+        A = self.operators[i]
+        self.settle(i)
+        V = self._scaled(i, V)
+        row = A.thin(self.mean(i)) if self.pre.center else None
+        reduction = AboutRows([row], [Scores(self.data, A, V, self._terms(i, V), dtype)], self.pre, None)
+        self._take([i])
+        self.passes.columns += reduction.multiplied
+        return (self.executor or executor_of([A])).kept([A], reduction, self.passes.look)
+
+    def _terms(self, i: int, V: Array) -> dict[str, Array]:
+        """What is taken out of the rows of XᵢV, if these are about the mean."""
+        terms = {}
+        if self.pre.center:
+            terms["shift"] = Home.of(V).place(self.fitted[i].gap(self.mean(i))) @ V
+        if self.pre.B is not None:
+            terms["along"] = self._along(i, V)
+        return terms
+
+    def minibatch(self, numbers: HostArray, i: int = 0) -> Minibatch:
+        """Read some rows of one matrix into memory, by their numbers; it counts as their share of a pass."""
+        A = self.operators[i]
+        self.settle(i)
+        self._take([i], len(numbers) / A.shape[0])
+        origins = Origins(None, None)
+        if self.pre.center:
+            row = self.mean(i)
+            origins = Origins(row, row if self.subtracts[i] else None)
+        return Minibatch(A, A.take(numbers), self.pre, self.fitted[i], origins, numbers, self.passes)
+
     def operator(self, i: int = 0) -> Preprocessed:
         """Return √D times the preprocessed Xᵢ, as an operator."""
         return Preprocessed(self, i)
 
+    def _will_hold(self) -> None:
+        """Free the passes that are set aside for the certificate: it will read nothing."""
+        self.passes.reserved -= self.certificate_passes
+        self.certificate_passes = 0.0
+
     def _scaled(self, i: int, V: Array | None) -> Any:
         """F V; deviations take a pass of their own if they are not known."""
-        if V is None or not self.pre.scale:
+        if V is None or not self.scales(i):
             return V
         self.settle(i)
         return self.fitted[i].scaled(V)
 
-    def _pass(self, make: Callable[[], Reduction] | None, which: Sequence[int] = ()) -> tuple[Any, About]:
+    def _pass(
+        self, make: Callable[[], Reduction] | None, which: Sequence[int] = (), share: float = 1.0
+    ) -> tuple[Any, About]:
         """Make one pass over some matrices, by default all; it also learns what is not known of them.
 
         Returns the total, and for each of these matrices the rows that its products are about. If the first rows were
@@ -264,7 +462,14 @@ class Moments:
         """
         which = which or range(len(self.operators))
         unknown = any(i not in self.fitted for i in which)
-        total, about = self._read(make, which, learns=unknown)
+        total, about = self._read(make, which, share, learns=unknown)
+        if any(i not in self.fitted for i in which):  # the precision has changed
+            total, about = self._read(make, which, learns=True)
+        far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
+        if unknown and self.pre.center and far and self.rereads:
+            for i in far:
+                self.operators[i].far = True
+            total, about = self._read(make, which, learns=True)
         lost = max((self.fitted[i].about_origin for i in which if about[i].adjoint is not None), default=1.0)
         again = all(self.operators[i].readings >= 1 for i in which)
         if unknown and again and lost > UNLUCKY:
@@ -272,10 +477,15 @@ class Moments:
         return total, about
 
     def _read(
-        self, make: Callable[[], Reduction] | None, which: Sequence[int], *, learns: bool
+        self,
+        make: Callable[[], Reduction] | None,
+        which: Sequence[int],
+        share: float = 1.0,
+        *,
+        learns: bool,
     ) -> tuple[Any, About]:
         """Read some matrices once."""
-        self.passes.take(len(which) / len(self.operators))
+        self._take(which, share)
         operators = [self.operators[i] for i in which]
         sketches = self.sketch_rows > 0 and not self.sketched and len(which) == len(self.operators)
         about: About = {}
@@ -284,6 +494,9 @@ class Moments:
             placed = []
             for i, A, block in zip(which, operators, blocks, strict=True):
                 row = self._row(i, block)
+                if row is not None and not block.subtracts and block.is_far(A.thin(row), FAR):
+                    A.far = block.far = True
+                self.subtracts[i] = block.subtracts
                 about[i] = Origins(row, row if block.subtracts else None)
                 placed.append(None if row is None else A.thin(row))
             parts: list[Any] = [] if make is None else [make()]
@@ -292,35 +505,56 @@ class Moments:
                 parts.append(Sketch(self.data, operators, self.sketch_rows, self.seed))
             if learns:
                 apart = [
-                    not grams or (row is not None and not b.subtracts)
-                    for b, row in zip(blocks, placed, strict=True)
+                    not (grams and A.readable) or (row is not None and not b.subtracts)
+                    for A, b, row in zip(operators, blocks, placed, strict=True)
                 ]
-                parts.append(Statistics(self.data, operators, apart))
-            return AboutRows(placed, parts, self.pre)
+                parts.append(Statistics(self.data, operators, apart, [self.names[i] for i in which]))
+            return AboutRows(placed, parts, self.pre, blocks)
 
         reduction: Any
-        reduction, totals, count = self.executor.reduce(operators, begin, self.passes.look)
+        executor = self.executor or executor_of(operators)
+        reduction, totals, count, entries = executor.reduce(operators, begin, self.passes.look)
         self.pre.check_rows(count, ended=True)
+        self.passes.columns += reduction.multiplied
+        self.passes.flops += 2.0 * entries * reduction.multiplied
         if learns:
             learnt = totals.pop()
             for n, separate in enumerate(reduction.parts[-1].squares):
                 if not separate:
                     learnt[3 * n + 2] = reduction.parts[0].diagonal(totals[0], n)
             self._learn(learnt, which, about)
+        elif not all(A.resident for A in operators) and not _finite(totals):  # rows may have changed
+            for i in which:
+                self._refuse_entries(i)
         if sketches:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
+
+    def _take(self, which: Sequence[int], share: float = 1.0) -> None:
+        """Count a pass over some matrices, or over a share of their rows, before it begins."""
+        read = [times + share * (i in which) for i, times in enumerate(self.read)]
+        self.passes.take(max(read) - max(self.read))
+        self.read = read
+
+    def _widened(self, i: int, squares: HostArray, count: float) -> bool:
+        """Whether float32 entries are far from 1, and are multiplied in float64 from now on."""
+        A = self.operators[i]
+        if A.dtype != np.float32 or not self.rereads:
+            return False
+        size = np.sqrt(np.max(squares, initial=0.0) / max(count, 1e-300))
+        return not (size == 0 or 1 / SINGLE <= size <= SINGLE) and A.widen()
 
     def _row(self, i: int, block: Block) -> HostArray | None:
         """The row that one matrix is summed about, as the precision of its data represents it."""
         if not self.pre.center:
             return None
         if i in self.fitted:
-            return self._mean(i)
+            return self.mean(i)
         A = self.operators[i]
-        return to_host(cast(block.origin(self.data.w(A, slice(0, block.rows))), A.dtype)).astype(np.float64)
+        origin = to_host(cast(block.origin(self.data.w(A, slice(0, block.rows))), A.dtype))
+        return np.nan_to_num(origin.astype(np.float64), posinf=0.0, neginf=0.0)
 
-    def _mean(self, i: int) -> HostArray:
+    def mean(self, i: int) -> HostArray:
         """The mean of a matrix, as far as the precision of its data represents it."""
         return self.fitted[i].mean.astype(self.operators[i].dtype).astype(np.float64)
 
@@ -330,28 +564,54 @@ class Moments:
         for n, i in enumerate(which):
             sums, squares = to_host(total[3 * n + 1]), to_host(total[3 * n + 2])
             cross = None if self.pre.B is None else to_host(total[3 * n + 3])
-            self._check(i, sums, squares)
+            if self._widened(i, squares, count):
+                continue
+            self._check(i, sums, squares, count)
+            self.raw_squares[i] = squares
             row = about[i].times
             origin = np.zeros(self.widths[i]) if row is None else row
-            self.fitted[i] = Fitted.of(self.pre, origin, count, sums, squares, cross)
+            pre = self.pre if self.scales(i) else replace(self.pre, scale=False)
+            self.fitted[i] = Fitted.of(pre, origin, count, sums, squares, cross)
 
-    def _check(self, i: int, sums: HostArray, squares: HostArray) -> None:
-        """Refuse entries that are not finite, and columns whose squares over- or underflow."""
+    def _check(self, i: int, sums: HostArray, squares: HostArray, count: float) -> None:
+        """Refuse entries that are not finite, and matrices in units whose squares are out of range."""
         name = self.names[i]
-        bad = ~(squares < MOST_SQUARES) | ((squares > 0) & (squares < LEAST_SQUARES))
-        if not bad.any():
+        if not np.isfinite(sums).all():
+            self._refuse_entries(i)
+            if not self.rereads:
+                column = int(np.argmin(np.isfinite(sums)))
+                raise NonFiniteData(
+                    f"{name} must be finite; got a number that is not finite in column {column}. Drop or impute such "
+                    "rows."
+                )
+        squares = np.nan_to_num(squares, nan=np.inf)
+        column = int(np.argmax(squares))
+        size = math.sqrt(min(max(float(squares[column]), 0.0), MOST_SQUARES) / max(count, 1e-300))
+        if size == 0 or SMALLEST <= size <= LARGEST:
             return
-        column = int(np.argmax(bad))
-        entry = _first_non_finite(self.operators[i]) if not np.isfinite(squares[column]) else None
-        if entry is not None or not np.isfinite(sums).all():
-            where = f"column {column}" if entry is None else f"row {entry[0]}, column {entry[1]}"
-            value = "a number that is not finite" if entry is None else f"{entry[2]}"
-            raise NonFiniteData(f"{name} must be finite; got {value} at {where}. Drop or impute such rows.")
-        size = math.sqrt(min(float(np.nan_to_num(squares[column], nan=np.inf)), 1e300))
+        power = -round(math.log10(size))
         raise DataOutOfRange(
-            f"{name}: column {column} has entries of about {size:.0e}, whose squares are out of the range of float64. "
-            f"{'Divide' if size > 1 else 'Multiply'} it by {max(size, 1 / size):.0e}."
+            f"the entries of {name}, with the roots of their weights, must lie between {SMALLEST:.0e} and "
+            f"{LARGEST:.0e} in magnitude; got about {size:.3g} in column {column}. Multiply {name} by 1e{power}, and "
+            f"its ridge, if it has one, by 1e{2 * power}."
         )
+
+    def _refuse_entries(self, i: int) -> None:
+        """Name the first entry of a matrix that is not finite, if its rows can be read again."""
+        first = 0
+        for block in self.operators[i].blocks() if self.rereads else ():
+            refuse_entry(self.names[i], block.about(None), first)
+            first += block.rows
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What says that an operator is no matrix."""
+        return tuple(A.inconsistency for A in self.operators if A.inconsistency)
+
+    def faint(self, i: int = 0) -> tuple[int, ...]:
+        """The numbers of columns whose squares underflow, though those of others do not."""
+        squares = self.raw_squares[i]
+        return tuple(np.flatnonzero((squares > 0) & (squares < LEAST_SQUARES)).tolist())
 
     def _along(self, j: int, V: Array) -> Any:
         """sⱼᵀV, what the confounds explain of XⱼV."""
@@ -364,7 +624,7 @@ class Moments:
             P = P - place(f.gap(about[i].adjoint))[:, None] * place(sums)[None, :]
         if self.pre.B is not None:
             P = P - place(f.slopes) @ place(along)
-        return f.scaled(P)
+        return f.scaled(P) if f.live is None else f.scaled(P) * place(f.live)[:, None]
 
     def _corrected_sketch(self, total: list[Any], about: About) -> list[HostArray]:
         """Ω√D times the preprocessed matrices, from those about their origins, with Ω√D1 and Ω√DB."""
@@ -383,17 +643,31 @@ class Moments:
         f, g = self.fitted[i], self.fitted[j]
         if scipy.sparse.issparse(P):
             if not self.pre.directions:
-                return P if f.factors is None else P.multiply(f.factors[:, None]).multiply(g.factors).tocsr()
+                P = P if f.factors is None else P.multiply(f.factors[:, None]).tocsr()
+                return P if g.factors is None else P.multiply(g.factors).tocsr()
             P = P.toarray()
         place = Home.of(P).place
         if self.pre.center:
             P -= place(f.total * f.gap(about[i].adjoint))[:, None] * place(g.gap(about[j].adjoint))[None, :]
         if self.pre.B is not None:
             P -= place(f.slopes) @ place(g.slopes).T
-        if self.pre.scale:
+        if f.live is not None:
+            P *= place(f.live)[:, None]
+        if g.live is not None:
+            P *= place(g.live)[None, :]
+        if f.factors is not None:
             P *= place(f.factors)[:, None]
+        if g.factors is not None:
             P *= place(g.factors)[None, :]
         return P
+
+
+def _finite(total: Any) -> bool:
+    """Whether all numbers of the total of a pass are finite."""
+    if isinstance(total, (list, tuple)):
+        return all(_finite(part) for part in total)
+    entries = total.data if scipy.sparse.issparse(total) else total
+    return not is_array(entries) or all_finite(entries)
 
 
 class Preprocessed(LinearOperator):
@@ -420,6 +694,11 @@ class Preprocessed(LinearOperator):
         """Compute √D X V for the preprocessed X."""
         return self._weighted(self.moments.images(V, self.i))
 
+    def row_product(self, U: Array) -> Array:
+        """Compute √D X Xᵀ √D U for the preprocessed X: two products, which count as one pass together."""
+        V = self.moments.adjoint_images(self._weighted(U), self.i, share=0.5)
+        return self._weighted(self.moments.images(V, self.i, share=0.5))
+
     def rmatmat(self, U: Array) -> Array:
         """Compute Xᵀ √D U for the preprocessed X."""
         return self.moments.adjoint_images(self._weighted(U), self.i)
@@ -427,18 +706,3 @@ class Preprocessed(LinearOperator):
     def _weighted(self, U: Array) -> Array:
         w = self.moments.data.w(self)
         return U if w is None else U * self.backend.blocks.xp.sqrt(w)[:, None]
-
-
-def _first_non_finite(operator: Rows) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite, if the rows can be read again and cut."""
-    if operator.readings < 1:
-        return None
-    first = 0
-    for block in operator.blocks():
-        for a, b in pairwise(block.edges(0) if block.divisible else []):
-            rows = to_host(block.cut(a, b).about(None).dense())
-            if not all_finite(rows):
-                row, column = np.argwhere(~np.isfinite(rows))[0].tolist()
-                return first + a + row, column, float(rows[row, column])
-        first += block.rows
-    return None

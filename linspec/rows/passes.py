@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 __all__ = ["OutOfPasses", "Passes"]
 
@@ -23,24 +23,51 @@ class Passes:
         Passes that may be made.
     until : float, default infinity
         The time of `time.perf_counter` from which on no block is begun.
+    reserved : float, default 0
+        Passes that are set aside, as for the certificate.
     count : float, default 0
         Passes that were made, also in part.
+    columns, flops : float, default 0
+        Products with one column, forward and adjoint, and their operations.
+    interrupted : bool, default False
+        Whether the run shall end at its last iterate.
+    closing : bool, default False
+        Whether the last iterate is judged, which no interrupt ends.
+    lacking : float, default 0
+        The limit that the pass which was refused last would have needed.
     """
 
     most: float = math.inf
     until: float = math.inf
-    count: float = field(default=0.0)
+    reserved: float = 0.0
+    count: float = 0.0
+    columns: float = 0.0
+    flops: float = 0.0
+    lacking: float = 0.0
+    interrupted: bool = False
+    closing: bool = False
 
     def take(self, passes: float = 1.0) -> None:
         """Count a pass before it begins."""
         self.look()
-        if self.count + passes > self.most + 1e-9:
+        if not self.affords(passes):
+            self.lacking = self.count + passes + self.reserved
             raise OutOfPasses(
-                f"{self.count:g} of {self.most:g} passes are made, and the next step takes {passes:g}."
+                f"{self.count:g} of {self.most:g} passes are made, and the next one takes {passes:g}."
             )
         self.count += passes
 
+    def affords(self, passes: float) -> bool:
+        """Whether so many passes are left beside those that are set aside."""
+        return self.count + passes + self.reserved <= self.most + 1e-9
+
+    def interrupt(self) -> None:
+        """End the run at its last iterate, as the first Ctrl-C does."""
+        self.interrupted = True
+
     def look(self) -> None:
-        """Raise `OutOfPasses` if the time is over; called between blocks."""
+        """Raise `OutOfPasses` if the time is over, or after an interrupt; called between blocks."""
+        if self.interrupted and not self.closing:
+            raise OutOfPasses("an interrupt came.")
         if self.until < math.inf and time.perf_counter() > self.until:
             raise OutOfPasses("the time is over.")

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec.algebra import varies
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.errors import InvalidProblem
 
 __all__ = ["Fitted", "Preprocessing"]
@@ -33,6 +33,9 @@ __all__ = ["Fitted", "Preprocessing"]
 DEPENDENT = 64 * np.finfo(np.float64).eps
 """Confounds are dependent if a pivot is below this, times their number and the first pivot. So is what a column has
 left, in squares, of what it had."""
+
+NEARLY = 1e-8
+"""A share of the squares of a column that is rounding beside what confounds explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +84,18 @@ class Preprocessing:
         root = np.ones((len(Z), 1)) if w is None else np.sqrt(w)[:, None]
         rest = (Z - mean) * root
         noise = DEPENDENT * np.abs(mean) * np.linalg.norm(root)  # what rounding leaves of a constant confound
-        length = np.linalg.norm(rest, axis=0)
+        unit = np.abs(rest).max(axis=0, initial=0.0)
+        unit = np.where(unit > 0, unit, 1.0)
+        length = unit * np.linalg.norm(rest / unit, axis=0)
         length = np.where(length > noise, length, np.inf)
         _, s, Vt = np.linalg.svd(rest / length, full_matrices=False)
         rank = int(np.sum(s > DEPENDENT * len(s) * s.max(initial=0.0)))
         turn = Vt[:rank].T / s[:rank] / length[:, None]
-        _, R = np.linalg.qr(rest @ turn)  # short directions, scaled up, are orthogonal to rounding only
+        if rank == 0:
+            return cls(center, w, None, scale, mean, turn)
+        Q, R = np.linalg.qr(rest @ turn)  # short directions, scaled up, are orthogonal to rounding only
         turn = np.linalg.solve(R.T, turn.T).T
-        B = (Z - mean) @ turn
+        B = np.divide(Q, root, out=(Z - mean) @ turn, where=root > 0)
         if center:
             B -= np.average(B, axis=0, weights=w)
         return cls(center, w, B, scale, mean, turn)
@@ -118,7 +125,9 @@ class Fitted(NamedTuple):
     Attributes
     ----------
     mean, rest : numpy.ndarray of shape (p,)
-        The means are mean + rest.
+        The means that are subtracted are mean + rest.
+    average : numpy.ndarray of shape (p,)
+        The means of the columns as they came.
     slopes : numpy.ndarray of shape (p, r), or None
     factors : numpy.ndarray of shape (p,), or None
         1 / deviation; 0 for a column that does not vary.
@@ -126,6 +135,10 @@ class Fitted(NamedTuple):
         Sums of squares of the preprocessed columns.
     total : float
         The number of rows, or the sum of their weights.
+    live : numpy.ndarray of shape (p,), or None
+        0 for a column of which nothing but rounding is left; None if there is none.
+    explained : numpy.ndarray of shape (p,)
+        Whether confounds explain all of a column but for a share of `NEARLY`.
     about_origin : float
         Largest quotient of the squares of a column about the provisional row and about its mean.
     about_zero : float
@@ -134,10 +147,13 @@ class Fitted(NamedTuple):
 
     mean: HostArray
     rest: HostArray
+    average: HostArray
     slopes: HostArray | None
     factors: HostArray | None
     squares: HostArray
     total: float
+    live: HostArray | None
+    explained: HostArray
     about_origin: float
     about_zero: float
 
@@ -159,6 +175,7 @@ class Fitted(NamedTuple):
         if not pre.center:
             about_mean = squares if not origin.any() else size
         left = about_mean if cross is None else about_mean - np.sum(cross**2, axis=1)
+        explained = varies(about_mean, size) & (left <= NEARLY * about_mean)
         live = varies(left, size) & (left > (0.0 if cross is None else DEPENDENT) * about_mean)
         left = np.where(live, left, 0.0)
         factors = np.divide(total, left, out=np.zeros_like(left), where=live) ** 0.5 if pre.scale else None
@@ -167,10 +184,13 @@ class Fitted(NamedTuple):
         return cls(
             mean if pre.center else none,
             rest if pre.center else none,
+            mean,
             cross,
             factors,
             left if factors is None else left * factors**2,
             total,
+            None if live.all() else live.astype(np.float64),
+            explained,
             float(np.max(squares[live] / about_mean[live], initial=1.0)),
             float(np.max(size[live] / left[live], initial=1.0)),
         )
@@ -178,6 +198,10 @@ class Fitted(NamedTuple):
     def scaled(self, V: Array) -> Array:
         """Compute F V."""
         return V if self.factors is None else V * Home.of(V).place(self.factors)[:, None]
+
+    def unscaled(self, V: Array) -> Array:
+        """Compute F⁻¹ V, with 0 for columns that do not vary."""
+        return V if self.factors is None else V * Home.of(V).place(reciprocal(self.factors))[:, None]
 
     def gap(self, origin: HostArray | None) -> HostArray:
         """The means minus the row that was subtracted, with the digits of both floats."""

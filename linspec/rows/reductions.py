@@ -7,6 +7,7 @@ blocks, and `linspec.rows.moments` corrects them for means, confounds and scales
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,15 @@ from scipy.linalg import lapack
 
 from linspec._new.operators.base import Block, LinearOperator
 from linspec._new.operators.sparse import SparseBlock
-from linspec.arrays import Array, cast, to_host, triangular_factor
+from linspec.arrays import Array, all_finite, cast, to_host, triangular_factor
+from linspec.errors import NonFiniteData, UnsupportedData
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
 
 EVERY = slice(None)
+
+SHOWN = 256
+"""Rows in which an entry that is not finite is looked for at once."""
 
 SIGNS, GROUP = 8, 4096
 """Entries of a column of a sketch, and rows that share a stream of random numbers."""
@@ -28,13 +33,16 @@ __all__ = [
     "AboutRows",
     "AdjointImages",
     "Grams",
+    "ImageTriangle",
     "Images",
     "LongStep",
     "Products",
     "Residuals",
     "RowData",
+    "Scores",
     "Sketch",
     "Statistics",
+    "Together",
     "Triangle",
 ]
 
@@ -63,7 +71,45 @@ class RowData:
         return None if B is None else B[rows, :]
 
 
-class AboutRows(Reduction):
+class Together(Reduction):
+    """Some reductions of the same blocks in one pass.
+
+    Parameters
+    ----------
+    parts : sequence of Reduction
+    """
+
+    def __init__(self, *parts: Reduction) -> None:
+        self.parts = parts
+        self.columns = sum(part.columns for part in parts)
+        self.multiplied = sum(part.multiplied for part in parts)
+        self.wide, self.tall = any(part.wide for part in parts), any(part.tall for part in parts)
+
+    @property
+    def changed(self) -> Any:
+        """The array that a part changes."""
+        return next((part.changed for part in self.parts if part.changed is not None), None)
+
+    @property
+    def by_row(self) -> list[Any]:
+        return [x for part in self.parts for x in part.by_row]
+
+    def begin_at(self, row: int) -> None:
+        for part in self.parts:
+            part.begin_at(row)
+
+    def zero(self) -> list[Any]:
+        return [part.zero() for part in self.parts]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        for part, sums in zip(self.parts, total, strict=True):
+            part.add(sums, blocks, rows)
+
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        return [part.merge(a, b) for part, a, b in zip(self.parts, left, right, strict=True)]
+
+
+class AboutRows(Together):
     """Some reductions in one pass, each of the same blocks about the same rows.
 
     Parameters
@@ -72,24 +118,29 @@ class AboutRows(Reduction):
         The row that is passed to the blocks of each matrix.
     parts : list of Reduction
     pre : Preprocessing
+    first : list of Block, or None
+        The first block of each matrix: others must subtract the row where it does. None: it does not matter.
     """
 
-    def __init__(self, about: list[Array | None], parts: list[Reduction], pre: Preprocessing) -> None:
-        self.about, self.parts, self.pre = about, parts, pre
-        self.columns = sum(part.columns for part in parts)
-        self.wide = any(part.wide for part in parts)
+    def __init__(
+        self, about: list[Array | None], parts: list[Reduction], pre: Preprocessing, first: list[Block] | None
+    ) -> None:
+        super().__init__(*parts)
+        self.about, self.pre = about, pre
+        self.subtracts = None if first is None else [block.subtracts for block in first]
 
-    def zero(self) -> list[Any]:
-        return [part.zero() for part in self.parts]
+    @property
+    def by_row(self) -> list[Any]:
+        return [self.pre.w, self.pre.B, *super().by_row]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         self.pre.check_rows(rows.stop, ended=False)
-        blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
-        for part, sums in zip(self.parts, total, strict=True):
-            part.add(sums, blocks, rows)
-
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
-        return [part.merge(a, b) for part, a, b in zip(self.parts, left, right, strict=True)]
+        if self.subtracts not in (None, [block.subtracts for block in blocks]):
+            raise UnsupportedData(
+                f"slices must be of one kind, dense or sparse; those from row {rows.start} on are of another kind than "
+                "the first. Convert them to one kind."
+            )
+        super().add(total, [block.about(row) for block, row in zip(blocks, self.about, strict=True)], rows)
 
 
 class Statistics(Reduction):
@@ -98,8 +149,14 @@ class Statistics(Reduction):
     Of some matrices the squares are left out: the diagonals of Gram matrices about the same row have them.
     """
 
-    def __init__(self, data: RowData, operators: Sequence[LinearOperator], squares: Sequence[bool]) -> None:
-        self.data, self.operators, self.squares = data, operators, squares
+    def __init__(
+        self,
+        data: RowData,
+        operators: Sequence[LinearOperator],
+        squares: Sequence[bool],
+        names: Sequence[str],
+    ) -> None:
+        self.data, self.operators, self.squares, self.names = data, operators, squares, names
         self.directions = 0 if data.pre.B is None else data.pre.B.shape[1]
 
     def zero(self) -> list[Any]:
@@ -114,6 +171,8 @@ class Statistics(Reduction):
         for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
             w, B = self.data.w(A, rows), self.data.B(A, rows)
             sums, squares = block.sums(w, squares=self.squares[i], exact=self.data.pre.scale)
+            if not all_finite(sums):
+                refuse_entry(self.names[i], block, rows.start)
             total[3 * i + 1] += sums
             if squares is not None:
                 total[3 * i + 2] += squares
@@ -121,6 +180,27 @@ class Statistics(Reduction):
                 block.t_times(A.thin(B if w is None else B * w[:, None]), total[3 * i + 3])
         w = self.data.pre.w
         total[0] += blocks[0].rows if w is None else w[rows].sum()
+
+
+def refuse_entry(name: str, block: Block, first: int) -> None:
+    """Raise an error that names the first entry of a block that is not finite; nothing if all are.
+
+    Parameters
+    ----------
+    name : str
+        Of the matrix.
+    block : Block
+    first : int
+        The number of its first row.
+    """
+    for a, b in pairwise([*range(0, block.rows, SHOWN), block.rows]):
+        part = to_host(block.cut(a, b).dense() if block.divisible else block.dense())
+        if not all_finite(part):
+            row, column = np.argwhere(~np.isfinite(part))[0].tolist()
+            raise NonFiniteData(
+                f"{name} must be finite; got {part[row, column]} at row {first + a + row}, column {column}. Drop or "
+                "impute such rows."
+            )
 
 
 class Products(Reduction):
@@ -133,6 +213,7 @@ class Products(Reduction):
         self.data, self.operators = data, operators
         self.V = [None if v is None else A.thin(v) for A, v in zip(operators, V, strict=True)]
         self.columns = sum(v.shape[1] for v in self.V if v is not None)
+        self.multiplied = float(self.columns * (1 + len(self.V)))
 
     def zero(self) -> list[Any]:
         products = [
@@ -170,6 +251,7 @@ class Residuals(Reduction):
         self.data, self.operators = data, operators
         self.V = [A.thin(v) for A, v in zip(operators, V, strict=True)]
         self.columns = V[0].shape[1]
+        self.multiplied = 2.0 * len(V) * self.columns
 
     def zero(self) -> list[Any]:
         products = [A.backend.blocks.zeros((A.shape[1], self.columns)) for A in self.operators]
@@ -198,6 +280,10 @@ class Sketch(Reduction):
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator], size: int, seed: int) -> None:
         self.data, self.operators, self.size, self.seed = data, operators, size, seed
+        self.first = 0
+
+    def begin_at(self, row: int) -> None:
+        self.first = row
 
     def zero(self) -> list[Any]:
         B = self.data.pre.B
@@ -213,22 +299,28 @@ class Sketch(Reduction):
         total[0] += omega.T @ extra
         signs = SparseBlock(omega, np.dtype(np.float64), 0, blocks[0].rows).about(None)
         for i, (A, block) in enumerate(zip(self.operators, blocks, strict=True)):
-            product = block.gram(None, signs).T if A.backend.on_host else omega.T @ to_host(block.dense())
-            total[i + 1] += product.toarray() if scipy.sparse.issparse(product) else product
+            if A.backend.on_host:
+                product = block.gram(None, signs).T
+                total[i + 1] += product.toarray() if scipy.sparse.issparse(product) else product
+            else:
+                out = A.backend.blocks.zeros((A.shape[1], self.size))
+                block.t_times(A.thin(omega.toarray()), out)
+                total[i + 1] += to_host(out).T
 
     def of_rows(self, rows: slice) -> Any:
         """The columns √D Ωᵀ of some rows, as a sparse matrix of (rows, size)."""
         places, signs = [], []
-        for group in range(rows.start // GROUP, -(-rows.stop // GROUP)):
+        start, stop = rows.start + self.first, rows.stop + self.first
+        for group in range(start // GROUP, -(-stop // GROUP)):
             rng = np.random.default_rng([self.seed, group])
-            inside = slice(max(rows.start - group * GROUP, 0), min(rows.stop - group * GROUP, GROUP))
+            inside = slice(max(start - group * GROUP, 0), min(stop - group * GROUP, GROUP))
             places.append(rng.integers(0, self.size, (GROUP, SIGNS))[inside])
             signs.append(2.0 * rng.integers(0, 2, (GROUP, SIGNS))[inside] - 1.0)
         values = np.concatenate(signs) / np.sqrt(SIGNS)
         w = self.data.pre.w
         if w is not None:
             values *= np.sqrt(w[rows])[:, None]
-        count = rows.stop - rows.start
+        count = stop - start
         arrays = values.ravel(), np.concatenate(places).ravel(), np.arange(0, SIGNS * count + 1, SIGNS)
         return scipy.sparse.csr_array(arrays, shape=(count, self.size))
 
@@ -240,6 +332,7 @@ class Grams(Reduction):
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
         self.data, self.operators = data, operators
+        self.multiplied = float(sum(A.shape[1] for A in operators))
 
     def zero(self) -> list[Any]:
         return []
@@ -292,7 +385,7 @@ class Triangle(Reduction):
         return [self.place.zeros((0, self.width))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        columns = [self.place.place(block.dense()) for block in blocks]
+        columns = [self.place.place(self.columns_of(block)) for block in blocks]
         w, B = self.data.w(self.first, rows), self.data.B(self.first, rows)
         if B is not None:
             columns.insert(0, B)
@@ -300,6 +393,10 @@ class Triangle(Reduction):
             columns.insert(0, self.place.ones((blocks[0].rows, 1)))
         X = self.place.concat(columns)
         total[0] = self._below(total[0], X if w is None else X * self.place.xp.sqrt(w)[:, None])
+
+    def columns_of(self, block: Block) -> Array:
+        """The columns that are reduced."""
+        return block.dense()
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         return [self._below(left[0], right[0])]
@@ -315,11 +412,28 @@ class Triangle(Reduction):
         return triangle
 
 
+class ImageTriangle(Triangle):
+    """The triangle of √D [1 B XV] for one matrix X and a thin V."""
+
+    wide = False
+
+    def __init__(self, data: RowData, operator: LinearOperator, V: Array) -> None:
+        super().__init__(data, [operator])
+        self.V, self.columns = operator.thin(V), V.shape[1]
+        self.width, self.multiplied = self.leading + self.columns, float(self.columns)
+
+    def columns_of(self, block: Block) -> Array:
+        return block.times(self.V)
+
+
 class Images(Reduction):
     """X V of one matrix: the pieces of all rows, in order."""
 
+    tall = True
+
     def __init__(self, operator: LinearOperator, V: Array) -> None:
         self.V, self.columns = operator.thin(V), V.shape[1]
+        self.multiplied = float(self.columns)
 
     def zero(self) -> list[Any]:
         return []
@@ -329,6 +443,32 @@ class Images(Reduction):
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         return left + right
+
+
+class Scores(Images):
+    """√D (X V - 1 shiftᵀ - B along) of one matrix."""
+
+    def __init__(
+        self, data: RowData, operator: LinearOperator, V: Array, terms: dict[str, Array], dtype: Any
+    ) -> None:
+        super().__init__(operator, V)
+        self.data, self.operator, self.terms, self.dtype = data, operator, terms, dtype
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        total.append(cast(_scores(self, blocks[0], rows)[0], self.dtype))
+
+
+def _scores(of: Any, block: Block, rows: slice) -> tuple[Array, Array | None]:
+    """√D (X V - 1 shiftᵀ - B along) and √D, for the rows of a block."""
+    place = of.operator.backend.blocks
+    u = place.place(block.times(of.V))
+    if "shift" in of.terms:
+        u = u - of.terms["shift"][None, :]
+    w, B = of.data.w(of.operator, rows), of.data.B(of.operator, rows)
+    if B is not None:
+        u = u - B @ of.terms["along"]
+    root = None if w is None else place.xp.sqrt(w)[:, None]
+    return (u if root is None else u * root), root
 
 
 class LongStep(Reduction):
@@ -341,8 +481,13 @@ class LongStep(Reduction):
     def __init__(
         self, data: RowData, operator: LinearOperator, V: Array, U: Array, terms: dict[str, Array]
     ) -> None:
-        self.data, self.operator, self.U, self.terms = data, operator, U, terms
+        self.data, self.operator, self.U, self.terms, self.changed = data, operator, U, terms, U
         self.V, self.columns = operator.thin(V), V.shape[1]
+        self.multiplied = 2.0 * self.columns
+
+    @property
+    def by_row(self) -> list[Any]:
+        return [self.U]
 
     def zero(self) -> list[Any]:
         zeros, k = self.operator.backend.blocks.zeros, self.columns
@@ -350,15 +495,9 @@ class LongStep(Reduction):
         return [*sums, zeros((self.terms["along"].shape[0], k))] if "along" in self.terms else sums
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        place = self.operator.backend.blocks
-        u = place.place(blocks[0].times(self.V))
-        if "shift" in self.terms:
-            u = u - self.terms["shift"][None, :]
-        w, B = self.data.w(self.operator, rows), self.data.B(self.operator, rows)
-        if B is not None:
-            u = u - B @ self.terms["along"]
-        root = None if w is None else place.xp.sqrt(w)[:, None]
-        u = (u if root is None else u * root) - self.U[rows, :] * self.terms["alpha"][None, :]
+        place, B = self.operator.backend.blocks, self.data.B(self.operator, rows)
+        u, root = _scores(self, blocks[0], rows)
+        u = u - self.U[rows, :] * self.terms["alpha"][None, :]
         self.U[rows, :] = u
         total[2] += place.column_sums(u * u)
         u = u if root is None else u * root
@@ -373,6 +512,11 @@ class AdjointImages(Reduction):
 
     def __init__(self, operator: LinearOperator, U: Array) -> None:
         self.operator, self.U, self.columns = operator, U, U.shape[1]
+        self.multiplied = float(self.columns)
+
+    @property
+    def by_row(self) -> list[Any]:
+        return [self.U]
 
     def zero(self) -> list[Any]:
         return [self.operator.backend.blocks.zeros((self.operator.shape[1], self.columns))]

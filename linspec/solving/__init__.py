@@ -15,6 +15,7 @@ _HOLDERS = {
     "DEFAULT_TERMS": "linspec.solving.conclusion",
     "NewRows": "linspec.solving.new_rows",
     "PredictionScore": "linspec.solving.prediction_score",
+    "RowSolver": "linspec.solving.row_solver",
     "RidgesSolution": "linspec.solving.along_ridges",
     "Terms": "linspec.solving.conclusion",
     "WithRidges": "linspec.solving.along_ridges",

@@ -20,6 +20,7 @@ from linspec.solving.conclusion import left_out_nearby as left_out_nearby
 from linspec.solving.new_rows import NewRows as NewRows
 from linspec.solving.prediction_score import PredictionScore as PredictionScore
 from linspec.solving.prediction_score import score_of_predictions as score_of_predictions
+from linspec.solving.row_solver import RowSolver as RowSolver
 from linspec.solving.stating import adopt as adopt
 from linspec.solving.tables import check_columns as check_columns
 from linspec.solving.tables import table_of_columns as table_of_columns

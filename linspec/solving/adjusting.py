@@ -207,14 +207,14 @@ def fields_of_adjustments(problem: Any, moments: Moments) -> dict[str, Any]:
             if step.any():
                 kept["mean"] = kept["mean"] + Home.of(kept["slopes"]).place(step) @ kept["slopes"]
         for what, value in kept.items():
-            dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
+            dtype = wide_enough(value, A.dtype) if what == "slopes" else A.dtype
             placed, key = A.home.place(value, dtype), layout.prefix(field) + what
             several = problem.stated.matrices[field].several
             found[key] = (*found.get(key, ()), placed) if several else placed
     return found
 
 
-def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
     sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
     within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
@@ -230,9 +230,7 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
     """
     findings: list[tuple[Status, str]] = []
     for name, columns in moments.columns.explained.items():
-        text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
-        text += f"their squares: {_listed(problem, name, columns)}. What is left of them is rounding. Leave them out."
-        findings.append((Status.ILL_CONDITIONED, text))
+        findings.append(nearly_explained(problem, name, columns))
     findings += [
         underflowing_columns(name, columns) for name, columns in moments.columns.underflowing.items()
     ]
@@ -245,6 +243,17 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
         f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
     )
     return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
+
+
+def nearly_explained(problem: Any, name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """Return the finding that confounds leave only rounding of some columns."""
+    text = (
+        f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
+    )
+    text += (
+        f"their squares: {listed(problem, name, columns)}. What is left of them is rounding. Leave them out."
+    )
+    return Status.ILL_CONDITIONED, text
 
 
 def constant_columns(
@@ -264,22 +273,29 @@ def constant_columns(
     deficient = any(status is Status.RANK_DEFICIENT for status, _ in findings)
     if not hasattr(moments, "columns"):  # a problem may have moments of its own, such as kernels
         return ()
-    what, found = "constant" if moments.center else "zero", []
+    found: list[tuple[None, str]] = []
     for name, columns in zip(problem.matrices, moments.columns.constant, strict=False):
-        count = problem.matrices[name].shape[1]
-        if not columns or not (deficient or len(columns) == count):
-            continue
-        of_all = f"{len(columns)} of the {count_of(count, 'column')} of {name}"
-        verb = "is" if len(columns) == 1 else "are"
-        found.append((None, f"{of_all} {verb} {what}: {_listed(problem, name, columns)}."))
+        found += about_constant(problem, name, columns, centred=moments.center, deficient=deficient)
     return tuple(found)
+
+
+def about_constant(
+    problem: Any, name: str, columns: tuple[int, ...], *, centred: bool, deficient: bool
+) -> list[tuple[None, str]]:
+    """Return a remark on the constant columns of a matrix, if it has no others or if ranks are deficient."""
+    count = problem.matrices[name].shape[1]
+    if not columns or not (deficient or len(columns) == count):
+        return []
+    of_all = f"{len(columns)} of the {count_of(count, 'column')} of {name}"
+    what, verb = "constant" if centred else "zero", "is" if len(columns) == 1 else "are"
+    return [(None, f"{of_all} {verb} {what}: {listed(problem, name, columns)}.")]
 
 
 FEW = 5
 """The number of columns that a message lists."""
 
 
-def _listed(problem: Any, name: str, columns: tuple[int, ...]) -> str:
+def listed(problem: Any, name: str, columns: tuple[int, ...]) -> str:
     """List the first columns of a matrix by name, or by number from 0 if they have no names."""
     names = problem.column_names.get(name)
     known = [shown(names[j]) if names else str(j) for j in columns[:FEW]]

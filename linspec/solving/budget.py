@@ -101,6 +101,9 @@ def certificate_passes(problem: Problem[Any], moments: Moments, *, after_setup: 
     If `after_setup` is false, the passes that the moments still need for means or Gram matrices are added. If it is
     true, the means are taken as known and, unless the form is "implicit", the Gram matrices as held in memory.
     """
+    shared = problem.shared is not None and problem.shared.held
+    if problem.certified and not shared:  # on rows of its own, whatever is held
+        return problem.certified_passes + (0.0 if after_setup or moments.held else moments.cost.setup)
     if moments.held or (after_setup and moments.form != "implicit"):
         return 0.0
     products: float = problem.certificate_products * moments.cost.sweep

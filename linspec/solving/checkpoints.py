@@ -39,14 +39,24 @@ from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive
 
-__all__ = ["Checkpoint", "CheckpointWriter", "Saved", "check_state", "fingerprint", "is_checkpoint", "loaded"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointWriter",
+    "Saved",
+    "check_state",
+    "fingerprint",
+    "how_to_go_on",
+    "is_checkpoint",
+    "loaded",
+]
 
 VERSION = 1
 """Version of the fields of a checkpoint; the format of the file has a version of its own."""
 
 FIELDS: Mapping[str, Any] = {
     "about": {"problem": str, "solver": str, "numbers": Mapping, "matrices": Mapping},
-    "run": {
+    "iterate?": Mapping,
+    "run?": {
         **dict.fromkeys(
             ("_iteration", "_iteration_passes", "_passes_before", "_earlier_seconds", "_since"), float
         ),
@@ -88,7 +98,7 @@ class Checkpoint:
     >>> settings = {"form": "implicit", "block": 3, "rng": 0}
     >>> part = ls.solve(problem, "block-krylov", max_passes=4, checkpoint=ls.Checkpoint("svd.ckpt"), **settings)
     >>> whole = ls.solve(problem, "block-krylov", start="svd.ckpt", **settings)
-    >>> bool((whole.S == ls.solve(problem, "block-krylov", **settings).S).all())
+    >>> bool(np.allclose(whole.S, ls.solve(problem, "block-krylov", **settings).S))
     True
     """
 
@@ -159,6 +169,18 @@ class CheckpointWriter:
         self._next = time.monotonic() + self.checkpoint.seconds
 
 
+def how_to_go_on(writer: CheckpointWriter) -> str:
+    """The sentence on the checkpoint of a run that ends early.
+
+    Parameters
+    ----------
+    writer : CheckpointWriter
+    """
+    if writer.written:
+        return f"Pass start={shown(os.fspath(writer.checkpoint.path))} to go on."
+    return "No checkpoint was written: there was nothing to go on from yet."
+
+
 @dataclass(frozen=True)
 class Saved:
     """The contents of a checkpoint.
@@ -177,6 +199,22 @@ class Saved:
     def solver(self) -> str:
         """The name of the solver."""
         return str(self.fields["about"]["solver"])
+
+    @property
+    def iterate(self) -> Mapping[str, Any]:
+        """The arrays of an iterate of a solver on rows.
+
+        Raises
+        ------
+        InvalidFile
+            Another version has written the file.
+        """
+        arrays = self.fields.get("iterate")
+        if arrays is None:
+            raise InvalidFile(
+                f"{printable(self.path)} cannot be gone on with: another version has written it. Leave start out."
+            )
+        return dict(arrays)
 
     def check(self, about: Mapping[str, Any]) -> None:
         """Refuse another problem, data of another shape or another solver.

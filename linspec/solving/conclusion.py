@@ -30,6 +30,8 @@ class Conclusion:
         has hidden. Then the run has not converged, whatever the residual.
     least : float, default 0.0
         The residual that rounding of the data leaves in a backward stable answer: the tolerance in force is no smaller.
+    passes : float, default 0.0
+        The passes that the law has made and that no `Moments` have counted.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class Conclusion:
     kind: str = ""
     lost: bool = False
     least: float = 0.0
+    passes: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import copy
 import dataclasses
 import math
 import reprlib
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
@@ -34,6 +34,7 @@ from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
 from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
+from linspec.solving.on_rows import certified_apart
 from linspec.solving.solution import Solution
 from linspec.solving.stating import (
     add_row_fields,
@@ -168,9 +169,23 @@ class Problem(ABC, Generic[S_co]):
             *matrices.values(), center=self.center, form=form, expect=expect, names=tuple(matrices)
         )
 
-    @abstractmethod
     def conclude(self, moments: Moments, terms: Terms = DEFAULT_TERMS, **arrays: Any) -> Conclusion:
-        """Apply the law to the arrays of a solver."""
+        """Judge the arrays of a solver with a `Run`: by default as `certify` does, on rows of its own."""
+        return certified_apart(self, arrays, terms)
+
+    def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Any:
+        """Judge the arrays of a solver of the class RowSolver; return a `linspec.iteration.Certificate`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no certificate for solvers of the class RowSolver."
+        )
+
+    def for_preprocessed(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Convert the arrays of an answer to those of the preprocessed matrices, as a RowSolver begins at them."""
+        return arrays
+
+    def for_data(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Convert the arrays of an iterate of a RowSolver to the columns of the data."""
+        return arrays
 
     def start(self, given: Any) -> dict[str, Array]:
         """Check the vectors of an earlier answer, and return them as a solver starts from them."""
@@ -234,6 +249,16 @@ class Problem(ABC, Generic[S_co]):
         A product with a fraction of the rows or entries counts as this fraction.
         """
         return 1
+
+    @property
+    def certified(self) -> bool:
+        """Whether answers are judged by `certify`, which reads the data itself."""
+        return type(self).certify is not Problem.certify
+
+    @property
+    def certified_passes(self) -> float:
+        """The passes of `certify` that are set aside where it has learnt nothing before: scales take one."""
+        return self.certificate_products + bool(self.scale if self.given is None else self.given.scale)
 
     bounds_discarded: ClassVar[bool] = False
     """Whether the law bounds the error of rows that stand for others and lack a part of their Gram matrix."""

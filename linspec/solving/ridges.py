@@ -75,10 +75,10 @@ def along_ridges(
     stop : Request
         The request that an enclosing `first_interrupt` was given, if there is one.
     """
-    problem = _on_shared_moments(problem, len(ridges), form)
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
         whole = solve_on_host(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
         return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
+    problem = _on_shared_moments(problem, len(ridges), form)
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
     chosen, own = chosen_solver(problems[0], solver, options)

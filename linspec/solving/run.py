@@ -11,7 +11,6 @@ it, which alone is judged.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -29,7 +28,6 @@ from linspec.errors import (
     InvalidOption,
     SweptOnce,
     one_line,
-    shown,
 )
 from linspec.moments.moments import Moments
 from linspec.moments.ways import read_once
@@ -42,10 +40,10 @@ from linspec.registry.options import stated_options, with_parts
 from linspec.solving.accounts import Allowance, Counts
 from linspec.solving.adjusting import adjusted, adjustments_of, constant_columns
 from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
-from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state
+from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state, how_to_go_on
 from linspec.solving.conclusion import Terms
 from linspec.solving.problem import Problem
-from linspec.solving.solution import History, Solution
+from linspec.solving.solution import History, Solution, labels_of_rows
 from linspec.solving.verdict import (
     PATIENCE,
     Finding,
@@ -178,6 +176,7 @@ class Run:
         self._latest: Callable[[], Mapping[str, Any]] | None = None
         self._moments: Moments | None = None
         self._shared_before = problem.shared.passes if problem.shared else 0.0
+        self._certified_passes = 0.0
         self._own_before = problem.shared.bookkeeping.own_passes if problem.shared else 0.0
         self._history = History()
         self._iteration = 0
@@ -295,7 +294,7 @@ class Run:
     def passes(self) -> float:
         """The largest number of sweeps over any one matrix so far."""
         own = max(ledger.sweeps for ledger in self._ledgers.values())
-        return own + self._shared_passes
+        return own + self._shared_passes + self._certified_passes
 
     @property
     def _shared_passes(self) -> float:
@@ -373,7 +372,7 @@ class Run:
         if math.isinf(limit) or self._budget.closing:
             return
         if any(ledger is own for own in self._ledgers.values()):
-            made = ledger.sweeps + self._shared_passes
+            made = ledger.sweeps + self._shared_passes + self._certified_passes
         elif self.problem.shared is not None and self.problem.shared.bookkeeping.counts_in(ledger):
             made = self.passes
         else:  # of some rows, or of another run
@@ -465,9 +464,7 @@ class Run:
         """The sentence on the checkpoint of a run that ends early, or ""."""
         if self._writer is None:
             return ""
-        if self._writer.written:
-            return f"Pass start={shown(os.fspath(self._writer.checkpoint.path))} to go on."
-        return "" if self._written else "No checkpoint was written: there was nothing to go on from yet."
+        return "" if self._written and not self._writer.written else how_to_go_on(self._writer)
 
     def _say_how_to_go_on(self, error: BaseException) -> None:
         if self._how_to_go_on:
@@ -535,7 +532,7 @@ class Run:
             self._iteration, self.passes, self.counts.seconds, float(residual), lambda: _copies(current())
         )
         with looking(None):  # what callbacks do is theirs
-            stop = [_says_stop(callback(progress)) for callback in self._callbacks]
+            stop = [says_stop(callback(progress)) for callback in self._callbacks]
         if self._writer is not None and self._state is None and self._writer.due:
             self._keep()
         ending = self._ending_at(residual, any(stop), judged)
@@ -635,6 +632,7 @@ class Run:
             left = self._budget.left(self.passes, self._certificate())
             terms = Terms(self.tol, left, self.underflowing, self._complete, self.passes)
             found = judged(self.problem, moments, terms, arrays)
+            self._certified_passes += found.conclusion.passes
             self._judged = found
         return self._judged
 
@@ -748,7 +746,7 @@ class Run:
             solver=self.name,
             column_names=dict(self.problem.column_names),
             frame_library=self.problem.frame_library,
-            **self._labels(conclusion.fields),
+            **labels_of_rows(self.problem, conclusion.fields),
             problem=self.problem.name,
             ridge=getattr(self.problem, self.problem.stated.ridge) if self.problem.stated.ridge else None,
             tol=tol,
@@ -767,14 +765,6 @@ class Run:
                 found.message,
             )
         return solution
-
-    def _labels(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The labels of the training rows, for an answer with one entry for each row."""
-        names = self.problem.row_names
-        rows = min(A.shape[0] for A in self.problem.matrices.values())
-        if names is None or len(names) != rows or not self.problem.solution.has_rows(fields):
-            return {}
-        return {"row_names": names.values(), "row_label": names.name}
 
     def _accepted(self, returned: Any) -> Any:
         """Check that `finish` of this run made the return value of a solver, and return it.
@@ -917,7 +907,7 @@ def _copies(iterate: Mapping[str, Any]) -> dict[str, Any]:
     return {name: copied(value) if is_array(value) else value for name, value in iterate.items()}
 
 
-def _says_stop(answer: Any) -> bool:
+def says_stop(answer: Any) -> bool:
     """Whether a callback has returned True, as a bool of Python or NumPy or an array with one entry."""
     if isinstance(answer, bool | np.bool_):
         return bool(answer)

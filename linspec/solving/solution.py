@@ -68,8 +68,9 @@ class Solution:
     residual : float
         The residual of the returned arrays by the problem's law; 0 is exact.
     residual_kind : str
-        "recomputed" (by a sweep, which is counted), "from-gram" (a Gram matrix was held), or "unavailable" (data that
-        can be read once leave no products for it; then `residual` is NaN). A law may name other kinds.
+        "recomputed" (by a sweep, which is counted), "from-gram" (a Gram matrix was held), "in-pass" (a triangle of the
+        rows was), or "unavailable" (data that can be read once leave no products for it; then `residual` is NaN). A law
+        may name other kinds.
     iterations : int
         Iterations of the solver's outer loop; 0 for direct solvers.
     passes : float
@@ -103,6 +104,8 @@ class Solution:
         if the problem has none, or it is not known.
     tol : float or None
         The tolerance that was in force: the one asked for, or the least one that rounding of the data allows.
+    accuracy : str
+        What the certificate claims of the numbers that are read, in words; "" if it claims nothing.
     options : dict of str
         The options of the solver, including defaults. A part, such as a normalizer, is given by its name and the
         options that were passed.
@@ -157,6 +160,7 @@ class Solution:
     problem: str = ""
     ridge: Any = None
     tol: float | None = None
+    accuracy: str = ""
     options: dict[str, Any] = field(default_factory=dict)
 
     def __init_subclass__(cls, **words: Any) -> None:
@@ -233,6 +237,7 @@ class Solution:
             "problem",
             "residual_kind",
             "frame_library",
+            "accuracy",
         ):  # they go to terminals
             if name in given:
                 given[name] = printable(given[name])
@@ -495,6 +500,7 @@ class Solution:
         return [
             ("status", self.status.name),
             ("residual", f"{self.residual:.2g} ({self.about_residual}){limit}"),
+            *([("accuracy", self.accuracy)] if self.accuracy else []),
             ("cost", f"{made}, {self.seconds:.3g} s"),
             *ridge,
             ("message", advice),
@@ -550,6 +556,15 @@ def arrays_in(solution: Any) -> list[tuple[str, Array]]:
         (name, part) for name, value in values for part in (value if isinstance(value, tuple) else (value,))
     )
     return [(name, part) for name, part in parts if part is not None]
+
+
+def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels of the training rows, for an answer with one entry for each row."""
+    names = problem.row_names
+    rows = min(A.shape[0] for A in problem.matrices.values())
+    if names is None or len(names) != rows or not problem.solution.has_rows(fields):
+        return {}
+    return {"row_names": names.values(), "row_label": names.name}
 
 
 @dataclass

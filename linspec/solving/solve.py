@@ -62,6 +62,7 @@ from linspec.solving.checkpoints import (
 )
 from linspec.solving.iterates import IterativeSolver
 from linspec.solving.problem import Problem
+from linspec.solving.row_solver import RowSolver, run_on_rows
 from linspec.solving.run import Progress, Run
 from linspec.solving.select import (
     ALWAYS_AVAILABLE,
@@ -276,8 +277,9 @@ def solve_on_host(  # noqa: PLR0913
         begin = None if start is None or saved is not None else _start(problem, spec, name, start)
         if solver != "auto":  # "auto" has chosen among those that fit
             _check_memory(problem, instance, spec, name)
-    with _naming_lack_of_memory(name):
-        problem = adjusted(problem)
+    if not isinstance(instance, RowSolver):
+        with _naming_lack_of_memory(name):
+            problem = adjusted(problem)
     callbacks = (callback,) if callback is not None else ()
     limits = {
         "rng": rng,
@@ -341,6 +343,20 @@ def _run(  # noqa: PLR0913
     **limits: Any,
 ) -> Any:
     """Run one solver once, and return its answer for the columns of the data."""
+    if isinstance(instance, RowSolver):
+        limits.pop("complete")
+        begin = start if saved is None else saved.iterate
+        return run_on_rows(
+            problem,
+            instance,
+            name,
+            rng=rng,
+            callbacks=callbacks,
+            start=begin,
+            resumed=saved is not None,
+            writer=writer,
+            **{"tol": None, **limits},
+        )
     looks = problem.looked_at()
     solved = problem.in_range(looks)
     run = Run(

@@ -19,6 +19,7 @@ from typing import Any
 
 from linspec.arrays import is_array
 from linspec.errors import BrokenPlugin, OutOfMemory, shown
+from linspec.iteration import Certificate
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import NothingYet
 from linspec.process.plurals import count_of
@@ -91,6 +92,8 @@ def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -
     """
     said = f"{solve} must give run.finish"
     needed, optional, any_other = _taken_by(type(problem).conclude)
+    if not needed:  # judged by its certificate
+        needed = tuple(name for name, _ in problem.solution.layout.weights.values())
     if not (arrays.keys() >= {*needed} and (any_other or {*needed, *optional}.issuperset(arrays))):
         more = f" (and, if known, {', '.join(optional)})" if optional else ""
         raise BrokenPlugin(
@@ -163,7 +166,7 @@ class Verdict:
 
 def verdict(  # noqa: PLR0913 (all that an ending rests on)
     problem: Problem[Any],
-    conclusion: Conclusion,
+    conclusion: Conclusion | Certificate,
     *,
     tol: float,
     by_default: bool,

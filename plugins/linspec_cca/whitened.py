@@ -22,9 +22,10 @@ import numpy as np
 
 from linspec import SVD, LinearOperator, Moments, Run, Solution, part, tol_option
 from linspec.algebra import DiagonalWhitener
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
 from linspec.families.cca import Evidence
+from linspec.linalg import tall_svd
 from linspec_cca.gram import GramCCA
 
 FEWEST_COLUMNS = 500
@@ -60,13 +61,14 @@ class WhitenedSVD(GramCCA):
             return super().solve(problem, run)
         T = WhitenedCross(moments, problem.ridge)
         wanted = min(problem.k + 1, *T.shape)  # one more, for the gap after the k-th
-        found = run.within(SVD(T, wanted, left=True), self._svd(run), None)
-        rho = to_host(found["S"])
-        k = min(problem.k, len(rho))
+        Vh = run.within(SVD(T, wanted), self._svd(run), None)["Vh"]
+        V = moments.home.place(Vh).T
+        U, rho, turn = tall_svd(T.matmat(V))
+        V, k = V @ moments.home.place(turn), min(problem.k, len(rho))
         x, y = T.whiteners
         return run.finish(
-            x_weights=x.solve_adjoint(moments.home.place(found["U"])[:, :k]),
-            y_weights=y.solve_adjoint(moments.home.place(found["Vh"]).T[:, :k]),
+            x_weights=x.solve_adjoint(U[:, :k]),
+            y_weights=y.solve_adjoint(V[:, :k]),
             ranks=(x.rank, y.rank),
             evidence=Evidence(carried=float(min(rho[k], 1.0)) if len(rho) > k else None),
         )

@@ -30,6 +30,7 @@ from dask.delayed import Delayed
 
 from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, PerformanceWarning, warn
 from linspec.process import pause
+from linspec.rows import OutOfPasses
 from linspec.sweeps import Call, Engine
 from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
@@ -303,7 +304,7 @@ class DaskEngine(Engine):
                 "state the problem again."
             ) from error
         except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, LinspecError):
+            if isinstance(error, LinspecError | OutOfPasses):
                 raise
             ours = self._lost_blocks() or as_ours(self.client, error, self._failed(error))
             if ours is error:

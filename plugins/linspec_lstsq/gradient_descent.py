@@ -1,87 +1,77 @@
 """Gradient descent with exact line search.
 
 Problem: min ‖A x − B‖² + r ‖x‖².
-Method: Lu (2015), Algorithms 3 and 13. With w = AᵀB − Mx, M = AᵀA + rI, and separately for every column
+Method: with w = AᵀB − Mx, M = AᵀA + rI, and separately for every column
 
-    s = wᵀw / wᵀMw,  x ← x + s w.
+    s = wᵀw / wᵀMw                  (1)
+    x ← x + s w                     (2)
+    w ← w − s Mw                    (3)
 
 Each step multiplies the gap of the objective by at most ((d₁² − d_p²) / (d₁² + d_p² + 2r))², where d₁ and d_p are the
 largest and smallest singular values of A (Kantorovich).
-Where we differ: the gradient is updated by w ← w − s Mw, which saves a product. Rounding makes it drift, and the
-residual of the solution, which is computed from the answer, shows that. A column stops when its gradient is rounding.
-Every ridge of a path is a column with its own step.
+Source: Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 3 and 13.
+Where we differ: (3) saves the product of a gradient that is computed. Rounding makes it drift; where the certificate
+has computed a larger residual, the iteration begins again at its iterate. A column stops when its gradient is rounding.
+Every ridge of a path is a column with its own step, and so are planted columns (`linspec.certificates`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
-from linspec import IterativeSolver, LinearOperator, Moments, Run, form_option, limit_option, tol_option
-from linspec.arrays import Array
-from linspec_lstsq.normal_equations import KEPT, Kernel, NormalIterate, Point, System, solved
-from linspec_lstsq.prepared import PreparedNormalEquations
+import numpy as np
 
+from linspec import LinearOperator, Run, form_option, limit_option, tol_option
+from linspec import Moments as PartMoments
+from linspec.arrays import to_host
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
+from linspec_lstsq.normal_system import NormalEquations
+from linspec_lstsq.parts import PreparedNormalEquations, descent
 
-@dataclass(kw_only=True, eq=False)
-class Descent(Point):
-    """The iterates x of all columns, and their gradients w, along which the next step goes."""
-
-    X: Array
-    W: Array
-
-    @property
-    def V(self) -> Array:
-        """The gradients."""
-        return self.W
-
-    @property
-    def x(self) -> Array:
-        """The iterates."""
-        return self.X
-
-    @property
-    def gradient(self) -> Array:
-        """The gradients."""
-        return self.W
+ROUNDING = 20
+"""A relative gradient below this multiple of the data's rounding is noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientDescent(IterativeSolver):
+class GradientDescent(RowSolver):
     """Gradient descent with exact line search (Lu 2015, Algorithms 3 and 13)."""
 
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
     form: str = form_option()
 
-    kept: ClassVar = (*KEPT, Descent)
-    resumes_after_law: ClassVar = False
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the iterates of all ridges."""
+        system, place = NormalEquations(problem, moments, self.form), moments.operators[0].backend.blocks
+        noise = ROUNDING * float(np.finfo(moments.operators[0].dtype).eps)
+        Z, x0 = system.plant(context), None if start is None else place.place(start["x"])
+        least, count = min(problem.ridges), len(system.ridges) * system.m
+        r = place.place(np.append(problem.column_ridges, np.full(Z.shape[1], least)))[None, :]
+        while True:
+            R, AtAZ = system.begin(x0, Z)
+            w = place.concat([*([R] * len(system.ridges) if x0 is None else [R]), AtAZ + least * Z])
+            floor, tol, x = (
+                (noise * np.append(system.scales, place.column_norms(w[:, count:]))) ** 2,
+                context.tol,
+                0.0 * w,
+            )
+            while context.tol >= tol:
+                ww = place.column_sums(w * w)
+                lengths, squares = np.sqrt(to_host(ww)), to_host(ww)
+                yield Iterate(system.residual(lengths[:count]), partial(system.answer, x, x0, Z))
+                Mw = moments.gram_product(w) + r * w
+                wMw = to_host(place.column_sums(w * Mw))
+                safe = (wMw > 0) & (squares > floor)  # a step along what is only rounding is unbounded
+                s = place.place(np.divide(squares, wMw, out=np.zeros_like(wMw), where=safe))[None, :]  # (1)
+                x, w = x + s * w, w - s * Mw  # (2), (3)
+            answer = system.answer(x, x0, Z)
+            x0, Z = answer["x"], -answer.get("planted", -Z)
 
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[NormalIterate]:
-        """Yield the iterates that solve a least-squares problem."""
-        return solved(problem, run, descent, self.form, state)
-
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedNormalEquations:
+    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedNormalEquations:
         """Return a state that solves for many right-hand sides by this iteration."""
         return PreparedNormalEquations(A, ridge, run, descent, self.max_iterations, self.tol, waits=False)
-
-
-def descent(system: System, point: Any = None) -> Kernel:
-    """Kernel of steepest descent, with the columns of all ridges side by side."""
-    home, xp, count = system.home, system.home.xp, len(system.ridges)
-    if point is None:
-        x, w = (home.concat([V] * count) for V in system.at_start)
-    else:
-        x, w = point.X, point.W
-    r = home.concat([home.ones((1, system.AtB.shape[1])) * ridge for ridge in system.ridges])
-    # A gradient of only rounding has parts in the null space of M, and a step along them is unbounded.
-    floor = home.concat([xp.sum((system.AtB * system.noise) ** 2, axis=0)[None, :]] * count)[0, :]
-    while True:
-        AtAw = yield Descent(home=home, X=x, W=w)
-        Mw = AtAw + w * r
-        ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
-        safe = (wMw > 0) & (ww > floor)
-        s = xp.where(safe, ww / xp.where(safe, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))  # s = wᵀw / wᵀMw
-        x = x + w * s  # x ← x + s w
-        w = w - Mw * s  # w ← w − s Mw

@@ -1,142 +1,68 @@
-"""LING as printed: the second stage of ling.py solves for what the first one leaves, and never corrects it.
+"""LING as printed: the second stage solves for what the first one leaves, and never corrects it.
 
-Problem: coefficients with the predictions ŷ = Uγ₁ + A_r γ₂ of Lu (2015), Algorithm 1, or ŷ = Uγ₁ + Aγ₂ of Algorithm 5.
-Method: γ₁ = UᵀT = ZᵀAᵀT, which `variant="ridge"` shrinks by d²/(d² + r), and γ₂ by the inner kernel from the gradient
-AᵀT − V d γ₁, with products by A_rᵀA_r = AᵀA − V d² Vᵀ. The coefficients are x = Z (γ₁ − d Vᵀγ₂) + γ₂.
+Problem: coefficients with the predictions ŷ of Lu (2015), where T has the right-hand sides, and U, d, V, Z are leading
+components of A (principal_components.py).
+Method: `variant="ridge"` is Algorithm 1, `variant="simplified"` the same without shrinking γ₁, as the experiments of
+the source run it, and `variant="projection"` is Algorithm 5, with A in the place of A_r:
+
+    γ₁ = UᵀT = ZᵀAᵀT                                            (1)
+    (A_rᵀA_r + r) γ₂ = A_rᵀ(T - Uγ₁),  A_r = (I - UUᵀ) A        (2)
+    ŷ = U s γ₁ + A_r γ₂,  s = d²/(d² + r), or 1                 (3)
+    x = Z (s γ₁ - d Vᵀγ₂) + γ₂,  or Z γ₁ + γ₂ with A            (4)
+
+No n x k matrix is formed: A_rᵀ(T - Uγ₁) = AᵀT - V d γ₁, and A_rᵀA_r = AᵀA - V d² Vᵀ.
+Where we differ: every variant returns coefficients, which predict ŷ up to rounding, since A Z = U; V/d in the place of
+Z would not. If U is not exact, the printed variants do not reach ridge regression, and without shrinking they are not
+ridge regression at all; a status says so. The residual is that of the second stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import InitVar, dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from linspec import Moments, Run, Status
-from linspec.arrays import Array
-from linspec_lstsq.normal_equations import (
-    Begin,
-    Kernel,
-    NormalIterate,
-    Point,
-    System,
-    again,
-    points,
-    side_by_side,
-)
+from linspec.arrays import Array, Home, HostArray
+from linspec.linalg import Step, Steps, in_variables
 from linspec_lstsq.principal_components import PrincipalComponents
 
 
-@dataclass(frozen=True)
-class FirstStage:
-    """Results of the projection on the components, and the system of the second stage.
+@dataclass(frozen=True, eq=False)
+class SecondStage:
+    """γ₂ as the variables of an iteration, for one ridge r."""
 
-    Attributes
-    ----------
-    start : array of shape (p, m)
-        The start; both stages solve for its correction.
-    projected : array of shape (k, m)
-        γ₁ for each column of T, shrunk in the variant "ridge".
-    unsolved : array of shape (p, m)
-        V d times the part of γ₁ that shrinking has removed, which remains in the gradient.
-    rest : System
-        The system of the second stage.
-    """
-
-    found: PrincipalComponents
-    ridge: float
+    leading: PrincipalComponents
+    r: float
     d: Array
-    corrected: bool
-    start: Array
     projected: Array
-    unsolved: Array
-    rest: System
+    of_rest: bool
 
     @classmethod
-    def of(cls, found: PrincipalComponents, variant: str, system: System) -> FirstStage:
-        """Compute γ₁ = UᵀT = ZᵀAᵀT and the gradient of T − Uγ₁."""
-        (r,), home = system.ridges, system.home
-        start, gradient = system.at_start
-        d = home.place(found.d)[:, None]
-        gamma = found.Z.T @ gradient  # γ₁ = UᵀT
-        projected = gamma * (d**2 / (d**2 + r) if variant == "ridge" else 1.0)
-        rest = gradient - found.V @ (d * gamma)
-        # The tolerance is relative to the full gradient: parts that the components have removed are only rounding.
-        rest = replace(system, AtB=gradient, start=home.zeros(tuple(rest.shape)), gradient=rest)
-        unsolved = found.V @ (d * (gamma - projected))
-        return cls(found, r, d, variant != "projection", start, projected, unsolved, rest)
+    def begun(
+        cls, leading: PrincipalComponents, inner: Callable[[Array], Steps], variant: str, r: float, AtT: Array
+    ) -> Steps:
+        """Project on the components, and begin an iteration for γ₂."""
+        d = Home.of(AtT).place(leading.d)[:, None]
+        gamma = leading.Z.T @ AtT  # (1)
+        shrunk = gamma * (d**2 / (d**2 + r)) if variant == "ridge" else gamma
+        stage = cls(leading, r, d, shrunk, variant != "projection")
+        return in_variables(inner(AtT - leading.V @ (d * gamma)), stage)  # (2)
 
-    def removed(self, V: Array, AtAV: Array) -> Array:
-        """A_rᵀA_r V from AᵀA V; in Algorithm 5, AᵀA V itself."""
-        if not self.corrected:
-            return AtAV
-        return AtAV - self.found.V @ (self.d**2 * (self.found.V.T @ V))
+    def forward(self, P: Array) -> Array:
+        """P itself."""
+        return P
 
-    def coefficients(self, gamma: Array) -> Array:
-        """Coefficients with the predictions of the variant, Uγ₁ + A_r γ₂ or Uγ₁ + Aγ₂."""
-        projected = self.projected
-        if self.corrected:
-            projected = projected - self.d * (self.found.V.T @ gamma)
-        return self.start + self.found.Z @ projected + gamma
+    def back(self, V: Array, SV: Array) -> Array:
+        """(A_rᵀA_r + r) V, or (AᵀA + r) V."""
+        SV = SV + self.r * V
+        return SV - self.leading.V @ (self.d**2 * (self.leading.V.T @ V)) if self.of_rest else SV
 
+    def answer(self, Y: Array) -> Array:
+        """Coefficients x for γ₂ = y."""
+        first = self.projected
+        if self.of_rest:
+            first = first - self.d * (self.leading.V.T @ Y)
+        return self.leading.Z @ first + Y  # (4)
 
-@dataclass(kw_only=True, eq=False)
-class Printed(Point):
-    """Point of the second stage of a printed variant, in terms of the full problem."""
-
-    inner: Any
-    first: InitVar[FirstStage]
-
-    def __post_init__(self, first: FirstStage) -> None:
-        self._first = first
-
-    @property
-    def V(self) -> Array:
-        """The block of the second stage."""
-        return self.inner.V
-
-    @property
-    def x(self) -> Array:
-        """Coefficients of both stages together: those of the first stage corrected by those of the second."""
-        return self._first.coefficients(self.inner.x)
-
-    @property
-    def gradient(self) -> Array:
-        """Gradient of the full problem, from that of the second stage."""
-        first, gamma = self._first, self.inner.x
-        step = self.x - first.start
-        return first.unsolved + self.inner.gradient + (gamma - step) * first.ridge
-
-    def settled(self, tol: float) -> bool:
-        """Whether the second stage has converged."""
-        return bool((self.inner.norms <= tol * self._first.rest.scales).all())
-
-
-def printed(
-    found: PrincipalComponents, begin: Begin, variant: str, system: System, point: Any = None
-) -> Kernel:
-    """Kernel of a printed variant: project on the components, then iterate on the system of the second stage."""
-    first = FirstStage.of(found, variant, system)
-    kernel = begin(first.rest, None if point is None else point.inner)
-    inner = next(kernel)
-    while True:
-        AtAV = yield Printed(home=system.home, inner=inner, first=first)
-        inner = kernel.send(first.removed(inner.V, AtAV))
-
-
-def as_printed(
-    variant: str, run: Run, moments: Moments, begin: Begin, system: System, found: Any, state: Any
-) -> Iterator[NormalIterate]:
-    """Yield iterates until the second stage has converged; the residual of the full problem may stay large."""
-    text = f"variant {variant!r} does not correct errors of its components; variant 'deflated' converges to "
-    run.note(Status.APPROXIMATE, text + "the solution.")
-    everyone = -1.0  # no kernel waits for others
-    if state is None:
-        kernel = side_by_side([begin(one, None) for one in system.separately()], system, everyone)
-    else:
-        kernel = again(state, begin, everyone)
-    for point in points(kernel, moments.gram):
-        each = point.each if len(system.ridges) > 1 else [point]
-        ending = Status.CONVERGED if all(one.settled(run.tol) for one in each) else None
-        yield NormalIterate(
-            residual=system.residual(point), point=point, system=system, before=found, ending=ending
-        )
+    def lengths(self, step: Step) -> HostArray:
+        """Those of the residual of (2)."""
+        return step.lengths

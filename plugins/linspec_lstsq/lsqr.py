@@ -1,238 +1,101 @@
 """LSQR: least squares by products with A and Aᵀ, as stable as products allow.
 
 Problem: min ‖A x − b‖² + r ‖x‖²; at r = 0 the solution of least norm.
-Method: Paige & Saunders (1982), doi:10.1145/355984.355989, with a ridge r as damping √r. With α, β, u, v from
-
-    (1)  β₁u₁ = b,  α₁v₁ = Aᵀu₁;   x₀ = 0,  w₁ = v₁,  φ̄₁ = β₁,  ρ̄₁ = α₁
-    (2)  the loop
-    (3)  β u ← A v − α u,  α v ← Aᵀu − β v
-    (4)  φ̄ ← φ̄ ρ̄/ρ̂,  ρ̂ = √(ρ̄² + r);   ρ = √(ρ̂² + β²),  c = ρ̂/ρ,  s = β/ρ,
-         θ = s α,  ρ̄ ← −c α,  φ = c φ̄,  φ̄ ← s φ̄
-    (5)  x ← x + (φ/ρ) w,  w ← v − (θ/ρ) w
-    (6)  ‖Aᵀ(b − A x) − r x‖ = φ̄ α |c|
-
-In exact arithmetic the iterates are those of conjugate gradients on the normal equations. With κ the condition number
-of A (of [A; √r I] with a ridge), conjugate gradients on an explicit Gram matrix lose digits with κ². LSQR, like CGLS,
-never forms it: its error grows with κ, and with κ² only in proportion to the residual b − A x.
-Where we differ: (a) All right-hand sides iterate at once: one block product with A and one with Aᵀ, and separate
-scalars for each column. Columns that have converged leave the block. (b) The bidiagonalisation from x = 0 does not
-depend on the ridge (Saunders 1995, doi:10.1007/BF01739829). So all ridges of a column share (3), and each has its own
-(4) to (6). With a start, or with a preconditioner that depends on the ridge, they cannot share it. Then every pair of a
-column and a ridge r is a separate column, for the matrix [A; √r I] (`golub_kahan`), without damping. (c) The residual
-is (6) relative to ‖Aᵀb‖. Rounding makes it drift. If the drift may exceed the tolerance, a residual that seems to meet
-it is computed again, and the iteration begins again at its iterate, as long as that helps.
+Method: the bidiagonalisation of Golub & Kahan, with a ridge r as damping √r; `linspec.linalg.bidiagonalisation` has the
+formulas. In exact arithmetic the iterates are those of conjugate gradients on the normal equations. With κ the
+condition number of A (of [A; √r I] with a ridge), conjugate gradients on an explicit Gram matrix lose digits with κ².
+LSQR never forms it: its error grows with κ, and with κ² only in proportion to the residual b − A x.
+Source: Paige & Saunders 1982, doi:10.1145/355984.355989.
+Where we differ: (a) All right-hand sides iterate at once, each with scalars of its own. (b) The bidiagonalisation from
+x = 0 does not depend on the ridge (Saunders 1995, doi:10.1007/BF01739829), so all ridges of a column share it. From a
+start they cannot: every pair of a column and a ridge r is then a column of [A; √r I], without damping (1). (c) Of many
+columns, right-hand sides A z with known z are solved too; what is left of z shows the directions that the steps have
+not met (`linspec.certificates`). (d) Where the certificate has computed a larger residual, the iteration begins again
+at its iterate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import (
-    Iterate,
-    IterativeSolver,
-    LeastSquaresState,
-    LinearOperator,
-    Moments,
-    Run,
-    Status,
-    limit_option,
-    tol_option,
-)
-from linspec.arrays import Array, HostArray, reciprocal, to_host_together
-from linspec_lstsq.golub_kahan import Long, Stacked, matrix_of, right_hand_sides, start_of
-from linspec_lstsq.gradients import ROUNDING, column_norms, relative
-from linspec_lstsq.lsqr_iterate import LSQRIterate, owned, ratio
+from linspec import LinearOperator, Run, limit_option, tol_option
+from linspec import Moments as PartMoments
+from linspec.arrays import Array, Home, HostArray
+from linspec.iteration import Context, Iterate
+from linspec.linalg import golub_kahan, lsqr
+from linspec.rows import Moments
+from linspec.solving import RowSolver
+from linspec_lstsq.normal_system import NormalEquations
+from linspec_lstsq.parts import PreparedLSQR
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimultaneousLSQR(IterativeSolver):
+class SimultaneousLSQR(RowSolver):
     """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
 
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
 
-    kept: ClassVar = (LSQRIterate, Long)
-    resumes_after_law: ClassVar = False
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
-        """Yield iterates of LSQR from zero or the start; begin again if rounding may have falsified a residual."""
-        A = Stacked(right_hand_sides(problem.A, problem.B, problem.ridges))
-        x0 = None if run.start is None else run.start["x"]
-        first: LSQRIterate = _begun(A, x0) if state is None else state
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield iterates from zero or the start; begin again where rounding has falsified a residual."""
+        system, ridges = NormalEquations(problem, moments, "implicit"), problem.ridges
+        Z, x0 = system.plant(context), None if start is None else system.place.place(start["x"])
         while True:
-            for it in lsqr(A, first, partial(within, run.tol)):
-                doubtful = it.residual <= run.tol and _drift(A, it) > run.tol / 4
-                if doubtful and run.budget.affords(A.data.sweeps):
+            G, AtAZ = system.begin(x0, Z)
+            apart = max(ridges) > 0 and (x0 is not None or Z.shape[1] > 0)
+            U, roots = self._first(moments, system, x0, Z, apart=apart)
+            G = G if x0 is not None or not apart else system.place.concat([G] * len(ridges))
+            adjoint = system.place.concat([G, AtAZ + min(ridges) * Z if apart else AtAZ])
+            step = partial(_stacked, moments.long_step, roots) if apart else moments.long_step
+            steps, tol = golub_kahan(step, adjoint, U, system.place.column_norms(U)), context.tol
+            for X, lengths in lsqr(steps, (0.0,) if apart or x0 is not None else ridges):
+                found = X[0] if len(X) == 1 else system.joined(X)
+                yield Iterate(system.residual(lengths[:, : G.shape[1]]), partial(system.answer, found, x0, Z))
+                if context.tol < tol:
                     break
-                yield it
-            else:  # every column is done
+            else:
                 return
-            first = begun(A, it.solution(), it.scales)  # b − A x computed anew
-            first.residual_computed = first.residual
-            if first.residual > max(run.tol, it.residual_computed / 2):
-                first.ending = Status.STAGNATED
+            answer = system.answer(found, x0, Z)
+            x0, Z = answer["x"], -answer.get("planted", -Z)
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedLSQR:
+    def _first(
+        self, moments: Moments, system: NormalEquations, x0: Array | None, Z: Array, *, apart: bool
+    ) -> tuple[Array, Array]:
+        """The rows [b - A x₀, A Z], above [-√r x₀, √r Z] where ridges have columns of their own, and √r."""
+        place, w = system.place, len(system.scales)
+        b = place.place(moments.operator(1).matmat(moments.operators[1].backend.blocks.eye(system.m)))
+        V = Z if x0 is None else place.concat([x0, Z])
+        AV = place.place(moments.operator().matmat(V)) if V.shape[1] else b[:, :0]
+        if apart or x0 is not None:
+            b = place.concat([b] * len(system.ridges))
+        U = place.concat([b if x0 is None else b - AV[:, :w], AV[:, V.shape[1] - Z.shape[1] :]])
+        least = np.full(Z.shape[1], min(system.ridges))
+        roots = place.place(np.sqrt(np.append(np.repeat(system.ridges, system.m), least)))[None, :]
+        if not apart:
+            return U, roots
+        below = place.concat([place.zeros((system.p, w)) if x0 is None else -x0, Z]) * roots
+        return place.xp.concat([U, below], axis=0), roots
+
+    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedLSQR:
         """Prepare for many right-hand sides."""
         return PreparedLSQR(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)
 
 
-def lsqr(A: Stacked, it: LSQRIterate, leaves: Callable[[LSQRIterate], HostArray]) -> Iterator[LSQRIterate]:
-    """Run LSQR from a given iterate.
-
-    Parameters
-    ----------
-    A : Stacked
-    it : LSQRIterate
-        The first iterate, as `begun` returns it (1).
-    leaves : callable
-        Returns the mask of an iterate's live pairs that have converged. They leave the block; the loop ends when no
-        pair is left.
-
-    Yields
-    ------
-    LSQRIterate
-    """
-    home = A.home
-    while True:  # (2)
-        if it.leaving is None:
-            it = replace(it, leaving=leaves(it))
-        yield it
-        it = it.remaining(A)
-        if not len(it.live):
-            return
-        # (3) βu = A v − αu, αv = Aᵀu − βv; u here is βu, not divided by β
-        u, uu, Z = A.advance(it.v, it.u, it.shift)
-        beta_there = home.xp.sqrt(uu)
-        Z = Z * reciprocal(beta_there)[None, :] - it.v * beta_there[None, :]
-        vv = A.squares(Z)
-        v = Z * reciprocal(home.xp.sqrt(vv))[None, :]
-        # the length of v in the gradient of x
-        units = () if A.N is None else (A.squares(A.units(v, u)),)
-        beta, alpha, *unit = (np.sqrt(each) for each in to_host_together(uu, vv, *units))
-        norm = max(it.norm, float(np.hypot(it.alpha, beta).max(initial=0.0)))
-        alpha = alpha * (beta > 0)
-        # (4) the rotations: of √r, then of β
-        own_alpha, own_beta = alpha[it.owner], beta[it.owner]
-        rho_hat = np.hypot(it.rho_bar, it.damping)
-        phi_bar = ratio(it.rho_bar, rho_hat) * it.phi_bar
-        rho = np.hypot(rho_hat, own_beta)
-        c, s = ratio(rho_hat, rho), ratio(own_beta, rho)
-        theta, rho_bar = s * own_alpha, -c * own_alpha
-        phi, phi_bar = c * phi_bar, s * phi_bar
-        # (5) x ← x + (φ/ρ) w, w ← v − (θ/ρ) w
-        step, turn, shift = home.place_together(ratio(phi, rho), ratio(theta, rho), ratio(alpha, beta))
-        x = it.x + it.w * step[None, :]
-        w = owned(v, it.owner, home) - it.w * turn[None, :]
-        # (6) the norms, without a product: φ̄ α |c| with the new φ̄, and c φ̄ = s φ
-        gradients, steps = it.gradients.copy(), it.steps.copy()
-        gradients[it.live] = own_alpha * np.abs(s * phi) * (unit[0][it.owner] if unit else 1.0)
-        steps[it.live] = np.abs(phi)
-        it = replace(it, x=x, w=w, v=v, u=u, shift=shift, alpha=alpha, beta=beta, norm=norm, leaving=None)
-        it = replace(it, rho_bar=rho_bar, phi_bar=phi_bar, gradients=gradients, steps=steps)
-        it.residual = it.worst()
-
-
-def begun(A: Stacked, x0: Array | None, scales: HostArray | None = None) -> LSQRIterate:
-    """The first iterate (1) for b − A x₀.
-
-    Parameters
-    ----------
-    A : Stacked
-    x0 : array of shape (p, columns times ridges), or None
-        The start. With a start, each ridge has separate columns. Without one, A must have no preconditioner.
-    scales : numpy.ndarray of shape (columns times ridges,), optional
-        ‖Aᵀb‖; by default the norms of the gradients at x₀.
-    """
-    home, pairs = A.home, len(A.data.ridges)
-    u, squares, G = A.residuals(x0)
-    Z = G if A.N is None else A.N.adjoint(G)
-    beta, length, gradients = (
-        np.sqrt(each) for each in to_host_together(squares, A.squares(Z), A.squares(G))
-    )
-    owner = np.arange(pairs) % len(beta)
-    alpha, gradients = ratio(length, beta), gradients[owner]
-    scales = gradients if scales is None else scales
-    inverse, shift = home.place_together(ratio(np.ones_like(length), length), ratio(alpha, beta))
-    v = Z * inverse[None, :]
-    found = LSQRIterate(
-        residual=np.inf,
-        copyable=not A.data.stay,
-        home=home,
-        N=A.N,
-        x0=x0,
-        x=home.zeros((v.shape[0], pairs)),
-        w=owned(v, owner, home),
-        v=v,
-        u=u,
-        alpha=alpha,
-        beta=beta,
-        shift=shift,
-        live=np.arange(pairs),
-        owner=owner,
-        damping=np.sqrt(A.data.ridges) if x0 is None else np.zeros(pairs),
-        phi_bar=beta[owner],
-        rho_bar=alpha[owner],
-        scales=scales,
-        gradients=gradients,
-        steps=np.full(pairs, np.inf),
-        sizes=beta[owner],
-    )
-    found.residual = found.worst()
-    return found
-
-
-class PreparedLSQR(LeastSquaresState):
-    """LSQR as the least-squares part of an outer method; it uses the matrix, even if the Gram matrix is held."""
-
-    def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
-        self.A, self.ridge, self.run, self.limit, self.tol = matrix_of(A), ridge, run, limit, tol
-
-    def solve(
-        self,
-        B: LinearOperator,
-        x0: Array | None = None,
-        tol: float | None = None,
-        AtB: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """See `LeastSquaresState.solve`. The columns of B are formed, because LSQR needs more than AᵀB."""
-        tol = self.tol if tol is None else tol
-        start = partial(start_of, self.A, B, x0)
-        return self.driven(self._iterates(B, x0, tol, AtB), start, tol=tol, limit=self.limit)
-
-    def _iterates(
-        self, B: LinearOperator, x0: Array | None, tol: float, AtB: Array | None
-    ) -> Iterator[LSQRIterate]:
-        """Yield the iterates for one right-hand side."""
-        A = Stacked(right_hand_sides(self.A, B, (self.ridge,)))
-        yield from lsqr(A, _begun(A, x0, AtB), partial(within, tol))
-
-
-def within(tol: float, it: LSQRIterate) -> HostArray:
-    """Mask of the live pairs whose relative gradient is within the tolerance."""
-    found: HostArray = it.gradients[it.live] <= tol * it.scales[it.live]
-    return found
-
-
-def _begun(A: Stacked, x0: Array | None, AtB: Array | None = None) -> LSQRIterate:
-    """The first iterate: from zero, or from `x0` with its columns set to zero where AᵀB is zero."""
-    if x0 is None:
-        return begun(A, None)  # at x = 0 the gradients are AᵀB
-    norms = column_norms(A.data.cross() if AtB is None else AtB, A.home)
-    scales = np.tile(norms, len(A.data.ridges) // A.data.columns)
-    there = A.home.place((scales > 0).astype(np.float64))
-    return begun(A, A.home.place(x0) * there[None, :], scales)
-
-
-def _drift(A: Stacked, it: LSQRIterate) -> float:
-    """Estimate of the largest error by rounding in the relative gradients of the recurrences."""
-    noise = ROUNDING * float(np.finfo(A.data.A.dtype).eps)
-    size = it.norm * (it.norm * column_norms(it.solution(), A.home) + it.sizes)
-    drift = noise * relative(size, it.scales)[it.scales > 0]
-    return float(drift.max(initial=0.0)) if it.norm > 0 else 0.0
+def _stacked(
+    step: Callable[[Array, Array, HostArray], tuple[Array, HostArray]],
+    roots: Array,
+    V: Array,
+    U: Array,
+    alpha: HostArray,
+) -> tuple[Array, HostArray]:
+    """A step of [A; √r I], from one of A (1)."""
+    n, home = U.shape[0] - V.shape[0], Home.of(V)
+    Z, lengths = step(V, U[:n, :], alpha)
+    below = V * roots - U[n:, :] * home.place(alpha)[None, :]
+    U[n:, :] = below
+    return Z + below * roots, np.hypot(lengths, home.column_norms(below))

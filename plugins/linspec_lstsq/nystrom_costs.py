@@ -8,11 +8,12 @@ the sketch has found, and from how fast they fall.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from linspec import Moments, cost
+from linspec import cost
 from linspec.algebra import EPS
 from linspec.arrays import HostArray
 
@@ -26,31 +27,15 @@ class Prices:
 
     Attributes
     ----------
-    entries : float
-        The number of entries that a product with one column multiplies.
-    rate : float
-        Operations per second of such products.
+    product : callable
+        Takes a number of columns; returns the price of a product with AᵀA.
     p, width : int
         Rows and columns of the iterates.
     """
 
-    entries: float
-    rate: float
+    product: Callable[[int], float]
     p: int
     width: int
-
-    @classmethod
-    def of(cls, moments: Moments, width: int) -> Prices:
-        """The prices of products with the data, or with a Gram matrix that is held."""
-        n, p, _ = moments.shape
-        if moments.form == "dense":
-            return cls(float(p) ** 2 / 2, cost.DENSE_RATE, p, width)
-        nnz = moments.X.nnz
-        return cls(float(nnz), cost.DENSE_RATE if nnz == n * p else cost.SPARSE_RATE, p, width)
-
-    def product(self, columns: int) -> float:
-        """The price of a product with the given number of columns."""
-        return self.entries * (cost.READING + 4 * columns) / self.rate
 
     def iteration(self, rank: int) -> float:
         """The price of an iteration with a preconditioner of the given rank."""

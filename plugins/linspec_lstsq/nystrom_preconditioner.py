@@ -1,21 +1,28 @@
 """The randomized Nyström approximation of AᵀA, and the preconditioner that follows from it.
 
 Problem: leading eigenvectors of AᵀA from one product with a random block, for preconditioners of all ridges.
-Method: with Y = AᵀAΩ, Y(ΩᵀY)⁺Yᵀ = UΛUᵀ, and P = U (Λ + r)/(λ_l + r) Uᵀ + (I − UUᵀ).
+Method: with Y = AᵀAΩ,
+
+    Y (ΩᵀY)⁺ Yᵀ = U Λ Uᵀ                                  (1)
+    P = U (Λ + r)/(λ_l + r) Uᵀ + (I - UUᵀ)                (2)
+
 Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, Algorithms 2.1 and 5.1.
 Where we differ: UΛUᵀ comes from eigenvectors of FᵀF, F = Y (ΩᵀY)^(-1/2), over the directions above rounding, and not
-from a shifted Cholesky factor; see nystrom_pcg.py for scaled columns and for sketches that cover the whole range.
+from a shifted Cholesky factor. If the sketch covers the whole range and there is a ridge, eigenvalues are reduced to r
+and not to λ_l + r. Columns of very different length may be scaled to equal length first (Jacobi), with D the diagonal
+of AᵀA + rI: then (1) is of D^(-1/2) (AᵀA + rI) D^(-1/2).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from linspec.algebra import EPS, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.linalg import Step
 from linspec_lstsq.nystrom_costs import Outlook
 
 SPREAD = 1e4
@@ -24,14 +31,13 @@ SPREAD = 1e4
 
 @dataclass(frozen=True, eq=False)
 class NystromSketch:
-    """Ω and Y = AᵀAΩ, and the preconditioners that follow from them for any ridge.
+    """Ω and Y = AᵀAΩ, and the approximations that follow from them.
 
-    Parameters
+    Attributes
     ----------
     Omega, Y : array of shape (p, l)
-    diagonal : array of shape (p,)
-        The diagonal of AᵀA, or an estimate if it is unknown.
-    home : Home
+    squares : numpy.ndarray of shape (p,)
+        The diagonal of AᵀA, or an estimate.
     outlook : Outlook
     scaled : bool
         Whether columns are scaled to equal length, ridge included.
@@ -39,66 +45,53 @@ class NystromSketch:
 
     Omega: Array
     Y: Array
-    diagonal: Array
-    home: Home
+    squares: HostArray
     outlook: Outlook
     scaled: bool = False
+    known: dict[float, Nystrom] = field(default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        if self.scaled:  # the diagonal is 1, then
-            vars(self)["outlook"] = replace(self.outlook, trace=float(self.diagonal.shape[0]))
+    def scaled_anew(self, ridge: float, product: Callable[[Array], Array]) -> NystromSketch:
+        """Return a sketch of columns of equal length, with the same random numbers."""
+        Omega = self.Omega / self.roots(ridge)
+        outlook = replace(self.outlook, trace=float(len(self.squares)))  # the diagonal is 1
+        return NystromSketch(Omega, product(Omega), self.squares, outlook, scaled=True)
 
-    @cached_property
-    def _found(self) -> dict[float, Nystrom]:
-        return {}
-
-    @property
-    def columns(self) -> int:
-        """Number of columns of Ω."""
-        return int(self.Omega.shape[1])
-
-    @property
-    def norm(self) -> float:
-        """A lower bound of the norm of AᵀA."""
-        values = [] if self.scaled else self.nystrom(0.0).values[:1].tolist()
-        return max(values, default=float(to_host(self.home.xp.max(self.diagonal))))
-
-    def widened(self, Omega: Array, Y: Array) -> NystromSketch:
-        """Return the sketch with further columns Ω and their products Y."""
-        concat = self.home.concat
-        return replace(self, Omega=concat([self.Omega, Omega]), Y=concat([self.Y, Y]))
+    def widened(self, Omega: Array, ridge: float, product: Callable[[Array], Array]) -> NystromSketch:
+        """Return the sketch with further random columns."""
+        Omega = Omega / self.roots(ridge) if self.scaled else Omega
+        concat = Home.of(Omega).concat
+        return replace(self, Omega=concat([self.Omega, Omega]), Y=concat([self.Y, product(Omega)]), known={})
 
     def unequal(self, ridge: float) -> bool:
-        """Whether lengths of columns differ enough for a scaling; never at ridge 0."""
-        d = to_host(self.diagonal) + ridge
+        """Whether lengths of columns differ enough for a scaling; never at ridge 0, for the sake of the least norm."""
+        d = self.squares + ridge
         return ridge > 0 and bool(d.max() > SPREAD * d.min())
 
     def roots(self, ridge: float) -> Array:
-        """√(diag AᵀA + r), with 1 instead of 0."""
-        xp = self.home.xp
-        d = xp.sqrt(self.diagonal + ridge)
-        return xp.where(d > 0, d, xp.ones_like(d))
+        """D^(1/2) as a column, with 1 instead of 0."""
+        d = np.sqrt(self.squares + ridge)
+        return Home.of(self.Omega).place(np.where(d > 0, d, 1.0))[:, None]
 
     def nystrom(self, ridge: float) -> Nystrom:
-        """The Nyström approximation of AᵀA, or of AᵀA + rI with columns scaled to equal length."""
+        """The approximation of AᵀA, or of AᵀA + rI with scaled columns."""
         key = ridge if self.scaled else 0.0
-        if key not in self._found:
+        if key not in self.known:
             Omega, Y = self.Omega, self.Y
             if self.scaled:
-                roots = self.roots(ridge)[:, None]
+                roots = self.roots(ridge)
                 Omega, Y = Omega * roots, (Y + Omega * ridge) / roots
-            self._found[key] = Nystrom.of(Omega, Y, self.home)
-        return self._found[key]
+            self.known[key] = Nystrom.of(Omega, Y)
+        return self.known[key]
 
     def shift(self, ridge: float) -> float:
-        """The term to add to the eigenvalues: the ridge, or 0 for the scaled matrix, whose eigenvalues include it."""
+        """What is added to the eigenvalues: the ridge, unless they include it."""
         return 0.0 if self.scaled else ridge
 
     def pays(self, ridge: float) -> bool:
         """Whether twice as many columns would save more than they cost."""
-        found = self.nystrom(ridge)
-        full = not found.complete and len(found.values) > 1
-        return full and self.outlook.pays(found.values, self.shift(ridge))
+        N = self.nystrom(ridge)
+        full = not N.complete and len(N.values) > 1
+        return full and self.outlook.pays(N.values, self.shift(ridge))
 
 
 @dataclass(frozen=True)
@@ -110,79 +103,71 @@ class Nystrom:
     complete: bool
 
     @classmethod
-    def of(cls, Omega: Array, Y: Array, home: Home) -> Nystrom:
-        """Compute eigenvectors and eigenvalues of Y (ΩᵀY)⁺ Yᵀ over the directions above rounding."""
-        T = whitening(to_host(Omega.T @ Y), cut=10 * EPS)
-        F = Y @ home.place(T)
-        U, values = _eigenvectors(F, home)
+    def of(cls, Omega: Array, Y: Array) -> Nystrom:
+        """Compute (1) over the directions above rounding."""
+        place = Home.of(Y).place
+        F = Y @ place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
+        values, vectors = np.linalg.eigh(to_host(F.T @ F))
+        live = values > 10 * len(values) * EPS * np.max(values, initial=0.0)
+        values, vectors = values[live][::-1], vectors[:, live][:, ::-1]
+        U = F @ place(vectors / np.sqrt(values))
         # The condition number of FᵀF limits orthonormality: eigenvectors of small eigenvalues have parts of others.
         L = np.linalg.cholesky(to_host(U.T @ U))
-        upright = np.linalg.inv(L).T
-        return cls(U @ home.place(upright), values, len(values) < Omega.shape[1])
-
-
-def _eigenvectors(F: Array, home: Home) -> tuple[Array, HostArray]:
-    """Eigenvectors and eigenvalues of FFᵀ, decreasing, down to rounding."""
-    values, vectors = np.linalg.eigh(to_host(F.T @ F))
-    keep = values > 10 * len(values) * EPS * max(values[-1], 0.0) if len(values) else np.zeros(0, dtype=bool)
-    values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
-    return F @ home.place(vectors / np.sqrt(values)), values
+        return cls(U @ place(np.linalg.inv(L).T), values, len(values) < Omega.shape[1])
 
 
 @dataclass(frozen=True)
 class NystromPreconditioner:
-    """H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH, where M = AᵀA + rI.
+    """x = H y, H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH, where M = AᵀA + rI.
 
-    If the sketch scales columns, D is the diagonal of M, and P preconditions D^(-1/2) M D^(-1/2); otherwise D = I.
-
-    Parameters
+    Attributes
     ----------
     U : array of shape (p, l)
         Eigenvectors in P; no columns if the iteration is cheaper without P.
     shrink : array of shape (l, 1)
         The factors by which P^(-1/2) multiplies components along U.
     roots : array of shape (p, 1), or None
-        The diagonal of D^(1/2); None if D = I.
+        D^(1/2); None if D = I.
+    ridge : float
     """
 
     U: Array
     shrink: Array
     roots: Array | None
+    ridge: float
 
     @classmethod
     def of(cls, sketch: NystromSketch, ridge: float) -> NystromPreconditioner:
         """The preconditioner for one ridge; without U if the iteration is cheaper without it."""
-        found, shift, home = sketch.nystrom(ridge), sketch.shift(ridge), sketch.home
-        values = found.values
-        useful = len(values) > 0 and sketch.outlook.useful(values, shift)
-        count = len(values) if useful else 0
-        floor = 0.0 if found.complete and shift > 0 else values[-1] if useful else 0.0
-        shrink = np.sqrt((floor + shift) / (values[:count] + shift))
-        roots = sketch.roots(ridge)[:, None] if sketch.scaled else None
-        return cls(found.U[:, :count], home.place(shrink)[:, None], roots)
+        N, r = sketch.nystrom(ridge), sketch.shift(ridge)
+        useful = len(N.values) > 0 and sketch.outlook.useful(N.values, r)
+        values = N.values if useful else N.values[:0]
+        floor = 0.0 if not useful or (N.complete and r > 0) else values[-1]
+        shrink = np.sqrt((floor + r) / (values + r))  # (2)
+        roots = sketch.roots(ridge) if sketch.scaled else None
+        return cls(N.U[:, : len(values)], Home.of(N.U).place(shrink)[:, None], roots, ridge)
 
-    def forward(self, V: Array) -> Array:
-        """H V."""
-        V = self._stretched(V, self.shrink)
+    def forward(self, P: Array) -> Array:
+        """H P."""
+        V = self._stretched(P, self.shrink)
         return V if self.roots is None else V / self.roots
 
-    def back(self, MV: Array) -> Array:
-        """Hᵀ MV for a product MV."""
-        return self._stretched(MV if self.roots is None else MV / self.roots, self.shrink)
+    def adjoint(self, G: Array) -> Array:
+        """Hᵀ G."""
+        return self._stretched(G if self.roots is None else G / self.roots, self.shrink)
+
+    def back(self, V: Array, SV: Array) -> Array:
+        """Hᵀ M V."""
+        return self.adjoint(SV + self.ridge * V)
 
     def answer(self, Y: Array) -> Array:
         """H Y."""
         return self.forward(Y)
 
-    @property
-    def growth(self) -> float:
-        """‖P^(1/2)‖, the factor by which H⁻ᵀ enlarges the rounding of products with Hᵀ."""
-        return 1 / float(to_host(self.shrink).min(initial=1.0))
-
-    def gradient(self, G: Array) -> Array:
-        """H⁻ᵀ G."""
-        G = self._stretched(G, 1 / self.shrink)
-        return G if self.roots is None else G * self.roots
+    def lengths(self, step: Step) -> HostArray:
+        """The lengths of H⁻ᵀ R."""
+        R = self._stretched(step.residual(), 1 / self.shrink)
+        return Home.of(R).column_norms(R if self.roots is None else R * self.roots)
 
     def _stretched(self, V: Array, factors: Array) -> Array:
         """V with its component along each column of U multiplied by the entry of `factors` for this column."""

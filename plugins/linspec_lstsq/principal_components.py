@@ -1,33 +1,38 @@
 """The leading singular triplets of A by a randomized method, in the form that regression needs.
 
-Problem: for min ‖A x − B‖ only the products of the leading left singular vectors U with B and with coefficients are
+Problem: for min ‖A x - B‖ only the products of the leading left singular vectors U with B and with coefficients are
 needed; the n x k matrix U need not exist.
 Method: randomized SVD with one power iteration (Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms
-4.4 and 5.1). With W = orth(AᵀAΩ) and Q = orth(A W): QᵀA = U₀ d Vᵀ and U = QU₀. Everything follows from
-G = WᵀAᵀAW and AᵀAW: for G = R⁻ᵀR⁻¹, Q = A W R. So Z = W R U₀ has A Z = U exactly, Aᵀ U = V d exactly, and
-Uᵀ B = Zᵀ AᵀB. This takes two sweeps in total, including AᵀB.
-Where we differ: the power iteration is made on the p side, where a sweep is one product with AᵀA. Triplets below
+4.4 and 5.1). With W = orth(AᵀAΩ),
+
+    WᵀAᵀA W = C θ Cᵀ,  R = C θ^(-1/2)           so A W R is orthonormal      (1)
+    H = AᵀA W R,  HᵀH = U₀ d² U₀ᵀ                                            (2)
+    V = H U₀ / d,  Z = W R U₀                                                (3)
+
+Then A Z = U exactly, AᵀU = V d exactly, and UᵀB = ZᵀAᵀB. This takes two passes in total, with that of AᵀB.
+Where we differ: the power iteration is made on the p side, where a pass is one product with AᵀA. Triplets below
 rounding are left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run
-from linspec.algebra import EPS, orthonormal_columns
-from linspec.arrays import Array, HostArray, to_host
+from linspec.algebra import EPS
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.linalg import orthonormal
 
 OVERSAMPLING = 10
-"""Number of columns of the random block beyond the requested components."""
+"""Columns of the random block beyond the components that are asked for."""
 
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Leading singular triplets of A, and AᵀB.
+    """Leading singular triplets of A.
 
     Attributes
     ----------
@@ -38,10 +43,9 @@ class PrincipalComponents:
     Z : array of shape (p, k)
         Coefficients of the left singular vectors: A Z = U.
     Q, AtAQ : array of shape (p, l)
-        Orthonormal approximate eigenvectors of AᵀA from the same block, and the products of these vectors with AᵀA.
+        Orthonormal approximate eigenvectors of AᵀA from the same block, and their products with AᵀA.
     theta : numpy.ndarray of shape (l,)
         Rayleigh quotients of the columns of Q, decreasing.
-    AtB : array of shape (p, m), or None
     """
 
     d: HostArray
@@ -50,48 +54,28 @@ class PrincipalComponents:
     Q: Array
     AtAQ: Array
     theta: HostArray
-    AtB: Array
+
+    @classmethod
+    def of(cls, Y: Array, product: Callable[[Array], Array], rank: int) -> PrincipalComponents:
+        """Compute at most `rank` components, fewer if A has lower numerical rank, from Y = AᵀAΩ and V -> AᵀA V."""
+        place = Home.of(Y).place
+        W, _ = orthonormal(Y)
+        AtAW = product(W)
+        G = to_host(W.T @ AtAW)
+        theta, C = np.linalg.eigh((G + G.T) / 2)
+        live = theta > len(theta) * EPS * np.max(theta, initial=0.0)
+        theta, C = theta[live][::-1], C[:, live][:, ::-1]
+        R = C / np.sqrt(theta)  # (1)
+        H = AtAW @ place(R)
+        squares, U0 = np.linalg.eigh(to_host(H.T @ H))  # (2)
+        d, U0 = np.sqrt(np.maximum(squares[::-1][:rank], 0.0)), U0[:, ::-1][:, :rank]
+        d, U0 = d[d > 0], U0[:, d > 0]
+        V, Z = H @ place(U0 / d), W @ place(R @ U0)  # (3)
+        turn = place(C[:, :rank])
+        return cls(d, V, Z, W @ turn, AtAW @ turn, theta[:rank])
 
 
-SWEEPS = 2
-"""Number of sweeps over the data that `principal_components` takes."""
-
-
-def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run) -> PrincipalComponents:
-    """Compute at most `rank` components, fewer if A has lower numerical rank.
-
-    Parameters
-    ----------
-    moments : Moments
-        Moments of A and B, or of A alone: then AᵀB is None.
-    rank : int
-    test_matrix : TestMatrix
-    run : Run
-    """
-    home, p = moments.home, moments.shape[1]
-    Omega = home.place(test_matrix.draw(p, min(rank + OVERSAMPLING, p), run.rng))
-    alone = moments.Y is None
-    products = moments.products(Omega, cross=not alone)
-    AtAOmega, AtB = products[0], products.cross
-    W = orthonormal_columns(AtAOmega, home)
-    AtAW = moments.gram(W)
-    G = to_host(W.T @ AtAW)
-    theta, C = np.linalg.eigh((G + G.T) / 2)
-    keep = theta > len(theta) * EPS * max(theta[-1], 0.0) if len(theta) else np.zeros(0, dtype=bool)
-    theta, C = theta[keep][::-1], C[:, keep][:, ::-1]
-    R = C / np.sqrt(theta)
-    H = AtAW @ home.place(R)  # Aᵀ Q for the orthonormal Q = A W R
-    squares, U0 = np.linalg.eigh(to_host(H.T @ H))
-    squares, U0 = squares[::-1][:rank], U0[:, ::-1][:, :rank]
-    d = np.sqrt(np.maximum(squares, 0.0))
-    d, U0 = d[d > 0], U0[:, d > 0]
-    turn = home.place(C[:, :rank])
-    return PrincipalComponents(
-        d=d,
-        V=H @ home.place(U0 / d),
-        Z=W @ home.place(R @ U0),
-        Q=W @ turn,
-        AtAQ=AtAW @ turn,
-        theta=theta[:rank],
-        AtB=AtB,
-    )
+def random_block(test_matrix: Any, p: int, rank: int, rng: np.random.Generator) -> HostArray:
+    """Ω for so many components."""
+    Omega: HostArray = test_matrix.draw(p, min(rank + OVERSAMPLING, p), rng)
+    return Omega

@@ -18,7 +18,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from linspec import Moments, cost
+from linspec import cost
+from linspec.rows import Moments
 
 SAVED = 1 / 4
 """Passes fall like the number of columns in a block to the power -SAVED. Measured between 0.1 and 0.25 on counts of
@@ -38,7 +39,7 @@ PRODUCTS = 100
 def columns_beside(problem: Any, moments: Moments) -> int:
     """Return the number of random columns with the least expected time of all passes; 0 if it gains little."""
     m, ridges = int(problem.B.shape[1]), len(problem.ridges)
-    if problem.A.resident or moments.cost.sweep == 0:
+    if problem.A.resident or moments.holds:
         return 0
     sizes = cost.sizes_of([problem.A], m)
 

@@ -1,62 +1,61 @@
-"""Sketch, precondition, iterate, refine: least squares as accurate as by QR, in a few dozen sweeps.
+"""Sketch, precondition, iterate, refine: least squares as accurate as by QR, in a few dozen passes.
 
-Problem: min ‖A x − b‖² + r ‖x‖² for A with far more rows than columns, of any condition number; at r = 0 the
+Problem: min ‖A x - b‖² + r ‖x‖² for A with far more rows than columns, of any condition number; at r = 0 the
 solution of least norm.
 Method: a sketch S A of a few p rows has nearly the singular values of A and its right singular vectors, S A = U Σ Vᵀ.
-With N = V (Σ² + r)^(−1/2) the columns of [A; √r I] N are nearly orthonormal for any A. Then the sketch alone determines
+With N = V (Σ² + r)^(-1/2) the columns of [A; √r I] N are nearly orthonormal for any A. Then the sketch alone determines
 the number of LSQR iterations: each reduces the error by a factor of about √(p/d) for d rows (Rokhlin & Tygert 2008;
 Blendenpik: Avron, Maymon & Toledo 2010, doi:10.1137/090767911). With the SVD, A may be rank deficient (LSRN: Meng,
-Saunders & Mahoney 2014, doi:10.1137/120866580). The start is the solution of the sketched problem. LSQR on the
-correction, from a newly computed residual, makes the whole method backward stable (Epperly, Meier & Nakatsukasa 2024,
-arXiv:2406.03468).
+Saunders & Mahoney 2014, doi:10.1137/120866580). As Epperly, Meier & Nakatsukasa 2024 (arXiv:2406.03468) have it,
+
+    x₀ solves the sketched problem                                      (1)
+    c = b - A x₀,  min ‖[A; √r I] N y - [c; -√r x₀]‖ by LSQR            (2)
+    x₀ ← x₀ + N y, and (2) once more                                    (3)
+
+where (3) makes the whole method backward stable.
 Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. For an
 ill-conditioned A a small residual shows little about x, so by default the iteration goes on beyond the tolerance until
 its steps are rounding, and again after the refinement. The history ends at the tolerance. If A has no more rows than
-the sketch would have, A itself is decomposed: then the start is the solution, and N is computed from A.
+the sketch would have, the triangle of its QR factorisation is decomposed: then the start is the solution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec import (
-    Iterate,
-    IterativeSolver,
-    LeastSquaresState,
-    LinearOperator,
-    Moments,
-    Run,
-    Status,
-    limit_option,
-    option,
-    tol_option,
-)
+from linspec import LinearOperator, Run, limit_option, option, tol_option
+from linspec import Moments as PartMoments
 from linspec.algebra import rank_cut
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
-from linspec_lstsq.golub_kahan import Long, RightHandSides, RightPreconditioner, Stacked, matrix_of, start_of
-from linspec_lstsq.gradients import column_norms
-from linspec_lstsq.lsqr import begun, lsqr, within
-from linspec_lstsq.lsqr_iterate import LSQRIterate
-from linspec_lstsq.sketched import Rounding, SketchedFactor, SketchedIterate, decomposed
+from linspec.iteration import Context, Iterate
+from linspec.linalg import Bidiagonal, golub_kahan, lsqr
+from linspec.rows import Moments, OutOfPasses
+from linspec.solving import RowSolver
+from linspec_lstsq.by_ridge import worst
+from linspec_lstsq.parts.prepared_sketch import PreparedSketch
+from linspec_lstsq.sketched import RightPreconditioner, SketchedFactor
 
-NONZEROS = 8
-"""Number of rows of the sketch to which each row is added."""
+SPARE_ROWS = 8
+"""Rows of the sketch beyond `oversampling`."""
 
 LONGEST = 200
-"""Largest number of iterations after the tolerance is met; the limit holds before and again after the refinement."""
+"""Most iterations after the tolerance is met, before and again after the refinement."""
 
-EXPECTED_SWEEPS = 60
-"""Number of sweeps of a typical solve, for the estimate of costs."""
+EXPECTED = 60
+"""Passes of a typical solve, for the estimate of costs."""
+
+LongProduct = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
+"""(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchPrecondition(IterativeSolver):
+class SketchPrecondition(RowSolver):
     """LSQR preconditioned by a sketch (Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468)."""
 
     oversampling: float = option(4.0, "rows of the sketch in units of the columns", above=1)
@@ -66,125 +65,162 @@ class SketchPrecondition(IterativeSolver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)
 
-    kept: ClassVar = (SketchedIterate, LSQRIterate, Long, RightPreconditioner)
-    resumes_after_law: ClassVar = False
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
-        """Yield the solution of the sketched problem, iterates of LSQR from it, and iterates for the correction."""
-        data = RightHandSides(problem.A, problem.B, problem.ridges)
-        if state is None:
-            factor, UtSB, AtB = self._factor(data, run)  # S A = U Σ Vᵀ
-            A = Stacked(data, factor.preconditioner(data.ridges))  # N = V (Σ² + r)^(−1/2)
-            it = _begun(A, factor.solution(UtSB, data.ridges), AtB)
-            rank, norms, left, known = factor.rank, factor.column_norms, self.refinements, None
-        else:
-            it, rank, norms, left, known = state.lsqr, state.rank, state.column_norms, state.left, state.known
-            A = Stacked(data, it.N)
-        rounding = Rounding(data, norms, known)
-        met: float | None = None  # the residual that met the tolerance
-        while True:
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield iterates of LSQR until the tolerance is met, and the one at which its steps are rounding."""
+        A, ridges = moments.operators[0], problem.column_ridges
+        place, m = A.backend.blocks, problem.B.shape[1]
+        SA, SB, AtB = self._sketch(moments, context.rng)
+        cut = rank_cut((int(A.shape[0]), A.shape[1]), "float32" if A.rounding > 1e-10 else "float64")
+        factor = SketchedFactor.of(SA, SB, place, cut, scaled=not ridges.any())
+        b = place.place(moments.operator(1).matmat(place.eye(m)))
+        stacked = Stacked(moments.long_step, b, AtB, ridges, factor)
+        x = factor.solution(ridges) if start is None else place.place(start["x"])  # (1)
+        met: Correction | None = None
+        for _ in range(1 + self.refinements):  # (3)
             beyond = 0
-            for it in lsqr(A, it, rounding.leaves):  # noqa: B020 (it continues from this iterate)
-                if met is None and it.residual <= run.tol and self.refinements:
-                    met = it.residual
-                    yield SketchedIterate(met, it, rank, norms, left, rounding.known, shown=False)
+            try:
+                for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):
+                    if met is not None:
+                        beyond += 1
+                    elif now.residual <= context.tol and self.refinements:
+                        met = now
+                    else:
+                        yield Iterate(now.residual, partial(_arrays, now))
+                    if now.rounded or beyond == LONGEST or not context.passes.affords(met is not None):
+                        break
+            except (OutOfPasses, MemoryError):  # beyond the tolerance there is an answer
                 if met is None:
-                    yield SketchedIterate(it.residual, it, rank, norms, left, rounding.known)
-                elif beyond == LONGEST or not run.budget.affords(1.0):
-                    break
-                else:
-                    beyond += 1
-            if not left or not run.budget.affords(2.0):
+                    raise
                 break
-            left -= 1
-            it = begun(A, it.solution(), it.scales)  # LSQR on the correction, from b − A x computed anew
-        found = SketchedIterate(it.residual if met is None else met, it, rank, norms, left, rounding.known)
-        found.ending = Status.STAGNATED if met is None else None
-        yield found  # the history ends at the tolerance
+            if not context.passes.affords(2):
+                break
+            x = now.x()
+        if met is not None:
+            yield Iterate(met.residual, partial(_arrays, now), final=True)
 
-    def _factor(self, data: RightHandSides, run: Run) -> tuple[SketchedFactor, HostArray, Array]:
-        """SVD U Σ Vᵀ of the sketch S A (of A if A is no larger), UᵀS B, and AᵀB."""
-        n, p = data.A.shape
-        size = int(np.ceil(min(self.oversampling * p, n))) + NONZEROS
-        with np.errstate(all="ignore"):  # non-finite values appear in the sums
-            if n > size:
-                moments = Moments(data.A, data.B, form="implicit", names=("A", "B"))
-                sketch = moments.sketch(size, run.rng, nonzeros=NONZEROS, cross=True)
-                (SA, SB), AtB = map(to_host, sketch), sketch.cross
-            else:
-                SA, SB, AtB = _whole(data)
-        data.check_finite(AtB)
-        cut = rank_cut((n, p), data.A.rounded_dtype)
-        factor, U = decomposed(SA, data.home, cut, scaled=not data.ridges.any())
-        return factor, U.T @ SB, AtB
+    def _sketch(self, moments: Moments, rng: np.random.Generator) -> tuple[HostArray, HostArray, Array]:
+        """S A, S B and AᵀB in one pass; the triangle of [A B] if it is no larger."""
+        A, B = moments.operators
+        (n, p), place = A.shape, A.backend.blocks
+        size = int(np.ceil(self.oversampling * p)) + SPARE_ROWS
+        if n <= size:
+            R = moments.triangle()
+            return R[:, :p], R[:, p:], place.place(R[:, :p].T @ R[:, p:])
+        moments.sketch_rows, moments.seed = size, int(rng.integers(2**31))
+        (AtB, _) = moments.products(None, place.eye(B.shape[1]))[1]
+        SA, SB = moments.sketch()
+        return SA, SB, AtB
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedSketch:
+    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedSketch:
         """Prepare one sketch and its SVD for many right-hand sides."""
-        return PreparedSketch(A, ridge, run, self)
+        return PreparedSketch(A, ridge, run, self, Stacked)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Estimated cost of a sketch, its SVD, and a few dozen sweeps."""
+        """Estimated cost of a sketch, its SVD, and a few dozen passes."""
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
         rows = 4.0 * sizes.p
-        sweeps = sweeps_estimate(sizes, EXPECTED_SWEEPS)
+        passes = sweeps_estimate(sizes, EXPECTED)
         svd = 6.0 * rows * sizes.p**2
         entries = float(sizes.n) * (sizes.p + sizes.q)  # also for sparse rows, which become dense in blocks
-        seconds = 8.0 * entries / SPARSE_RATE + sweeps.seconds + svd / FACTOR_RATE
-        memory = sweeps.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
-        return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
+        seconds = 8.0 * entries / SPARSE_RATE + passes.seconds + svd / FACTOR_RATE
+        memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
+        return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")
 
 
-class PreparedSketch(LeastSquaresState):
-    """One sketch for many right-hand sides."""
+class Correction(NamedTuple):
+    """An iterate of LSQR on the correction of a start.
+
+    Attributes
+    ----------
+    residual : float
+        ‖Aᵀ(b - Ax) - r x‖ / ‖Aᵀb‖, the largest.
+    x : callable
+        Returns the iterates.
+    rounded : bool
+        Whether all steps are rounding.
+    """
+
+    residual: float
+    x: Callable[[], Array]
+    rounded: bool
+
+
+class Stacked:
+    """[A; √r I] N for all pairs of a right-hand side and a ridge.
+
+    Parameters
+    ----------
+    product : callable
+        See `LongProduct`.
+    b : array of shape (n, m)
+    AtB : array of shape (p, m)
+    ridges : numpy.ndarray of shape (pairs,)
+    factor : SketchedFactor
+    """
 
     def __init__(
-        self, A: LinearOperator | Moments, ridge: float, run: Run, solver: SketchPrecondition
+        self, product: LongProduct, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
     ) -> None:
-        self.A, self.ridge, self.run, self.solver = matrix_of(A), ridge, run, solver
-        self.factor: SketchedFactor | None = None
+        self.product, self.b, self.factor = product, b, factor
+        self.home, self.copies = Home.of(AtB), len(ridges) // AtB.shape[1]
+        self.N: RightPreconditioner = factor.preconditioner(ridges)
+        self.roots = self.home.place(np.sqrt(ridges))[None, :]
+        self.scales = np.tile(self.home.column_norms(AtB), self.copies)
+        self.sizes = np.tile(self.home.column_norms(b), self.copies)
 
-    def solve(
-        self,
-        B: LinearOperator,
-        x0: Array | None = None,
-        tol: float | None = None,
-        AtB: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """See `LeastSquaresState.solve`. The columns of B are formed, because LSQR needs more than AᵀB."""
-        tol = tol or self.solver.tol or 1e-8
-        iterates, start = self._iterates(B, x0, tol, AtB), partial(start_of, self.A, B, x0)
-        return self.driven(iterates, start, tol=tol, limit=self.solver.max_iterations)
+    def corrections(self, x: Array, unit: float) -> Iterator[Correction]:
+        """Yield the iterates of (2) from x, with data that are rounded to `unit`."""
+        home, place = self.home, self.home.place
+        live = place((self.scales > 0).astype(np.float64))[None, :]
+        x = x * live
+        below = home.zeros((x.shape[0], x.shape[1]))
+        U = home.concat([self.b] * self.copies) * live
+        U = home.xp.concat([U, below], axis=0)
+        gradient, beta = self._advanced(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
+        steps = _Last(golub_kahan(self._step, self.N.adjoint(gradient), U, beta))
+        before, limit = None, np.full(x.shape[1], np.inf)
+        for (Y,), lengths in lsqr(steps):
+            gradients = lengths.ravel() * home.column_norms(self.N.undone(steps.V))
+            moved = np.full(len(limit), np.inf) if before is None else home.column_norms(Y - before)
+            before = Y
+            now = partial(self._corrected, x, Y)
+            if (moved <= limit).any():
+                limit = self.factor.rounding(now(), self.sizes, unit)
+            yield Correction(worst(gradients, self.scales), now, bool((moved <= limit).all()))
 
-    def _iterates(
-        self, B: LinearOperator, x0: Array | None, tol: float, AtB: Array | None
-    ) -> Iterator[LSQRIterate]:
-        """Iterates for one right-hand side; the first call makes the sketch."""
-        data = RightHandSides(self.A, B, (self.ridge,))
-        start = start_of(self.A, B, x0)
-        if self.factor is None:
-            self.factor, UtSB, found = self.solver._factor(data, self.run)
-            AtB = found if AtB is None else AtB
-            start = self.factor.solution(UtSB, data.ridges) if x0 is None else start
-        if AtB is None:
-            AtB = self.A.rmatmat(data.B)
-        A = Stacked(data, self.factor.preconditioner(data.ridges))
-        yield from lsqr(A, _begun(A, start, AtB), partial(within, tol))
+    def _corrected(self, x: Array, Y: Array) -> Array:
+        return x + self.N.forward(Y)
+
+    def _step(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
+        """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
+        Z, beta = self._advanced(self.N.forward(V), U, alpha)
+        return self.N.adjoint(Z), beta
+
+    def _advanced(self, W: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
+        """The same without N."""
+        n = self.b.shape[0]
+        Z, beta = self.product(W, U[:n, :], alpha)
+        below = self.roots * W - U[n:, :] * self.home.place(alpha)[None, :]
+        U[n:, :] = below
+        return Z + self.roots * below, np.hypot(beta, self.home.column_norms(below))
 
 
-def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
-    """Entries of A and B on the host, and AᵀB."""
-    A, B = data.A.rows(slice(0, data.A.shape[0])), data.B
-    entries, AtB = to_host(data.home.place(A.dense())), A.rmatmat(B)
-    data.A.release()
-    return entries, to_host(data.home.place(B)), AtB
+class _Last:
+    """Steps of a bidiagonalisation, with V of the last one."""
+
+    def __init__(self, steps: Iterator[Bidiagonal]) -> None:
+        self.steps, self.V = steps, None
+
+    def __iter__(self) -> Iterator[Bidiagonal]:
+        return self
+
+    def __next__(self) -> Bidiagonal:
+        step = next(self.steps)
+        self.V = step.V
+        return step
 
 
-def _begun(A: Stacked, x0: Array, AtB: Array) -> LSQRIterate:
-    """First iterate; columns whose solution is zero begin at zero."""
-    data = A.data
-    scales = np.tile(column_norms(AtB, data.home), len(data.ridges) // data.columns)
-    there = data.home.place((scales > 0).astype(np.float64))
-    return begun(A, x0 * there[None, :], scales)
+def _arrays(now: Correction) -> dict[str, Array]:
+    return {"x": now.x()}

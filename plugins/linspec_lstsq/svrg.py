@@ -1,18 +1,18 @@
 """Stochastic variance reduced gradient.
 
-Problem: min ‖A x − B‖² + r ‖x‖², all right-hand sides and all ridges of a path in one block.
+Problem: min ‖A x - B‖² + r ‖x‖², all right-hand sides and all ridges of a path in one block.
 Method: Johnson & Zhang (2013, NIPS 26), with minibatches. An epoch begins at a snapshot x̃ whose full gradient is known
-and takes steps on rows in random order. For f(x) = ½(‖A x − B‖² + r ‖x‖²) the variance-reduced gradient on rows S is
+and takes steps on rows in random order. For f(x) = ½(‖A x - B‖² + r ‖x‖²) the variance-reduced gradient on rows S is
 
-    (1)  (n/|S|) A_Sᵀ A_S e + r e − w,    e = x − x̃,    w = −∇f(x̃) = Aᵀ(B − A x̃) − r x̃,
+    (n/|S|) A_Sᵀ A_S e + r e - w,    e = x - x̃,    w = -∇f(x̃) = Aᵀ(B - A x̃) - r x̃,      (1)
 
 one forward and one adjoint product of few rows: the right-hand sides enter only through w. A step is
 
-    (2)  e ← e − h [(n/|S|) A_Sᵀ A_S e + r e − w]
+    e ← e - h [(n/|S|) A_Sᵀ A_S e + r e - w]                                               (2)
 
-with h and |S| from `step_lengths`. With H = AᵀA + r, f(x̃ + d) − f(x̃) = dᵀH d/2 − dᵀw, and the next snapshot is
+with h and |S| from `step_lengths`. With H = AᵀA + r, f(x̃ + d) - f(x̃) = dᵀH d/2 - dᵀw, and the next snapshot is
 
-    (3)  x̃ ← x̃ + d s,  w ← w − H d s,
+    x̃ ← x̃ + d s,  w ← w - H d s,                                                          (3)
 
 d = e and s = 1 in the paper. From x = 0 at ridge 0 all steps lie in the row space of A, so the limit is the solution of
 least norm.
@@ -23,7 +23,7 @@ rows ("best") or n ("last"), in batches. The paper suggests 2n steps of one row 
 (b) The next snapshot is the point of least objective in the span of the displacement e and those of the last two
 epochs, and not the end of the epoch:
 
-    (4)  d ← e − Σ q (qᵀH e)/(qᵀH q) for these q,  s = dᵀw/dᵀH d.
+    d ← e - Σ q (qᵀH e)/(qᵀH q) for these q,  s = dᵀw/dᵀH d.                               (4)
 
 The next full gradient needs AᵀA x for a new x. It is made from AᵀA e, which also gives this point for each column
 without a further product, like the exact step of conjugate gradients. This takes at most half of the passes (measured),
@@ -31,34 +31,28 @@ and makes the result nearly independent of the constant in the step; ``snapshot=
 (c) The same products show exactly whether the objective would have grown over an epoch. If so, the column's step is
 halved, and ``snapshot="last"`` keeps its last snapshot. If the best point on the line of e comes before its end,
 variance limits the column, and its step is scaled accordingly.
+(d) Where w may be rounding, or the certificate has computed a larger residual, w is computed anew. The iteration ends
+where that no longer halves the residual.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, Protocol
 
 import numpy as np
 
-from linspec import (
-    Iterate,
-    IterativeSolver,
-    LeastSquaresState,
-    LinearOperator,
-    Moments,
-    Run,
-    Status,
-    limit_option,
-    option,
-    tol_option,
-)
-from linspec.arrays import Array, Home, to_host
-from linspec.operators import uncounted
-from linspec.sweeps import Minibatches, equal_slices, rows_at_once
-from linspec_lstsq.golub_kahan import start_of
-from linspec_lstsq.step_lengths import PROBES, StepLengths, norms, quotient, survey
+from linspec import LinearOperator, Run, Status, limit_option, option, tol_option
+from linspec import Moments as PartMoments
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.iteration import Context, Iterate
+from linspec.rows import Minibatch, Moments
+from linspec.solving import RowSolver
+from linspec_lstsq.by_ridge import ROUNDING, rounding_of, worst
+from linspec_lstsq.parts.prepared_svrg import PreparedSVRG
+from linspec_lstsq.step_lengths import PROBES, StepLengths
 
 EPOCHS = {"best": 0.5, "last": 1.0}
 """Rows of an epoch, as a fraction of all rows, for each kind of snapshot (measured)."""
@@ -66,49 +60,28 @@ EPOCHS = {"best": 0.5, "last": 1.0}
 MEMORY = 2
 """Number of earlier displacements whose span the next snapshot may use."""
 
-ROUNDING = 20
-"""Relative gradient at which a column stops, in units of the data's rounding."""
+CHUNK_BYTES, DEVICE_FACTOR = 4 << 20, 64
+"""Bytes of the rows that are read at once, and how many times as much keeps a device busy."""
+
+LEAST_ROWS = 64
+"""Rows that are read at once, at least."""
 
 
-@dataclass(kw_only=True, eq=False)
-class Snapshot(Iterate):
-    """Snapshot with its negative gradient w, and the state that the next epoch needs.
+class RandomRows(Protocol):
+    """Rows of a matrix that can be chosen."""
 
-    Attributes
-    ----------
-    x : array of shape (p, k)
-    w : array of shape (p, k)
-        −∇f(x).
-    scale : array of shape (k,)
-        ‖AᵀB‖.
-    past : sequence of (q, H q, qᵀH q)
-        Earlier displacements.
-    step_lengths : StepLengths
-    """
+    n: int
+    chunk: int
 
-    residual: float
-    ending: Status | None = None
-    x: Array
-    w: Array
-    scale: Array
-    past: tuple[tuple[Array, Array, Array], ...] = ()
-    step_lengths: StepLengths
+    def order(self) -> HostArray:
+        """The numbers of the rows in random order."""
 
-    def weights(self) -> Mapping[str, Any]:
-        """The snapshot x."""
-        return {"x": self.x}
-
-    def notes(self) -> list[tuple[Status | None, str]]:
-        """Note that a given step was too long."""
-        step = self.step_lengths.given
-        if step is None or not self.step_lengths.diverged:
-            return []
-        text = f"The objective grew with step={step:g}: smaller steps were taken. Leave the option out."
-        return [(Status.BREAKDOWN, text)]
+    def read(self, numbers: HostArray) -> Any:
+        """A chunk of rows, with `rows`, `gram_product(V, slice)` and `row_squares()`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SVRG(IterativeSolver):
+class SVRG(RowSolver):
     """Stochastic variance reduced gradient (Johnson & Zhang 2013, NIPS 26)."""
 
     batch: int | None = option(None, "rows of a minibatch; none: from the data", kind=int, at_least=1)
@@ -121,171 +94,140 @@ class SVRG(IterativeSolver):
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000, "epochs")
 
-    kept: ClassVar = (Snapshot, StepLengths)
-    resumes_after_law: ClassVar = False
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Iterate]:
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield snapshots, the first one at zero."""
-        A, ridges = problem.A, problem.column_ridges
-        rows, epoch = self.rows(A, run), self.rows_of_an_epoch(A)
-        home, moments = A.home.blocks, run.moments("implicit")
-        if state is None:
-            probes = run.rng.standard_normal((A.shape[1], PROBES))
-            largest, AtB = survey(A, problem.B, probes)  # the largest row norm, and AᵀB: one sweep
-            if not np.isfinite(largest + to_host(AtB).sum()):
-                moments.products(
-                    home.zeros((A.shape[1], 1)), home.eye(problem.B.shape[1])
-                )  # raises NonFiniteData
-            AtB = home.concat([AtB] * len(problem.ridges))
-            step_lengths = StepLengths(self.snapshot, self.step, self.batch, ridges, largest, probes)
-            state = snapshot_at(AtB * 0.0, AtB, norms(AtB, home), step_lengths, home)
-        yield from svrg(A, moments.gram, rows, epoch, state)
+        place = moments.operators[0].backend.blocks
+        (AtB, _) = moments.products(None, place.eye(problem.B.shape[1]))[1]
+        x = None if start is None else place.place(start["x"])
+        rows = PreprocessedRows(moments, context.rng, self.batch or 1)
+        rounding = rounding_of(moments, AtB, problem.width)
+        yield from self.snapshots(moments.gram_product, rows, AtB, problem.ridges, context, x, **rounding)
 
-    def rows(self, A: LinearOperator, run: Run) -> Minibatches:
-        """Rows in random order, in chunks of at least a batch. Rows of files are drawn one by one."""
-        return Minibatches([A], run.rng, chunk=max(rows_at_once(A), self.batch or 1), in_runs=False)
+    def snapshots(
+        self,
+        product: Callable[[Array], Array],
+        rows: RandomRows,
+        AtB: Array,
+        ridges: Any,
+        context: Any,
+        x: Array | None,
+        *,
+        unit: float,
+        left: Callable[[Array], Array] | None = None,
+    ) -> Iterator[Iterate]:
+        """Run epochs from x, or from zero.
 
-    def rows_of_an_epoch(self, A: LinearOperator) -> int:
-        """Number of rows that an epoch reads."""
-        return max(1, round(EPOCHS[self.snapshot] * A.shape[0]))
+        Parameters
+        ----------
+        product : callable
+            V -> AᵀA V, in one pass.
+        rows : RandomRows
+        AtB : array of shape (p, m)
+        ridges : sequence of float
+        context : Context
+        x : array of shape (p, m · ridges), or None
+        unit : float
+            Relative rounding of products.
+        left : callable, optional
+            x -> Aᵀ(B - A x), with more digits than AᵀB - AᵀA x.
+        """
+        home, xp = Home.of(AtB), Home.of(AtB).xp
+        scales = np.tile(home.column_norms(AtB), len(ridges))
+        column_ridges = np.repeat(np.asarray(ridges, np.float64), AtB.shape[1])
+        r, R = home.place(column_ridges)[None, :], home.concat([AtB] * len(ridges))
+        probes = home.place(context.rng.standard_normal((AtB.shape[0], PROBES)))
+        factor = 1 if home.on_host else DEVICE_FACTOR
+        lengths = StepLengths(self.snapshot, self.step, self.batch, column_ridges, rows.n, probes, factor)
+        epoch = max(1, round(EPOCHS[self.snapshot] * rows.n))
+        live = home.place((scales > 0).astype(np.float64))[None, :]
+        x, w = (R * 0.0, R) if x is None else (x * live, None)
+        past: list[tuple[Array, Array, Array]] = []
+        first, before = scales, np.inf
+        while True:
+            tol, anew = context.tol, w is None
+            if w is None:
+                w = (R - product(x) if left is None else left(x)) - x * r
+            sizes = home.column_norms(w)
+            residual = worst(sizes, scales)
+            yield Iterate(residual, partial(dict, x=x))
+            if anew:
+                if residual > before / 2:
+                    return
+                first, before = sizes, residual
+            moving = sizes > ROUNDING * unit * first
+            if context.tol < tol or not moving.any():
+                w, past = None, []
+                continue
+            live = home.place(moving.astype(np.float64))[None, :]
+            e = self._epoch(rows, epoch, lengths, w * live, r)
+            # f(x̃ + d) - f(x̃) = dᵀH d/2 - dᵀw; diverged columns are not multiplied
+            near = home.place(home.column_norms(e) <= lengths.reach(epoch) * sizes, bool)
+            d = xp.where(near[None, :], e, xp.zeros_like(e))
+            Hd = product(d) + d * r
+            dw, dHd = xp.sum(d * w, axis=0), xp.sum(d * Hd, axis=0)
+            grew = ~near | (dHd > 2 * dw)
+            lengths.adapt(to_host(grew), to_host(quotient(dw, dHd)))
+            if self.step is not None and lengths.diverged:
+                text = f"The objective grew with step={self.step:g}: smaller steps were taken. Leave the option out."
+                context.note(Status.BREAKDOWN, text)
+            s = xp.astype(~grew, w.dtype)
+            if self.snapshot == "best":
+                for q, Hq, qHq in past:
+                    t = quotient(xp.sum(q * Hd, axis=0), qHq)
+                    d, Hd = d - q * t[None, :], Hd - Hq * t[None, :]  # (4)
+                dw, whole, dHd = xp.sum(d * w, axis=0), dHd, xp.sum(d * Hd, axis=0)
+                # A displacement within the span of earlier ones leaves only rounding.
+                dHd = xp.where(dHd > 1e-10 * whole, dHd, xp.zeros_like(dHd))
+                s, past = quotient(dw, dHd), [(d, Hd, dHd), *past][:MEMORY]
+            x, w = x + d * s[None, :], w - Hd * s[None, :]  # (3)
 
-    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> PreparedSVRG:
+    def _epoch(self, rows: RandomRows, epoch: int, lengths: StepLengths, w: Array, r: Array) -> Array:
+        """The displacement e after steps (2) on so many rows."""
+        e, place, order = w * 0.0, Home.of(w).place, rows.order()
+        for some in equal_slices(min(epoch, len(order)), rows.chunk):
+            chunk = rows.read(order[some])
+            lengths.meet(chunk)
+            h = place(lengths.steps)[None, :]
+            for S in equal_slices(chunk.rows, lengths.batch):
+                bent = chunk.gram_product(e, S) * (rows.n / (S.stop - S.start))  # (1)
+                e = e - h * (bent + r * e - w)  # (2)
+        return e
+
+    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedSVRG:
         """Prepare the solver for many right-hand sides."""
         return PreparedSVRG(self, A, ridge, run)
 
 
-def svrg(
-    A: LinearOperator, multiply: Callable[[Array], Array], rows: Minibatches, epoch: int, it: Snapshot
-) -> Iterator[Snapshot]:
-    """Run SVRG from a snapshot.
+class PreprocessedRows:
+    """Rows of the first matrix of moments, by their numbers; those without weight are left out."""
 
-    Parameters
-    ----------
-    A : LinearOperator of shape (n, p)
-        Counted operator with row slices.
-    multiply : callable
-        Returns AᵀA V for a block V, in one sweep.
-    rows : Minibatches
-    epoch : int
-        Number of rows that an epoch reads.
-    it : Snapshot
-        The first snapshot.
-    """
-    n, home, xp = A.shape[0], A.home.blocks, A.home.blocks.xp
-    ridges, best = it.step_lengths.ridges, it.step_lengths.snapshot == "best"
-    r = home.place(ridges)[None, :]
-    floor = it.scale * (ROUNDING * float(np.finfo(A.dtype).eps))
-    while True:
-        yield it
-        x, w, past, step_lengths = it.x, it.w, it.past, it.step_lengths
-        live = norms(w, home) > floor
-        if not bool(to_host(xp.any(live))):
-            it = replace(it, ending=Status.STAGNATED)
-            continue
-        # an epoch of steps (2), e = 0 at the snapshot
-        w_live = w * xp.astype(live, w.dtype)[None, :]
-        e = w_live * 0.0
-        rows.shuffle()
-        for part in equal_slices(epoch, rows.chunk):
-            (A_I,) = rows.load(part.stop - part.start)
-            step_lengths = step_lengths if step_lengths.batch else step_lengths.learnt(A, A_I)
-            h = home.place(step_lengths.steps)[None, :]
-            keep = home.place(1.0 - step_lengths.steps * ridges)[None, :] if ridges.any() else None
-            hw = w_live * h
-            for S in equal_slices(A_I.shape[0], step_lengths.batch):
-                bent = curvature(A_I.rows(S), e, n)
-                e = (e if keep is None else e * keep) + hw - bent * h
-            del A_I
-            rows.release()  # frees memory for the sweep
-        # f(x̃ + d) − f(x̃) = dᵀH d/2 − dᵀw; diverged columns are not multiplied
-        near = norms(e, home) <= home.place(step_lengths.reach(epoch)) * norms(w_live, home)
-        d = xp.where(near[None, :], e, xp.zeros_like(e))
-        Hd = multiply(d) + d * r
-        dw, dHd = xp.sum(d * w_live, axis=0), xp.sum(d * Hd, axis=0)
-        grew = ~near | (dHd > 2 * dw)
-        step_lengths = step_lengths.adapted(to_host(grew), to_host(quotient(dw, dHd, xp)))
-        if best:  # the least objective in the span (4)
-            for q, Hq, qHq in past:
-                t = quotient(xp.sum(q * Hd, axis=0), qHq, xp)
-                d, Hd = d - q * t[None, :], Hd - Hq * t[None, :]
-            dw, whole, dHd = xp.sum(d * w_live, axis=0), dHd, xp.sum(d * Hd, axis=0)
-            # A displacement within the span of earlier ones leaves only rounding.
-            dHd = xp.where(dHd > 1e-10 * whole, dHd, xp.zeros_like(dHd))
-            s, past = quotient(dw, dHd, xp), ((d, Hd, dHd), *past)[:MEMORY]
-        else:
-            s = xp.astype(~grew, w.dtype)
-        # the next snapshot (3)
-        x, w = x + d * s[None, :], w - Hd * s[None, :]
-        it = replace(it, x=x, w=w, past=past, step_lengths=step_lengths)
-        it.residual = worst(w, it.scale, home)
+    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int) -> None:
+        self.moments, self.rng, w = moments, rng, moments.pre.w
+        A = moments.operators[0]
+        self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
+        self.n = len(self.numbers)
+        block = next(iter(A.blocks()))
+        size = CHUNK_BYTES * (1 if A.backend.on_host else DEVICE_FACTOR) // A.dtype.itemsize
+        self.chunk = min(max(size * block.rows // max(block.entries, 1), LEAST_ROWS, fewest), self.n)
+
+    def order(self) -> HostArray:
+        """The numbers of the rows in random order."""
+        return self.rng.permutation(self.numbers)
+
+    def read(self, numbers: HostArray) -> Minibatch:
+        """A chunk of rows."""
+        return self.moments.minibatch(numbers)
 
 
-def curvature(rows: LinearOperator, e: Array, n: int) -> Array:
-    """(n/|S|) A_Sᵀ A_S e for the rows S of a matrix of n rows: an unbiased estimate of AᵀA e."""
-    return rows.rmatmat(rows.matmat(e) * (n / rows.shape[0]))
+def equal_slices(n: int, size: int) -> Iterator[slice]:
+    """Slices of about `size` numbers that together cover n; their lengths differ by at most one."""
+    count = max(1, round(n / size))
+    for i in range(count):
+        yield slice(n * i // count, n * (i + 1) // count)
 
 
-def snapshot_at(x: Array, w: Array, scale: Array, step_lengths: StepLengths, home: Home) -> Snapshot:
-    """First snapshot, with its negative gradient w."""
-    return Snapshot(residual=worst(w, scale, home), x=x, w=w, scale=scale, step_lengths=step_lengths)
-
-
-def worst(w: Array, scale: Array, home: Home) -> float:
-    """Largest relative gradient among the columns with AᵀB ≠ 0."""
-    return float(to_host(home.xp.max(quotient(norms(w, home), scale, home.xp))))
-
-
-class PreparedSVRG(LeastSquaresState):
-    """SVRG as the least-squares part of an outer method; its first solve takes a sweep for row norms."""
-
-    def __init__(self, solver: SVRG, A: LinearOperator | Moments, ridge: float, run: Run) -> None:
-        self.solver, self.ridge, self.run = solver, ridge, run
-        self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        self.A = _matrix(A, run) if isinstance(A, Moments) else A
-        self.probes = run.rng.standard_normal((self.A.shape[1], PROBES))
-        self.largest: float | None = None
-
-    def solve(
-        self,
-        B: LinearOperator,
-        x0: Array | None = None,
-        tol: float | None = None,
-        AtB: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """See `LeastSquaresState.solve`."""
-        home = self.A.home.blocks
-        start = partial(start_of, self.A, B, x0)
-        iterates = self._iterates(B, x0, AtB)
-        tol, limit = tol or self.solver.tol or 1e-8, self.solver.max_iterations
-        return home.place(self.driven(iterates, start, tol=tol, limit=limit))
-
-    def _iterates(self, B: LinearOperator, x0: Array | None, AtB: Array | None) -> Iterator[Snapshot]:
-        """Snapshots for one right-hand side."""
-        solver, A, run = self.solver, self.A, self.run
-        if AtB is None:
-            AtB = A.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
-        home, multiply = A.home.blocks, self.moments.gram
-        scale = norms(AtB, home)
-        x = AtB * 0.0
-        if x0 is not None:
-            x = home.place(x0) * home.xp.astype(scale > 0, AtB.dtype)[None, :]
-        if self.largest is None:
-            self.largest, _ = survey(A, None, self.probes)
-        w = AtB if x0 is None else AtB - multiply(x) - x * self.ridge
-        ridges = np.full(B.shape[1], self.ridge)
-        step_lengths = StepLengths(
-            solver.snapshot, solver.step, solver.batch, ridges, self.largest, self.probes
-        )
-        rows, epoch = solver.rows(A, run), solver.rows_of_an_epoch(A)
-        yield from svrg(A, multiply, rows, epoch, snapshot_at(x, w, scale, step_lengths, home))
-
-
-def _matrix(moments: Moments, run: Run) -> LinearOperator:
-    """Return the matrix of the moments of one view, such that products with it count as sweeps of the run.
-
-    It is the matrix of the run's problem that has the same data. If the problem has none, for example because the
-    moments are centred, the matrix from `Moments.matrix` is returned.
-    """
-    A = moments.matrix(0)
-    return next((M for M in run.problem.matrices.values() if uncounted(M)[0] is uncounted(A)[0]), A)
+def quotient(a: Array, b: Array) -> Array:
+    """a/b, or 0 if b is not positive."""
+    xp = Home.of(a).xp
+    safe = b > 0
+    return xp.where(safe, a / xp.where(safe, b, xp.ones_like(b)), xp.zeros_like(b))

@@ -1,37 +1,36 @@
 """The singular value decomposition by orthogonal transformations: the oracle.
 
 Problem: the k leading singular triplets of A, to full accuracy relative to the largest.
-Method: the rows are reduced to a triangle R by Householder transformations, block after block (one sweep),
-and the SVD of R has the singular values and the right vectors of A (Chan 1982). The same transformations
-centre the columns. Left vectors, on request, take one more sweep. With more columns than rows the entries
-themselves are decomposed, because their triangle would be as large.
+Method: one pass reduces the rows to a triangle R by Householder transformations, block after block, and the SVD of R
+has the singular values and the right vectors of A. Products with RᵀR judge it, so it takes no other pass.
 Source: Chan 1982, doi:10.1145/355984.355990; the reduction in blocks is that of Demmel, Grigori, Hoemmen & Langou 2012.
-Where we differ: left vectors are A V made orthonormal. Otherwise the transformations would have to be stored.
+Where we differ: with more columns than rows the rows themselves are decomposed, because their triangle would be as
+large. Left vectors are A V made orthonormal; otherwise the transformations would have to be stored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
-from linspec.moments import reduce_rows_of
-from linspec_svd.triplets import left_vectors, share_below_rounding
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectSVD(Solver):
+class DirectSVD(RowSolver):
     """Orthogonal reduction of the rows and the SVD of the triangle (Chan 1982)."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve an SVD problem."""
-        before = 0.0 if problem.sweeps == 1 else run.moments("implicit").cost.setup
-        run.plan(setup=before + passes(problem))
-        return run.finish(**factorised(problem, run))
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        yield direct(moments, problem.k)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -48,48 +47,11 @@ class DirectSVD(Solver):
         )
 
 
-def passes(problem: Any) -> float:
-    """The sweeps of `factorised` when the means are known."""
-    return 2.0 if problem.left and not _wide(problem) else 1.0
-
-
-def factorised(problem: Any, run: Run) -> dict[str, Any]:
-    """Return a dict of the leading singular triplets: Vh, S and U, the arguments of `Run.finish`.
-
-    It has k triplets, or fewer if the numerical rank is below k. U is None if left vectors are not requested.
-    """
-    if _wide(problem):
-        return _of_entries(problem, run)
-    home = problem.A.home.blocks
-    (R,) = reduce_rows_of(problem, run)
-    _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
-    S = to_host(s)
-    k = _count(S, problem)
-    V, S, U = Vt.T[:, :k], S[:k], None
-    if problem.left:
-        U, recomputed, V = left_vectors(problem.A, V)
-        S = S if recomputed is None else recomputed
-    return {"Vh": V.T, "S": S, "U": U}
-
-
-def _wide(problem: Any) -> bool:
-    """Whether the entries themselves are decomposed; never for rows that come slice by slice."""
-    n, p = problem.A.shape
-    return p > n and not problem.A.streamed
-
-
-def _of_entries(problem: Any, run: Run) -> dict[str, Array]:
-    """The leading triplets of wide data, by an SVD of the entries in float64."""
-    home = problem.A.home.blocks
-    entries = home.place(problem.A.dense())
-    if not np.isfinite(float(to_host(home.xp.sum(entries)))):
-        run.moments("implicit").columns.means()  # names the entry
-    U, s, Vt = home.xp.linalg.svd(entries, full_matrices=False)
-    S = to_host(s)
-    k = _count(S, problem)
-    return {"Vh": Vt[:k, :], "S": S[:k], "U": U[:, :k] if problem.left else None}
-
-
-def _count(S: HostArray, problem: Any) -> int:
-    """The number of requested singular values above rounding; a sweep must have counted the rows before."""
-    return int(np.sum(S[: problem.k] > share_below_rounding(problem.A) * np.max(S, initial=0.0)))
+def direct(moments: Moments, k: int) -> Iterate:
+    """The leading triplets: k, or as many as are above rounding."""
+    place = moments.operators[0].backend.blocks
+    R = place.place(moments.triangle())
+    _, s, Vt = place.xp.linalg.svd(R, full_matrices=False)
+    S = to_host(s)[:k]
+    known = int(np.sum(moments.least_value() * np.max(S, initial=0.0) < S))
+    return Iterate(0.0, partial(dict, Vh=Vt[:known, :], S=S[:known]), final=True)

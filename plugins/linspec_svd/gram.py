@@ -1,121 +1,60 @@
-"""The singular value decomposition from the Gram matrix.
+"""The singular value decomposition by the Gram matrix of the shorter side.
 
-Problem: the k leading singular triplets of A, if one side of A is short.
-Method: one pass forms AᵀA, or AAᵀ if there are more columns than rows. The eigenvectors are the singular
-vectors of that side. The vectors of the other side take one more sweep and are made orthonormal to rounding.
-Then the singular values come from that sweep.
-Source: Golub & Van Loan 2013, section 8.6.
-Where we differ: squaring loses singular values below √eps·σ₁, and such values are not returned. If they are
-requested, a sweep checks whether the data are nonzero in these directions. If not, the rank is known. If so,
-the rows are reduced by orthogonal transformations as in the solver "direct", or, without entries, the
-solution has fewer triplets and says why. For values above this limit the solution reports lost digits.
+Problem: the k leading singular triplets of A, where one side is short enough for a matrix of its order.
+Method: one pass forms S = AᵀA, whose leading eigenvectors are right singular vectors, S v = σ²v. With fewer rows than
+columns it is K = AAᵀ, K u = σ²u, and one more pass gives Aᵀu = σv.
+Source: Golub & Van Loan 2013, Matrix Computations, 4th edition, section 8.6.
+Where we differ: squaring loses digits. Where values that are asked for fall below what a Gram matrix can tell from
+zero, "direct" goes on from the rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Run, Solution, Solver, Status
+from linspec import Status
 from linspec.algebra import EPS, leading_eigenpairs
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
-from linspec.errors import NonFiniteData
-from linspec.moments import RowGram
-from linspec_svd.direct import factorised, passes
-from linspec_svd.triplets import left_vectors, right_vectors, squared_cuts, vanish
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments, row_gram
+from linspec.solving import RowSolver
+from linspec_svd.block_krylov import right_vectors
+from linspec_svd.direct import direct
+from linspec_svd.rank import vanish
 
 BLOCK_WIDTH = 512
 """Up to this order, matrices of a device are decomposed on the host."""
 
-DIGITS_LOST = 1e-8
-"""The solution reports the loss of digits by squaring if the relative error of the smallest requested eigenvalue of AᵀA
-exceeds this value."""
+DIGITS_LOST = 1e-6
+"""Relative error of the smallest squared value from which on the status says that squaring has lost digits."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GramSVD(Solver):
+class GramSVD(RowSolver):
     """One pass and an eigen-decomposition (Golub & Van Loan 2013, section 8.6)."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve an SVD problem."""
-        return self._wide(problem, run) if _wide(problem) else self._tall(problem, run)
-
-    def _tall(self, problem: Any, run: Run) -> Solution:
-        """Solve by the eigenvectors of AᵀA, which are the right singular vectors."""
-        moments = run.moments("dense")
-        run.plan(setup=moments.cost.setup + problem.left)
-        values, V = _leading(moments.dense()[0], problem.k, moments.home)
-        known = self._known(problem, run, values, V)
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        A, k = moments.operators[0], problem.k
+        place = A.backend.blocks
+        wide = A.shape[0] < A.shape[1] and (A.resident or not A.readable)
+        S = row_gram(moments) if wide else moments.gram()[0][0]
+        values, U = leading(S, k, place)
+        known = _known(moments, context, values, U, wide=wide)
         if known is None:
-            return run.finish(**factorised(problem, run))
-        V, S, U = V[:, :known], np.sqrt(values[:known]), None
-        if problem.left:
-            U, recomputed, V = left_vectors(problem.A, V)
-            S = S if recomputed is None else recomputed
-        return run.finish(Vh=V.T, S=S, U=U)
-
-    def _wide(self, problem: Any, run: Run) -> Solution:
-        """Solve by the eigenvectors of AAᵀ, which are the left singular vectors."""
-        moments = run.moments("implicit")
-        rows = RowGram(problem.A)
-        run.plan(setup=run.settling + 2.0)
-        run.plan(setup=rows.cost + 1.0)  # computing the cost has read sparse rows
-        A = problem.A
-        try:
-            K = rows.form()
-        except NonFiniteData:
-            moments.columns.means()  # the error names the row and column of A, not of the adjoint
-            raise
-        values, U = _leading(K, problem.k, moments.home)
-        known = self._known(problem, run, values, U)
-        if known is None:
-            return run.finish(**factorised(problem, run))
-        U, S, V = right_vectors(A, U[:, :known])
-        return run.finish(Vh=V.T, S=S, U=U if problem.left else None)
-
-    def _known(self, problem: Any, run: Run, values: HostArray, vectors: Array) -> int | None:
-        """Return the number of triplets that the eigenvalues determine; None if solver "direct" must find them.
-
-        That is the case if some eigenvalues are only rounding, a sweep finds data in the directions of their
-        eigenvectors, the entries can be reduced by orthogonal transformations, and the budget allows it.
-        """
-        known_by_products = not (problem.A.readable or problem.A.streamed)
-        squaring, entries = squared_cuts(problem.A, by_products=known_by_products)
-        largest = max(float(values[0]), 0.0)
-        known = int(np.sum(values > max(squaring, entries) * largest))
-        if (
-            known < len(values)
-            and squaring > entries
-            and largest > 0
-            and not self._settled(problem, run, vectors[:, known:], largest**0.5)
-        ):
-            if _can_be_reduced(problem.A) and run.budget.affords(passes(problem)):
-                return None
-            text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
-            text += 'largest. Below it, the Gram matrix cannot distinguish them from zero. Choose "direct".'
-            run.note(Status.ILL_CONDITIONED, text)
-        elif known and EPS * largest > DIGITS_LOST * float(values[known - 1]):
-            lost = EPS * largest / float(values[known - 1])
-            text = f"The singular values asked for fall to {(values[known - 1] / largest) ** 0.5:.0e} of the largest: "
-            text += f"the relative error of squares and vectors of the smallest may be {lost:.0e}. The residual is "
-            text += 'relative to the largest and does not show this. Choose "direct".'
-            run.note(Status.ILL_CONDITIONED, text)
-        return known
-
-    def _settled(self, problem: Any, run: Run, vectors: Array, largest: float) -> bool:
-        """Whether the data vanish, up to rounding, along `vectors`, whose eigenvalues are only rounding.
-
-        The check takes a sweep. If the budget does not allow the sweep, the result is False.
-        """
-        wide = _wide(problem)
-        reserve = 1.0 if wide else float(problem.left)
-        if not run.budget.affords(1.0 + reserve):
-            return False
-        A = problem.A
-        return vanish(A.H if wide else A, vectors, largest)
+            yield direct(moments, k)
+            return
+        U, S = U[:, :known], np.sqrt(values[:known])
+        if not wide:
+            yield Iterate(0.0, partial(dict, Vh=U.T, S=S), final=True)
+            return
+        yield Iterate(0.0, partial(dict, right_vectors(moments, U)), final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -129,26 +68,36 @@ class GramSVD(Solver):
         )
 
 
-def _wide(problem: Any) -> bool:
-    """Whether AAᵀ is formed; never for rows that come slice by slice, because no slice has whole columns."""
-    n, p = problem.A.shape
-    return p > n and not problem.A.streamed
-
-
-def _can_be_reduced(A: LinearOperator) -> bool:
-    """Whether solver "direct" can solve for A: its entries must be readable, and wide data must not be sparse.
-
-    "direct" holds wide data (more columns than rows) as a dense array.
-    """
-    n, p = A.shape
-    return A.readable and (p <= n or A.nnz >= n * p)
-
-
-def _leading(G: Array, k: int, home: Home) -> tuple[HostArray, Array]:
+def leading(S: Array, k: int, place: Any) -> tuple[HostArray, Array]:
     """The k largest eigenvalues of a symmetric matrix, decreasing, and their eigenvectors."""
-    order = G.shape[0]
-    if home.on_host or order <= BLOCK_WIDTH:
-        values, vectors = leading_eigenpairs(to_host(G), k)
-        return values[::-1], home.place(np.ascontiguousarray(vectors[:, ::-1]))
-    values, vectors = home.xp.linalg.eigh(G)
-    return to_host(values)[::-1][:k], home.xp.flip(vectors[:, order - k :], axis=1)
+    if place.on_host or S.shape[0] <= BLOCK_WIDTH:
+        S = S.toarray() if hasattr(S, "toarray") else to_host(S)
+        values, vectors = leading_eigenpairs(S, k)
+        return values[::-1], place.place(np.ascontiguousarray(vectors[:, ::-1]))
+    values, vectors = place.xp.linalg.eigh(S)
+    return to_host(values)[::-1][:k], place.xp.flip(vectors[:, S.shape[0] - k :], axis=1)
+
+
+def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, wide: bool) -> int | None:
+    """The number of values that the matrix can tell from zero; None if the rows can tell more."""
+    largest, entries = max(float(values[0]), 0.0), moments.least_value() ** 2
+    squaring = U.shape[0] * EPS
+    known = int(np.sum(values > max(max(squaring, entries) * largest, squaring * moments.subtracted() ** 2)))
+    if known < len(values) and squaring > entries and largest > 0:
+        affords = moments.rereads and context.passes.affords(1)
+        if affords and vanish(moments, U[:, known:], largest**0.5, adjoint=wide):
+            return known
+        if affords and moments.operators[0].readable and context.passes.affords(1):
+            return None
+        text = f"Only {known} of the {len(values)} singular values asked for are above {squaring**0.5:.0e} of the "
+        text += 'largest. Below it, the Gram matrix cannot distinguish them from zero. Choose "direct".'
+        context.note(Status.ILL_CONDITIONED, text)
+    elif known and EPS * largest > DIGITS_LOST * float(values[known - 1]):
+        lost = EPS * largest / float(values[known - 1])
+        text = f"The singular values asked for fall to {(values[known - 1] / largest) ** 0.5:.0e} of the largest: "
+        text += (
+            f"the relative error of squares and vectors of the smallest may be {lost:.0e}. The residual is "
+        )
+        text += 'relative to the largest and does not show this. Choose "direct".'
+        context.note(Status.ILL_CONDITIONED, text)
+    return known

@@ -1,54 +1,49 @@
 """Lanczos iterations of SciPy's ARPACK and PROPACK on the products of the data.
 
 Problem: the k leading singular triplets of A, one product with one vector at a time.
-Method: `eigsh` (ARPACK, implicitly restarted Lanczos) runs on v ↦ AᵀA v, one sweep for each product; `svds` with
-PROPACK (`propack`) runs on A and Aᵀ in turn. The Ritz pairs of the vectors that they multiply are known at any time
-(`ritz_pairs`): progress, tolerance and budget use them. A block of random vectors orthogonal to the pairs found then
-looks for copies of repeated values (`block_apart`); it costs about ten sweeps of four columns if none is missing. If
-the budget has no room for it, or ends before all copies are found, the solution reports it.
-"gram" and "direct" miss no copies.
+Method: `eigsh` (ARPACK, implicitly restarted Lanczos) runs on v ↦ AᵀAv, one pass for each product; `svds` with PROPACK
+runs on A and Aᵀ in turn.
 Source: Lehoucq, Sorensen & Yang 1998, ARPACK users' guide; Larsen 1998, Lanczos bidiagonalization with partial
 reorthogonalization (PROPACK).
-Where we differ: the tolerance is that of the law (the problem's own test of an answer), relative to σ₁², and the
-library is stopped as soon as it is met. The library gets the same number as its own tolerance, which is relative to
-each value and thus never looser. ARPACK takes values below eps^(2/3) for zero, so products are in units in which the
-first is near 1. Where it stops before the law is satisfied, block Lanczos steps follow. If PROPACK fails, ARPACK starts
-from the beginning. Vectors are those of AAᵀ if sparse data in memory have few rows (`gram_products`). Arrays of other
-libraries than NumPy are multiplied on their device, and the vectors iterate on the host; CuPy's own `svds` cannot be
-monitored. The libraries call back, and their state is not accessible: this is no generator, and no run of it continues
-from a checkpoint.
+Where we differ: the libraries call back, so their iteration cannot be watched. Block Lanczos steps from their vectors
+and a few random ones follow: they tell the residual, go on where the library gave up, and look for more copies of
+repeated values, of which a single vector meets one. Where a limit ends the library, Rayleigh-Ritz on its last products
+gives the answer. ARPACK takes values below eps^(2/3) for zero, so products are in units in which the first is near 1.
 """
 
 from __future__ import annotations
 
-import inspect
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import ArpackError, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh, svds
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
-from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, tol_option
-from linspec.arrays import Array, HostArray
-from linspec_svd.block_apart import BlockApart
-from linspec_svd.ending import answer
-from linspec_svd.gram_products import GramProducts
-from linspec_svd.propack import Bidiagonal
-from linspec_svd.ritz_pairs import Recorder, Ritz, Stopped
+from linspec import form_option, limit_option, option, tol_option
+from linspec.arrays import HostArray, to_host
+from linspec.iteration import Context, Iterate
+from linspec.linalg import RitzPairs, block_krylov, search
+from linspec.rows import Moments, OutOfPasses
+from linspec.solving import RowSolver
+from linspec_svd.block_krylov import REPEATED, copies, of_columns, relative
 
 FEWEST_VECTORS = 20
-"""Least number of basis vectors of ARPACK; SciPy's own default."""
+"""Vectors of a basis of ARPACK, at least; SciPy's own default."""
 
-LONGEST_BASIS = (10, 100)
-"""Largest number of basis vectors of PROPACK: 10 for each triplet (SciPy's own default), or 100 if that is more."""
+COPIES = 4
+"""Columns of the blocks that look for more copies of a value."""
 
-UNLIMITED = 10**9
-"""Restarts allowed to ARPACK; the run ends them earlier."""
+
+DEPENDENT = 1e-10
+"""Recorded vectors with less of their length left are combinations of others."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lanczos(Solver):
+class Lanczos(RowSolver):
     """ARPACK or PROPACK with recorded products (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
 
     method: str = option("arpack", "the library that iterates", choices=("arpack", "propack"))
@@ -56,69 +51,120 @@ class Lanczos(Solver):
         None, "vectors of a basis; none: max(2k + 1, 20) for arpack, max(10k, 100) for propack", at_least=2
     )
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(500, "looks at the basis, each after a cycle of products,")
+    max_iterations: int = limit_option(500, "restarts of the library,")
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve an SVD problem."""
-        k, propack = problem.k, self.method == "propack"
-        AtA = GramProducts(problem, run, "implicit" if propack else self.form, (k + 100, 1))
-        whole = k == AtA.length
-        basis = max(2 * k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, k + 1)
-        recorder = Recorder(run, AtA, k, min(AtA.length, basis))
-        run.offer(recorder.so_far)
-        with run.budget.reserving(AtA.after):
-            if whole:  # a basis of all directions takes one product
-                eye = np.eye(k)
-                recorder.judge(Ritz.of(eye, recorder.multiplied(eye), k))
-            else:
-                self._iterate(problem, run, recorder)
-            space = BlockApart(recorder)
-            converged = not run.ended and space.iterate_to_tolerance()
-            pairs = space.pairs_after_search() if converged and not recorder.whole else space.pairs()
-            if not run.ended:
-                space.proceed()
-        found = [pairs]
-
-        def resume() -> None:
-            space.resume()
-            found.append(space.pairs())
-
-        def last() -> tuple[Array, HostArray]:
-            V, theta = found[-1]
-            return V, theta / (AtA.scale or 1.0)
-
-        return run.finish(**answer(problem, run, last, resume, of_rows=AtA.of_rows))
-
-    def _iterate(self, problem: Any, run: Run, recorder: Recorder) -> None:
-        """Run PROPACK if it was chosen. Run ARPACK if PROPACK was not chosen, or has failed.
-
-        PROPACK has failed if it returns before the residual is within the tolerance and before the run has ended:
-        because it did not converge, found no further direction, or violated its recurrence. ARPACK then starts from the
-        beginning, if the budget allows k + 1 products.
-        """
-        k = problem.k
-        if self.method == "propack":
-            longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1]) if self.basis is None else recorder.width
-            Bidiagonal(problem, run, recorder, min(*problem.A.shape, longest)).run()
-            if not recorder.ended and not run.budget.affords((k + 1) * recorder.AtA.sweep):
-                run.end(Status.BUDGET)
-                recorder.judge(recorder.ritz)
-        if recorder.ended:
-            return
-        start = run.rng.standard_normal(recorder.AtA.length)
-        start *= 2.0 / np.linalg.norm(start)  # not 1: this distinguishes it from basis vectors
-        operator = SciPyOperator((len(start), len(start)), matvec=recorder.product, dtype=np.float64)
-        options = {"rng": run.rng} if "rng" in inspect.signature(eigsh).parameters else {}
-        failure = None
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the pairs of the library, and of the steps that follow."""
+        k, p = problem.k, moments.widths[0]
+        least = int(min(moments.operators[0].shape))
+        moments.expect(k + 100, 1, "implicit" if self.method == "propack" else self.form)
+        usual = max(2 * k + 1, FEWEST_VECTORS) if self.method == "arpack" else max(10 * k, 100)
+        width = min(usual if self.basis is None else max(self.basis, k + 1), p)
+        products = Recorded(moments, width)
+        V = np.zeros((p, 0))
         try:
-            eigsh(operator, k, v0=start, ncv=recorder.width, tol=run.tol, maxiter=UNLIMITED, **options)
-        except Stopped:
-            return
-        except ArpackError as error:
-            failure = error if recorder.count else None  # otherwise all products were zero
-        recorder.look()
-        if failure is not None and not recorder.ended:
-            run.note(Status.BREAKDOWN, f"ARPACK gave up: {failure}")
-            run.end(Status.BREAKDOWN)
-            recorder.judge(recorder.ritz)
+            if k < least - 1:
+                V = self._by_library(products, k, width, context)
+        except OutOfPasses:
+            if products.count:
+                pairs = products.pairs(k)
+                yield Iterate(relative(pairs, k), partial(of_columns, pairs))
+            raise
+        fresh = min(p - V.shape[1], COPIES if V.shape[1] else k + COPIES)
+        first = np.hstack([V, context.rng.standard_normal((p, fresh))])
+        for pairs in block_krylov(moments.gram_product, products.place(first), k, context.rng):
+            residual = relative(pairs, k)
+            if residual <= context.tol and copies(pairs.values, context.tol) > 1:
+                yield Iterate(residual, partial(of_columns, pairs), doubt=REPEATED)
+                pairs, settled = search(moments.gram_product, pairs, min(COPIES, p), context.rng, context.tol)
+                residual, doubt = relative(pairs, k), "" if settled else REPEATED
+            else:
+                doubt = ""
+            yield Iterate(residual, partial(of_columns, pairs), doubt=doubt)
+
+    def _by_library(self, products: Recorded, k: int, width: int, context: Context) -> HostArray:
+        """The leading right vectors by PROPACK, or by ARPACK; none if the library fails."""
+        try:
+            if self.method == "propack":
+                return self._propack(products, k, width, context)
+            return self._arpack(products, k, width, context)
+        except (ArpackError, np.linalg.LinAlgError, SystemError):
+            if products.failure is not None:
+                raise products.failure from None
+            return np.zeros((products.V.shape[0], 0))
+
+    def _arpack(self, products: Recorded, k: int, width: int, context: Context) -> HostArray:
+        """The vectors of ARPACK, also where not all have converged."""
+        p = products.V.shape[0]
+        operator = SciPyOperator((p, p), matvec=products.scaled, dtype=np.float64)
+        first = context.rng.standard_normal(p)
+        try:
+            _, vectors = eigsh(operator, k, v0=first, ncv=width, tol=context.tol, maxiter=self.max_iterations)
+        except ArpackNoConvergence as error:
+            vectors = error.eigenvectors
+        return np.asarray(vectors)
+
+    def _propack(self, products: Recorded, k: int, width: int, context: Context) -> HostArray:
+        """The vectors of PROPACK."""
+        A = products.moments.operator()
+        n, p = (int(size) for size in A.shape)
+        times, adjoint = (products.heard(each) for each in (A.matmat, A.rmatmat))
+        operator = SciPyOperator((n, p), matvec=times, rmatvec=adjoint, dtype=np.float64)
+        first = context.rng.standard_normal(n)
+        _, _, Vt = svds(operator, k, solver="propack", tol=context.tol, maxiter=width, v0=first)
+        vectors: HostArray = Vt.T
+        return vectors
+
+
+class Recorded:
+    """Products with AᵀA, of which the last ones are kept."""
+
+    def __init__(self, moments: Moments, width: int) -> None:
+        self.moments, self.count, self.unit = moments, 0, 0.0
+        self.V, self.SV = np.zeros((2, moments.widths[0], 2 * width))
+        self.place = moments.operators[0].backend.blocks.place
+        self.failure: BaseException | None = None
+
+    def heard(self, product: Callable[[Any], Any]) -> Callable[[HostArray], HostArray]:
+        """A product with a vector, whose error is kept: compiled code may hide it."""
+
+        def multiply(v: HostArray) -> HostArray:
+            try:
+                return to_host(product(self.place(v.reshape(-1, 1))))[:, 0]
+            except BaseException as error:
+                self.failure = error
+                raise
+
+        return multiply
+
+    def multiply(self, V: Any) -> Any:
+        """AᵀA V of a block, which is recorded."""
+        SV = self.moments.gram_product(self.place(to_host(V)))
+        for v, Sv in zip(to_host(V).T, to_host(SV).T, strict=True):
+            column = self.count % self.V.shape[1]
+            self.V[:, column], self.SV[:, column] = v, Sv
+            self.count += 1
+        return SV
+
+    def scaled(self, v: HostArray) -> HostArray:
+        """AᵀA v in units in which the first product is near 1."""
+        Sv = self.heard(self.multiply)(v)
+        if not self.unit:
+            size = float(np.linalg.norm(Sv)) / max(float(np.linalg.norm(v)), 1e-300)
+            self.unit = 2.0 ** -round(math.log2(size)) if size > 0 else 0.0
+        return Sv * (self.unit or 1.0)
+
+    def pairs(self, k: int) -> RitzPairs:
+        """The leading Ritz pairs of the span of what was multiplied last."""
+        filled = min(self.count, self.V.shape[1])
+        V, SV = self.V[:, :filled], self.SV[:, :filled]
+        Q, s, Wt = np.linalg.svd(V, full_matrices=False)
+        live = s > DEPENDENT * s.max(initial=0.0)
+        Q, SQ = Q[:, live], SV @ (Wt[live].T / s[live])
+        H = Q.T @ SQ
+        theta, Y = np.linalg.eigh((H + H.T) / 2)
+        theta, Y = theta[::-1][:k], Y[:, ::-1][:, :k]
+        vectors = Q @ Y
+        residuals = np.linalg.norm(SQ @ Y - vectors * theta, axis=0)
+        return RitzPairs(theta, partial(self.place, vectors), residuals, 0.0, exhausted=False)

@@ -1,49 +1,43 @@
 """Stochastic principal components: a random projection, an orthonormal basis, a small SVD.
 
-Problem: approximate the k leading singular triplets of A, in as few sweeps as possible.
+Problem: approximate the k leading singular triplets of A, in as few passes as possible.
 Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y). The SVD of QᵀA approximates the leading right
-vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two sweeps. It helps if the
+vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two passes. It helps if the
 singular values fall slowly, because their powers fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
-Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. If rows are
-not in memory (files and slices), no block of n rows is held unless left vectors are requested: the normalizer works on
-the triangle R of Y = QR, which a sweep makes block by block, and Q = Y T = A(ΩT) is made again in the sweep that
-multiplies it. The rounding in A(ΩT) is corrected by its own triangle, which comes with that sweep. So the accuracy and
-the number of sweeps are the same, except that the column means come with the products and need no sweep. With left
-vectors one block is held, and made orthonormal in its own memory. For rows that can be read only once,
-`linspec_svd.single_sweep` takes one sweep, with the accuracy of squares.
+Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. Where rows are not
+in memory, no block of n rows is held: a pass gives the triangle R of Y = QR and AᵀY together, Q = A(ΩT) with T = R⁻¹ is
+made again in the next pass, and its own triangle corrects the rounding in A(ΩT). Rows that can be read once give
+R⁻ᵀ(AᵀY)ᵀ = QᵀA in that one pass, with an error of eps (σ₁/σ_k)², as "lazy-spca" has; random columns beside Ω estimate
+the residual (`linspec_svd.one_pass`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, option, part
-from linspec.arrays import Array, Home, HostArray, all_finite, to_host
-from linspec.moments import reduce_rows
-from linspec.operators import (
-    DenseOperator,
-)
+from linspec import Status, option, part
+from linspec.algebra import EPS
+from linspec.arrays import Array, to_host
+from linspec.iteration import Context, Iterate
+from linspec.linalg import inverse_triangle, tall_svd
 from linspec.process import count_of
-from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
-from linspec_svd.triplets import (
-    left_vectors,
-    multiplied_in_place,
-    right_vectors,
-    share_below_rounding,
-    size_of_means,
-    vectors_of_product,
-)
+from linspec.rows import Moments
+from linspec.solving import RowSolver
+from linspec_svd.one_pass import ANEW, Probes, say_what_is_lost
+from linspec_svd.rank import NULL
 
 ENDED = "A sketch of {columns}, {powers}: the residual shows how good it is. "
 ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPCA(Solver):
+class SPCA(RowSolver):
     """Randomized SVD with an orthonormal basis (Halko, Martinsson & Tropp 2011; Wojnowicz 2017, Algorithm 1)."""
 
     oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)
@@ -51,84 +45,69 @@ class SPCA(Solver):
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
     normalizer: Any = part("cholesky-qr", "how the sketch is made orthonormal", kind="normalizer")
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve an SVD problem."""
-        n, p = problem.A.shape
-        moments = run.moments("implicit")
-        powers = self.power_iterations
-        columns = min(problem.k + self.oversampling, n, p)
-        if problem.sweeps == 1 and not (powers or problem.left):
-            return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
-        run.note(
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        A, k = moments.operators[0], problem.k
+        p, place = A.shape[1], A.backend.blocks
+        columns = int(min(k + self.oversampling, A.shape[0], p))
+        Omega = place.place(self.test_matrix.draw(p, columns, context.rng))
+        if A.readings == 1 and not self.power_iterations:
+            yield self._in_one_pass(moments, context, Omega, k)
+            return
+        context.note(
             Status.APPROXIMATE,
-            ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration")),
+            ENDED.format(
+                columns=count_of(columns, "column"), powers=count_of(self.power_iterations, "power iteration")
+            ),
         )
-        elsewhere = moments.direct.triangles and not problem.A.resident
-        if elsewhere and (problem.A.access == "blocks" or not problem.left):
-            return self._by_triangles(problem, run, columns)
-        normalizer, home = run.part(self.normalizer), moments.home
-        A = problem.A
-        Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
+        B = self._in_memory(moments, Omega) if A.resident else self._by_triangles(moments, Omega)
+        yield Iterate(0.0, partial(_triplets, moments, B, k), final=True)
 
-        def orthonormal(Y: Array) -> Array:
-            if elsewhere and isinstance(Y, np.ndarray):
-                return _in_its_place(Y, normalizer, home)
-            return normalizer.orthonormalize(home.place(Y))[0]
-
-        with np.errstate(all="ignore"):  # values that are not finite are found below
-            Y = A.matmat(home.place(Omega))
-            if not all_finite(Y):
-                run.moments("implicit").columns.sums()  # names the entry
-        Q = orthonormal(Y)
-        del Y
-        for _ in range(powers):
-            P, _ = normalizer.orthonormalize(A.rmatmat(A.home.place(Q, A.dtype)))
-            Q = orthonormal(A.matmat(P))
-        U, S, V = right_vectors(A, Q, problem.k, spare=elsewhere)
-        del Q
-        k = _count(problem, run, S)
-        return run.finish(Vh=V.T[:k, :], S=S[:k], U=U[:, :k] if problem.left else None)
-
-    def _by_triangles(self, problem: Any, run: Run, columns: int) -> Solution:
-        """Solve without holding blocks of n rows: each is made again in the sweep that multiplies it."""
-        moments, normalizer = run.moments("implicit"), run.part(self.normalizer)
-        home, p = moments.home, problem.A.shape[1]
-        W = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
-
-        def with_orthonormal_image(V: Array) -> Array:
-            _, T = normalizer.orthonormalize(moments.products(V, onto=(), triangle=V.shape[1]).triangle)
-            if (
-                moments.columns.confounded
-            ):  # an image is only rounding if much longer parts were subtracted from it
-                noise = share_below_rounding(problem.A) * size_of_means(run)
-                T = T[:, noise * to_host(home.column_norms(V @ home.place(T))) < 1]
-            return V @ home.place(T)
-
-        W = with_orthonormal_image(W)
+    def _in_memory(self, moments: Moments, Omega: Array) -> Array:
+        """(QᵀA)ᵀ with Q in memory."""
+        A = moments.operator()
+        Q, _ = self.normalizer.orthonormalize(A.matmat(Omega))
         for _ in range(self.power_iterations):
-            P, _ = normalizer.orthonormalize(moments.products(W, triangle=0)[0])
-            W = with_orthonormal_image(P)
-        products = moments.products(W, triangle=W.shape[1])
-        AtQ, R = products[0], products.triangle
-        V, S = vectors_of_product(AtQ @ home.place(inverse_triangle(R)), home, problem.k)
-        k, U = _count(problem, run, S), None
-        V, S = V[:, :k], S[:k]
-        if problem.left:  # of rows in blocks elsewhere, which keep them
-            U, recomputed, V = left_vectors(problem.A, V)
-            S = S if recomputed is None else recomputed
-        return run.finish(Vh=V.T, S=S, U=U)
+            P, _ = self.normalizer.orthonormalize(A.rmatmat(Q))
+            Q, _ = self.normalizer.orthonormalize(A.matmat(P))
+        return A.rmatmat(Q)
+
+    def _by_triangles(self, moments: Moments, W: Array) -> Array:
+        """(QᵀA)ᵀ without blocks of n rows: each is made again in the pass that multiplies it."""
+        place = moments.operators[0].backend.blocks
+        for _ in range(self.power_iterations):
+            W, _ = self.normalizer.orthonormalize(moments.gram_product(W))
+        _, R = moments.products_with_triangle(W)
+        noise = NULL * EPS * moments.subtracted()
+        _, T = self.normalizer.orthonormalize(place.place(R))
+        W = W @ place.place(T)  # AW is orthonormal up to rounding
+        W = W[:, noise * to_host(place.column_norms(W)) < 1]
+        AtQ, R = moments.products_with_triangle(W)
+        return AtQ @ place.place(inverse_triangle(R))
+
+    def _in_one_pass(self, moments: Moments, context: Context, Omega: Array, k: int) -> Iterate:
+        """The triplets from a pass, with an estimate of their residual."""
+        A, columns = moments.operators[0], Omega.shape[1]
+        place, unit = A.backend.blocks, float(np.finfo(A.dtype).eps)
+        probes = Probes(moments, context)
+        product, R = moments.products_with_triangle(probes.beside(Omega))
+        T = place.place(inverse_triangle(R[:columns, :columns], unit))
+        V, S, _ = tall_svd(product[:, :columns] @ T)
+        S = S[:k]
+        known = int(
+            np.sum(
+                max(moments.least_square(), moments.least_value() ** 2) * np.max(S, initial=0.0) ** 2 < S**2
+            )
+        )
+        V, S = V[:, :known], S[:known]
+        probes.note(context, columns, product[:, columns:], V, S)
+        say_what_is_lost(moments, context, S, "in one sweep", ANEW)
+        return Iterate(0.0, partial(dict, Vh=V.T, S=S), final=True)
 
 
-def _in_its_place(Y: HostArray, normalizer: Any, home: Home) -> HostArray:
-    """Make Y orthonormal in its own memory, by the triangle of its QR factorisation; twice, to correct rounding."""
-    for again in (False, True):
-        (R,) = reduce_rows({"the sketch": DenseOperator(Y)})
-        T = inverse_triangle(R) if again else normalizer.orthonormalize(R)[1]
-        Y = multiplied_in_place(Y, T, home)
-    return Y
-
-
-def _count(problem: Any, run: Run, S: HostArray) -> int:
-    """The number of requested triplets above rounding."""
-    largest = max(float(np.max(S, initial=0.0)), size_of_means(run))
-    return min(int(problem.k), int(np.sum(share_below_rounding(problem.A) * largest < S)))
+def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
+    """The k leading triplets above rounding, from (QᵀA)ᵀ = V diag(S) Yᵀ."""
+    V, S, _ = tall_svd(B)
+    least = max(moments.least_value() * float(np.max(S, initial=0.0)), NULL * EPS * moments.subtracted())
+    known = min(k, int(np.sum(least < S)))
+    return {"Vh": V[:, :known].T, "S": S[:known]}

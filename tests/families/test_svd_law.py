@@ -1,7 +1,5 @@
 """The law of the truncated SVD on what a solver leaves out."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,23 +7,6 @@ import scipy.sparse
 import linspec as ls
 
 A = np.random.default_rng(0).standard_normal((30, 6)) * np.geomspace(9, 1, 6)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RightVectorsOnly(ls.Solver):
-    """The right singular vectors, whatever is asked."""
-
-    def solve(self, problem, run):
-        return run.finish(Vh=np.linalg.svd(problem.A.dense())[2][: problem.k])
-
-
-def test_an_answer_without_the_left_vectors_has_not_converged():
-    whole = ls.solve(ls.SVD(A, 2), RightVectorsOnly())
-    assert whole.converged
-    lacking = ls.solve(ls.SVD(A, 2, left=True), RightVectorsOnly())
-    assert not lacking.converged
-    assert lacking.status is ls.Status.INCOMPLETE
-    assert "no left singular vectors" in lacking.message
 
 
 def test_every_solver_finds_the_left_vectors():

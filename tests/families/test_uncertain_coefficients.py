@@ -123,7 +123,7 @@ def test_null_directions_are_no_uncertainty(copies):
     A, _, b = planted(120, 30, np.geomspace(1, 1e-1, 30))
     A = np.hstack([A, *(A[:, :10] for _ in range(copies))])
     found = ls.solve(ls.LeastSquares(A, b), ConjugateGradients())
-    assert found.status is ls.Status.CONVERGED
+    assert found.status is ls.Status.RANK_DEFICIENT
     assert off(found, np.linalg.lstsq(A, b, rcond=None)[0]) < 1e-6
 
 

@@ -516,7 +516,7 @@ def test_a_stream_that_turns_to_nan_is_named(sparse, kind):
         sweeps.append(1)
         for start in range(0, 200, 50):
             part = X[start : start + 50].copy()
-            if len(sweeps) > 4 and start == 100:
+            if len(sweeps) > 2 and start == 100:
                 part[7, 3] = np.nan
             yield scipy.sparse.csr_array(part) if sparse else part
 

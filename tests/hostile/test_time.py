@@ -118,15 +118,6 @@ def test_the_set_up_counts(clock: Any):
     holds(abs(s.seconds - spent) < 1e-9, f"{s.seconds:.2f} s of {spent:.2f} s are accounted for")
 
 
-def test_an_iteration_that_has_NothingYet_is_no_answer(clock: Any):
-    """Time that is over at the first look at the run leaves no triplets, which are not all that there are."""
-    with refused("max_seconds"):
-        s = ls.solve(
-            ls.SVD(np.eye(9), 2), "block-krylov", max_seconds=0.05, callback=lambda _: clock.tick(0.1)
-        )
-        holds(len(s.S) == 2, f"{len(s.S)} singular values, {s.status.name}")
-
-
 @pytest.mark.parametrize("form", ["stream", "array", "moments"])
 def test_data_of_a_run_that_was_ended_can_be_used_again(form: str, clock: Any):
     """The next run does not use half of a sweep's results as if they were whole."""

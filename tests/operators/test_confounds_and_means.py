@@ -95,17 +95,30 @@ def test_the_constant_that_nearly_equal_confounds_leave_is_orthogonal_to_them(se
 
 @pytest.mark.parametrize("solver", ["cg", "lsqr", "direct", "sketch-precondition"])
 @pytest.mark.parametrize("confounds", CONFOUNDS)
-def test_coefficients_beside_confounds(confounds: str, solver: str) -> None:
-    A, Z = 1e5 + RNG.standard_normal((N, 3)), CONFOUNDS[confounds]
+@pytest.mark.parametrize(("mean", "center"), [(1e5, True), (1e3, False)])
+def test_coefficients_beside_confounds(confounds: str, solver: str, mean: float, center: bool) -> None:
+    """Without centring, digits are lost in proportion to the means."""
+    A, Z = mean + RNG.standard_normal((N, 3)), CONFOUNDS[confounds]
     b = A @ [1.0, 2.0, 3.0] + RNG.standard_normal(N)
-    R, r = left(A, Z, None), left(b[:, None], Z, None)[:, 0]
-    found = ls.solve(ls.LeastSquares(A, b, confounds=Z), solver, rng=0)
+    about = np.column_stack([np.ones(N), Z[:, int(confounds == "constant") :]]) if center else Z
+    R, r = left(A, about, None), left(b[:, None], about, None)[:, 0]
+    found = ls.solve(ls.LeastSquares(A, b, confounds=Z, center=center), solver, rng=0)
     gap = R.T @ (r - R @ found.x)
     assert np.linalg.norm(gap) <= 1e-8 * np.linalg.norm(R.T @ r)
     # New rows: what the confounds explain of them is known from the slopes.
     fitted = found.predict(A, confounds=Z)
-    exact = np.linalg.lstsq(np.hstack([A, Z]), b, rcond=None)[0]
-    assert np.allclose(fitted, np.hstack([A, Z]) @ exact, rtol=1e-9)
+    columns = np.hstack([A, about])
+    columns /= np.linalg.norm(columns, axis=0)
+    exact = columns @ np.linalg.lstsq(columns, b, rcond=None)[0]
+    assert np.allclose(fitted, exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "direct"])
+def test_digits_that_confounds_take_without_centring_are_told(solver: str) -> None:
+    A = 1e5 + RNG.standard_normal((N, 3))
+    b = A @ [1.0, 2.0, 3.0] + RNG.standard_normal(N)
+    found = ls.solve(ls.LeastSquares(A, b, confounds=CONSTANT), solver, rng=0)
+    assert found.status is ls.Status.ILL_CONDITIONED
 
 
 @pytest.mark.parametrize("solver", ["gram", "direct", "lobpcg"])

@@ -356,7 +356,7 @@ def test_every_solver_sees_weights_and_confounds(name, solver):
 
 
 def test_a_solver_of_a_third_party_needs_to_know_nothing():
-    """One that multiplies the problem's matrices gets the residuals, and the sweep that learns them is counted."""
+    """One that multiplies the problem's matrices gets the residuals, and the pass that learns them is counted."""
 
     class PowerIteration(ls.Solver):
         def solve(self, problem, run):
@@ -368,7 +368,7 @@ def test_a_solver_of_a_third_party_needs_to_know_nothing():
     X, _, Z, w = data()
     found = ls.solve(ls.SVD(X, 2, center=True, sample_weight=w, confounds=Z), PowerIteration(), rng=0)
     np.testing.assert_allclose(found.S, np.linalg.svd(residual(X, Z, w, center=True))[1][:2], rtol=1e-10)
-    assert found.passes == 1 + 400 + 1
+    assert found.passes == 1 + 400 + 1  # means and slopes, products, the certificate
 
 
 # ---- what is refused and what is said -----------------------------------------------------------

@@ -137,6 +137,8 @@ def test_every_problem_has_a_table_of_its_arrays() -> None:
 @pytest.mark.parametrize("problem", sorted(laws()))
 def test_a_table_names_what_the_law_takes(problem: str) -> None:
     """And says of which it can do without."""
+    if ls.get_problem(problem).conclude is ls.Problem.conclude:
+        pytest.skip("its certificate takes a mapping")
     parameters = inspect.signature(ls.get_problem(problem).conclude).parameters.values()
     taken = {one.name: one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY}
     rows = [line.split("|") for line in laws()[problem].splitlines()[2:]]

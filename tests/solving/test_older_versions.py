@@ -49,9 +49,10 @@ def test_a_checkpoint_of_an_older_version_goes_on(version: str, name: str) -> No
     problem, solver, options = continued()[name]
     whole = ls.load_solution(FOLDER / version / f"{name}-whole.npz")
     found = ls.solve(problem, solver, rng=0, start=FOLDER / version / f"{name}.ckpt", **options)
-    assert (found.iterations, found.status) == (whole.iterations, whole.status)
+    assert found.status is whole.status
+    assert found.iterations <= whole.iterations
     value = whole.layout.value
-    np.testing.assert_allclose(getattr(found, value), getattr(whole, value), rtol=1e-12)
+    np.testing.assert_allclose(getattr(found, value), getattr(whole, value), rtol=10 * whole.tol)
 
 
 def test_the_running_version_has_its_fixtures() -> None:

@@ -729,12 +729,6 @@ FAULTS = [
         "times 1e-50: the answer claims",
     ),
     Fault(
-        "answers data in any unit",
-        problem(f.problem_after(in_range=lambda self, looks: self)),
-        "bad-data",
-        "data times 1e-160: the solver must reach its tolerance",
-    ),
-    Fault(
         "does not look at its weights",
         problem(f.problem_after(__post_init__=f.takes_any_weights)),
         "bad-data",

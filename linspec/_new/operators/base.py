@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, namespace, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 
 __all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
@@ -31,6 +31,9 @@ LONGEST_STRETCH, LONGEST_DEVICE_STRETCH = 2**12, 2**17
 FEWEST_ROWS = 256
 """Fewest rows of a block: to add a product of fewer to the sum costs as much as the product."""
 
+
+MULTIPLY_RATE, READING_RATE, ASSUMED_ROWS = 2e10, 1e9, 10**6
+"""Operations a second of dense products, bytes a second of files, and rows of what has not been counted yet."""
 
 ORIGIN_ROWS = 256
 """Rows whose mean sums are about until the mean of all rows is known."""
@@ -49,12 +52,30 @@ class LinearOperator(ABC):
         The library and the device of the data.
     readings : float, default infinity
         How often the data can be read: 1 for a stream.
+    resident : bool, default False
+        Whether all rows are in memory, so that they can be had in any order.
+    cheap_columns : int, default 24
+        Columns of a thin block below which a product costs about as much.
+    readable : bool, default True
+        Whether entries can be read, and not only multiplied.
+    inconsistency : str
+        How products contradict each other, if they do: they are not those of a matrix.
+    far : bool, default False
+        Whether means are far above deviations, so that digits would be lost in products about 0.
+    rounding : float
+        The relative rounding of entries; that of float32 if they are stored so, or multiplied so.
     """
 
     shape: tuple[float, int]
     dtype: np.dtype[Any] = np.dtype(np.float64)
     backend: Home = HOST
     readings: float = math.inf
+    resident: bool = False
+    cheap_columns: int = 24
+    readable: bool = True
+    inconsistency: str = ""
+    far: bool = False
+    rounding: float = float(np.finfo(np.float64).eps)
 
     @abstractmethod
     def matmat(self, V: Array) -> Array:
@@ -68,6 +89,22 @@ class LinearOperator(ABC):
     def H(self) -> LinearOperator:
         """The transpose Aᵀ."""
         return Adjoint(self)
+
+    def widen(self) -> bool:
+        """Multiply in float64 from now on, if that is possible; whether it is."""
+        self.dtype = np.dtype(np.float64)
+        return True
+
+    def product_seconds(self, columns: int) -> float:
+        """About the time of AᵀA V for so many columns, with that of reading what is not in memory."""
+        entries = min(self.shape[0], ASSUMED_ROWS) * self.shape[1]
+        reading = 0.0 if self.resident else 8 * entries / READING_RATE
+        return 4 * entries * max(columns, self.cheap_columns / 4) / MULTIPLY_RATE + reading
+
+    def gram_seconds(self) -> float:
+        """About the time of AᵀA."""
+        n, p = min(self.shape[0], ASSUMED_ROWS), self.shape[1]
+        return n * float(p) ** 2 / MULTIPLY_RATE + (0.0 if self.resident else 8 * n * p / READING_RATE)
 
     def thin(self, V: Array) -> Array:
         """Return a thin block in the precision and at the place in which the data are multiplied."""
@@ -111,6 +148,8 @@ class Block(ABC):
         Whether `cut` works.
     subtracts : bool, default True
         Whether `t_times` and `gram` are about the row, too. If not, as where zeros must stay zeros, they are about 0.
+    far : bool, default False
+        Set where means are so far above deviations that a block must subtract, whatever it takes.
     """
 
     rows: int
@@ -118,6 +157,7 @@ class Block(ABC):
     entries: int
     divisible: bool = True
     subtracts: bool = True
+    far: bool = False
 
     @abstractmethod
     def origin(self, w: Array | None) -> Array:
@@ -153,6 +193,24 @@ class Block(ABC):
     @abstractmethod
     def dense(self) -> Array:
         """Return the entries in float64, about the row."""
+
+    def inner(self, other: Block, D: Array | None) -> Array:
+        """Compute X diag(D) Yᵀ in float64 for other rows Y of the same matrix, about the row."""
+        Y = other.dense()
+        return self.dense() @ (Y if D is None else Y * D[None, :]).T
+
+    def is_far(self, row: Array, ratio: float) -> bool:
+        """Whether squares of some of the first rows are `ratio` times those about a row: digits are lost about 0."""
+        head = self.cut(0, min(self.rows, ORIGIN_ROWS)).about(row)
+        _, squares = head.sums(None, squares=True, exact=True)
+        about = to_host(squares)
+        sizes = head.rows * to_host(row).astype(np.float64) ** 2
+        return bool((sizes[about > 0] > ratio * about[about > 0]).any())
+
+    def row_squares(self, D: Array | None) -> Array:
+        """Compute the diagonal of X diag(D) Xᵀ in float64, about the row."""
+        X = self.dense()
+        return namespace(X).sum(X * X if D is None else X * X * D[None, :], axis=1)
 
     def take(self, rows: HostArray) -> Block:
         """Return the rows of the given numbers, in that order."""
@@ -190,11 +248,32 @@ def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) 
 
 
 class Rows(LinearOperator):
-    """A matrix whose rows come in blocks; products with it are made block by block."""
+    """A matrix whose rows come in blocks; products with it are made block by block.
+
+    Attributes
+    ----------
+    name : str, default "data"
+        The name in messages.
+    executor : linspec.rows.Executor, optional
+        What makes passes over these rows; by default they are read in this process.
+    """
+
+    name: str = "data"
+    executor: Any = None
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
         """Yield all rows in order. A block is used up before the next one is asked for."""
+
+    def take(self, rows: HostArray) -> Block:
+        """Return the rows of the given numbers, in that order, in memory."""
+        block = next(iter(self.blocks()))
+        if block.rows != self.shape[0]:
+            raise MissingCapability(
+                "these rows cannot be chosen one by one: they are read in slices. Pass an array or a sparse matrix, or "
+                "choose a solver that reads rows in order."
+            )
+        return block.take(rows)
 
     def matmat(self, V: Array) -> Array:
         """Compute A V: the products with the blocks, one below the other."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from linspec._new.operators.base import FEWEST_ROWS, Block, Rows, first_shares, rows_per_block
-from linspec.arrays import Array, Home, HostArray, host_dtype, working_dtype
+from linspec.arrays import Array, Home, HostArray, host_dtype, to_host, working_dtype
 from linspec.errors import InvalidProblem
 
 __all__ = ["Dense", "DenseBlock"]
@@ -56,7 +56,8 @@ class DenseBlock(Block):
         out += self._summed(self.array.T @ U)
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[Array, Array | None]:
-        total = self.backend.column_sums(self.array) if w is None else w @ self.dense()
+        place = self.backend.blocks.place
+        total = place(self.backend.column_sums(self.array)) if w is None else w @ self.dense()
         if not squares:
             return total, None
         X, xp = self.dense(), self.backend.blocks.xp
@@ -96,7 +97,7 @@ class DenseBlock(Block):
     def _positive(self, squares: Array) -> Array:
         """Squares of columns, with a positive number where they underflow: no column vanishes without a word."""
         xp = self.backend.blocks.xp
-        if xp.all(squares != 0):
+        if to_host(xp.all(squares != 0)):
             return squares
         met = xp.any(self.dense() != 0, axis=0)
         return xp.where(squares == 0, xp.astype(met, squares.dtype) * TINY, squares)
@@ -163,7 +164,7 @@ class Dense(Rows):
             raise InvalidProblem(
                 f"{name} must be a matrix; got shape {tuple(array.shape)}. Pass a vector as one column, x[:, None]."
             )
-        self.array, self.shape = array, tuple(array.shape)
+        self.array, self.shape, self.resident, self.name = array, tuple(array.shape), True, name
         self.dtype, self.backend = working_dtype(host_dtype(array), name), Home.of(array)
 
     def blocks(self) -> Iterator[Block]:

@@ -10,6 +10,7 @@ import scipy.sparse
 
 from linspec._new.operators.base import Rows
 from linspec._new.operators.dense import Dense
+from linspec._new.operators.device_sparse import DeviceSparse
 from linspec._new.operators.products import ByProducts
 from linspec._new.operators.slices import Slices
 from linspec._new.operators.sparse import Sparse
@@ -49,6 +50,8 @@ def as_operator(data: Any, name: str = "data") -> Rows:
         return data
     if scipy.sparse.issparse(data):
         return Sparse(data, name)
+    if type(data).__module__.startswith("cupyx.scipy.sparse"):  # CuPy itself is not imported here
+        return DeviceSparse(data, name)
     check_bare(data, name)
     if is_array(data):
         return Dense(plain_array(data, name), name)

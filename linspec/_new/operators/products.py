@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 
 from linspec._new.operators.base import Block, LinearOperator, Rows, first_shares
-from linspec.arrays import Array, HostArray, to_host, working_dtype
-from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.arrays import Array, HostArray, all_finite, to_host, working_dtype
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 
 __all__ = ["ByProducts", "ProductsBlock"]
 
 COLUMNS, SIGNS = 64, 8
 """Columns of a product for exact squares, and random signs for estimates, which are right to a half."""
+
+ROUNDINGS = 32
+"""Multiple of the rounding of sums by which products with a matrix and with its transpose may differ."""
+
+TINY = float(np.finfo(np.float64).tiny)
+
+ORDINARY = 0.25
+"""Products of blocks whose entries are below the largest number to this power must be finite."""
 
 
 class ProductsBlock(Block):
@@ -28,7 +36,7 @@ class ProductsBlock(Block):
 
     divisible = False
 
-    def __init__(self, operator: LinearOperator, row: Array | None = None) -> None:
+    def __init__(self, operator: ByProducts, row: Array | None = None) -> None:
         self.operator, self.row, self.place = operator, row, operator.backend.blocks
         self.rows, self.columns = int(operator.shape[0]), operator.shape[1]
         self.entries = self.rows * self.columns
@@ -52,34 +60,60 @@ class ProductsBlock(Block):
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[HostArray, HostArray | None]:
         counts = np.ones(self.rows) if w is None else to_host(w)
-        if squares and (exact or self.columns <= SIGNS):
-            return self._exact_sums(counts)
-        signs = np.random.default_rng(0).integers(0, 2, (self.rows, SIGNS if squares else 0)) * 2.0 - 1.0
-        U = np.column_stack([counts, signs * np.sqrt(counts)[:, None]])
-        sums = self.place.zeros((self.columns, U.shape[1]))
-        self.t_times(self.place.place(U), sums)
+        signs = _signs(self.rows, SIGNS) * np.sqrt(counts)[:, None]
+        sums = self.place.zeros((self.columns, 1 + SIGNS))
+        self.t_times(self.place.place(np.column_stack([counts, signs])), sums)
         total, images = to_host(sums)[:, 0], to_host(sums)[:, 1:]
-        return total, np.mean(images**2, axis=1) if squares else None
+        self._compare(signs, images)
+        if not squares:
+            return total, None
+        if exact or self.columns <= SIGNS:
+            return total, self._exact_squares(counts)
+        return total, np.maximum(np.mean(images**2, axis=1), TINY * (images != 0).any(axis=1))
 
-    def _exact_sums(self, counts: HostArray) -> tuple[HostArray, HostArray]:
+    def _compare(self, U: HostArray, AtU: HostArray) -> None:
+        """Compare ⟨Av, u⟩ with ⟨v, Aᵀu⟩ for random signs v: they are equal up to rounding for a matrix."""
+        v = _signs(self.columns, 1)
+        Av = to_host(self.times(self.operator.thin(self.place.place(v))))
+        gap = float(np.abs(U.T @ Av - AtU.T @ v).max())
+        size = float(np.linalg.norm(AtU)) / np.sqrt(SIGNS)
+        eps = float(np.finfo(self.operator.dtype).eps)
+        if gap > ROUNDINGS * eps * np.sqrt(self.rows + self.columns) * max(size, float(np.linalg.norm(Av))):
+            self.operator.differ(gap / max(float(np.abs(U.T @ Av).max()), float(np.abs(AtU.T @ v).max())))
+
+    def _exact_squares(self, counts: HostArray) -> HostArray:
         """From products with unit columns."""
-        total, squares = np.empty(self.columns), np.empty(self.columns)
+        squares = np.empty(self.columns)
         for start in range(0, self.columns, COLUMNS):
             some = slice(start, min(start + COLUMNS, self.columns))
-            unit = self.place.eye(self.columns, some.stop - start, start)
-            X = to_host(self.times(self.operator.thin(unit)))
-            total[some], squares[some] = counts @ X, counts @ np.square(X, dtype=np.float64)
-        return total, squares
+            X = to_host(self.unit_columns(start, some.stop))
+            squares[some] = counts @ np.square(X, dtype=np.float64)
+            squares[some] += TINY * ((squares[some] == 0) & (counts @ (X != 0) > 0))  # not without a word
+        return squares
 
     def gram(self, w: Array | None, other: Block) -> Array:
         if not other.subtracts:
             return other.gram(w, self).T
-        Y, product = self.place.place(other.dense()), self.place.zeros((self.columns, other.columns))
-        self.t_times(Y if w is None else Y * w[:, None], product)
-        return product
+        parts: list[Any] = []
+        entries: Any = None if isinstance(other, ProductsBlock) else self.place.place(other.dense())
+        for start in range(0, other.columns, COLUMNS):
+            stop = min(start + COLUMNS, other.columns)
+            Y: Any = (
+                other.unit_columns(start, stop)
+                if isinstance(other, ProductsBlock)
+                else entries[:, start:stop]
+            )
+            parts.append(self.place.zeros((self.columns, stop - start)))
+            self.t_times(self.operator.thin(Y if w is None else Y * w[:, None]), parts[-1])
+        return self.place.concat(parts)
+
+    def unit_columns(self, start: int, stop: int) -> Array:
+        """Columns `start` to `stop` - 1 of the entries."""
+        unit = self.place.eye(self.columns, stop - start, start)
+        return self.place.place(self.times(self.operator.thin(unit)))
 
     def dense(self) -> Array:
-        return self.place.place(self.times(self.operator.thin(self.place.eye(self.columns))))
+        return self.unit_columns(0, self.columns)
 
     def cut(self, start: int, stop: int) -> ProductsBlock:
         if (start, stop) != (0, self.rows):
@@ -103,6 +137,9 @@ class ByProducts(Rows):
         A method is missing, or the products are complex.
     """
 
+    readable = False
+    _products = 0
+
     def __init__(self, operator: Any, name: str = "data") -> None:
         for method in ("matmat", "rmatmat"):
             if not callable(getattr(operator, method, None)):
@@ -118,16 +155,50 @@ class ByProducts(Rows):
         yield ProductsBlock(self)
 
     def matmat(self, V: Array) -> Array:
-        product = self.backend.place(self.operator.matmat(self.thin(V)), self.dtype)
-        return self._checked(product, (self.shape[0], V.shape[1]), "matmat")
+        block = self.thin(V)
+        product = self.backend.place(self.operator.matmat(block), self.dtype)
+        return self._checked(product, block, (self.shape[0], V.shape[1]), "matmat")
 
     def rmatmat(self, U: Array) -> Array:
-        product = self.backend.blocks.place(self.operator.rmatmat(self.thin(U)))
-        return self._checked(product, (self.shape[1], U.shape[1]), "rmatmat")
+        block = self.thin(U)
+        product = self.backend.blocks.place(self.operator.rmatmat(block))
+        return self._checked(product, block, (self.shape[1], U.shape[1]), "rmatmat")
 
-    def _checked(self, product: Array, shape: tuple[float, int], method: str) -> Array:
+    def widen(self) -> bool:
+        convert = getattr(self.operator, "in_dtype", None)
+        wider = None if convert is None else convert(np.dtype(np.float64))
+        if wider is not None:
+            self.operator = wider
+        return wider is not None and super().widen()
+
+    def differ(self, gap: float) -> None:
+        """Keep that the first products contradict each other."""
+        self.inconsistency = (
+            f"The products with {self.name} ({self.operator!r}) are not those of a matrix and its transpose: for the "
+            f"first of them, ⟨A v, u⟩ and ⟨v, Aᵀu⟩ differ by {gap:.1g} of their largest size. Correct its products: "
+            "A v must be linear in v, and rmatmat must multiply by the transpose."
+        )
+
+    def _checked(self, product: Array, block: Array, shape: tuple[float, int], method: str) -> Array:
+        self._products += 1
         if tuple(product.shape) != shape:
             raise InvalidProblem(
                 f"{method} of {self.name} must return shape {shape}; got {tuple(product.shape)}."
             )
-        return product
+        ordinary = float(np.finfo(self.dtype).max) ** ORDINARY
+        if all_finite(product) or not float(np.abs(to_host(block)).max(initial=0.0)) < ordinary:
+            return product
+        entries = to_host(product)
+        row, column = np.argwhere(~np.isfinite(entries))[0].tolist()
+        source = getattr(self.operator, "source", self.operator)
+        raise NonFiniteData(
+            f"{self.name} must give finite products; {type(source).__name__}.{method} returned "
+            f"{entries[row, column]} at row {row}, column {column} of product number {self._products}, for a block of "
+            "finite numbers. Try the operator on such blocks; where its products overflow, scale it."
+        )
+
+
+def _signs(rows: int, columns: int) -> HostArray:
+    """Random signs, the same at every call."""
+    signs: HostArray = np.random.default_rng(rows).integers(0, 2, (rows, columns)) * 2.0 - 1.0
+    return signs

@@ -51,6 +51,7 @@ class Slices(Rows):
                     f"every slice of {self.name} must have {self.shape[1]} columns; the one after {rows} rows has "
                     f"{each.shape[1]}."
                 )
+            each.far = self.far
             yield from each.blocks()
             rows += int(each.shape[0])
         self.shape = (rows, self.shape[1])

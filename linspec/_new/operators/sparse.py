@@ -2,8 +2,9 @@
 
 Zeros stay zeros. X V is about a row all the same, since (X - 1 oᵀ) V = XV - 1(oᵀV). So are the sums of columns: stored
 entries are summed minus the row, and the zeros that are not stored by their number. Xᵀ U and Gram matrices are about 0,
-and means are taken out of them afterwards. The kernels, and what was measured about the size of slabs, stand in
-`linspec.operators.sparse_slabs`, sparse Gram products in `linspec.operators.sparse_grams`.
+and means are taken out of them afterwards. Where means are so far above the deviations that this loses digits
+(`FarBlock`), they are about the row, too, for twice the products. The kernels, and what was measured about the size of
+slabs, stand in `linspec.operators.sparse_slabs`, sparse Gram products in `linspec.operators.sparse_grams`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import Block, Rows, first_shares
+from linspec._new.operators.base import MULTIPLY_RATE, Block, Rows, first_shares
 from linspec.arrays import Array, HostArray, working_dtype
-from linspec.operators.sparse_grams import gram
+from linspec.operators.sparse_grams import gram, pair_count
 from linspec.operators.sparse_slabs import LONGEST_STRETCH, Slab, row_block
 
 __all__ = ["Sparse", "SparseBlock"]
@@ -28,6 +29,12 @@ column several times."""
 LEAST = 1e-154
 """Numbers below this have squares that lose digits."""
 
+CHEAP_COLUMNS = 8
+"""Columns of a thin block below which a product costs about as much."""
+
+STORED_RATE, PAIR_RATE = 1.5e9, 1e8
+"""Operations a second of sparse products, and of Gram matrices of sparse rows."""
+
 FULL = 0.1
 """Share of stored entries above which rows are multiplied as dense ones for a Gram matrix."""
 
@@ -35,7 +42,10 @@ FULL = 0.1
 class SparseBlock(Block):
     """Rows `start` to `stop` - 1 of a CSR matrix, without a copy."""
 
-    subtracts = False
+    @property
+    def subtracts(self) -> bool:  # type: ignore[override]
+        """Whether means are far above deviations."""
+        return self.far
 
     def __init__(
         self,
@@ -45,8 +55,11 @@ class SparseBlock(Block):
         stop: int,
         slab: Slab | None = None,
         row: HostArray | None = None,
+        *,
+        far: bool = False,
     ) -> None:
         self.matrix, self.dtype, self.start, self.slab, self.row = matrix, dtype, start, slab, row
+        self.far = far
         self.rows, self.columns = stop - start, matrix.shape[1]
         self.entries = int(matrix.indptr[stop]) - int(matrix.indptr[start])
 
@@ -58,7 +71,8 @@ class SparseBlock(Block):
     def about(self, row: Array | None) -> SparseBlock:
         start, stop = self.start, self.start + self.rows
         slab = Slab.of(self.matrix, start, stop, self.dtype)
-        return SparseBlock(self.matrix, self.dtype, start, stop, slab, row)
+        kind = FarBlock if self.far and row is not None else SparseBlock
+        return kind(self.matrix, self.dtype, start, stop, slab, row, far=self.far)
 
     def times(self, V: Array) -> HostArray:
         shift = 0.0 if self.row is None else self.row.astype(self.dtype, copy=False) @ V
@@ -92,7 +106,7 @@ class SparseBlock(Block):
         if not squares:
             return total, None
         about = np.bincount(slab.indices, weighted * gaps, self.columns) + absent * row**2
-        faint = (slab.data != 0) & (np.abs(gaps) < LEAST)
+        faint = (gaps != 0) & (np.abs(gaps) < LEAST)
         about[slab.indices[faint]] += np.finfo(np.float64).tiny
         return total, about
 
@@ -110,15 +124,31 @@ class SparseBlock(Block):
         tiny = np.bincount(faint, minlength=self.columns) * np.finfo(np.float64).tiny
         return G + scipy.sparse.diags_array(tiny).tocsr()
 
+    def inner(self, other: Block, D: Array | None) -> Array:
+        if self.row is not None or not isinstance(other, SparseBlock):
+            return super().inner(other, D)
+        right = other._wide(None)
+        right = right if D is None else right.multiply(D).tocsr()
+        return (self._wide(None) @ right.T).toarray()
+
+    def row_squares(self, D: Array | None) -> HostArray:
+        X = self._wide(None)
+        row = np.zeros(self.columns) if self.row is None else self.row
+        factors = np.ones(self.columns) if D is None else D
+        X.data = X.data * (X.data - 2 * row[X.indices]) * factors[X.indices]  # (x - o)² - o²
+        squares: HostArray = np.maximum(np.asarray(X.sum(axis=1)) + float(factors @ row**2), 0.0)
+        return squares
+
     def dense(self) -> HostArray:
         rows: HostArray = self._wide(None).toarray()
-        return rows if self.row is None else rows - self.row
+        about: HostArray = rows if self.row is None else rows - self.row
+        return about
 
     def cut(self, start: int, stop: int) -> SparseBlock:
-        return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop)
+        return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop, far=self.far)
 
     def take(self, rows: HostArray) -> SparseBlock:
-        return SparseBlock(self.matrix[self.start + rows], self.dtype, 0, len(rows))
+        return SparseBlock(self.matrix[self.start + rows], self.dtype, 0, len(rows), far=self.far)
 
     def edges(self, sum_bytes: int) -> list[int]:
         height = max(ENTRIES_PER_BLOCK, min(sum_bytes // 4, MOST_ENTRIES))
@@ -144,6 +174,42 @@ class SparseBlock(Block):
         return rows
 
 
+class FarBlock(SparseBlock):
+    """Rows of columns whose means are far above their deviations, about the row: stored entries minus the row.
+
+    The zeros that are not stored are -row; their part of a product is that of all rows without that of stored entries,
+    for columns that have such zeros.
+    """
+
+    def __init__(self, *args: Any, **words: Any) -> None:
+        super().__init__(*args, **words)
+        slab, row = self._multiplied.without_duplicates(), np.asarray(self.row)
+        full = np.bincount(slab.indices, minlength=self.columns) == self.rows
+        self.absent = np.where(full, 0.0, row)[:, None].astype(self.dtype)
+        self.ones = slab._replace(data=np.ones_like(slab.data))
+        self.gaps = slab._replace(data=(slab.data - row[slab.indices]).astype(self.dtype))
+
+    def times(self, V: Array) -> HostArray:
+        V = np.ascontiguousarray(V)
+        out = np.zeros((self.rows, V.shape[1]), self.dtype)
+        self.gaps.gather(V, out)
+        if self.absent.any():
+            self.ones.gather(np.ascontiguousarray(self.absent * V), out)
+            out -= self.absent.T @ V
+        return out
+
+    def t_times(self, U: Array, out: Array) -> None:
+        U = np.ascontiguousarray(U, self.dtype)
+        stored, counts = np.zeros((2, self.columns, U.shape[1]), self.dtype)
+        self.gaps.scatter(U, stored)
+        self.ones.scatter(U, counts)
+        out += stored - self.absent * (U.sum(axis=0) - counts)
+
+    def gram(self, w: Array | None, other: Block) -> Any:
+        X = self.dense()
+        return (X if w is None else X * w[:, None]).T @ other.dense()
+
+
 class Sparse(Rows):
     """A SciPy sparse matrix.
 
@@ -156,9 +222,17 @@ class Sparse(Rows):
     """
 
     def __init__(self, matrix: Any, name: str = "data") -> None:
-        self.dtype = working_dtype(matrix.dtype, name)
+        self.dtype, self.name = working_dtype(matrix.dtype, name), name
         self.matrix = scipy.sparse.csr_array(matrix)
-        self.shape = self.matrix.shape
+        self.cheap_columns = CHEAP_COLUMNS
+        self.shape, self.resident = self.matrix.shape, True
+
+    def product_seconds(self, columns: int) -> float:
+        return 4 * int(self.matrix.indptr[-1]) * max(columns, 2) / STORED_RATE
+
+    def gram_seconds(self) -> float:
+        pairs = pair_count(self.matrix) / PAIR_RATE
+        return float(min(pairs, 2 * self.shape[0] * float(self.shape[1]) ** 2 / MULTIPLY_RATE))
 
     def blocks(self) -> Iterator[Block]:
-        yield SparseBlock(self.matrix, self.dtype, 0, int(self.shape[0]))
+        yield SparseBlock(self.matrix, self.dtype, 0, int(self.shape[0]), far=self.far)

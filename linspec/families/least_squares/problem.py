@@ -9,26 +9,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.algebra.small_matrices import ratio
-from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.arrays import Array
+from linspec.certificates import LinearCertificate, certify_linear
 from linspec.errors import BrokenPlugin
 from linspec.families.least_squares.solution import LeastSquaresSolution
-from linspec.families.least_squares.uncertainty import rounding_of_gradients, uncertain
-from linspec.moments.moments import Moments
+from linspec.iteration import Certificate
+from linspec.rows import Moments
 from linspec.solving import fields
 from linspec.solving.adjusting import in_given_columns
 from linspec.solving.along_ridges import WithRidges
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.fields import flag, matrix
+from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.status import Status
 
-NEGLECTED = 1e-2
-"""A column of A is reported if changing its coefficient alone would lower ‖A x − b‖² + ridge ‖x‖² by more than
-NEGLECTED² ‖b‖².
-
-Such a column is much shorter than other columns: the residual does not show the error of its coefficient."""
-
 LEAST = "Rounding of the data allows no smaller tolerance than this one."
+
+UNKNOWN = 'How many digits the data determine is not known of so many columns: "cg" and "lsqr" tell.'
+
+REMEDY = 'Lower tol, add a ridge, or choose "direct" or "sketch-precondition".'
+
+DETERMINED = "The data do not determine more: no solver gives more digits."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +62,7 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
 
     For a solver, a path of r ridges only gives x more columns, r m for m right-hand sides. The first m columns are the
     coefficients for the first ridge, the next m columns those for the second ridge, and so on. `column_ridges` holds
-    the ridge of each column, and `run.finish` expects an x with all these columns.
+    the ridge of each column, and an iterate has an x with all these columns.
 
     Examples
     --------
@@ -106,91 +107,85 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         """
         return self.columns_of_start(given, "x", self.A.shape[1], "columns and right-hand sides")
 
-    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self,
-        moments: Moments,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        x: Array,
-        rank: int | None = None,
-    ) -> Conclusion:
-        """Compute the residual of the normal equations, column by column, and the fields of the solution.
+    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        if moments.pre.scale:
+            moments.settle(0)
+            return {
+                **arrays,
+                "x": moments.fitted[0].unscaled(moments.operators[0].backend.blocks.place(arrays["x"])),
+            }
+        return arrays
 
-        Parameters
-        ----------
-        moments : Moments
-        terms : Terms
-        x : array of shape (p, w)
-        rank : int, optional
-            The numerical rank of A, from a solver that has decomposed A itself, or AAᵀ, and not AᵀA. A gradient
-            AᵀB − (AᵀA + ridge) x is then accepted if it is no larger than rounding leaves in the gradient of a backward
-            stable solution.
+    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        x = arrays["x"]
+        return {"x": moments.fitted[0].scaled(x) if moments.fitted else x}
 
-        Returns
-        -------
-        Conclusion
-            The fields of the solution, its residual, and messages about coefficients that may be wrong.
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Judge coefficients `x`, and make the solution's fields.
+
+        `planted` is what is left of planted columns, and `rank` the rank that a solver has decided on.
         """
-        if x.shape[1] != self.width:
+        A, place, x = moments.operators[0], moments.operators[0].backend.blocks, arrays.get("x")
+        if x is None or tuple(x.shape) != (A.shape[1], self.width):
             raise BrokenPlugin(
-                f"a least-squares solver must find x of shape {(self.A.shape[1], self.width)}, a column for each "
-                f"right-hand side and ridge; got {tuple(x.shape)}."
+                f"a least-squares solver must find x of shape {(A.shape[1], self.width)}, a column for each "
+                f"right-hand side and ridge; got {', '.join(arrays) if x is None else tuple(x.shape)}."
             )
-        home = moments.home
+        x = place.place(x)
+        if moments.scales(0):
+            moments.settle()
+            x = moments.fitted[0].scaled(x)
         returned = self.A.home.place(x, self.A.dtype)
-        x = home.place(returned)
-        products = moments.products(x, cross=True)
-        if moments.held and terms.passes_left >= 1 and _squared_away(moments, x, products.cross) > terms.tol:
-            products = moments.from_rows().products(x, cross=True)
-        AtAx, AtB = products[0], products.cross
-        gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
-        gaps, scales = home.column_norms(gap), home.column_norms(AtB)
-        ratios = [ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
-        residuals = np.max(np.reshape(ratios, (len(self.ridges), -1)), axis=1, initial=0.0)
-        findings: tuple[tuple[Status | None, str], ...] = ()
-        if rank is not None and rank < min(self.A.shape) and 0 in self.ridges:
-            text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
-            findings = ((Status.RANK_DEFICIENT, text),)
-        small = [value <= NEGLECTED**2 for value in ratios]
-        if any(small):
-            findings += self._neglected(gap, np.asarray(small), moments)
-        rounding = rounding_of_gradients(moments, x)
-        within, rounded = np.asarray(ratios) <= terms.tol, gaps <= rounding
-        if not findings:
-            # Factors of A or of AAᵀ leave the gradient of a backward stable solution.
-            judged = within & ~rounded if rank is not None else within | rounded
-            findings = uncertain(moments, gap, x, self.column_ridges, judged, terms)
-        least = 0.0
-        if (within | rounded).all() and not within.all():
-            least = max(ratio(a, b) for a, b in zip(rounding, np.tile(scales, len(self.ridges)), strict=True))
-            findings += ((None, LEAST),)
-        own = {"residuals": residuals, "path": self.path}
-        made = self.concluded(moments, float(residuals.max()), findings=findings, x=returned, **own)
-        return replace(made, fields={**made.fields, "x": self.shaped(returned)}, least=least)
-
-    def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        """Return a finding if changing the coefficient of one column of A would lower the sum of squares noticeably.
-
-        `gap` holds the residuals g = Aᵀb − (AᵀA + ridge) x of the normal equations. The best change of xⱼ alone lowers
-        the sum of squares by gⱼ²/(‖aⱼ‖² + ridge). If ‖aⱼ‖ is small, this may be much although gⱼ is small beside ‖g‖.
-        `small` marks the columns of x whose ‖g‖ is small, and only these columns are checked.
-        """
-        diagonals = moments.columns.known_diagonals()
-        if diagonals is None:
-            return ()
-        home, (d, squares) = moments.home, diagonals
-        with np.errstate(all="ignore"):
-            falls = gap * reciprocal(d[:, None] + home.place(self.column_ridges)[None, :]) * gap
-            worst = to_host(home.xp.max(falls, axis=0))
-        noticed = small & (worst > NEGLECTED**2 * np.tile(to_host(squares), len(self.ridges)))
-        if not noticed.any():
-            return ()
-        first = int(to_host(home.xp.argmax(falls[:, int(np.argmax(noticed))])))
-        text = f"Column {first} of A is so much smaller than the others that the residual does not show its error: a "
-        text += (
-            "step along this column reduces the sum of squares noticeably. Scale the columns, lower tol, or "
+        x = place.place(returned)  # what is judged is what is returned
+        if moments.scales(0):
+            x = moments.fitted[0].unscaled(x)
+        own: dict[str, Any] = {"x": self.shaped(returned), "path": self.path}
+        if not moments.answers:
+            own |= {"residuals": np.full(len(self.ridges), np.nan), **fields_of_preprocessing(self, moments)}
+            return Certificate(np.nan, lost_to_preprocessing(self, moments), own, "unavailable")
+        rounding = max(A.rounding, float(np.finfo(self.A.dtype).eps))
+        judged = certify_linear(
+            moments, x, self.ridges, tol=tol, rounding=rounding, planted=arrays.get("planted")
         )
-        return ((Status.ILL_CONDITIONED, text + 'choose "direct".'),)
+        decided = arrays.get("rank") if 0 in self.ridges else None
+        rank = judged.rank if decided is None else min(judged.rank, int(decided))
+        findings = self._findings(judged, rank, tol)
+        findings = (
+            *findings,
+            *lost_to_preprocessing(self, moments),
+            *constant_columns_of(self, moments, findings),
+        )
+        own |= {"residuals": judged.residuals, "accuracy": judged.words}
+        own |= fields_of_preprocessing(self, moments)
+        return Certificate(judged.residual, findings, own, judged.source, least=judged.least)
+
+    def conclude(  # type: ignore[override]
+        self, moments: Any, terms: Terms = DEFAULT_TERMS, *, x: Array, rank: int | None = None
+    ) -> Conclusion:
+        """Judge the arrays of a solver with a `Run`, which converts x from scaled columns itself."""
+        made = super().conclude(moments, terms, x=x, **({} if rank is None else {"rank": rank}))
+        scaled = in_given_columns(self, {"x": made.fields["x"]}, back=True, axis=1 if self.path else 0)
+        return replace(made, fields={**made.fields, **scaled})
+
+    def _findings(
+        self, judged: LinearCertificate, rank: int, tol: float
+    ) -> tuple[tuple[Status | None, str], ...]:
+        """What the certificate says of ranks and of coefficients."""
+        findings: list[tuple[Status | None, str]] = []
+        if rank < min(self.A.shape):
+            text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
+            findings.append((Status.RANK_DEFICIENT, text))
+        if judged.status == "ILL_CONDITIONED":
+            more = DETERMINED if judged.rounded else REMEDY
+            text = (
+                f"The coefficients may be off by {min(judged.coefficients, 1.0):.0%} of their length. {more}"
+            )
+            findings.append((Status.ILL_CONDITIONED, text))
+        if np.isnan(judged.coefficients):
+            findings.append((None, UNKNOWN))
+        if judged.least > tol >= 0:
+            findings.append((None, LEAST))
+        return tuple(findings)
 
     def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
         """Convert the arrays of a solution or of an iterate from the scaled columns of A to the columns of the data.
@@ -199,11 +194,3 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         """
         found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
         return found | in_given_columns(self, {"x": arrays["x"]}, axis=1 if self.path and returned else 0)
-
-
-def _squared_away(moments: Moments, x: Array, AtB: Array) -> float:
-    """Relative rounding of the gradient by what means and confounds have left of the held AᵀA."""
-    lost, home = moments.columns.centring_error(0), moments.home
-    squares = float(to_host(home.xp.sum(moments.columns.squares())))
-    size, scale = float(home.column_norms(x).max(initial=0.0)), float(home.column_norms(AtB).max(initial=0.0))
-    return ratio(lost * squares * size, scale)

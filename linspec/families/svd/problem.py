@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
+from linspec.algebra import EPS
 from linspec.algebra.small_matrices import ratio
-from linspec.algebra.unit_vectors import row_runs, signs_of_columns
-from linspec.arrays import (
-    Array,
-    Home,
-    HostArray,
-    to_host,
-)
+from linspec.algebra.unit_vectors import signs_of_columns
+from linspec.arrays import Array, HostArray, to_host
+from linspec.certificates import Euclidean, digits, enclosure
 from linspec.errors import InvalidProblem
 from linspec.families.svd.solution import SVDSolution
-from linspec.moments.moments import Moments
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
+from linspec.iteration import Certificate
+from linspec.linalg import tall_svd
+from linspec.rows import Fitted, Moments, OutOfPasses
+from linspec.solving.conclusion import fewer_than_asked
 from linspec.solving.fields import count, flag, matrix
+from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.solving.problem import Problem
+from linspec.solving.verdict import Finding
 from linspec.status import Status
-from linspec.sweeps.blocks import BlockOperator, row_images
+
+NULL = 8
+"""A product counts as zero if none of its columns is longer than so many roundings of the entries."""
+
+INDEPENDENT = 0.25
+"""Vectors whose Gram matrix has an eigenvalue below this are dependent."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,105 +104,157 @@ class SVD(Problem[SVDSolution]):
                 "and call transform on rows."
             )
 
-    def conclude(  # type: ignore[override]
+    @property
+    def certificate_products(self) -> float:
+        """The passes of the certificate: one, and one for left vectors."""
+        return 1.0 + self.left
+
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Judge right singular vectors `Vh`, with values `S` if the solver knows them, and make the solution's fields.
+
+        Where the data cannot be read again, there is no residual.
+        """
+        A, k = moments.operators[0], self.k
+        place = A.backend.blocks
+        V = place.place(arrays["Vh"]).T
+        judged = moments.answers
+        AtAV = moments.gram_product(V) if judged else V
+        if "S" in arrays:
+            S = np.asarray(to_host(arrays["S"]), dtype=np.float64)
+        else:
+            S = np.sqrt(np.maximum(to_host(place.xp.sum(V * AtAV, axis=0)), 0.0))
+        U = place.place(arrays["U"]) if self.left and "U" in arrays else None
+        if (np.diff(S) > 0).any():
+            order = np.argsort(-S, kind="stable")
+            turn = place.place(np.eye(len(S))[:, order])
+            V, AtAV, S, U = V @ turn, AtAV @ turn, S[order], None if U is None else U @ turn
+        known, findings = self._known(moments, V[:, :k], S[:k])
+        V, AtAV, S, U = V[:, :known], AtAV[:, :known], S[:known], None if U is None else U[:, :known]
+        left: Callable[[HostArray], Any] | None = None
+        if U is not None:
+            left = partial(_turned, self.A, U)
+        elif self.left:
+            left, S, turn = left_vectors(self.A, moments, V, S)
+            V, AtAV = V @ place.place(turn), AtAV @ place.place(turn)
+        unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
+        gaps = AtAV / unit - V * place.place(S**2 / unit)[None, :]
+        residual = float(np.max(to_host(place.column_norms(gaps)), initial=0.0)) if judged else math.nan
+        delta, least = enclosure([Euclidean(A.shape[1])], [to_host(gaps)], to_host(V.T @ V))
+        if least < INDEPENDENT:
+            findings += ((Status.INACCURATE, "The vectors are dependent."),)
+        accuracy = ""
+        if judged and len(S) and S[-1] > 0:
+            worst = max(delta, EPS * V.shape[0]) * unit / (2 * S[-1] ** 2)
+            accuracy = f"singular values: about {digits(worst)} correct digits"
+        flips = signs_of_columns(V, place)
+        V = V * place.place(flips)[None, :]
+        U = None if left is None else left(np.diag(flips))
+        certificate = self._concluded(moments, V, S, U, residual, findings)
+        return certificate._replace(fields={**certificate.fields, "accuracy": accuracy})
+
+    def _known(self, moments: Moments, V: Array, S: HostArray) -> tuple[int, tuple[Finding, ...]]:
+        """The number of values above rounding, and what is said of values that only squaring hides.
+
+        The columns of V that are cut are multiplied once: what they leave may be more than rounding of the entries.
+        """
+        A = moments.operators[0]
+        largest, entries = float(S.max(initial=0.0)), moments.least_value()
+        squaring = 0.0 if moments.root is not None else math.sqrt(moments.least_square())
+        means = moments.subtracted() * (squaring if moments.held is not None else NULL * EPS)
+        known = int(np.sum(max(squaring * largest, entries * largest, means) < S))
+        if known == len(S) or squaring <= entries:
+            return known, ()
+        lengths: Any = [math.inf]
+        with suppress(OutOfPasses):
+            if moments.rereads:
+                lengths = to_host(A.backend.blocks.column_norms(moments.operator().matmat(V[:, known:])))
+        if max(lengths) <= NULL * entries * largest:
+            return known, ()
+        text = f"Only {known} of the {len(S)} singular values asked for are above {squaring:.0e} of the largest. "
+        text += 'Below it, squares cannot distinguish them from zero. Choose "direct".'
+        return known, ((Status.ILL_CONDITIONED, text),)
+
+    def _concluded(
         self,
         moments: Moments,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        Vh: Array,
-        S: HostArray | None = None,
-        U: Any = None,
-    ) -> Conclusion:
-        """Compute the residual ‖AᵀAv − σ²v‖ / σ₁² and the solution; without S, σ = ‖Av‖ comes from the vectors."""
-        home = moments.home
-        V = home.place(Vh).T
-        judged = not (moments.bookkeeping.spent and S is not None)
-        AtAV = moments.products(V)[0] if judged else V
-        if S is None:
-            S = np.sqrt(np.maximum(to_host(home.xp.sum(V * AtAV, axis=0)), 0.0))
-        S = np.asarray(to_host(S), dtype=np.float64)
-        order = np.argsort(-S, kind="stable")[: self.k]
-        largest = float(S.max(initial=0.0))
-        if largest**2 == 0 < largest:  # nothing is left that products could judge
-            order = order[:0]
-        V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
-        flips = signs_of_columns(V, home)
-        # In units of the largest value, because squares of AᵀAv may overflow or underflow.
-        unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
-        gap = _distances(AtAV, V, S**2, unit, home)
-        residual = ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
+        V: Array,
+        S: HostArray,
+        U: Array,
+        residual: float,
+        findings: tuple[Finding, ...],
+    ) -> Certificate:
+        """The certificate with the fields of a solution."""
+        home, fitted = self.A.home, moments.fitted[0]
         norm, trace = self.lacks or (0.0, 0.0)
-        residual = residual + ratio(norm, unit) if judged else math.nan
-        V = _flipped(V, flips, home, AtAV if judged and self.A.readable else None)
-        fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
-        if isinstance(U, BlockOperator):  # its rows stay with those of A
-            turned = np.eye(U.shape[1])[:, order] * flips
-            narrow: Any = U.in_dtype(self.A.dtype)
-            rows = row_images(narrow, turned)
-            fields["U"] = rows if rows.given_back is None else rows.given_back(rows)
-        elif U is not None:
-            # In the dtype of the data, because their device may have no float64.
-            chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
-            fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
-        fields["rows"] = moments.total
-        total = moments.columns.total_squares()
-        total = fields["total_squares"] = None if total is None else total + trace
-        squares = moments.columns.squares()
-        if squares is not None and not trace:
-            fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
-        fields["total_norm"] = None if total is None else math.sqrt(max(total, 0.0))
-        if len(S) and self.lacks is None:
-            fields["share_of_means"] = moments.columns.share_of_means(V[:, 0], float(S[0]) ** 2)
-        missing = "singular values that this method can distinguish from zero"
-        lacking = self.left and U is None and len(S) > 0
-        text = (
-            "The solver has found no left singular vectors, which left=True asks for. Choose another solver."
-        )
-        findings: tuple[tuple[Status, str], ...] = ((Status.INCOMPLETE, text),) if lacking else ()
+        unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
+        fields: dict[str, Any] = {"S": S, "Vh": home.place(V, self.A.dtype).T, "rows": fitted.total}
+        if U is not None:
+            fields["U"] = U
+        squares = moments.squares()
+        if squares is not None:
+            total = float(squares.sum()) + trace
+            fields |= {"total_squares": total, "total_norm": math.sqrt(max(total, 0.0))}
+            fields["column_norms"] = None if trace else np.sqrt(np.maximum(squares, 0.0))
+        if len(S) and not moments.pre.center and self.lacks is None:
+            fields["share_of_means"] = self._share_of_means(fitted, to_host(V[:, 0]), float(S[0]) ** 2)
+        fields |= fields_of_preprocessing(self, moments)
+        what = "singular values that this method can distinguish from zero"
+        findings += fewer_than_asked(len(S), max(len(S), 1) if self.every else self.k, what)
         if norm:
-            text = (
-                f"The held moments lack up to {ratio(norm, unit):.1e} of the largest squared singular value. "
-            )
-            findings += ((Status.APPROXIMATE, text + "A larger rank would lack less."),)
-        conclusion = self.concluded(
-            moments, residual, findings=findings, missing=missing, lost=lacking, **fields
+            text = f"The held moments lack up to {norm / unit:.1e} of the largest squared singular value. "
+            findings = (*findings, (Status.APPROXIMATE, text + "A larger rank would lack less."))
+        lost = not len(S) and bool((fitted.squares > 0).any())
+        if lost:
+            findings = ((Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *findings)
+        kind = "from-gram" if moments.holds else "recomputed" if moments.answers else "unavailable"
+        findings = (
+            *findings,
+            *lost_to_preprocessing(self, moments),
+            *constant_columns_of(self, moments, findings),
         )
-        if judged and not len(S) and not moments.columns.vanishes(0):
-            return without_answer(conclusion, "A is not zero")
-        return conclusion
+        return Certificate(residual + norm / unit, findings, fields, kind, lost=lost)
+
+    def _share_of_means(self, fitted: Fitted, v: HostArray, squares: float) -> float:
+        """The share of the first squared value that the column means make."""
+        along = v if fitted.factors is None else v * fitted.factors
+        share = fitted.total * float(fitted.average @ along) ** 2
+        return min(ratio(share, squares), 1.0)
 
 
-def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:
-    """Return ‖w − f v‖ / unit for each column w of W and v of V, and each entry f of `factors`.
+def left_vectors(
+    A: Any, moments: Moments, V: Array, S: HostArray
+) -> tuple[Callable[[HostArray], Any], HostArray, HostArray]:
+    """Orthonormal U with A V Y = U diag(S), in one pass, and the values S and the turn Y that belong to it.
 
-    On the host the differences are computed for some rows at a time, because allocating an array of the size of W takes
-    longer than the arithmetic.
+    The values come from A itself, and not from its square. U is returned as a function of M: U M.
     """
-    if not home.on_host:
-        return home.column_norms(W / unit - V * home.place(factors / unit)[None, :])
-    squares = np.zeros(V.shape[1])
-    for rows in row_runs(V):
-        gap = W[rows] / unit
-        gap -= V[rows] * (factors / unit)
-        squares += np.einsum("ij,ij->j", gap, gap)
-    return np.sqrt(squares)
+    if moments.operators[0].executor is None:
+        w, place = moments.data.w(moments.operators[0]), moments.operators[0].backend.blocks
+        image = place.place(moments.images(V)) if len(S) else place.zeros((int(A.shape[0]), 0))
+        U, s, turn = tall_svd(image if w is None else image * place.xp.sqrt(w)[:, None])
+        turned: Callable[[HostArray], Any] = partial(_turned, A, U)
+    else:
+        rows, R = _orthonormal(moments.scores(V), V.shape[1])
+        X, s, Yt = np.linalg.svd(R)
+        turn, turned = Yt.T, lambda M: rows.given_back(Moments([rows]).scores(X @ M, dtype=A.dtype))
+    # products with narrow data are rounded more than sums
+    return turned, s if A.dtype == np.float64 else S, turn
 
 
-def _select(V: Array, order: HostArray, home: Home) -> Array:
-    """Columns of V in the given order; a view without copy if the order is 0, 1, 2, …."""
-    if (order[1:] > order[:-1]).all() and (not len(order) or order[-1] == len(order) - 1):
-        return V[:, : len(order)]
-    return home.xp.take(V, home.xp.asarray(order, device=home.device), axis=1)
+def _turned(A: Any, Q: Array, M: HostArray) -> Array:
+    """Q M, where the data are."""
+    return A.home.place(Q @ A.home.blocks.place(M), A.dtype)
 
 
-def _flipped(V: Array, signs: HostArray, home: Home, spare: Array | None) -> Array:
-    """Columns of V times signs; on the host written to `spare`, if that has the right shape."""
-    if (
-        home.on_host
-        and spare is not None
-        and spare.flags.c_contiguous
-        and spare.shape == V.shape
-        and not np.may_share_memory(spare, V)
-    ):
-        return np.multiply(V, signs, out=spare)
-    return V * home.place(signs)[None, :]
+def _orthonormal(rows: Any, k: int) -> tuple[Any, HostArray]:
+    """Orthonormal Q and R of rows that stay on other machines, by their triangles, twice because of rounding.
+
+    Where a column depends on others to rounding, it becomes 0.
+    """
+    R = np.eye(k)
+    for _ in range(2):
+        moments = Moments([rows])
+        _, s, Yt = np.linalg.svd(moments.triangle(), full_matrices=False)
+        kept = np.where(s > EPS * s[0], s, np.inf)
+        rows, R = moments.scores(Yt.T / kept), (s[:, None] * Yt) @ R
+    return rows, R

@@ -283,6 +283,23 @@ class BlockOperator(LinearOperator):
             return self.engine.together(self.handles, handles)
         return self.engine.together(self.handles, self.engine.hold([*_pieces(other, self.edges)]))
 
+    def rows_in_blocks(self) -> dict[str, Any]:
+        """What `linspec.rows` needs to read the same rows, which stay where they are."""
+        return {
+            "engine": self.engine,
+            "handles": self.handles,
+            "heights": self.layout,
+            "columns": self.shape[1],
+            "dtype": self.dtype,
+            "sizes": self.sizes,
+            "given_back": self._given_back,
+        }
+
+    def _given_back(self, rows: Any) -> Any:
+        """Rows that were computed from these, in the type of the caller."""
+        A = BlockOperator(rows.handles, self.engine, name=self.name, given_back=self.given_back)
+        return A if self.given_back is None else self.given_back(A)
+
     def map_rows(
         self, work: Callable[..., Any], name: str = "data", beside: LinearOperator | None = None
     ) -> BlockOperator:

@@ -26,10 +26,7 @@ import numpy as np
 from linspec import Iterate, Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, to_host_together
 from linspec.errors import InvalidFile
-from linspec_lstsq.gradients import ROUNDING, column_norms, relative
-
-SEED = 7
-"""The seed of random columns beside the right-hand sides."""
+from linspec_lstsq.parts.gradients import ROUNDING, column_norms, relative
 
 LEAST_SHARE = 1e-11
 """Largest direction of right-hand sides, relative to them, that counts as rounding: 5e-14 in centred indicators of 20
@@ -70,16 +67,6 @@ class System:
         """Return the system of the data of `moments`, with start zero."""
         noise = ROUNDING * float(np.finfo(moments.X.dtype).eps)
         return cls(AtB=AtB, ridges=ridges, home=moments.home, noise=noise)
-
-    def with_random_columns(self, columns: int) -> System:
-        """Return the same system with Gaussian columns beside the gradient; itself for none.
-
-        They come from a seed of their own: they are taken by default, and two runs without `rng` have the same bits.
-        """
-        if not columns:
-            return self
-        rng = np.random.default_rng(SEED)
-        return replace(self, beside=self.home.place(rng.standard_normal((self.AtB.shape[0], columns))))
 
     @property
     def least_share(self) -> float:
@@ -308,30 +295,6 @@ class NormalIterate(Iterate):
 
 KEPT = (NormalIterate, System, SideBySide)
 """Classes that a checkpoint of an iterate contains, besides the points of kernels."""
-
-
-def solved(
-    problem: Any,
-    run: Run,
-    begin: Begin,
-    form: str,
-    state: Any = None,
-    *,
-    random_columns: int = 0,
-) -> Iterator[NormalIterate]:
-    """The iterates of a kernel from zero, or from the start of the run, on the normal equations of a problem.
-
-    The product of the start with AᵀA comes from the sweep that makes AᵀB.
-    """
-    moments = run.moments(form)
-    if state is not None:
-        return iterates(run, moments, begin, state.system, state=state)
-    x = None if run.start is None else moments.home.place(run.start["x"])
-    products = moments.products(x, cross=True)
-    AtAx, AtB = products[0], products.cross
-    system = System.of(moments, AtB, problem.ridges).with_random_columns(random_columns)
-    parts = [system] if x is None else system.starting_from(system.wanted(x), system.wanted(AtAx))
-    return iterates(run, moments, begin, system, parts)
 
 
 def iterates(

@@ -16,7 +16,7 @@ import scipy.linalg
 from linspec.algebra import whitening
 from linspec.arrays import Array, Home, HostArray, symmetric_inverse, to_host, to_host_together
 from linspec.errors import InvalidFile
-from linspec_lstsq.normal_equations import Point, System
+from linspec_lstsq.parts.normal_equations import Point, System
 
 WELL_CONDITIONED = 1e-8
 """The Cholesky factor of a Gram matrix orthonormalises well enough if the reciprocal condition number is above this."""

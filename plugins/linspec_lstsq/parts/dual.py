@@ -10,8 +10,7 @@ Where we differ: the iteration stops by the gradient of x, which is Aᵀ times t
     ‖AᵀQρ‖² = ρᵀ (QᵀKQ) ρ,  KQ = KP − KP₋ τᵀ,
 
 where the directions P = Q + P₋τᵀ are multiplied anyway, one step later. The returned z is then the z before this step,
-because gradients of successive iterates rise and fall. If rounding may have moved the answer by more than the
-tolerance, or with random columns, the iteration for x continues from this answer.
+because gradients of successive iterates rise and fall.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Iterate, LinearOperator, Moments, Run
+from linspec import Iterate, LinearOperator, Moments
 from linspec.arrays import Array, HostArray, to_host_together
 from linspec.operators import uncounted
-from linspec_lstsq.gradients import column_norms
-from linspec_lstsq.normal_equations import Begin, System, iterates
+from linspec_lstsq.parts.gradients import column_norms
+from linspec_lstsq.parts.normal_equations import Begin, System
 
 
 @dataclass(kw_only=True, eq=False)
@@ -50,8 +49,6 @@ class RowIterate(Iterate):
         ‖AᵀB‖ of all columns; known from the first step on.
     norm : float
         A lower bound of the norm of AᵀA.
-    x : array of shape (p, all columns), optional
-        Aᵀz for the attribute `z`; None as long as `residual` exceeds the tolerance.
     """
 
     A: InitVar[LinearOperator]
@@ -62,9 +59,6 @@ class RowIterate(Iterate):
     KP: Array = None
     scales: HostArray | None = None
     norm: float = 0.0
-    x: Array = None
-
-    after = 1.0  # for x
 
     def __post_init__(self, A: LinearOperator) -> None:
         self._A = A
@@ -72,15 +66,6 @@ class RowIterate(Iterate):
     def weights(self) -> Mapping[str, Any]:
         """x = Aᵀz for the newest z, that of `point`; the product does not count as a sweep of the run."""
         return {"x": uncounted(self._A)[0].rmatmat(self.point.x)}
-
-    def answer(self) -> Mapping[str, Any]:
-        """The x within the tolerance if there is one, otherwise the x of the last step."""
-        return {"x": self._A.rmatmat(self.point.x) if self.x is None else self.x}
-
-    def drift(self) -> float:
-        """An estimate of the error of the updated gradient of x, relative to AᵀB."""
-        sizes = (self.norm + min(self.system.ridges)) * column_norms(self.x, self.system.home)
-        return max(self.system.noise * largest(sizes, self.scales), float(self.point.lost))
 
 
 def on_rows(moments: Moments, ridges: Sequence[float], count: int) -> bool:
@@ -135,33 +120,6 @@ def row_iterates(
         now = RowIterate(
             A=A, system=now.system, residual=largest(norms, scales), point=point, z=z, KP=KP, scales=scales, norm=norm
         )  # fmt: skip
-
-
-def solved_on_rows(
-    problem: Any,
-    run: Run,
-    moments: Moments,
-    begin: Begin,
-    state: RowIterate | None = None,
-    *,
-    random_columns: int = 0,
-) -> Iterator[Iterate]:
-    """Yield the iterates of a least-squares problem with positive ridges, from (AAᵀ + rI) z = B."""
-    A = problem.A
-    if state is None:
-        system = system_of_rows(moments, problem.B, problem.ridges)
-        found = row_iterates(A, moments, begin, system.with_random_columns(random_columns))
-    else:
-        found = row_iterates(A, moments, begin, state)
-    for now in found:
-        if now.residual <= run.tol and now.scales is not None:
-            now.x = A.rmatmat(now.z)
-            if (random_columns or now.drift() > run.tol / 10) and run.budget.affords(0.0):
-                break
-        yield now
-    products = moments.products(now.x, cross=True)
-    columns = System.of(moments, products.cross, problem.ridges)
-    yield from iterates(run, moments, begin, columns, columns.starting_from(now.x, products[0]))
 
 
 def largest(norms: HostArray, scales: Any) -> float:

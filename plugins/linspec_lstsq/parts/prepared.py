@@ -17,9 +17,9 @@ from typing import Any
 
 from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, Status
 from linspec.arrays import Array
-from linspec_lstsq.dual import on_rows, row_iterates, system_of_rows
-from linspec_lstsq.golub_kahan import cross_product, start_of
-from linspec_lstsq.normal_equations import Begin, System, points
+from linspec_lstsq.parts.dual import on_rows, row_iterates, system_of_rows
+from linspec_lstsq.parts.golub_kahan import cross_product, start_of
+from linspec_lstsq.parts.normal_equations import Begin, System, points
 
 MOST_STEPS = 24
 """Largest number of steps that a device makes without waiting; for each step it keeps a few blocks."""

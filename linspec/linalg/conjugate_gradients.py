@@ -15,8 +15,9 @@ and δ = r' - r for another one, from B - M X = Q ρ, P = Q, z = ρ and Δ = δ 
     P ← Q + P D⁻¹ G τᵀ                    (6)
 
 For δ = 0 these are BCGrQ itself: D = G, z ← τ z, P ← Q + P τᵀ.
-Where we differ: directions in which no right-hand side has a residual above rounding leave Q, and so do dependent
-ones. The iteration ends when none is left.
+Where we differ: directions in which no column has a residual above rounding leave Q, and so do dependent ones. The
+iteration ends when none is left. A ridge need not solve all columns: those that none solves only widen the space, and
+columns of its own hold what a start of its own has left.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.linalg.small import EPS, inverse, orthonormal
+from linspec.linalg.steps import Step, Steps
 
-__all__ = ["block_cg"]
+__all__ = ["block_cg", "cg_steps"]
 
 
 def block_cg(
@@ -36,6 +38,7 @@ def block_cg(
     B: Array,
     ridges: Sequence[float] = (0.0,),
     start: Array | None = None,
+    columns: Sequence[HostArray] | None = None,
 ) -> Iterator[tuple[list[Array], HostArray]]:
     """Yield solutions and the lengths of their residuals, first of the start, then after each product.
 
@@ -48,13 +51,15 @@ def block_cg(
         Zero or more, in any order.
     start : array of shape (p, m), optional
         The first solution; only for one ridge, since residuals of several are not along one basis. By default zeros.
+    columns : sequence of numpy.ndarray of int, optional
+        The numbers of the columns of B that each ridge solves; by default all.
 
     Yields
     ------
     X : list of array of shape (p, m)
-        For every ridge. The arrays are not changed later.
-    lengths : numpy.ndarray of shape (ridges, m)
-        Of the columns of B - (S + r I) X.
+        For every ridge, its columns. The arrays are not changed later.
+    lengths : numpy.ndarray
+        Of these columns of B - (S + r I) X, the first ridge first.
 
     Examples
     --------
@@ -65,27 +70,50 @@ def block_cg(
     >>> [x.ravel().round(6).tolist() for x in X], bool(lengths.max() < 1e-12)
     ([[1.0, 0.5, 0.333333], [0.5, 0.333333, 0.25]], True)
     """
+    steps = cg_steps(B if start is None else B - gram_product(start) - min(ridges) * start, ridges, columns)
+    step = next(steps)
+    while True:
+        X = step.X()
+        yield X if start is None else [start + X[0]], step.lengths
+        if not step.P.shape[1]:
+            return
+        step = steps.send(gram_product(step.P))
+
+
+def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostArray] | None = None) -> Steps:
+    """Steps of `block_cg` from zero, which receive the products S P.
+
+    Parameters
+    ----------
+    B, ridges, columns
+        As for `block_cg`.
+    """
     place = Home.of(B).place
     r, path = min(ridges), range(len(ridges))
     least = list(ridges).index(r)
     delta = [ridge - r for ridge in ridges]
-    X = [B * 0.0 for _ in path] if start is None else [start]
-    Q, rho = orthonormal(B if start is None else B - gram_product(start) - r * start)
+    columns = columns or [np.arange(B.shape[1])] * len(ridges)
+    X = [B[:, : len(columns[i])] * 0.0 for i in path]
+    Q, rho = orthonormal(B)
     rounding = EPS * np.linalg.norm(rho, axis=0)
-    P, z, Delta = [Q for _ in path], [rho for _ in path], [d * np.eye(len(rho)) for d in delta]
-    yield list(X), np.array([np.linalg.norm(each, axis=0) for each in z])
-    while Q.shape[1]:
-        MP = gram_product(P[least]) + r * P[least]
+    P, Delta = [Q for _ in path], [d * np.eye(len(rho)) for d in delta]
+    z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
+    rounded = [rounding if i == least else rounding[columns[i]] for i in path]
+    while True:
+        residual = lambda Q=Q, z=z[least]: Q @ place(z)  # noqa: E731
+        SP = yield Step(lambda X=X: X, _lengths(z, columns, least), P[least], residual)  # type: ignore[misc]
+        MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
         Ginv = inverse(G)
         Dinv = [Ginv if delta[i] == 0 else inverse(G + Delta[i]) for i in path]
         Q, tau = orthonormal(Q - MP @ place(Ginv))  # (3)
         steps = [Dinv[i] @ z[i] for i in path]
-        X = [X[i] + P[i] @ place(steps[i]) for i in path]  # (2)
+        wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
+        X = [X[i] + P[i] @ place(wanted[i]) for i in path]  # (2)
         z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
-        lengths = np.array([np.linalg.norm(each, axis=0) for each in z])
-        if (lengths <= rounding).any():
-            turn = _above(np.hstack(z), np.tile(rounding, len(ridges)))
+        lengths, limits = np.linalg.norm(np.hstack(z), axis=0), np.concatenate(rounded)
+        if (lengths <= limits).any():
+            turn = _above(np.hstack(z), limits)
             Q, tau, z = Q @ place(turn), turn.T @ tau, [turn.T @ each for each in z]
         for i in path:
             if delta[i] == 0:
@@ -96,7 +124,13 @@ def block_cg(
             P[i] = Q + P[i] @ place(DG @ tau.T)  # (6)
             Delta[i] = tau @ DG.T @ Delta[i] @ tau.T  # (5)
             Delta[i] = (Delta[i] + Delta[i].T) / 2 + delta[i] * np.eye(len(tau))
-        yield list(X), lengths
+
+
+def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:
+    """The lengths of the residuals that the ridges solve."""
+    solved = [each[:, columns[i]] if i == least else each for i, each in enumerate(z)]
+    lengths: HostArray = np.linalg.norm(np.hstack(solved), axis=0)
+    return lengths
 
 
 def _host_product(P: Array, MP: Array) -> HostArray:

@@ -14,8 +14,8 @@ import numpy as np
 
 from linspec import Iterate, Status
 from linspec.arrays import Array, Home, HostArray
-from linspec_lstsq.golub_kahan import Long, RightPreconditioner, Stacked, taken
-from linspec_lstsq.gradients import relative
+from linspec_lstsq.parts.golub_kahan import Long, RightPreconditioner, Stacked, taken
+from linspec_lstsq.parts.gradients import relative
 
 
 @dataclass(kw_only=True, eq=False)

@@ -1,0 +1,102 @@
+"""Inner products of rows, X̃X̃ᵀ: the small side of a matrix with fewer rows than columns.
+
+For X̃ = P √D (X - 1oᵀ) F with any row o, where P takes out the directions Q of the means and of the confounds,
+
+    X̃X̃ᵀ = P √D (X - 1oᵀ) F² (X - 1oᵀ)ᵀ √D P,    P = I - QQᵀ,  Q = √D [1/√Σw  B]    (1)
+
+so sparse rows stay sparse. Every pair of blocks is met once. A matrix known by its products is multiplied with the unit
+columns, some at a time.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array
+from linspec.rows.moments import Moments
+
+__all__ = ["row_gram"]
+
+AT_ONCE = 64
+"""Unit columns that are multiplied together."""
+
+
+def row_gram(moments: Moments, i: int = 0) -> Array:
+    """Form the inner products of the rows of one preprocessed matrix, in one pass if its rows are in memory.
+
+    Parameters
+    ----------
+    moments : Moments
+    i : int, default 0
+        The number of the matrix.
+
+    Returns
+    -------
+    array of shape (n, n)
+        In float64, where thin blocks of the matrix are.
+    """
+    A, place = moments.operators[i], moments.operators[i].backend.blocks
+    n = int(A.shape[0])
+    moments.settle(i)
+    if A.resident:
+        moments.passes.take()
+        K = _projected(moments, i, _of_blocks(moments, i, n))
+        moments.passes.columns += n
+        return K
+    X = moments.operator(i)
+    parts = [(start, min(start + AT_ONCE, n)) for start in range(0, n, AT_ONCE)]
+    return place.concat([X.matmat(X.rmatmat(place.eye(n, b - a, a))) for a, b in parts])
+
+
+def _of_blocks(moments: Moments, i: int, n: int) -> Array:
+    """(X - 1oᵀ) F² (X - 1oᵀ)ᵀ, block by block."""
+    A, fitted, place = moments.operators[i], moments.fitted[i], moments.operators[i].backend.blocks
+    K: Any = place.zeros((n, n))
+    row = moments.mean(i) if moments.pre.center else None
+    row = None if row is None else A.thin(row)
+    D = None if fitted.factors is None else place.place(fitted.factors**2)
+    cut = [
+        (start + a, start + b, block.cut(a, b))
+        for start, block in _numbered(A.blocks())
+        for a, b in pairwise(block.edges(8 * A.shape[1]))
+    ]
+    for at, (a, b, block) in enumerate(cut):
+        moments.passes.look()
+        right = block.about(row if block.subtracts else None)
+        for c, d, other in cut[: at + 1]:
+            left = right if c == a else other.about(row if other.subtracts else None)
+            piece = left.inner(right, D)
+            K[c:d, a:b] = piece
+            K[a:b, c:d] = piece.T
+    return K
+
+
+def _numbered(blocks: Any) -> Any:
+    """Blocks with the number of their first row."""
+    start = 0
+    for block in blocks:
+        yield start, block
+        start += block.rows
+
+
+def _projected(moments: Moments, i: int, K: Array) -> Array:
+    """Formula (1), from the inner products of rows that count once."""
+    A, pre, place = moments.operators[i], moments.pre, moments.operators[i].backend.blocks
+    w, B = moments.data.w(A), moments.data.B(A)
+    root = None if w is None else place.xp.sqrt(w)
+    if root is not None:
+        K = K * root[:, None] * root[None, :]
+    directions = []
+    if pre.center:
+        one = place.ones((K.shape[0], 1)) if root is None else root[:, None]
+        directions.append(one / np.sqrt(moments.fitted[i].total))
+    if B is not None:
+        directions.append(B if root is None else B * root[:, None])
+    for Q in directions:
+        KQ = K @ Q
+        K = K - KQ @ Q.T
+        K = K - Q @ (Q.T @ K)
+    return K

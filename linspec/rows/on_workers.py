@@ -1,0 +1,470 @@
+"""Rows in blocks that stay where they are, on the workers of a cluster, and passes over them.
+
+Problem: the rows are too many for one machine, or are already on several. A pass should move sums, and no rows.
+Method: neighbouring blocks form runs, by sizes alone. The worker of a run adds it up as `linspec.rows.executor` does in
+one process, on one thread; totals are merged where they are, by a tree over the numbers of runs, so that the bits do
+not depend on the workers. The reduction is pickled once, without data: operators and arrays with a row for each row are
+numbered, and every run comes with its own.
+An engine holds the blocks. It has `hold`, `map`, `fetch` and what `linspec.sweeps.Engine` derives from these.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import math
+import pickle
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import accumulate, pairwise
+from operator import methodcaller
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linspec._new.operators import as_operator
+from linspec._new.operators.base import ORIGIN_ROWS, Block, Rows
+from linspec.arrays import Array, HostArray
+from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.process import machine
+from linspec.process.blas_threads import one_blas_thread
+from linspec.process.pauses import looking, pause
+from linspec.rows.executor import LOCAL, Executor, Reduction
+
+__all__ = ["WorkerExecutor", "WorkerRows"]
+
+PARTS_PER_RUN, MOST_RUNS = 8, 1024
+"""Least quotient of the bytes of a run and of its total, and most runs: a scheduler takes a millisecond for each."""
+
+
+class Call(NamedTuple):
+    """A call of work(number, *values) by an engine, with the values behind handles."""
+
+    number: int
+    handles: tuple[Any, ...]
+
+
+class WorkerRows(Rows):
+    """A matrix whose rows are in blocks that an engine holds.
+
+    Parameters
+    ----------
+    engine : linspec.sweeps.Engine
+    handles : sequence
+        Of NumPy arrays or CSR matrices, in the order of the rows.
+    heights : sequence of int
+        The number of rows of each block.
+    columns : int
+    dtype : numpy.dtype
+        The precision of products.
+    sizes : sequence of float, optional
+        The bytes of each block.
+    given_back : callable, optional
+        Returns other `WorkerRows` with as many rows in a form that callers know.
+    """
+
+    def __init__(
+        self,
+        engine: Any,
+        handles: Sequence[Any],
+        heights: Sequence[int],
+        columns: int,
+        dtype: np.dtype[Any],
+        *,
+        sizes: Sequence[float] = (),
+        given_back: Callable[[WorkerRows], Any] | None = None,
+    ) -> None:
+        self.engine, self.handles, self.edges = engine, list(handles), [0, *accumulate(heights)]
+        self.shape, self.dtype = (self.edges[-1], columns), dtype
+        self.sizes = list(sizes) or [8.0 * columns * height for height in heights]
+        self.given_back, self.executor = given_back, ON_WORKERS
+        self._sent: dict[tuple[int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
+
+    def blocks(self) -> Iterator[Block]:
+        for handle in self.handles:
+            yield from _opened(self.engine.fetch([handle])[0], self.dtype, far=self.far).blocks()
+
+    def take(self, rows: HostArray) -> Block:
+        """Rows by their numbers, which come here as entries."""
+        order = np.argsort(rows, kind="stable")
+        cuts = np.searchsorted(rows[order], self.edges)
+        chosen = {
+            i: rows[order[a:b]] - self.edges[i] for i, (a, b) in enumerate(pairwise(cuts.tolist())) if a < b
+        }
+        calls = [Call(i, (self.handles[i],)) for i in chosen]
+        parts = self.engine.fetch_once(self.engine.map(_Chosen(chosen, self.dtype), calls))
+        entries = np.concatenate(parts)
+        entries[order] = entries.copy()
+        kept = as_operator(entries)
+        kept.dtype = self.dtype
+        return next(iter(kept.blocks()))
+
+    def ask(self, question: Callable[[Rows], Any]) -> Any:
+        """Call a function with the first rows, where they are."""
+        answer = self.engine.map(_Asked(question, self.dtype), [Call(0, (self.handles[0],))])
+        return self.engine.fetch_once(answer)[0]
+
+    @cached_property
+    def first(self) -> FirstRows:
+        """What a pass asks of the first rows before it begins."""
+        return FirstRows(self)
+
+    def product_seconds(self, columns: int) -> float:
+        return self._shared(self.ask(methodcaller("product_seconds", columns)))
+
+    def gram_seconds(self) -> float:
+        return self._shared(self.ask(methodcaller("gram_seconds")))
+
+    def _shared(self, seconds: float) -> float:
+        """The time of all rows on all workers, from that of the first ones."""
+        workers = max(1, min(self.engine.workers, len(self.handles)))
+        rounds = self.engine.round_seconds + self.engine.call_seconds * min(len(self.handles), MOST_RUNS)
+        return float(seconds * self.shape[0] / self.first.rows / workers + rounds)
+
+    def sent(self, rows: Any, edges: list[int], cut: Callable[[Any, list[int]], list[Any]]) -> list[Any]:
+        """Handles of what is cut at some rows; it is sent once."""
+        key = id(rows), tuple(edges)
+        if key not in self._sent:
+            self._sent[key] = rows, self.engine.hold(cut(rows, edges))
+        return self._sent[key][1]
+
+
+class FirstRows:
+    """The first rows, which stay where they are."""
+
+    def __init__(self, A: WorkerRows) -> None:
+        self.A, self.far = A, False
+        self.rows, self._subtracts = A.ask(_facts)
+
+    @property
+    def subtracts(self) -> bool:
+        """Whether products with them are about the row."""
+        return self._subtracts or self.A.far
+
+    def origin(self, w: Array | None) -> Array:
+        """Return a row near their weighted mean."""
+        return self.A.ask(partial(_origin, None if w is None else w[: self.rows]))
+
+    def is_far(self, row: Array, ratio: float) -> bool:
+        """Whether their means are far above their deviations."""
+        return bool(self.A.ask(partial(_is_far, row, ratio)))
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Work that returns the entries of some rows of a block, by their numbers in it."""
+
+    numbers: dict[int, HostArray]
+    dtype: np.dtype[Any]
+
+    def __call__(self, number: int, rows: Any) -> Array:
+        return _opened(rows, self.dtype, far=False).take(self.numbers[number]).about(None).dense()
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Work that calls a function with the first rows of a block."""
+
+    question: Callable[[Rows], Any]
+    dtype: np.dtype[Any]
+
+    def __call__(self, number: int, rows: Any) -> Any:
+        return self.question(_opened(rows[:ORIGIN_ROWS], self.dtype, far=False))
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Work that adds up one run.
+
+    Attributes
+    ----------
+    reduction : bytes
+        Without operators and arrays, which the run has.
+    kinds : list of (numpy.dtype, bool)
+        For each matrix its precision, and whether its means are far above deviations.
+    edges : list of int
+        The first rows of all runs, and the number of all rows.
+    pieces : list of list of (int, int)
+        For each run and matrix the number of blocks, and of their first rows that are skipped.
+    changes : int or None
+        The number of the array that is changed.
+    """
+
+    reduction: bytes
+    kinds: list[tuple[np.dtype[Any], bool]]
+    edges: list[int]
+    pieces: list[list[tuple[int, int]]]
+    changes: int | None
+
+    def __call__(self, number: int, *values: Any) -> tuple[Any, float, Any]:
+        """Return the total, the stored entries, and the array that is changed."""
+        first, stop = self.edges[number], self.edges[number + 1]
+        operators, rest = [], list(values)
+        for (dtype, far), (count, skipped) in zip(self.kinds, self.pieces[number], strict=True):
+            operators.append(
+                _Some([_opened(each, dtype, far=far) for each in rest[:count]], skipped, stop - first)
+            )
+            del rest[:count]
+        changed = None
+        if self.changes is not None:
+            changed = rest[self.changes] = rest[self.changes].copy()  # the work may be repeated
+        reduction = _Reader(self.reduction, [*operators, *rest]).load()
+        reduction.begin_at(first)
+        with one_blas_thread(needed=True), machine.one_thread():
+            _, total, _, entries = LOCAL.reduce(operators, lambda _: reduction, pause)
+        return total, entries, changed
+
+
+class _Some(Rows):
+    """Some rows of some blocks, on a worker."""
+
+    def __init__(self, parts: list[Rows], skipped: int, rows: int) -> None:
+        self.parts, self.skipped = parts, skipped
+        self.dtype, self.shape = parts[0].dtype, (rows, parts[0].shape[1])
+
+    def blocks(self) -> Iterator[Block]:
+        row = -self.skipped
+        for part in self.parts:
+            for block in part.blocks():
+                start, stop = max(-row, 0), min(int(self.shape[0]) - row, block.rows)
+                if start < stop:
+                    yield block.cut(start, stop)
+                row += block.rows
+
+
+class _Taken(Rows):
+    """Rows that were taken out of a matrix of this process."""
+
+    def __init__(self, taken: list[Block], A: Rows) -> None:
+        self.taken, self.dtype = taken, A.dtype
+        self.shape = sum(block.rows for block in taken), A.shape[1]
+
+    def blocks(self) -> Iterator[Block]:
+        return iter(self.taken)
+
+
+class WorkerExecutor(Executor):
+    """Runs reductions where the rows are; rows of this process are sent there."""
+
+    def reduce(
+        self,
+        operators: Sequence[Rows],
+        begin: Callable[[list[Block]], Reduction],
+        between: Callable[[], None],
+    ) -> tuple[Reduction, Any, int, float]:
+        leader, parts = _leader(operators), []
+        engine = leader.engine
+        with looking(between):
+            between()
+            reduction = begin([_first(A) for A in operators])
+            run, calls = _planned(leader, operators, reduction, _runs(leader, operators, reduction))
+            merge = _Merge(run.reduction)
+            if reduction.tall:
+                total, entries, _ = merge(0, *engine.fetch_once(engine.map(run, calls)))
+            elif reduction.changed is None:
+                total, entries, _ = engine.reduce(run, calls, merge)
+            else:
+                parts = engine.keep(run, calls)
+                calls = [Call(i, (part,)) for i, part in enumerate(parts)]
+                total, entries, _ = engine.reduce(_sums, calls, merge)
+                slices = engine.fetch_once(engine.map(_changed, calls))
+                for (a, b), rows in zip(pairwise(run.edges), slices, strict=True):
+                    reduction.changed[a:b] = rows
+                engine.release(parts)
+        return reduction, total, leader.edges[-1], entries
+
+    def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[[], None]) -> Rows:
+        leader = _leader(operators)
+        ends = list(range(len(leader.handles) + 1))
+        run, calls = _planned(leader, operators, reduction, ends)
+        with looking(between):
+            handles = leader.engine.keep(_Images(run), calls)
+        heights = [b - a for a, b in pairwise(leader.edges)]
+        dtype = np.dtype(np.float64)
+        return WorkerRows(
+            leader.engine, handles, heights, reduction.columns, dtype, given_back=leader.given_back
+        )
+
+
+ON_WORKERS = WorkerExecutor()
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """Work that merges totals of neighbouring runs."""
+
+    reduction: bytes
+
+    def __call__(self, number: int, *parts: tuple[Any, float, Any]) -> tuple[Any, float, Any]:
+        reduction = _Reader(self.reduction, []).load()
+        total, entries, _ = parts[0]
+        total = copy.deepcopy(total)  # others may read it, and the work may be repeated
+        with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
+            for right, more, _ in parts[1:]:
+                total, entries = reduction.merge(total, right), entries + more
+        return total, entries, None
+
+
+@dataclass(frozen=True)
+class _Images:
+    """Work that returns the images of the rows of a block, which one part of a reduction has made."""
+
+    run: _Run
+
+    def __call__(self, number: int, *values: Any) -> Array:
+        (pieces,), _, _ = self.run(number, *values)
+        return np.concatenate(pieces)
+
+
+def _sums(_number: int, part: tuple[Any, float, Any]) -> tuple[Any, float, Any]:
+    return *part[:2], None
+
+
+def _changed(_number: int, part: tuple[Any, float, Any]) -> Array:
+    return part[2]
+
+
+def _facts(rows: Rows) -> tuple[int, bool]:
+    return int(rows.shape[0]), next(rows.blocks()).subtracts
+
+
+def _origin(w: Array | None, rows: Rows) -> Array:
+    return next(rows.blocks()).origin(w)
+
+
+def _is_far(row: Array, ratio: float, rows: Rows) -> bool:
+    return next(rows.blocks()).is_far(row, ratio)
+
+
+def _opened(rows: Any, dtype: np.dtype[Any], *, far: bool) -> Rows:
+    operator = copy.copy(as_operator(rows))  # rows that were sent may be opened again
+    operator.far = far
+    if operator.dtype != dtype:
+        operator.dtype = dtype
+    return operator
+
+
+def _first(A: Rows) -> Any:
+    return A.first if isinstance(A, WorkerRows) else next(A.blocks())
+
+
+def _leader(operators: Sequence[Rows]) -> WorkerRows:
+    """The matrix beside whose blocks the others are brought."""
+    there = [A for A in operators if isinstance(A, WorkerRows)]
+    for A in there:
+        if all(A.engine.joins(B.engine) for B in there):
+            break
+    else:
+        kinds = ", ".join(sorted({type(B.engine).__name__ for B in there}))
+        raise UnsupportedData(f"all blocks of rows must be in one place; got {kinds}. Give both to one.")
+    for B in operators:
+        if B.shape[0] not in (A.shape[0], math.inf):
+            raise InvalidProblem(f"matrices must have equally many rows; got {A.shape[0]} and {B.shape[0]}.")
+    return A
+
+
+def _runs(leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction) -> list[int]:
+    """The first blocks of all runs, and the number of all blocks: by the data alone."""
+    columns = sum(A.shape[1] for A in operators)
+    total = 8.0 * columns * (columns if reduction.wide else reduction.columns)
+    least = max(PARTS_PER_RUN * total, sum(leader.sizes) / MOST_RUNS)
+    ends, size = [0], 0.0
+    for number, more in enumerate(leader.sizes, 1):
+        size += more
+        if size >= least:
+            ends.append(number)
+            size = 0.0
+    return [*ends[: max(len(ends) - 1, 1)], len(leader.sizes)]  # what is left joins the last run
+
+
+def _planned(
+    leader: WorkerRows, operators: Sequence[Rows], reduction: Reduction, ends: list[int]
+) -> tuple[_Run, list[Call]]:
+    """The work of a pass, and a call for each run."""
+    edges = [leader.edges[i] for i in ends]
+    arrays = [x for x in reduction.by_row if x is not None]
+    handles: list[list[Any]] = [[] for _ in edges[1:]]
+    pieces: list[list[tuple[int, int]]] = [[] for _ in edges[1:]]
+    for A in operators:
+        if isinstance(A, WorkerRows):
+            where = [_within(A.edges, a, b) for a, b in pairwise(edges)]
+            parts = [A.handles[i:j] for i, j in where]
+            skipped = [a - A.edges[i] for a, (i, _) in zip(edges, where, strict=False)]
+        else:
+            parts = [[handle] for handle in leader.sent(A, edges, _taken)]
+            skipped = [0 for _ in parts]
+        for run, (part, rows) in enumerate(zip(parts, skipped, strict=True)):
+            handles[run] += part
+            pieces[run].append((len(part), rows))
+    for x in arrays:
+        send = (
+            leader.engine.hold(_slices(x, edges))
+            if x is reduction.changed
+            else leader.sent(x, edges, _slices)
+        )
+        for run, handle in enumerate(send):
+            handles[run].append(handle)
+    changes = next((i for i, x in enumerate(arrays) if x is reduction.changed), None)
+    work = _Run(
+        _written(reduction, [*operators, *arrays]),
+        [(A.dtype, A.far) for A in operators],
+        edges,
+        pieces,
+        changes,
+    )
+    # the first handle, by which an engine chooses the worker, is one of the leader
+    return work, [Call(i, tuple(each)) for i, each in enumerate(handles)]
+
+
+def _within(edges: list[int], a: int, b: int) -> tuple[int, int]:
+    """The blocks that have rows a to b - 1: the first one, and the one after the last."""
+    return bisect_right(edges, a) - 1, bisect_right(edges, b - 1)
+
+
+def _slices(x: Array, edges: list[int]) -> list[Array]:
+    return [x[a:b] for a, b in pairwise(edges)]
+
+
+def _taken(A: Rows, edges: list[int]) -> list[Rows]:
+    """The rows of a matrix of this process, cut at some rows."""
+    parts: list[list[Block]] = [[] for _ in edges[1:]]
+    row = 0
+    for block in A.blocks():
+        for part, (a, b) in zip(parts, pairwise(edges), strict=True):
+            start, stop = max(a - row, 0), min(b - row, block.rows)
+            if start < stop:
+                part.append(block.take(np.arange(start, stop)))
+        row += block.rows
+    if row != edges[-1]:
+        raise InvalidProblem(f"matrices must have equally many rows; got {edges[-1]} and {row}.")
+    return [_Taken(part, A) for part in parts]
+
+
+class _Writer(pickle.Pickler):
+    """Pickles a reduction with numbers in place of some objects."""
+
+    def __init__(self, stream: io.BytesIO, numbered: list[Any]) -> None:
+        super().__init__(stream, protocol=5)
+        self.numbers = {id(x): i for i, x in enumerate(numbered)}
+
+    def persistent_id(self, x: Any) -> int | None:
+        return self.numbers.get(id(x))
+
+
+class _Reader(pickle.Unpickler):
+    """Reads it with other objects of these numbers, or with none."""
+
+    def __init__(self, written: bytes, numbered: list[Any]) -> None:
+        super().__init__(io.BytesIO(written))
+        self.numbered = numbered
+
+    def persistent_load(self, number: Any) -> Any:
+        return self.numbered[number] if self.numbered else None
+
+
+def _written(reduction: Reduction, numbered: list[Any]) -> bytes:
+    stream = io.BytesIO()
+    _Writer(stream, numbered).dump(reduction)
+    return stream.getvalue()

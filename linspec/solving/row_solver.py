@@ -1,0 +1,200 @@
+"""Solvers on rows in blocks, and a run of one of them: from a problem to a solution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from linspec import iteration
+from linspec._new.operators import ByProducts
+from linspec.arrays import Array, copied, is_array, to_host
+from linspec.iteration import Limits, Outcome, Saving
+from linspec.process.log import LOG, tells
+from linspec.registry.options import is_number, stated_options
+from linspec.rows import Moments, Passes
+from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
+from linspec.solving.on_rows import OnRows
+from linspec.solving.run import KEPT, Progress, says_stop
+from linspec.solving.solution import History, labels_of_rows
+from linspec.solving.solver import Solver
+from linspec.solving.verdict import verdict
+from linspec.status import Status
+
+__all__ = ["RowSolver", "run_on_rows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSolver(Solver, iteration.Solver):
+    """A solver on rows in blocks: a frozen dataclass of options with the one method `iterate`.
+
+    Where another solver has it as a part, its iterates are taken until one is within the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> from linspec.iteration import Iterate
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Eigenvectors(ls.solving.RowSolver):
+    ...     def iterate(self, problem, moments, context, start):
+    ...         V = np.linalg.eigh(moments.gram()[0][0])[1][:, ::-1]
+    ...         yield Iterate(0.0, lambda: {"Vh": V[:, : problem.k].T}, final=True)
+    >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1), Eigenvectors()).S
+    array([3.])
+    """
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        """Solve `problem`, whose matrices are preprocessed, as a part of another solver."""
+        asked = getattr(self, "tol", None)
+        tol = float(asked) if asked is not None else problem.default_tol
+        context = iteration.Context(tol, run.rng, Passes())
+        moments = Moments(
+            [ByProducts(A, name) for name, A in problem.matrices.items()], passes=context.passes
+        )
+        moments.take_as_they_are()
+        for last in self.iterate(problem, moments, context, None):
+            if last.final or (last.residual <= context.tol and not last.doubt):
+                break
+        return run.finish(**last.arrays())
+
+
+@dataclass
+class _Saving:
+    """Writes the arrays of iterates into checkpoints."""
+
+    writer: CheckpointWriter
+
+    @property
+    def due(self) -> bool:
+        return self.writer.due
+
+    def write(self, arrays: Mapping[str, Array]) -> None:
+        self.writer.write({"iterate": {name: to_host(x) for name, x in arrays.items()}})
+
+
+def run_on_rows(  # noqa: PLR0913 (what one call of `solve` sets)
+    problem: Any,
+    solver: Any,
+    name: str,
+    *,
+    rng: Any,
+    callbacks: Sequence[Callable[[Progress], Any]],
+    start: Mapping[str, Array] | None,
+    resumed: bool,
+    writer: CheckpointWriter | None,
+    tol: float | None,
+    max_passes: float | None,
+    max_seconds: float | None,
+    began: float,
+) -> Any:
+    """Run one solver on a problem, and return its solution."""
+    stated = OnRows(problem, resumed=resumed)
+    own = getattr(solver, "tol", None)
+    asked = own if is_number(own) else tol
+    saving: Saving | None = None if writer is None else _Saving(writer)
+    try:
+        outcome = iteration.run(
+            stated,
+            solver,
+            tol=asked,
+            rng=rng,
+            limits=Limits(max_passes or math.inf, max_seconds or math.inf, began),
+            callback=partial(_told, stated, callbacks) if callbacks else None,
+            start=start,
+            saving=saving,
+            name=name,
+        )
+    except BaseException as error:
+        if writer is not None:
+            error.add_note(how_to_go_on(writer))
+        raise
+    tol = stated.tol if asked is None else asked
+    early = outcome.ending in KEPT and not outcome.certificate.residual <= tol
+    remarks = () if writer is None or not early else (how_to_go_on(writer),)
+    return _solution(problem, solver, name, outcome, tol, remarks, by_default=asked is None)
+
+
+def _told(
+    stated: OnRows, callbacks: Sequence[Callable[[Progress], Any]], seen: Any, iterate: iteration.Iterate
+) -> bool:
+    """Call the callbacks of a user; whether one of them asks to stop."""
+    copies = partial(_copies, stated, iterate)
+    progress = Progress(seen.iteration, seen.passes, seen.seconds, seen.residual, copies)
+    stops = [says_stop(call(progress)) for call in callbacks]  # each is called
+    return any(stops)
+
+
+def _copies(stated: OnRows, iterate: iteration.Iterate) -> dict[str, Any]:
+    """The arrays of an iterate for the columns of the data, for a callback to keep and change."""
+    arrays = stated.problem.for_data(stated.rows, iterate.arrays())
+    return {name: copied(x) if is_array(x) else x for name, x in arrays.items()}
+
+
+def _solution(
+    problem: Any,
+    solver: Any,
+    name: str,
+    outcome: Outcome,
+    tol: float,
+    remarks: Sequence[str],
+    *,
+    by_default: bool,
+) -> Any:
+    """Make the solution."""
+    certificate, notes = outcome.certificate, outcome.notes
+    tol = max(tol, certificate.least)
+    end = verdict(
+        problem,
+        certificate,
+        tol=tol,
+        by_default=by_default,
+        once=problem.sweeps == 1,
+        ending=None if outcome.final else outcome.ending,
+        interrupted=outcome.ending is Status.INTERRUPTED,
+        cut=outcome.ending in (Status.BUDGET, Status.OUT_OF_MEMORY),
+        underflowing=False,
+        notes=notes,
+        contradictions=(),
+        remarks=remarks,
+    )
+    history = History()
+    for each in outcome.history:
+        history.add(**each._asdict())
+    solution = problem.solution(
+        status=end.status,
+        converged=end.converged,
+        message=end.message,
+        residual=certificate.residual,
+        residual_kind=certificate.kind,
+        iterations=outcome.iterations,
+        passes=outcome.passes.count,
+        columns=outcome.passes.columns,
+        flops=outcome.passes.flops,
+        seconds=outcome.seconds,
+        setup_passes=0.0,
+        history=history.table(),
+        solver=name,
+        column_names=dict(problem.column_names),
+        frame_library=problem.frame_library,
+        **labels_of_rows(problem, certificate.fields),
+        problem=problem.name,
+        ridge=getattr(problem, problem.stated.ridge) if problem.stated.ridge else None,
+        tol=tol,
+        options=stated_options(solver),
+        **certificate.fields,
+    )
+    if tells():
+        LOG.debug(
+            "%s: ends as %s after %d iterations, %g passes and %.3g s: %s",
+            name,
+            end.status.name,
+            solution.iterations,
+            solution.passes,
+            solution.seconds,
+            end.message,
+        )
+    return solution

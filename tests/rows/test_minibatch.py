@@ -1,0 +1,41 @@
+"""Rows that are chosen by number count as they do in a pass over all rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from linspec._new.operators.opening import as_operator
+from linspec.rows import Moments, Preprocessing
+
+rng = np.random.default_rng(0)
+n, p = 90, 7
+DENSE = rng.standard_normal((n, p)) + 3
+SPARSE = scipy.sparse.random_array((n, p), density=0.4, rng=rng, format="csr")
+W, Z = rng.random(n), rng.standard_normal((n, 2))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("data", [DENSE, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("weights", [None, W], ids=["equal", "weights"])
+@pytest.mark.parametrize("confounds", [None, Z], ids=["no confounds", "confounds"])
+@pytest.mark.parametrize("scale", [False, True])
+def test_minibatches_of_all_rows_sum_to_a_pass(
+    dtype: Any, data: Any, center: bool, weights: Any, confounds: Any, scale: bool
+) -> None:
+    pre = Preprocessing.of(center=center, weights=weights, confounds=confounds, scale=scale)
+    moments = Moments([as_operator(data.astype(dtype))], pre)
+    V = rng.standard_normal((p, 2))
+    whole, before = moments.gram_product(V), moments.passes.count
+    order = rng.permutation(n)
+    some, others = moments.minibatch(order[:40]), moments.minibatch(order[40:])
+    assert moments.passes.count - before == pytest.approx(1.0)
+    total = some.gram_product(V, slice(0, 11)) + some.gram_product(V, slice(11, 40)) + others.gram_product(V)
+    bound = 1e-12 if dtype == np.float64 else 3e-6
+    assert np.abs(total - whole).max() <= bound * np.abs(whole).max()
+    each = np.array([np.trace(some.gram_product(np.eye(p), slice(i, i + 1))) for i in range(40)])
+    assert np.abs(some.row_squares() - each).max() <= bound * each.max()
