@@ -140,9 +140,10 @@ class NystromPreconditioner:
     def of(cls, sketch: NystromSketch, ridge: float) -> NystromPreconditioner:
         """The preconditioner for one ridge; without U if the iteration is cheaper without it."""
         N, r = sketch.nystrom(ridge), sketch.shift(ridge)
-        useful = len(N.values) > 0 and sketch.outlook.useful(N.values, r)
+        exact = N.complete and r > 0
+        useful = len(N.values) > 0 and (exact or sketch.outlook.useful(N.values, r))
         values = N.values if useful else N.values[:0]
-        floor = 0.0 if not useful or (N.complete and r > 0) else values[-1]
+        floor = 0.0 if not useful or exact else values[-1]
         shrink = np.sqrt((floor + r) / (values + r))  # (2)
         roots = sketch.roots(ridge) if sketch.scaled else None
         return cls(N.U[:, : len(values)], Home.of(N.U).place(shrink)[:, None], roots, ridge)
