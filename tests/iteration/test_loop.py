@@ -144,6 +144,15 @@ def test_limits_that_are_too_small() -> None:
         run(Regression(), ConjugateGradients(), limits=Limits(seconds=-1.0))
 
 
+@pytest.fixture
+def _usual_interrupts() -> Iterator[None]:
+    """The handler of Python, also where the tests run in the background, for which shells ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_usual_interrupts")
 def test_the_first_interrupt_gives_the_last_iterate_and_the_second_raises() -> None:
     def interrupt(seen: Any, _: Any) -> None:
         if seen.iteration == 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import linspec as ls
 from linspec import datasets
@@ -79,3 +80,19 @@ def test_least_norm_without_a_ridge():
     B = rng.standard_normal((200, 2))
     found = ls.solve(ls.LeastSquares(A, B), "nystrom-pcg", rng=0, tol=1e-12)
     np.testing.assert_allclose(found.x, np.linalg.lstsq(A, B)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["nystrom-pcg", "svrg", "ling"])
+def test_a_near_copy_among_many_sparse_columns_is_told(solver: str) -> None:
+    """The certificate solves for a planted column where the solver has none, and no metric is affordable."""
+    rng = np.random.default_rng(3)
+    S = scipy.sparse.random(6000, 1699, 8 / 1700, random_state=rng, format="csc")
+    S.data += 0.5
+    S = S + scipy.sparse.eye_array(6000, 1699, format="csc")
+    near = S[:, :1].copy()
+    near.data = near.data * (1 + 1e-4 * rng.standard_normal(len(near.data)))
+    A = scipy.sparse.csr_array(scipy.sparse.hstack([S, near]))
+    x = np.r_[50.0, np.ones(1698), -50.0]
+    found = ls.solve(ls.LeastSquares(A, A @ x), solver, rng=0)
+    assert np.linalg.norm(np.ravel(found.x) - x) > 0.1 * np.linalg.norm(x)
+    assert found.status is ls.Status.ILL_CONDITIONED
