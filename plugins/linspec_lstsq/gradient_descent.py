@@ -55,15 +55,11 @@ class GradientDescent(RowSolver):
         while True:
             R, AtAZ = system.begin(x0, Z)
             w = place.concat([*([R] * len(system.ridges) if x0 is None else [R]), AtAZ + least * Z])
-            floor, tol, x = (
-                (noise * np.append(system.scales, place.column_norms(w[:, count:]))) ** 2,
-                context.tol,
-                0.0 * w,
-            )
+            floor = (noise * np.append(system.scales, place.column_norms(w[:, count:]))) ** 2
+            tol, x = context.tol, 0.0 * w
             while context.tol >= tol:
-                ww = place.column_sums(w * w)
-                lengths, squares = np.sqrt(to_host(ww)), to_host(ww)
-                yield Iterate(system.residual(lengths[:count]), partial(system.answer, x, x0, Z))
+                squares = to_host(place.column_sums(w * w))
+                yield Iterate(system.residual(np.sqrt(squares[:count])), partial(system.answer, x, x0, Z))
                 Mw = moments.gram_product(w) + r * w
                 wMw = to_host(place.column_sums(w * Mw))
                 safe = (wMw > 0) & (squares > floor)  # a step along what is only rounding is unbounded

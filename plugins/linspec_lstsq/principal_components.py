@@ -44,8 +44,6 @@ class PrincipalComponents:
         Coefficients of the left singular vectors: A Z = U.
     Q, AtAQ : array of shape (p, l)
         Orthonormal approximate eigenvectors of AᵀA from the same block, and their products with AᵀA.
-    theta : numpy.ndarray of shape (l,)
-        Rayleigh quotients of the columns of Q, decreasing.
     """
 
     d: HostArray
@@ -53,7 +51,6 @@ class PrincipalComponents:
     Z: Array
     Q: Array
     AtAQ: Array
-    theta: HostArray
 
     @classmethod
     def of(cls, Y: Array, product: Callable[[Array], Array], rank: int) -> PrincipalComponents:
@@ -72,7 +69,7 @@ class PrincipalComponents:
         d, U0 = d[d > 0], U0[:, d > 0]
         V, Z = H @ place(U0 / d), W @ place(R @ U0)  # (3)
         turn = place(C[:, :rank])
-        return cls(d, V, Z, W @ turn, AtAW @ turn, theta[:rank])
+        return cls(d, V, Z, W @ turn, AtAW @ turn)
 
 
 def random_block(test_matrix: Any, p: int, rank: int, rng: np.random.Generator) -> HostArray:

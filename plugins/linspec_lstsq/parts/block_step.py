@@ -1,21 +1,19 @@
 """The point of block conjugate gradients, and the small matrices of a step, which the host factorises.
 
 Problem: a step multiplies blocks by small matrices, and a device should wait for the host once.
-Method: see conjugate_gradients.py. All matrices that the host needs are transferred together, and all results of the
+Method: see block_cg_kernel.py. All matrices that the host needs are transferred together, and all results of the
 host are transferred together.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, islice
 
 import numpy as np
 import scipy.linalg
 
 from linspec.algebra import whitening
 from linspec.arrays import Array, Home, HostArray, symmetric_inverse, to_host, to_host_together
-from linspec.errors import InvalidFile
 from linspec_lstsq.parts.normal_equations import Point, System
 
 WELL_CONDITIONED = 1e-8
@@ -32,103 +30,66 @@ class Blocks(Point):
     Attributes
     ----------
     Q : array of shape (p, k)
-        An orthonormal basis of the residuals of all ridges.
-    X, P : list of arrays of shapes (p, m) and (p, k)
-        The iterate and the directions of every ridge.
-    z : list of numpy.ndarray of shape (k, m)
+        An orthonormal basis of the residuals.
+    X, P : arrays of shapes (p, m) and (p, k)
+        The iterate and the directions.
+    z : numpy.ndarray of shape (k, m)
         The residuals are Qz.
-    coordinates : array of shape (k, all columns)
-        All z side by side, in the home of Q.
-    Delta : list of numpy.ndarray of shape (k, k)
-        Δ of every ridge: PᵀMP = G + Δ.
+    coordinates : array of shape (k, m)
+        z in the home of Q.
     tau : numpy.ndarray of shape (k, k before), optional
-        τ of the previous step, whose directions are P₋: for the least ridge, P = Q + P₋τᵀ.
-    others : numpy.ndarray of shape (k, random columns)
-        The residuals of the random columns are Q · others, in units of their rounding.
-    least : int
-        The index of the least ridge.
+        τ of the previous step, whose directions are P₋: P = Q + P₋τᵀ.
     """
 
     Q: Array
-    X: list[Array]
-    P: list[Array]
-    z: list[HostArray]
+    X: Array
+    P: Array
+    z: HostArray
     coordinates: Array
-    Delta: list[HostArray]
     tau: HostArray | None = None
-    others: HostArray
-    least: int = 0
 
     @property
     def V(self) -> Array:
-        """The directions of the least ridge."""
-        return self.P[self.least]
+        """The directions."""
+        return self.P
 
     @property
     def x(self) -> Array:
-        """The iterates of all ridges."""
-        return self.home.concat(self.X)
+        """The iterates."""
+        return self.X
 
     @property
     def gradient(self) -> Array:
         """The gradients Qz."""
         return self.Q @ self.coordinates
 
-    def check(self, shape: tuple[int, int]) -> None:
-        """See `Point.check`."""
-        super().check(shape)
-        if any(tuple(P.shape) != tuple(self.Q.shape) for P in self.P):
-            raise InvalidFile(
-                f"directions must have the shape {tuple(self.Q.shape)} of the basis of residuals"
-            )
 
-
-def column_lengths(z: list[HostArray]) -> HostArray:
-    """The norms ‖Qz‖ = ‖z‖ of the columns of all ridges."""
+def column_lengths(z: HostArray) -> HostArray:
+    """The norms ‖Qz‖ = ‖z‖ of the columns."""
     with np.errstate(over="ignore"):  # an iteration may diverge
-        return np.concatenate([np.linalg.norm(each, axis=0) for each in z])
+        lengths: HostArray = np.linalg.norm(z, axis=0)
+        return lengths
 
 
 def begun(system: System) -> Blocks:
-    """The first point: AᵀB = Qρ, P = Q, z = ρ, Δ = δI; with columns W beside it [AᵀB W] = Q [ρ ·].
+    """The first point: AᵀB = Qρ, P = Q, z = ρ.
 
     Directions that may be only rounding are left out of Q (`System.least_share`), such as that of centred indicators of
     classes, whose sum is zero. A direction that is left out later breaks the recurrence: up to twice as many steps.
     After a start they are kept for the first step, for which they serve as random columns do.
     """
-    home, ridges = system.home, system.ridges
     x, S = system.at_start
-    StS, m = system.gradient_gram, S.shape[1]
-    if system.beside is not None:
-        S = home.concat([S, system.beside])
-        StS = to_host(S.T @ S)
-    S, turns, rho = orthonormal(S, StS, home)
-    own, beside = np.split(np.eye(rho.shape[1]), [m], axis=1)
-    beside = beside / (system.noise * np.linalg.norm(rho[:, m:], axis=0))
-    width = len(rho)
+    S, turns, rho = orthonormal(S, system.gradient_gram, system.home)
     if system.start is None:
         weights = rounding_weights(system) * (system.noise / system.least_share)
-        turns, rho = above_rounding(turns, rho, [own], weights, beside)
-    rho, others = rho[:, :m], rho @ beside
-    coordinates, *turns = home.place_together(np.tile(rho, len(ridges)), *turns)
-    Q, r = turned(S, turns), min(ridges)
-    return Blocks(
-        home=home,
-        known=column_lengths([rho] * len(ridges)),
-        Q=Q,
-        X=[x] * len(ridges),
-        P=[Q] * len(ridges),
-        z=[rho] * len(ridges),
-        coordinates=coordinates,
-        Delta=[(ridge - r) * np.eye(len(rho)) for ridge in ridges],
-        others=others,
-        lost=system.least_share * (len(rho) < width),
-        least=ridges.index(r),
-    )
+        turns, rho = above_rounding(turns, rho, np.eye(rho.shape[1]), weights)
+    coordinates, *turns = system.home.place_together(rho, *turns)
+    Q = turned(S, turns)
+    return Blocks(home=system.home, known=column_lengths(rho), Q=Q, X=x, P=Q, z=rho, coordinates=coordinates)
 
 
-def projected(Q: Array, P: Array, MP: Array, home: Home) -> tuple[HostArray, HostArray, Array, HostArray]:
-    """G = PᵀMP, its inverse, S = Q − MP G⁻¹, and SᵀS."""
+def projected(Q: Array, P: Array, MP: Array, home: Home) -> tuple[HostArray, Array, HostArray]:
+    """The inverse of G = PᵀMP, S = Q − MP G⁻¹, and SᵀS."""
     there = P.T @ MP
     if not home.on_host:
         Ginv = symmetric_inverse(there)
@@ -136,13 +97,13 @@ def projected(Q: Array, P: Array, MP: Array, home: Home) -> tuple[HostArray, Hos
         G, inverted, StS = to_host_together(there, Ginv, S.T @ S)
         G = (G + G.T) / 2
         if inverts(inverted, G):
-            return G, inverted, S, StS
+            return inverted, S, StS
         there = G
     G = to_host(there)
     G = (G + G.T) / 2
     inverted = inverse(G)
     S = Q - MP @ home.place(inverted)
-    return G, inverted, S, to_host(S.T @ S)
+    return inverted, S, to_host(S.T @ S)
 
 
 def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostArray], HostArray]:
@@ -164,34 +125,18 @@ def orthonormal(S: Array, StS: HostArray, home: Home) -> tuple[Array, list[HostA
 
 
 def above_rounding(
-    turns: list[HostArray], tau: HostArray, carried: list[HostArray], weights: HostArray, others: HostArray
+    turns: list[HostArray], tau: HostArray, z: HostArray, weights: HostArray
 ) -> tuple[list[HostArray], HostArray]:
     """Remove directions of Q in which no residual is above rounding; Q is given by its factors `turns`.
 
-    `carried` has G D⁻¹z of each ridge, so the new residuals are Q τ · `carried`. `weights` has, for each right-hand
-    side, the reciprocal of the largest norm of a residual that is only rounding; `others` has residuals of random
-    columns in such units. The remaining factors and τ are returned.
+    The new residuals are Q τ z. `weights` has, for each right-hand side, the reciprocal of the largest norm of a
+    residual that is only rounding. The remaining factors and τ are returned.
     """
-    weighted = np.hstack([tau @ np.hstack(carried) * np.tile(weights, len(carried)), tau @ others])
-    left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
+    left, sizes, _ = np.linalg.svd(tau @ z * weights, full_matrices=False)
     if (sizes > 1).all():
         return turns, tau
     turn = left[:, sizes > 1]
     return [*turns, turn], turn.T @ tau
-
-
-def shifted(delta: float, tau: HostArray, DG: HostArray, Delta: HostArray) -> HostArray:
-    """The new Δ = δI + τ G D⁻¹Δ τᵀ; zero for the least ridge."""
-    if not delta:
-        return np.zeros((len(tau),) * 2)
-    found: HostArray = tau @ DG.T @ Delta @ tau.T
-    return np.asarray(delta * np.eye(len(tau)) + (found + found.T) / 2)
-
-
-def placed(home: Home, *groups: list[HostArray]) -> list[list[Array]]:
-    """Place groups of small matrices in the home of blocks, in one transfer."""
-    there = iter(home.place_together(*chain(*groups)))
-    return [list(islice(there, len(group))) for group in groups]
 
 
 def turned(Q: Array, turns: list[Array]) -> Array:

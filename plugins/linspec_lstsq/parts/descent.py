@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from linspec.arrays import Array
 from linspec_lstsq.parts.normal_equations import Kernel, Point, System
@@ -32,19 +31,14 @@ class Descent(Point):
         return self.W
 
 
-def descent(system: System, point: Any = None) -> Kernel:
-    """Kernel of steepest descent, with the columns of all ridges side by side."""
-    home, xp, count = system.home, system.home.xp, len(system.ridges)
-    if point is None:
-        x, w = (home.concat([V] * count) for V in system.at_start)
-    else:
-        x, w = point.X, point.W
-    r = home.concat([home.ones((1, system.AtB.shape[1])) * ridge for ridge in system.ridges])
+def descent(system: System) -> Kernel:
+    """Kernel of steepest descent."""
+    home, xp, (x, w) = system.home, system.home.xp, system.at_start
     # A gradient of only rounding has parts in the null space of M, and a step along them is unbounded.
-    floor = home.concat([xp.sum((system.AtB * system.noise) ** 2, axis=0)[None, :]] * count)[0, :]
+    floor = xp.sum((system.AtB * system.noise) ** 2, axis=0)
     while True:
         AtAw = yield Descent(home=home, X=x, W=w)
-        Mw = AtAw + w * r
+        Mw = AtAw + w * system.ridge
         ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
         safe = (wMw > 0) & (ww > floor)
         s = xp.where(safe, ww / xp.where(safe, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))  # s = wᵀw / wᵀMw

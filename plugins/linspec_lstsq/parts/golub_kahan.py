@@ -1,11 +1,10 @@
-"""The products of a Golub-Kahan bidiagonalisation: with [A; √r I] N and its adjoint, for all columns in one sweep.
+"""The products of a Golub-Kahan bidiagonalisation: with [A; √r I] and its adjoint, for all columns in one sweep.
 
 Problem: LSQR multiplies A by one block and Aᵀ by the result, again and again. Two products read the data twice.
 Method: both products are made with a block of rows while it is in the cache, W = A V − U α and then Aᵀ W, and the
 lengths are divided out afterwards. So a step is one sweep if there are row slices, and otherwise two products. Rows in
 blocks on other machines are read once a step, too: the long vectors stay on the machines of these blocks
-(`linspec.sweeps.blocks.KeptRows`). Rows √r I below A, and a preconditioner N with another diagonal for each column, are
-small and never joined to A.
+(`linspec.sweeps.blocks.KeptRows`). Rows √r I below A are small and never joined to A.
 Source: Golub & Kahan 1965, doi:10.1137/0702016; Paige & Saunders 1982, doi:10.1145/355984.355989.
 Where we differ: the long vectors are not normalised, since their lengths are known only after the sweep.
 """
@@ -13,14 +12,14 @@ Where we differ: the long vectors are not normalised, since their lengths are kn
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linspec import LinearOperator, Moments
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import NonFiniteData
 from linspec.sweeps import KeptRows, Step
 
@@ -39,9 +38,9 @@ def sweeps_of(A: LinearOperator) -> float:
     return 1.0 if A.access == "rows" or KeptRows.possible(A) else 2.0
 
 
-def right_hand_sides(A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> RightHandSides:
+def right_hand_sides(A: LinearOperator, B: LinearOperator) -> RightHandSides:
     """Return the `RightHandSides` of A and B, or `RightHandSidesElsewhere` for blocks on other machines."""
-    return (RightHandSidesElsewhere if KeptRows.possible(A) else RightHandSides)(A, B, ridges)
+    return (RightHandSidesElsewhere if KeptRows.possible(A) else RightHandSides)(A, B)
 
 
 class RightHandSides:
@@ -51,23 +50,13 @@ class RightHandSides:
     ----------
     A : LinearOperator of shape (n, p)
     B : LinearOperator of shape (n, m)
-    ridges : tuple of float
-
-    Attributes
-    ----------
-    stay : bool
-        Whether long vectors stay on other machines, so that checkpoints do not have them.
     """
 
-    stay = False
-
-    def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
+    def __init__(self, A: LinearOperator, B: LinearOperator) -> None:
         self._given = A, B
         self.A = A
         self.home: Home = A.home.blocks
         self.columns: int = B.shape[1]
-        self.ridges = np.repeat(np.asarray(ridges, dtype=np.float64), self.columns)
-        self.sweeps = sweeps_of(A)
 
     @cached_property
     def B(self) -> Array:
@@ -79,11 +68,8 @@ class RightHandSides:
 
     def residuals(self, x: Array | None) -> tuple[list[Array], Array, Array]:
         """Return W = B − A x, the squared column norms of W, and AᵀW; without x, W = B."""
-        repeats = 1 if x is None else x.shape[1] // self.columns
         with np.errstate(all="ignore"):
-            W, squares, AtW = self._sweep(
-                x, lambda rows, _, AV: self._less(self.B[rows, :], repeats, AV), self.columns * repeats
-            )
+            W, squares, AtW = self._sweep(x, self._less, self.columns)
         self.check_finite(AtW)
         return W, squares, AtW
 
@@ -100,8 +86,8 @@ class RightHandSides:
         """AᵀB."""
         return self.A.rmatmat(self.B)
 
-    def _less(self, B: Array, repeats: int, AV: Array | None) -> Array:
-        B = self.A.home.concat([B] * repeats)
+    def _less(self, rows: slice, _: int, AV: Array | None) -> Array:
+        B = self.B[rows, :]
         return B if AV is None else B - AV
 
     def _sweep(self, V: Array | None, combine: Any, columns: int) -> tuple[list[Array], Array, Array]:
@@ -153,15 +139,9 @@ class RightHandSides:
 class RightHandSidesElsewhere(RightHandSides):
     """A matrix and its right-hand sides in blocks of rows on other machines, where W stays; a step is one sweep."""
 
-    stay = True
-
-    def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
-        self._given = A, B
-        self.A, self.home = A, A.home.blocks
-        self.columns = B.shape[1]
-        self.ridges = np.repeat(np.asarray(ridges, dtype=np.float64), self.columns)
-        self.sweeps = sweeps_of(A)
-        self._rows = KeptRows({"A": A, "B": B}, len(self.ridges))
+    def __init__(self, A: LinearOperator, B: LinearOperator) -> None:
+        super().__init__(A, B)
+        self._rows = KeptRows({"A": A, "B": B}, self.columns)
 
     def residuals(self, x: Array | None) -> Any:
         """See `RightHandSides.residuals`; the returned W is a reference to rows on the machines of the blocks."""
@@ -202,11 +182,11 @@ class WithAdjoint(Step[tuple[HostArray, HostArray]]):
 
 @dataclass(frozen=True)
 class Residuals(WithAdjoint):
-    """Step that computes W = [B … B] − A x, with one copy of B for each ridge of x.
+    """Step that computes W = B − A x.
 
     Parameters
     ----------
-    x : array of shape (p, repeats times columns), or None for zero
+    x : array of shape (p, columns), or None for zero
     columns : int
         The number of columns of B.
     dtype : numpy.dtype
@@ -223,7 +203,7 @@ class Residuals(WithAdjoint):
         A, B = rows
         W = B.matmat(np.eye(self.columns)).astype(self.dtype, copy=False)
         if self.x is not None:
-            W = np.tile(W, self.x.shape[1] // self.columns) - A.matmat(self.x)
+            W = W - A.matmat(self.x)
         return self._with_sums(A, W)
 
 
@@ -256,37 +236,6 @@ class Advance(WithAdjoint):
 
 
 @dataclass(frozen=True)
-class RightPreconditioner:
-    """A change of variables x = N y with N = D⁻¹ Q diag(g), where g differs between columns.
-
-    Parameters
-    ----------
-    Q : array of shape (p, k)
-        Orthonormal columns.
-    scale : array of shape (p, 1)
-        The diagonal of D⁻¹.
-    lengths : array of shape (k, columns)
-        g, which is 0 for directions that are left out.
-    """
-
-    Q: Array
-    scale: Array
-    lengths: Array
-
-    def forward(self, Y: Array) -> Array:
-        """N y."""
-        return self.scale * (self.Q @ (self.lengths * Y))
-
-    def adjoint(self, Z: Array) -> Array:
-        """Nᵀ z."""
-        return self.lengths * (self.Q.T @ (self.scale * Z))
-
-    def undone(self, Y: Array) -> Array:
-        """z in the span of D Q with Nᵀ z = y."""
-        return (self.Q @ (reciprocal(self.lengths) * Y)) / self.scale
-
-
-@dataclass(frozen=True)
 class Long:
     """The long vectors β u of some columns.
 
@@ -296,82 +245,52 @@ class Long:
         Their entries in the rows of A, in the form of `RightHandSides`.
     below : array of shape (p, columns), or None
         Their entries in rows √r I, if there are such rows.
-    roots : array of shape (1, columns), or None
-        √r of each column.
-    lengths : array of shape (k, columns), or None
-        g of the preconditioner.
     """
 
     W: Any
     below: Array | None = None
-    roots: Array | None = None
-    lengths: Array | None = None
 
 
 class Stacked:
-    """[A; √r I] N with the products that a bidiagonalisation needs.
+    """[A; √r I] with the products that a bidiagonalisation needs.
 
     Parameters
     ----------
     data : RightHandSides
-    N : RightPreconditioner, optional
-        For all pairs of a column and a ridge; by default the identity.
+    ridge : float
     """
 
-    def __init__(self, data: RightHandSides, N: RightPreconditioner | None = None) -> None:
-        self.data, self.N, self.home = data, N, data.home
+    def __init__(self, data: RightHandSides, ridge: float) -> None:
+        self.data, self.ridge, self.home = data, ridge, data.home
+        self.root = float(np.sqrt(ridge))
 
     def residuals(self, x: Array | None) -> tuple[Long, Array, Array]:
-        """Return [B − A x; −√r x], its squared column norms, and its product with [Aᵀ √r I], without N.
+        """Return [B − A x; −√r x], its squared column norms, and its product with [Aᵀ √r I].
 
-        Without x there is one column for each right-hand side, which all ridges share, and no rows √r I.
+        Without x there are no rows √r I.
         """
         W, squares, G = self.data.residuals(x)
-        lengths = None if self.N is None else self.N.lengths
-        if x is None or not self.data.ridges.any():
-            return Long(W, lengths=lengths), squares, G
-        roots = self.home.place(np.sqrt(self.data.ridges))[None, :]
-        below = -x * roots
-        return Long(W, below, roots, lengths), squares + self.squares(below), G + below * roots
+        if x is None or not self.ridge:
+            return Long(W), squares, G
+        below = -x * self.root
+        return Long(W, below), squares + self.squares(below), G + below * self.root
 
     def advance(self, V: Array, u: Long, shift: Array) -> tuple[Long, Array, Array]:
-        """Return [A; √r I] N V − U diag(shift), its squared column norms, and its product with Nᵀ [Aᵀ √r I]."""
-        N = self._of(u)
-        along = V if N is None else N.forward(V)
-        W, squares, Z = self.data.advance(along, u.W, shift)
-        if u.roots is None or u.below is None:
-            return replace(u, W=W), squares, Z if N is None else N.adjoint(Z)
-        below = along * u.roots - u.below * shift[None, :]
-        Z = Z + below * u.roots
-        return (
-            replace(u, W=W, below=below),
-            squares + self.squares(below),
-            Z if N is None else N.adjoint(Z),
-        )
+        """Return [A; √r I] V − U diag(shift), its squared column norms, and its product with [Aᵀ √r I]."""
+        W, squares, Z = self.data.advance(V, u.W, shift)
+        if u.below is None:
+            return Long(W), squares, Z
+        below = V * self.root - u.below * shift[None, :]
+        return Long(W, below), squares + self.squares(below), Z + below * self.root
 
     def chosen(self, u: Long, columns: HostArray) -> Long:
         """The long vectors of the given columns."""
-        here = [V for V in (u.below, u.roots, u.lengths) if V is not None]
-        found = iter(taken(here, columns, self.home) if here else ())
-        below, roots, lengths = (None if V is None else next(found) for V in (u.below, u.roots, u.lengths))
-        return Long(self.data.chosen(u.W, columns), below, roots, lengths)
-
-    def units(self, V: Array, u: Long) -> Array:
-        """Map V from the variables of the preconditioner to those of gradients with respect to x.
-
-        The result is z with Nᵀ z = V, by `RightPreconditioner.undone`; V itself if there is no preconditioner. The
-        columns of V belong to the long vectors `u`.
-        """
-        N = self._of(u)
-        return V if N is None else N.undone(V)
+        below = None if u.below is None else taken([u.below], columns, self.home)[0]
+        return Long(self.data.chosen(u.W, columns), below)
 
     def squares(self, V: Array) -> Array:
         """The squared column norms of a block."""
         return self.home.xp.sum(V * V, axis=0)
-
-    def _of(self, u: Long) -> RightPreconditioner | None:
-        """The preconditioner of the columns of `u`."""
-        return None if self.N is None else replace(self.N, lengths=u.lengths)
 
 
 def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
@@ -380,6 +299,11 @@ def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
     Products with the matrix of moments count as sweeps of these moments.
     """
     return A.matrix(0) if isinstance(A, Moments) else A
+
+
+def moments_of(A: LinearOperator | Moments) -> Moments:
+    """The moments of one matrix."""
+    return A if isinstance(A, Moments) else Moments(A, form="implicit")
 
 
 def cross_product(A: LinearOperator | Moments, B: LinearOperator) -> Array:

@@ -16,8 +16,7 @@ def column_norms(V: Array, home: Home, squares: HostArray | None = None) -> Host
 
 
 def relative(norms: HostArray, scales: HostArray) -> HostArray:
-    """Ratios norms/scales, the scales repeated for each ridge; 0/0 is 0, and the ratio to a scale of 0 is infinite."""
-    scales = np.tile(scales, len(norms) // max(len(scales), 1))
+    """Ratios norms/scales; 0/0 is 0, and the ratio to a scale of 0 is infinite."""
     with np.errstate(over="ignore"):
         ratios: HostArray = np.divide(norms, scales, out=np.zeros_like(norms), where=scales > 0)
     ratios[(scales == 0) & (norms > 0)] = np.inf

@@ -18,7 +18,7 @@ from typing import Any
 from linspec import Iterate, LeastSquaresState, LinearOperator, Moments, Run, Status
 from linspec.arrays import Array
 from linspec_lstsq.parts.dual import on_rows, row_iterates, system_of_rows
-from linspec_lstsq.parts.golub_kahan import cross_product, start_of
+from linspec_lstsq.parts.golub_kahan import cross_product, moments_of, start_of
 from linspec_lstsq.parts.normal_equations import Begin, System, points
 
 MOST_STEPS = 24
@@ -63,7 +63,7 @@ class PreparedNormalEquations(LeastSquaresState):
         self.begin, self.limit, self.waits = begin, limit, waits
         self._usual = 0  # steps of the last solve
         self.tol = 1e-8 if tol is None else tol
-        self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
+        self.moments = moments_of(A)
         self.rows = rows
 
     def solve(
@@ -76,7 +76,7 @@ class PreparedNormalEquations(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`."""
         start, tol = partial(start_of, self.moments.X, B, x0), self.tol if tol is None else tol
-        if x0 is None and self.rows and on_rows(self.moments, (self.ridge,), B.shape[1]):
+        if x0 is None and self.rows and on_rows(self.moments, self.ridge, B.shape[1]):
             iterates = self._on_rows(B, tol)
         else:
             iterates = self._from_the_start(B, x0, AtB, AtAx0)
@@ -94,16 +94,16 @@ class PreparedNormalEquations(LeastSquaresState):
         """See `LeastSquaresState.reduce`. With `x0`, the residual of the first iterate costs no further product."""
         if x0 is None:
             return super().reduce(B, factor, gradient, AtB)
-        system = System.of(self.moments, AtB, (self.ridge,))
+        system = System.of(self.moments, AtB, self.ridge)
         system = replace(system, start=self.moments.home.place(x0), gradient=gradient)
         return self.driven(self._iterates(system), lambda: x0, tol=factor, limit=self.limit, relative=True)
 
     def _on_rows(self, B: LinearOperator, tol: float) -> Iterator[Iterate]:
         """Yield the iterates on the side of the rows; x is computed from the last one."""
         A = self.moments.X
-        system = system_of_rows(self.moments, B, (self.ridge,))
+        system = system_of_rows(self.moments, B, self.ridge)
         for now in row_iterates(A, self.moments, self.begin, system):
-            within = now.residual <= tol and now.scales is not None
+            within = now.residual <= tol and now.known
             yield Iterate(now.residual, x=A.rmatmat(now.z)) if within else now
 
     def _from_the_start(
@@ -111,24 +111,24 @@ class PreparedNormalEquations(LeastSquaresState):
     ) -> Iterator[Iterate]:
         """Compute AᵀB and AᵀA x₀ unless they are given, and yield the iterates for one block of right-hand sides."""
         moments = self.moments
-        system = System.of(moments, cross_product(self.A, B) if AtB is None else AtB, (self.ridge,))
+        system = System.of(moments, cross_product(self.A, B) if AtB is None else AtB, self.ridge)
         if x0 is not None:
             start = moments.home.place(x0)
             AtAx0 = moments.gram(start) if AtAx0 is None else AtAx0
-            (system,) = system.starting_from(start, AtAx0)
+            system = system.starting_from(start, AtAx0)
         yield from self._iterates(system)
 
     def _iterates(self, system: System) -> Iterator[Iterate]:
         """Yield the iterates of the kernel down to the noise of the system, below which steps only follow rounding."""
         for made, point in enumerate(self._points(system)):
             self._usual = max(made, 1)
-            residual = float(system.residuals(point).max(initial=0.0))
+            residual = system.residual(point)
             ending = Status.STAGNATED if residual <= system.noise else None
             yield Iterate(residual, ending=ending, x=point.x)
 
     def _points(self, system: System) -> Iterator[Any]:
         """Yield the points of the kernel; if a device need not wait, the residuals of the first ones come together."""
-        made = points(self.begin(system, None), self.moments.gram)
+        made = points(self.begin(system), self.moments.gram)
         short, free = system.AtB.shape[0] <= MOST_COLUMNS, self.moments.cost.sweep == 0 and self.watch is None
         if not self.waits and self._usual and short and free and not system.home.on_host:
             first = list(islice(made, min(self._usual, self.limit, MOST_STEPS) + 1))

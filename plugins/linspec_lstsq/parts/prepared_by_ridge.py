@@ -13,6 +13,7 @@ from linspec.arrays import Array
 from linspec.iteration import Iterate
 from linspec.linalg import Steps
 from linspec_lstsq.by_ridge import solved_by_ridge
+from linspec_lstsq.parts.golub_kahan import cross_product, moments_of
 
 
 class Within(NamedTuple):
@@ -84,14 +85,3 @@ def as_parts(iterates: Iterator[Iterate]) -> Iterator[PartIterate]:
     """Iterates as outer methods read them."""
     for each in iterates:
         yield PartIterate(each.residual, each.arrays)
-
-
-def moments_of(A: LinearOperator | Moments) -> Moments:
-    """The moments of one matrix."""
-    return A if isinstance(A, Moments) else Moments(A, form="implicit")
-
-
-def cross_product(A: LinearOperator | Moments, B: LinearOperator) -> Array:
-    """AᵀB, for a matrix or the moments of one view."""
-    matrix = A.matrix(0) if isinstance(A, Moments) else A
-    return Moments(matrix, B, form="implicit").products(cross=True).cross
