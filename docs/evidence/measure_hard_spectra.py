@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from showing import Claim, Report, arguments
+from beds import concluded, with_spectrum
+from showing import Report, arguments
 
 import linspec as ls
 
@@ -51,12 +52,6 @@ class Case:
         if self.problem.get("center"):
             A = A - A.mean(axis=0)
         return np.linalg.svd(np.asarray(A, dtype=np.float64), compute_uv=False)[: self.k]
-
-
-def with_spectrum(n: int, p: int, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A matrix with these singular values."""
-    U, V = (np.linalg.qr(rng.standard_normal((m, len(s))))[0] for m in (n, p))
-    return (U * s) @ V.T
 
 
 def case(name: str, A: Any, k: int, *, options: dict[str, Any] | None = None, **problem: Any) -> Case:
@@ -161,34 +156,7 @@ def main() -> int:
             count[what] += 1
             if what in KINDS[:3]:
                 odd.row(each.name, name, found.status.name, error, found.residual, found.accuracy, what)
-    table = report.table("solver", *KINDS, title=f"{len(every)} cases")
-    for name, count in counts.items():
-        table.row(name, *(count[what] for what in KINDS))
-    total: Counter[str] = sum(counts.values(), Counter())
-    right = total["right"] + total["alarm"]
-    report.say(
-        [
-            Claim(
-                "no wrong values are called converged",
-                not total["silent"],
-                f"{total['silent']} of {total.total()} answers",
-                own=True,
-            ),
-            Claim(
-                "no error is ten times what is claimed",
-                not total["overstated"],
-                f"{total['overstated']} of {right} right answers",
-                own=True,
-            ),
-            Claim(
-                "at most 2 % of right ones are called otherwise",
-                total["alarm"] <= 0.02 * right,
-                f"{total['alarm']} of {right} right answers",
-                own=True,
-            ),
-        ]
-    )
-    return report.end()
+    return concluded(report, counts, KINDS, len(every), "values")
 
 
 if __name__ == "__main__":

@@ -157,11 +157,9 @@ def certify_linear(
     """
     path = np.atleast_1d(np.asarray(ridges, dtype=np.float64)).tolist()
     x, m = to_host(x), moments.widths[1]
-    D = np.zeros((len(x), 0)) if planted is None else to_host(planted)
-    if planted is None and len(x) > WIDEST and not moments.holds and moments.rereads:
-        D = _solved(moments, min(path), tol)  # the solver has solved for none
-    products = _Residual(moments, x, D, m)
-    products.by_solver = planted is not None
+    products = _Residual(
+        moments, x, _left_of_planted(moments, min(path), tol, planted), m, planted is not None
+    )
     metrics = _metrics(moments, path, rounding, products, tol)
     columns = [slice(i * m, (i + 1) * m) for i in range(len(path))]
     g, r = products.g - np.repeat(path, m) * x, products.lengths
@@ -207,9 +205,15 @@ def certify_linear(
     )
 
 
-def _solved(moments: Moments, ridge: float, tol: float) -> HostArray:
-    """What is left of a planted column after conjugate gradients up to the tolerance, as far as passes allow."""
-    if not needs_metric(moments, [ridge], tol) or not moments.passes.affords(FEWEST):
+def _left_of_planted(moments: Moments, ridge: float, tol: float, planted: Array | None) -> HostArray:
+    """What is left of planted columns; where the solver has none, and a metric is dear, of one that is solved for here.
+
+    That takes conjugate gradients up to the tolerance, as far as passes allow.
+    """
+    if planted is not None:
+        return to_host(planted)
+    dear = moments.widths[0] > WIDEST and not moments.holds and moments.rereads
+    if not (dear and needs_metric(moments, [ridge], tol) and moments.passes.affords(FEWEST)):
         return np.zeros((moments.widths[0], 0))
     place = moments.operators[0].backend.blocks.place
     z = np.random.default_rng(0).standard_normal((moments.widths[0], 1))
@@ -225,9 +229,9 @@ def _solved(moments: Moments, ridge: float, tol: float) -> HostArray:
 class _Residual:
     """AᵀD(b - Ax), AᵀDA times planted columns, and the lengths of b - Ax, b and AᵀDb: by `read`, or what is held."""
 
-    def __init__(self, moments: Moments, x: HostArray, D: HostArray, m: int) -> None:
-        self.moments, self.x, self.D, self.m = moments, x, D, m
-        self.source, self.by_solver = "recomputed", True
+    def __init__(self, moments: Moments, x: HostArray, D: HostArray, m: int, by_solver: bool) -> None:
+        self.moments, self.x, self.D, self.m, self.by_solver = moments, x, D, m, by_solver
+        self.source = "recomputed"
 
     def read(self, *, gram: bool = False, held: bool = False) -> None:
         """Compute all from rows, which may give a Gram matrix too, or from what is held."""

@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from linspec.algebra import selection_matrix
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.linalg.small import EPS, orthonormal
 
@@ -129,9 +130,10 @@ def block_krylov(
             beta = turn @ beta
         theta, Y = _leading(T)  # (4)
         newest = Y[len(T) - Q.shape[1] :]
-        residuals = np.linalg.norm(beta @ newest, axis=0)  # (5)
+        left = beta @ newest
+        residuals = np.linalg.norm(left, axis=0)  # (5)
         exhausted = new.shape[1] == 0
-        risk = partial(_risk, theta, Y, beta @ newest, k, first, p)
+        risk = partial(_risk, theta, Y, left, k, first, p)
         yield _pairs(V, theta, Y, residuals, k, exhausted=exhausted, risk=risk)
         if V.shape[1] >= p:
             return
@@ -210,7 +212,7 @@ def search(
         V = Home.of(V).concat([V, new])
         values = np.concatenate([pairs.values, more.values[:equal]])
         order = np.argsort(-values, kind="stable")
-        pairs = _rayleigh_ritz(product, both @ place(np.eye(len(values))[:, order[:k]]), pairs)
+        pairs = _rayleigh_ritz(product, both @ place(selection_matrix(len(values), order[:k])), pairs)
         if equal < b:
             break
     return pairs, True
@@ -290,7 +292,7 @@ def _pairs(
 def _risk(
     theta: HostArray,
     Y: HostArray,
-    rest: HostArray,
+    left: HostArray,
     k: int,
     first: int,
     p: int,
@@ -309,7 +311,7 @@ def _risk(
     if b < 1 or len(theta) <= k or theta[0] <= 0:
         return 1.0
     least = theta[k - 1] + tol * theta[0]
-    X = (rest[:, k:] / (least - theta[k:])) @ Y[:first, k:].T
+    X = (left[:, k:] / (least - theta[k:])) @ Y[:first, k:].T
     if np.linalg.norm(X, 2) > 0.5:
         return 1.0
     size = max(float(np.linalg.norm(X[:, known:], 2)), EPS)

@@ -15,7 +15,7 @@ fewer than the columns, and no Gram matrix is held, S = AAᵀ, and one product a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -96,10 +96,7 @@ class BlockKrylov(RowSolver):
             doubt = "" if risk <= RISK else DOUBT
             doubt = doubt or (REPEATED if copies(pairs.values, context.tol) >= b else "")
             if residual <= context.tol and doubt and (doubt is REPEATED or math.isnan(risk)):
-                yield Iterate(residual, partial(triplets, pairs), doubt=doubt)
-                pairs, settled = search(product, pairs, b, context.rng, context.tol)
-                yield Iterate(relative(pairs, k), partial(triplets, pairs), doubt="" if settled else doubt)
-                if not settled:
+                if not (yield from searched(product, pairs, b, context, triplets, doubt)):
                     return
             else:
                 yield Iterate(residual, partial(triplets, pairs), doubt=doubt)
@@ -127,6 +124,22 @@ class BlockKrylov(RowSolver):
         held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
         seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + orthogonal
         return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
+
+
+def searched(
+    product: Callable[[Array], Array],
+    pairs: RitzPairs,
+    b: int,
+    context: Context,
+    triplets: Callable[[RitzPairs], dict[str, Array]],
+    doubt: str,
+) -> Generator[Iterate, None, bool]:
+    """Yield converged pairs with a doubt, and what a search makes of them; return whether it came to its end."""
+    k = len(pairs.values)
+    yield Iterate(relative(pairs, k), partial(triplets, pairs), doubt=doubt)
+    pairs, settled = search(product, pairs, b, context.rng, context.tol)
+    yield Iterate(relative(pairs, k), partial(triplets, pairs), doubt="" if settled else doubt)
+    return settled
 
 
 def relative(pairs: RitzPairs, k: int) -> float:

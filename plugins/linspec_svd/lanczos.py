@@ -26,10 +26,10 @@ from scipy.sparse.linalg import LinearOperator as SciPyOperator
 from linspec import form_option, limit_option, option, tol_option
 from linspec.arrays import HostArray, to_host
 from linspec.iteration import Context, Iterate
-from linspec.linalg import RitzPairs, block_krylov, search
+from linspec.linalg import RitzPairs, block_krylov
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import RowSolver
-from linspec_svd.block_krylov import REPEATED, copies, of_columns, relative
+from linspec_svd.block_krylov import REPEATED, copies, of_columns, relative, searched
 
 FEWEST_VECTORS = 20
 """Vectors of a basis of ARPACK, at least; SciPy's own default."""
@@ -76,12 +76,10 @@ class Lanczos(RowSolver):
         for pairs in block_krylov(moments.gram_product, products.place(first), k, context.rng):
             residual = relative(pairs, k)
             if residual <= context.tol and copies(pairs.values, context.tol) > 1:
-                yield Iterate(residual, partial(of_columns, pairs), doubt=REPEATED)
-                pairs, settled = search(moments.gram_product, pairs, min(COPIES, p), context.rng, context.tol)
-                residual, doubt = relative(pairs, k), "" if settled else REPEATED
+                b = min(COPIES, p)
+                yield from searched(moments.gram_product, pairs, b, context, of_columns, REPEATED)
             else:
-                doubt = ""
-            yield Iterate(residual, partial(of_columns, pairs), doubt=doubt)
+                yield Iterate(residual, partial(of_columns, pairs))
 
     def _by_library(self, products: Recorded, k: int, width: int, context: Context) -> HostArray:
         """The leading right vectors by PROPACK, or by ARPACK; none if the library fails."""

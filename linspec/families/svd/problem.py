@@ -14,7 +14,7 @@ import numpy as np
 
 from linspec.algebra import EPS
 from linspec.algebra.small_matrices import ratio
-from linspec.algebra.unit_vectors import signs_of_columns
+from linspec.algebra.unit_vectors import selection_matrix, signs_of_columns
 from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates import Euclidean, digits, enclosure
 from linspec.errors import InvalidProblem
@@ -126,7 +126,7 @@ class SVD(Problem[SVDSolution]):
         U = place.place(arrays["U"]) if self.left and "U" in arrays else None
         if (np.diff(S) > 0).any():
             order = np.argsort(-S, kind="stable")
-            turn = place.place(np.eye(len(S))[:, order])
+            turn = place.place(selection_matrix(len(S), order))
             V, AtAV, S, U = V @ turn, AtAV @ turn, S[order], None if U is None else U @ turn
         known, findings = self._known(moments, V[:, :k], S[:k])
         V, AtAV, S, U = V[:, :known], AtAV[:, :known], S[:known], None if U is None else U[:, :known]

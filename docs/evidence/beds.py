@@ -1,0 +1,42 @@
+"""Beds of hard cases: what solvers say of right and of wrong answers, counted.
+
+"silent" is a wrong answer that is called right, "alarm" a right one that is called otherwise, "overstated" a right one
+that claims ten times less than its error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from showing import Claim, Report
+
+
+def with_spectrum(n: int, p: int, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A matrix of shape (n, p) with these singular values."""
+    U, V = (np.linalg.qr(rng.standard_normal((m, len(s))))[0] for m in (n, p))
+    return (U * s) @ V.T
+
+
+def concluded(
+    report: Report, counts: Mapping[str, Counter[str]], kinds: Sequence[str], cases: int, what: str
+) -> int:
+    """Print the counts of every solver and the claims on all of them; return the exit status."""
+    table = report.table("solver", *kinds, title=f"{cases} cases")
+    for name, count in counts.items():
+        table.row(name, *(count[kind] for kind in kinds))
+    total: Counter[str] = sum(counts.values(), Counter())
+    right, solves = total["right"] + total["alarm"], total.total()
+    claims = [(f"no wrong {what} are called converged", not total["silent"], "silent", f"{solves} answers")]
+    if "overstated" in kinds:
+        claims += [("no error is ten times what is claimed", not total["overstated"], "overstated", "")]
+    rare = total["alarm"] <= 0.02 * right
+    claims += [("at most 2 % of right ones are called otherwise", rare, "alarm", "")]
+    report.say(
+        [
+            Claim(text, held, f"{total[kind]} of {among or f'{right} right answers'}", own=True)
+            for text, held, kind, among in claims
+        ]
+    )
+    return report.end()
