@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import MissingCapability, NonFiniteData
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.adjustment import scaled
 from linspec.operators.largest_entry import magnitude_of
@@ -25,7 +23,6 @@ from linspec.operators.range_of_entries import ORDINARY, Magnitude, check_magnit
 from linspec.operators.row_model import RowModel
 from linspec.process.log import timed
 from linspec.sweeps.adjusted_rows import AdjustedRows
-from linspec.sweeps.cell_sums import CellRows, CellSums, RowSums
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.first_sweep import Measured, MeasuredPart
 from linspec.sweeps.held_grams import HeldGram
@@ -279,8 +276,6 @@ class Sweeps(ABC):
         columns: int = 0,
         *,
         threads: bool = True,
-        model: RowModel | None = None,
-        height: int = 0,
     ) -> Part:
         """Run a task over all rows of the views' operators, without their adjustments.
 
@@ -291,25 +286,21 @@ class Sweeps(ABC):
         task : Task
         columns : int, default 0
             The number of columns of the products in a part.
-        threads, height : bool, default True, and int, default 0
+        threads : bool, default True
             As for `swept`.
-        model : RowModel, optional
-            The weights of the rows, by default those of the views.
 
         Returns
         -------
         Part
             The result of the task for all rows.
         """
-        model = model or self.model
         found = swept(
-            self.whole(task, model),
+            self.whole(task, self.model),
             self.views,
             columns,
-            model=model,
+            model=self.model,
             check=self._check,
             threads=threads,
-            height=height,
         )
         part: Part = self.part_of(found)
         return part
@@ -381,74 +372,28 @@ class Sweeps(ABC):
             view.record(0, 0, sweeps=1.0)
         return part
 
-    def cell_sums(self, model: CellRows, *, beside: bool, learn: bool) -> tuple[list[RowSums], RowSums]:
-        """Compute the moments of cells of unadjusted rows, and of all rows, in one sweep; check the size of entries.
-
-        With `learn`, the adjustments are learned from all rows. Without it, the last result is the union of the cells.
-        """
+    def learn_from(self, read: Callable[[], Any]) -> None:
+        """Count a pass that `read` makes, and learn all adjustments from the moments of all rows that it returns."""
         for view in self.views:
             view.admit(1.0)
-        self._check_rows_of(model)
-        count, apart = len(model.cells), learn and not model.is_partition
-        if apart:
-            model = replace(model, cells=(*model.cells, np.arange(model.rows)))
-        operators = [view.operator for view in self.views]
-        rows = RowModel(center=False, weights=model.weights)
-        by_pairs = not beside and self._multiplies_pairs()
-        task = CellSums(self.home, [view.adjustment.shift for view in self.views], by_pairs, model, beside)
-        width, height = sum(self.widths) * len(model.cells), task.rows_at_once(operators)
-        seen = self._checked
-        with np.errstate(all="ignore"), timed("sweep of %s for sets of rows", self.names):
-            part = self.run(task, width, threads=False, model=rows, height=height)
-        self._checked &= seen or learn  # without `learn`, rows of no cell have not been seen
+        whole = read()
         for view in self.views:
             view.record(0, view.operator.shape[1], sweeps=1.0)
-        self._check_rows_of(model)
-        cells = [part.pop(number).finished() for number in range(len(model.cells))]
-        whole = cells.pop() if apart else reduce(RowSums.merged, cells)
-        self._conclude_from(whole, rows, learn=learn)
-        return cells[:count], whole
-
-    def _check_rows_of(self, model: CellRows) -> None:
-        """Raise if the number of rows is known and is not that of the cells, or a cell has no rows."""
-        n = self.views[0].operator.shape[0]
-        if n not in (math.inf, model.rows):
-            raise InvalidProblem(
-                f"sets of {model.rows} rows must be of the rows of {self.names}; got {n} rows. Pass a label for each "
-                "row."
-            )
-        if not model.cells or not all(len(cell) for cell in model.cells):
-            raise InvalidProblem("sets of rows must have rows; got a set without any. Leave it out.")
-
-    def _multiplies_pairs(self) -> bool:
-        """Whether Gram matrices of sparse unadjusted rows are formed from pairs of nonzero entries of a row."""
-        operators = [view.operator for view in self.views]
-        in_blocks = all(A.access == "blocks" and A.sparse for A in operators)
-        if not (in_blocks or all(isinstance(A, SparseOperator) for A in operators)):
-            return False
-        shifted = any(view.adjustment.shift is not None for view in self.views)
-        return not shifted and cost.sparse_gram_is_cheaper(cost.sizes_of(operators, 1))
-
-    def _conclude_from(self, sums: RowSums, model: RowModel, *, learn: bool) -> None:
-        """Check the size of entries in memory by the moments of rows; learn all adjustments if they are of all rows."""
-        place, end, starts = self.home.place, len(sums.gram), np.cumsum([0, *self.widths])
-        means, norms = sums.origin + sums.mean, sums.squares_about(*np.zeros((2, len(sums.mean))))
-        confounds = slice(starts[-2 if len(sums.beside) else -1], end)
-        if len(sums.beside):
+        place, end, starts = self.home.place, len(whole.gram), np.cumsum([0, *self.widths])
+        means, norms = whole.origin + whole.mean, whole.squares_about(*np.zeros((2, len(whole.mean))))
+        confounds = slice(starts[-2 if len(whole.beside) else -1], end)
+        if len(whole.beside):
             starts[-2] = end
         for view, width, start in zip(self.views, self.widths, starts[:-1], strict=True):
             own, known = slice(start, start + width), view.adjustment
-            if view.operator.resident:
-                self._sized_from(norms[own], view, model)
-            if learn:
-                turn, mean = known.model.turn, place(means[own])
-                known.learn(
-                    self.home,
-                    sums.count,
-                    mean=mean if known.shift is None else mean + known.shift,
-                    explained=None if turn is None else place(sums.gram[confounds, own].T @ turn),
-                    squares=place(sums.squares[own] if known.model.center else norms[own]),
-                )
+            turn, mean = known.model.turn, place(means[own])
+            known.learn(
+                self.home,
+                whole.count,
+                mean=mean if known.shift is None else mean + known.shift,
+                explained=None if turn is None else place(whole.gram[confounds, own].T @ turn),
+                squares=place(whole.squares[own] if known.model.center else norms[own]),
+            )
 
     # ---- means and column norms ---------------------------------------------------------------
 

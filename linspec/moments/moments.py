@@ -26,7 +26,7 @@ that the moments of all views hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -54,7 +54,6 @@ from linspec.process.log import LOG, tells
 from linspec.process.pauses import pause
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
-from linspec.sweeps.cell_sums import CellRows, RowSums
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.gradients import GradientOfSquares, residual
 from linspec.sweeps.held_grams import HeldGram, SparseGram, symmetric_product
@@ -873,60 +872,12 @@ class Moments:
         return self._sweeps.over_rows(task, columns)
 
     @one_at_a_time
-    def cell_sums(
-        self,
-        cells: Sequence[HostArray],
-        rows: int,
-        *,
-        weights: HostArray | None = None,
-        confounds: HostArray | None = None,
-        beside: bool = False,
-        learn: bool = True,
-    ) -> tuple[list[RowSums], RowSums]:
-        """Compute the moments of sets of rows in one sweep, which also learns the adjustments of the views.
-
-        The rows are those of the data as they were given: no means, confounds or scales are taken out of them, because
-        moments of a set of rows can be adjusted later by what this set alone says (`linspec.studies.split_of`).
+    def learn_from(self, read: Callable[[], Any]) -> None:
+        """Count a pass that `read` makes, and learn the adjustments of the views from what it returns.
 
         Parameters
         ----------
-        cells : sequence of numpy.ndarray of int
-            The numbers of the rows of each set, in increasing order.
-        rows : int
-            The number of rows of the data.
-        weights : numpy.ndarray of shape (n,), optional
-        confounds : numpy.ndarray of shape (n, c), optional
-            The weights and the confounds of the rows. With `learn` they must be those by which the views are adjusted.
-        beside : bool, default False
-            Whether products of the last view with itself are left out, except for squares: for very many columns.
-        learn : bool, default True
-            Whether to compute the moments of all rows, and to learn the adjustments from them. If the sets do not have
-            each row once, the rows of all sets are one set more for the sweep.
-
-        Returns
-        -------
-        (list of RowSums, RowSums)
-            For each set, and for all rows, the count, column means and Gram matrix: first the columns of the views,
-            then the confounds, then the columns of a view beside. Without `learn`, the last result is the union of the
-            sets, in which a row counts once for each set that has it.
-
-        Raises
-        ------
-        InvalidProblem
-            The data have another number of rows, or a set has none.
-        DataOutOfRange
-            The largest entry of a matrix is out of the range in which no product over- or underflows.
-        NonFiniteData
-            An entry is not finite, or a sum overflows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from linspec import Moments
-        >>> moments = Moments(np.array([[1.0], [3.0], [5.0]]))
-        >>> (first, second), whole = moments.cell_sums([np.array([0, 1]), np.array([2])], 3)
-        >>> first.count, first.origin + first.mean, first.gram, whole.gram
-        (2.0, array([2.]), array([[2.]]), array([[8.]]))
+        read : callable
+            Returns the moments of all rows, such as ``linspec.studies.cells_of(problem, folds)[1]``.
         """
-        model = CellRows(rows, tuple(cells), weights, confounds)
-        return self._sweeps.cell_sums(model, beside=beside, learn=learn)
+        self._sweeps.learn_from(read)

@@ -1,7 +1,7 @@
 """Rows in blocks, and what is summed over them in one pass: read `executor`, `reductions`, `moments`, `cells`."""
 
 from linspec._new.operators.base import Rows
-from linspec.rows.cells import Cell, SecondMoments, cells_of
+from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram
 from linspec.rows.minibatch import Minibatch
@@ -21,7 +21,5 @@ __all__ = [
     "Preprocessing",
     "Reduction",
     "Rows",
-    "SecondMoments",
-    "cells_of",
     "row_gram",
 ]

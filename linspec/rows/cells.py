@@ -1,230 +1,266 @@
-"""Cells: second moments of groups of rows, which add and subtract.
+"""Cells: second moments of sets of rows, all from one pass.
 
-Problem: cross-validation fits on all rows but a fold, a bootstrap on rows that count several times, and later rows are
-added to earlier ones. Linear problems need second moments of these rows, and not the rows again.
-Method: one pass makes a cell of each group of rows: the sum of weights W, the sums s and the Gram matrix G of all
-matrices and confounds side by side, about one row o. Cells of other rows add, also with a factor; training rows are all
-rows minus a fold. About another row o' = o - d a cell is
+Problem: cross-validation fits on all rows but a fold and scores the fold. Linear problems need second moments of both,
+and not the rows again. Training and held-out rows are unions of cells.
+Method: for each cell the sum of weights W, the sums s and the Gram matrix G of all matrices side by side are formed
+about a row o near the mean of the first of its rows. Then
 
-    s' = s + W d,    G' = G + s dᵀ + d sᵀ + W d dᵀ.    (1)
+    m = s/W,    C = G - W m mᵀ                                                                                     (1)
 
-Centring, confounds Z and scaling are then what they are for all rows: with the means m = s/W about o,
+are its mean minus o, and its moments about its mean. Moments of a union with another cell of mean m' follow,
 
-    C = G - W m mᵀ,    C ← C - C_z C_zz⁻ C_zᵀ,    C ← F C F,    F = diag(W / C)^½.    (2)
+    d = (o' - o) + (m' - m),    C ∪ C' = C + C' + W W'/(W + W') d dᵀ.                                              (2)
 
-Sources: Chan, Golub & LeVeque 1983 (doi:10.1080/00031305.1983.10483115) for (1); Frisch & Waugh 1933 for the second
-step of (2).
+Source: Chan, Golub & LeVeque 1983 (doi:10.1080/00031305.1983.10483115), equations 2.1.
+Where we differ: o + m is never formed, since that would round large means. The last matrix may stand beside the others:
+a hundred thousand targets have squares, and products with the others, and none with each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import Block, LinearOperator, Rows
+from linspec._new.operators.base import Block, LinearOperator
 from linspec.algebra import varies
-from linspec.arrays import HostArray, to_host
-from linspec.errors import InvalidProblem
-from linspec.linalg.small import inverse
-from linspec.rows.executor import Executor, Reduction, executor_of
-from linspec.rows.passes import Passes
-from linspec.rows.preprocessing import DEPENDENT
+from linspec.arrays import HostArray, cast, to_host
+from linspec.rows.executor import Reduction
+from linspec.rows.reductions import RowData
 
-__all__ = ["Cell", "SecondMoments", "cells_of"]
+__all__ = ["Cell", "Cells"]
 
 
-@dataclass(frozen=True)
-class SecondMoments:
-    """Second moments of preprocessed matrices, by (2).
-
-    Attributes
-    ----------
-    gram : numpy.ndarray of shape (P, P)
-        Of all matrices side by side, without the confounds.
-    mean, slopes, factors : numpy.ndarray or None
-        What was subtracted and divided by: of shapes (P,), (c, P) and (P,).
-    total : float
-    """
-
-    gram: HostArray
-    mean: HostArray | None
-    slopes: HostArray | None
-    factors: HostArray | None
-    total: float
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
-    """Second moments of some rows about `origin`.
+    """The moments of some rows of d columns, on the host in float64.
 
     Attributes
     ----------
-    origin : numpy.ndarray of shape (P,)
-    total : float
+    count : float
         The number of rows, or the sum of their weights.
-    sums : numpy.ndarray of shape (P,)
-    gram : numpy.ndarray of shape (P, P)
+    rows : int
+        The number of rows with positive weight.
+    origin, mean : numpy.ndarray of shape (d,)
+        The column means are origin + mean.
+    gram : numpy.ndarray of shape (g, d)
+        The products of the first g columns with all columns, about the column means. Usually g = d.
+    beside : numpy.ndarray of shape (d - g,)
+        The squares about the means of the other columns, which have no products with each other.
     """
 
+    count: float
+    rows: int
     origin: HostArray
-    total: float
-    sums: HostArray
+    mean: HostArray
     gram: HostArray
-
-    def about(self, origin: HostArray) -> Cell:
-        """Return the moments about another row."""
-        if origin is self.origin or np.array_equal(origin, self.origin):
-            return self
-        d = self.origin - origin
-        cross = np.outer(self.sums, d)
-        gram = self.gram + cross + cross.T + self.total * np.outer(d, d)  # (1)
-        return Cell(origin, self.total, self.sums + self.total * d, gram)
-
-    def plus(self, cell: Cell, times: float = 1.0) -> Cell:
-        """Return the moments of these rows and of others, which count `times` as often; -1 takes them out."""
-        more = cell.about(self.origin)
-        return replace(
-            self,
-            total=self.total + times * more.total,
-            sums=self.sums + times * more.sums,
-            gram=self.gram + times * more.gram,
-        )
-
-    def minus(self, cell: Cell) -> Cell:
-        """Return the moments of these rows without some of them."""
-        return self.plus(cell, -1.0)
-
-    def preprocessed(self, *, center: bool = False, scale: bool = False, confounds: int = 0) -> SecondMoments:
-        """Return second moments of preprocessed matrices, by (2).
-
-        Parameters
-        ----------
-        center, scale : bool, default False
-        confounds : int, default 0
-            The last columns that are confounds.
-        """
-        if not self.total > 0:
-            raise InvalidProblem("some rows must count; all have weight 0 here. Leave fewer rows out.")
-        P = len(self.sums) - confounds
-        zero = self.about(np.zeros_like(self.origin)) if not center else self
-        m = self.sums / self.total
-        C = zero.gram - self.total * np.outer(m, m) if center else zero.gram
-        size = np.diagonal(C) + (self.total * (self.origin + m) ** 2 if center else 0.0)
-        live = varies(np.diagonal(C), size)
-        C = np.where(live[:, None] & live, C, 0.0)
-        slopes = None
-        if confounds:
-            slopes = inverse(C[P:, P:]) @ C[P:, :P]
-            left = C[:P, :P] - C[:P, P:] @ slopes
-            kept = np.diagonal(left) > DEPENDENT * np.diagonal(C)[:P]
-            C = np.where(kept[:, None] & kept, left, 0.0)
-        squares = np.diagonal(C)[:P]
-        factors = (
-            np.sqrt(np.divide(self.total, squares, out=np.zeros(P), where=squares > 0)) if scale else None
-        )
-        C = C[:P, :P] if factors is None else C[:P, :P] * factors[:, None] * factors
-        return SecondMoments(C, (self.origin + m)[:P] if center else None, slopes, factors, self.total)
-
-
-class _Groups(Reduction):
-    """Of every group of rows the sum of weights, and of all matrices side by side sums, squares and Gram matrices.
-
-    Sums and squares are about `origins`. So are Gram matrices of blocks that subtract; those of others are about 0.
-    """
-
-    wide = True
-
-    def __init__(
-        self, labels: HostArray, operators: Sequence[LinearOperator], origins: list[Any], w: HostArray | None
-    ) -> None:
-        self.labels, self.count, self.operators, self.w = labels, int(labels.max()) + 1, operators, w
-        self.origins = [A.thin(o) for A, o in zip(operators, origins, strict=True)]
-        self.places = [slice(a, b) for a, b in pairwise(np.cumsum([0, *map(len, origins)]).tolist())]
+    beside: HostArray = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def by_row(self) -> list[Any]:
-        return [self.labels, self.w]
+    def squares(self) -> HostArray:
+        """The sums of squares of all columns about their means."""
+        return np.concatenate([np.diag(self.gram), self.beside])
 
-    def zero(self) -> list[Any]:
-        P = self.places[-1].stop
-        return [np.zeros(self.count), *np.zeros((2, self.count, P)), np.zeros((self.count, P, P))]
+    @property
+    def variation(self) -> HostArray:
+        """`squares`, with exactly 0 for a column that does not vary over these rows (`linspec.algebra.varies`)."""
+        size = self.squares + self.count * (np.abs(self.origin) + np.abs(self.mean)) ** 2
+        return np.where(varies(self.squares, size), self.squares, 0.0)
 
-    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        labels = self.labels[rows]
-        w = None if self.w is None else self.w[rows]
-        for group in np.unique(labels).tolist():
-            where = np.flatnonzero(labels == group)
-            chosen = [b.take(where).about(o) for b, o in zip(blocks, self.origins, strict=True)]
-            counts = None if w is None else w[where]
-            total[0][group] += len(where) if counts is None else counts.sum()
-            for i, (A, block) in enumerate(zip(self.operators, chosen, strict=True)):
-                here = None if counts is None else A.backend.blocks.place(counts)
-                sums, squares = block.sums(here, squares=not block.subtracts, exact=True)
-                total[1][group, self.places[i]] += to_host(sums)
-                total[2][group, self.places[i]] += 0.0 if squares is None else to_host(squares)
-                for j in range(i, len(chosen)):
-                    G = block.gram(here, chosen[j])
-                    G = G.toarray() if scipy.sparse.issparse(G) else to_host(G)
-                    total[3][group, self.places[i], self.places[j]] += G
+    def with_beside(self, columns: slice | HostArray) -> Cell:
+        """Return these moments with some of the columns beside, and without the others."""
+        g = len(self.gram)
+        kept = np.concatenate([np.arange(g), g + np.arange(len(self.beside))[columns]])
+        origin, mean, gram = (array[..., kept] for array in (self.origin, self.mean, self.gram))
+        return replace(self, origin=origin, mean=mean, gram=gram, beside=self.beside[columns])
+
+    def merged(self, other: Cell) -> Cell:
+        """Return the moments of the union of these rows and those of `other`, by (2)."""
+        if 0 in (self.count, other.count):
+            return other if self.count == 0 else self
+        d, g, total = -self.less(other.origin, other.mean), len(self.gram), self.count + other.count
+        weight = self.count * (other.count / total)
+        gram = np.outer(d[:g] * weight, d)
+        gram += self.gram
+        gram += other.gram
+        beside = self.beside + other.beside + weight * d[g:] ** 2
+        mean = self.mean + d * (other.count / total)
+        return Cell(total, self.rows + other.rows, self.origin, mean, gram, beside)
+
+    def less(self, origin: HostArray, mean: HostArray) -> HostArray:
+        """Return the column means of these rows minus the point `origin` + `mean`."""
+        gap: HostArray = (self.origin - origin) + (self.mean - mean)
+        return gap
+
+    def about(self, origin: HostArray, mean: HostArray) -> HostArray:
+        """Return the Gram matrix of these rows about the point `origin` + `mean`."""
+        gap = self.less(origin, mean)
+        moved: HostArray = self.gram + np.outer(gap[: len(self.gram)] * self.count, gap)
+        return moved
+
+    def squares_about(self, origin: HostArray, mean: HostArray) -> HostArray:
+        """Return the sums of squares of all columns about the point `origin` + `mean`."""
+        squares: HostArray = self.squares + self.count * self.less(origin, mean) ** 2
+        return squares
 
 
-def cells_of(
-    operators: Sequence[Rows],
-    labels: HostArray,
-    *,
-    weights: HostArray | None = None,
-    passes: Passes | None = None,
-    executor: Executor | None = None,
-) -> list[Cell]:
-    """Make a cell of every group of rows, in one pass.
+@dataclass
+class _Sums:
+    """What is added up of a cell: of every matrix sums and squares about its origin, and products.
+
+    Products are about the origin if the blocks subtract it, else about 0. Squares are None where products have them.
+    """
+
+    origins: list[HostArray]
+    about: list[HostArray]
+    count: float = 0.0
+    rows: int = 0
+    sums: list[Any] = field(default_factory=list)
+    squares: list[Any] = field(default_factory=list)
+    products: list[Any] = field(default_factory=list)
+
+    def finished(self, *, beside: bool) -> Cell:
+        """The moments about the means, by (1)."""
+        s = np.concatenate([to_host(x) for x in self.sums])
+        origin, count = np.concatenate(self.origins), self.count or 1.0
+        edges, first = np.cumsum([0, *map(len, self.origins)]).tolist(), len(self.origins) - beside
+        g = edges[first]
+        t = s + self.count * (origin - np.concatenate(self.about))  # about what products are about
+        C = np.empty((g, edges[-1]))
+        products = iter(self.products)
+        for i, (a, b) in enumerate(pairwise(edges[: first + 1])):
+            for c, d in list(pairwise(edges))[i:]:
+                C[a:b, c:d] = to_host(next(products))
+        parts = zip(self.squares, pairwise(edges), strict=True)
+        about = [np.diag(C)[a:b] if q is None else to_host(q) for q, (a, b) in parts]
+        squares = np.concatenate(about) - s * (s / count)
+        C -= np.outer(t[:g] / count, t)  # (1)
+        C[:, :g] = np.triu(C[:, :g]) + np.triu(C[:, :g], 1).T
+        np.fill_diagonal(C, squares[:g])
+        return Cell(self.count, self.rows, origin, s / count, C, squares[g:])
+
+
+class Cells(Reduction):
+    """The moments of every cell.
 
     Parameters
     ----------
-    operators : sequence of Rows
-        Matrices with the same rows, confounds last.
-    labels : numpy.ndarray of shape (n,)
-        The group of each row, from 0 on.
-    weights : numpy.ndarray of shape (n,), optional
-    passes : Passes, optional
-    executor : Executor, optional
-        By default that of the matrices.
-
-    Returns
-    -------
-    list of Cell
+    data : RowData
+        With the weights.
+    operators : sequence of LinearOperator
+    cells : sequence of numpy.ndarray of int
+        The numbers of the rows of each cell, in increasing order. Cells may overlap.
+    rows : int
+        The number of all rows.
+    beside : bool, default False
+        Whether products of the last matrix with itself are left out, but for squares.
     """
-    passes = passes or Passes()
-    passes.take()
-    origins: list[HostArray] = []
-    subtracts: list[bool] = []
 
-    def begin(blocks: list[Block]) -> Reduction:
-        for A, block in zip(operators, blocks, strict=True):
-            subtracts.append(block.subtracts)
-            origins.append(to_host(A.thin(block.origin(None))).astype(np.float64))
-        return _Groups(labels, operators, origins, weights)
+    wide = True
+    raw = True
 
-    _, total, count, _ = (executor or executor_of(operators)).reduce(operators, begin, passes.look)
-    if count != len(labels):
-        raise InvalidProblem(f"labels must have one for each of {count} rows; got {len(labels)}.")
-    origin = np.concatenate(origins)
-    moved = np.concatenate([np.full(len(o), not s) for o, s in zip(origins, subtracts, strict=True)])
-    return [_cell(w, s, q, U, origin, moved) for w, s, q, U in zip(*total, strict=True)]
+    def __init__(
+        self,
+        data: RowData,
+        operators: Sequence[LinearOperator],
+        cells: Sequence[HostArray],
+        rows: int,
+        *,
+        beside: bool = False,
+    ) -> None:
+        self.data, self.operators, self.beside, self.sums = data, operators, beside, len(cells)
+        self.labels: list[HostArray] = []
+        for number, cell in enumerate(cells):
+            free = (labels for labels in self.labels if (labels[cell] < 0).all())
+            labels = next(free, None)
+            if labels is None:
+                labels = np.full(rows, -1)
+                self.labels.append(labels)
+            labels[cell] = number
+
+    @property
+    def by_row(self) -> list[Any]:
+        return list(self.labels)
+
+    def zero(self) -> dict[int, Any]:
+        return {}
+
+    def add(self, total: dict[int, Any], blocks: list[Block], rows: slice) -> None:
+        w = None if self.data.pre.w is None else self.data.pre.w[rows]
+        for labels in self.labels:
+            own = labels[rows]
+            counted = own if w is None else np.where(w > 0, own, -1)
+            for number in np.flatnonzero(np.bincount(own + 1)[1:]).tolist():
+                where = np.flatnonzero(counted == number)
+                if number not in total or len(where):
+                    self._add(total, number, blocks, where, None if w is None else w[where])
+
+    def _add(
+        self, total: dict[int, Any], number: int, blocks: list[Block], where: HostArray, w: HostArray | None
+    ) -> None:
+        """Add some rows of a cell."""
+        chosen = [block.take(where) for block in blocks]
+        placed = [None if w is None else A.backend.blocks.place(w) for A in self.operators]
+        if number not in total or not total[number].rows:
+            total[number] = self._begun(chosen, placed)
+        cell = total[number]
+        if not len(where):
+            return
+        parts = [b.about(A.thin(o)) for A, b, o in zip(self.operators, chosen, cell.origins, strict=True)]
+        cell.rows += len(where)
+        cell.count += len(where) if w is None else float(w.sum())
+        for i, (part, counts) in enumerate(zip(parts, placed, strict=True)):
+            apart = cell.squares[i] is not None
+            sums, squares = part.sums(counts, squares=apart, exact=True)
+            cell.sums[i] += sums
+            if apart:
+                cell.squares[i] += squares
+        products = (
+            _dense(part.gram(placed[i], other))
+            for i, part in enumerate(parts[: len(parts) - self.beside])
+            for other in parts[i:]
+        )
+        for n, product in enumerate(products):
+            cell.products[n] += product
+
+    def _begun(self, chosen: list[Block], placed: list[Any]) -> _Sums:
+        """The sums of no rows, about a row near the mean of those that come first."""
+        origins, about = [], []
+        for A, block, w in zip(self.operators, chosen, placed, strict=True):
+            row = to_host(cast(block.origin(w), A.dtype)) if block.rows else np.zeros(A.shape[1])
+            row = np.nan_to_num(row.astype(np.float64), posinf=0.0, neginf=0.0)
+            origins.append(row)
+            about.append(row if block.subtracts else np.zeros_like(row))
+        widths, places = [A.shape[1] for A in self.operators], [A.backend.blocks for A in self.operators]
+        first = len(widths) - self.beside
+        products = [places[i].zeros((widths[i], q)) for i in range(first) for q in widths[i:]]
+        sums, squares = ([A.zeros((q,)) for A, q in zip(places, widths, strict=True)] for _ in range(2))
+        for i in range(first):
+            squares[i] = None if chosen[i].subtracts else squares[i]
+        return _Sums(origins, about, sums=sums, squares=squares, products=products)
+
+    def merge(self, left: dict[int, Any], right: dict[int, Any]) -> dict[int, Any]:
+        both = {**left, **right}
+        for number in left.keys() & right.keys():
+            both[number] = self._cell(left[number]).merged(self._cell(right[number]))
+        return both
+
+    def finished(self, total: dict[int, Any]) -> list[Cell]:
+        """Return the moments of every cell, in their order.
+
+        Parameters
+        ----------
+        total : dict
+        """
+        return [self._cell(total[number]) for number in range(self.sums)]
+
+    def _cell(self, cell: Any) -> Cell:
+        return cell if isinstance(cell, Cell) else cell.finished(beside=self.beside)
 
 
-def _cell(
-    total: float, sums: HostArray, squares: HostArray, upper: HostArray, origin: HostArray, moved: HostArray
-) -> Cell:
-    """A cell about `origin`, from a Gram matrix that is about 0 in columns that are to be moved."""
-    upper = np.triu(upper)
-    first = np.where(moved, 0.0, origin)
-    cell = Cell(first, float(total), sums + total * (origin - first), upper + np.triu(upper, 1).T).about(
-        origin
-    )
-    np.fill_diagonal(cell.gram, np.where(moved, squares, np.diagonal(cell.gram)))  # with all their digits
-    return replace(cell, sums=sums)
+def _dense(G: Any) -> Any:
+    return G.toarray() if scipy.sparse.issparse(G) else G

@@ -47,6 +47,8 @@ class Reduction(ABC):
         Whether a total has the size of a Gram matrix.
     tall : bool, default False
         Whether a total has a row for each row.
+    raw : bool, default False
+        Whether blocks are added as they are read, and not about a row.
     multiplied : float, default 0
         Products with one column that are made of each row, forward and adjoint.
     changed : array, optional
@@ -56,6 +58,7 @@ class Reduction(ABC):
     columns: int = 1
     wide: bool = False
     tall: bool = False
+    raw: bool = False
     multiplied: float = 0.0
     changed: Any = None
 

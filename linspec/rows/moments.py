@@ -25,7 +25,8 @@ import scipy.sparse
 from linspec._new.operators.base import MULTIPLY_RATE, Block, LinearOperator, Rows
 from linspec.algebra import EPS, rank_cut
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, to_host
-from linspec.errors import DataOutOfRange, NonFiniteData
+from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
+from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of
 from linspec.rows.minibatch import Minibatch, Origins
 from linspec.rows.passes import Passes
@@ -287,6 +288,56 @@ class Moments:
         if not self.sketched:
             self._pass(None)
         return self.sketched
+
+    def cells(self, cells: Sequence[HostArray], rows: int, *, beside: bool = False) -> list[Cell]:
+        """Compute second moments of sets of rows as they were given, with their weights; in one pass.
+
+        Parameters
+        ----------
+        cells : sequence of numpy.ndarray of int
+            The numbers of the rows of each set, in increasing order.
+        rows : int
+            The number of rows of the data.
+        beside : bool, default False
+            Whether products of the last matrix with itself are left out, but for squares: for very many columns.
+
+        Returns
+        -------
+        list of Cell
+
+        Raises
+        ------
+        InvalidProblem
+            The data have another number of rows.
+        DataOutOfRange, NonFiniteData
+        """
+        self._check_number(rows)
+        sums = Cells(self.data, self.operators, cells, rows, beside=beside)
+        every = range(len(self.operators))
+        made = sums.finished(self._read(lambda: sums, every, learns=False)[0])
+        self._check_number(rows)
+        zeros = np.zeros((2, sum(self.widths)))
+        about_zero, squares = (
+            sum(each) for each in zip(*((c.squares_about(*zeros), c.squares) for c in made), strict=True)
+        )
+        sizes, count = sum(c.origin + c.mean for c in made), sum(c.count for c in made)
+        far = False
+        for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
+            self._check(i, sizes[a:b], about_zero[a:b], count)
+            if not self.subtracts[i] and (about_zero > FAR * squares)[a:b][squares[a:b] > 0].any():
+                self.operators[i].far = far = True
+        if far and self.rereads:
+            made = sums.finished(self._read(lambda: sums, every, learns=False)[0])
+        return made
+
+    def _check_number(self, rows: int) -> None:
+        """Refuse sets of other rows than those of the data, once these have been counted."""
+        n = self.operators[0].shape[0]
+        if n not in (math.inf, rows):
+            raise InvalidProblem(
+                f"sets of {rows} rows must be of the rows of {' and '.join(self.names)}; got {n} rows. Pass a label "
+                "for each row."
+            )
 
     def gram_product(self, V: Array, i: int = 0) -> Array:
         """Compute XᵢᵀDXᵢV, reading this matrix alone."""

@@ -128,6 +128,7 @@ class AboutRows(Together):
         super().__init__(*parts)
         self.about, self.pre = about, pre
         self.subtracts = None if first is None else [block.subtracts for block in first]
+        self.far = [False] * len(about) if first is None else [block.far for block in first]
 
     @property
     def by_row(self) -> list[Any]:
@@ -135,12 +136,16 @@ class AboutRows(Together):
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         self.pre.check_rows(rows.stop, ended=False)
+        for block, far in zip(blocks, self.far, strict=True):
+            block.far = block.far or far
         if self.subtracts not in (None, [block.subtracts for block in blocks]):
             raise UnsupportedData(
                 f"slices must be of one kind, dense or sparse; those from row {rows.start} on are of another kind than "
                 "the first. Convert them to one kind."
             )
-        super().add(total, [block.about(row) for block, row in zip(blocks, self.about, strict=True)], rows)
+        if not self.parts[0].raw:
+            blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
+        super().add(total, blocks, rows)
 
 
 class Statistics(Reduction):

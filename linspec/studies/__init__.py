@@ -9,9 +9,10 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
+    "cells_of": "linspec.studies.held_out.cells",
     "folds_of": "linspec.studies.held_out.folds",
     "split_of": "linspec.studies.held_out.grams",
-    "training_and_held_out": "linspec.studies.held_out.row_sums",
+    "training_and_held_out": "linspec.studies.held_out.cells",
 }
 
 __all__ = list(_HOLDERS)

@@ -116,19 +116,6 @@ class DenseGram(HeldGram):
         return 0.0 if by_entries else lost
 
 
-class GramBeside(DenseGram):
-    """The Gram matrix of a view, its products with a second view, and the squares of the columns of the second."""
-
-    def add_rows(self, slabs: list[Array]) -> None:
-        """Add the products of some rows of both views."""
-        X, Y = slabs
-        self.add_grams([[X.T @ X, X.T @ Y], [namespace(Y).sum(Y * Y, axis=0)]])
-
-    def diagonals(self) -> list[Array]:
-        """The squares of the columns of both views."""
-        return [_diagonal(self.upper[0][0]), self.upper[1][0]]
-
-
 class ReducedGram(DenseGram):
     """Gram matrices RᵢᵀRⱼ, held as few rows Rᵢ; products are formed with these rows.
 
@@ -180,9 +167,9 @@ class RunningGram:
         For each view, the means of the rows so far, minus the first row.
     """
 
-    def __init__(self, home: Home, gram: DenseGram | None = None) -> None:
+    def __init__(self, home: Home) -> None:
         self.home = home
-        self.gram = DenseGram() if gram is None else gram  # to which rows are added
+        self.gram = DenseGram()  # to which rows are added
         self.means: list[Array] = []
         self._count: float = 0
 

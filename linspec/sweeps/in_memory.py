@@ -29,18 +29,18 @@ FEWEST_BLOCKS, MOST_RUNS = 4, 64
 """Smallest number of blocks per run, and largest number of runs: the part of each run costs memory and a merge."""
 
 
-def row_slices(operators: Sequence[LinearOperator], columns: int = 0, height: int = 0) -> list[slice]:
+def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
     """Cut the rows of some operators into slices; the same slice of all operators is read at a time.
 
     A slice takes more bytes than the sum to which its product is added, where possible: this sum has `columns` columns,
-    and a row for each column of the operators. With `height` above 0, slices have this number of rows instead. If the
-    rows of an operator cannot be selected, one slice has all rows.
+    and a row for each column of the operators. If the rows of an operator cannot be selected, one slice
+    has all rows.
     """
     n = operators[0].shape[0]
     size = max(n, 1)
     if all(A.access == "rows" for A in operators):
         sum_bytes = 8 * columns * sum(A.shape[1] for A in operators)
-        size = height or rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
+        size = rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 

@@ -29,7 +29,6 @@ def swept(
     model: RowModel = PLAIN,
     check: Callable[[Task[Part], Part, bool], None] | None = None,
     threads: bool = True,
-    height: int = 0,
 ) -> Part:
     """Run a task over all rows of some views, in one sweep.
 
@@ -49,8 +48,6 @@ def swept(
     threads : bool, default True
         Whether rows of this process are shared among several threads. If False, all rows are added to one part, which
         suits tasks with large parts.
-    height : int, default 0
-        The number of rows of a block of rows in memory or in files; 0 for blocks of about the size of a cache.
     """
     operators = [view.operator for view in views]
     if any(A.access == "blocks" for A in operators):
@@ -59,7 +56,7 @@ def swept(
             check(task, part, False)
         return part
     if not any(A.streamed for A in operators):
-        part = run_in_memory(task, operators, row_slices(operators, columns, height), threads=threads)
+        part = run_in_memory(task, operators, row_slices(operators, columns), threads=threads)
         if check is not None:
             check(task, part, False)
         return part

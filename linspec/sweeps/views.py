@@ -270,19 +270,12 @@ def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
     return (slice(a, min(a + rows, n)) for a in range(0, n, rows))
 
 
-def gram_rows(operators: Sequence[LinearOperator], wanted: int = GRAM_ROWS) -> int:
-    """Number of rows of a block for a Gram matrix: some thousands on the host; enough to keep a device busy.
-
-    Parameters
-    ----------
-    operators : sequence of LinearOperator
-    wanted : int
-        Smallest number of rows of a block on the host, unless the rows take more than `GRAM_BYTES`.
-    """
+def gram_rows(operators: Sequence[LinearOperator]) -> int:
+    """Number of rows of a block for a Gram matrix: some thousands on the host; enough to keep a device busy."""
     row_bytes: int = 8 * max(sum(A.shape[1] for A in operators), 1)
     if not operators[0].home.on_host:
         return DEVICE_BLOCK_BYTES // row_bytes
-    return min(max(GRAM_ROWS, wanted), GRAM_BYTES // row_bytes)
+    return min(GRAM_ROWS, GRAM_BYTES // row_bytes)
 
 
 def check_alike(views: list[View]) -> None:

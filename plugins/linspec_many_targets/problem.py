@@ -15,7 +15,7 @@ from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.operators import CountedOperator, uncounted
 from linspec.solving import DEFAULT_TERMS, Terms
-from linspec.studies import folds_of, split_of
+from linspec.studies import cells_of, folds_of, split_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
 from linspec_many_targets.choice import COLLINEAR, DIGITS, Choice, blocks_of
 from linspec_many_targets.kernel import band_kernels, sum_of
@@ -215,10 +215,13 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """Return the moments of the cells of all folds: computed by one sweep, and kept."""
         if self._sums is None:
             given, folds = self.unadjusted, self.splits
-            cells, whole = moments.cell_sums(
-                folds.cells, folds.rows, weights=given.sample_weight, confounds=given.confounds, beside=True
-            )
-            self._keep(_sums=Sums(given, cells, whole))
+
+            def read() -> Any:
+                cells, whole, _ = cells_of(given, folds, beside=True)
+                self._keep(_sums=Sums(given, cells, whole))
+                return whole
+
+            moments.learn_from(read)
         found: Any = self._sums
         return found  # type: ignore[no-any-return]
 

@@ -1,8 +1,9 @@
-"""Cells of groups of rows add and subtract to what NumPy computes from the rows themselves."""
+"""Moments of sets of rows, and of unions of them, are what NumPy computes from the rows themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,22 @@ import scipy.sparse
 
 import linspec as ls
 from linspec._new.operators import as_operator
-from linspec.errors import InvalidProblem, MissingCapability
-from linspec.rows import Passes, cells_of
+from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.rows import Cell, Moments, Passes, Preprocessing
+from linspec.solving import adjusted
+from linspec.studies import cells_of, folds_of
 
 rng = np.random.default_rng(0)
 n, folds = 1200, 5
 labels = rng.integers(0, folds, n)
-common = rng.standard_normal((n, 3))
-X = common @ rng.standard_normal((3, 6)) + rng.standard_normal((n, 6)) + 1e3
+X = rng.standard_normal((n, 3)) @ rng.standard_normal((3, 6)) + rng.standard_normal((n, 6)) + 1e3
 X[:, 5] = 0.1
-Y = common @ rng.standard_normal((3, 2)) + rng.standard_normal((n, 2))
-Z = rng.standard_normal((n, 2)) + X[:, :1] - 1e3
-weights = 3 * rng.random(n)
+X[labels == 2, 4] = 7.3  # constant in one fold
+Y = rng.standard_normal((n, 2)) * (rng.random((n, 2)) < 0.3)
+Z = rng.standard_normal((n, 2)) - 5
+weights = rng.integers(0, 3, n) * 0.7
+APART = [np.flatnonzero(labels == fold) for fold in range(folds)]
+OVERLAPPING = [np.arange(700), np.arange(300, 900), np.arange(1000, n)]
 
 KINDS: dict[str, Callable[[Any], Any]] = {
     "array": np.asarray,
@@ -33,85 +38,119 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def by_hand(rows: Any, w: Any, *, center: bool, scale: bool, confounds: bool) -> Any:
-    """The Gram matrix of preprocessed rows."""
-    M, roots = np.hstack([X, Y])[rows].astype(np.longdouble), np.sqrt(w[rows])[:, None]
-    A = M * roots
-    taken = [roots] if center else []
-    taken += [Z[rows] * roots] if confounds else []
-    if taken:
-        Q, _ = np.linalg.qr(np.hstack(taken))
-        for _ in range(2):
-            A = A - Q @ (Q.T @ A)
-    squares = np.sum(A**2, axis=0)
-    live = squares > 1e-24 * np.sum(M**2, axis=0)
-    A = np.where(live, A, 0)
-    return (A / np.sqrt(np.where(live, squares, 1) / w[rows].sum()) if scale else A).astype(float)
+def by_hand(M: Any, rows: Any, w: Any) -> tuple[float, Any, Any]:
+    """The sum of weights, the means, and the moments about them."""
+    M, w = M[rows].astype(np.longdouble), w[rows]
+    mean = w @ M / w.sum()
+    return w.sum(), mean, (M - mean).T @ ((M - mean) * w[:, None])
+
+
+def near(found: Any, exact: Any, limit: float) -> bool:
+    """Whether moments are near beside the lengths of their columns."""
+    lengths = np.sqrt(np.maximum(np.diag(exact), 1e-300))
+    return bool(np.abs(found - exact).max() <= limit * np.outer(lengths, lengths).max())
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cells", [APART, OVERLAPPING], ids=["apart", "overlapping"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_training_rows_are_all_rows_minus_a_fold(kind: str, *, weighted: bool) -> None:
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_cell_has_the_moments_of_its_rows(
+    kind: str, cells: list[Any], *, weighted: bool, beside: bool
+) -> None:
     w, passes = weights if weighted else np.ones(n), Passes()
-    matrices = [as_operator(KINDS[kind](M)) for M in (X, Y, Z)]
-    cells = cells_of(matrices, labels, weights=w if weighted else None, passes=passes)
+    pre = Preprocessing.of(center=True, weights=w if weighted else None)
+    given = [X, Z, Y] if beside else [X, Y, Z]
+    moments = Moments([as_operator(KINDS[kind](M)) for M in given], pre, passes)
+    made = moments.cells(cells, n, beside=beside)
     assert passes.count == 1
-    every = cells[0]
-    for cell in cells[1:]:
-        every = every.plus(cell)
-    near = 1e-3 if kind == "single" else 1e-7 if kind == "sparse" else 1e-9  # means are a thousand deviations
-    for fold in range(folds):
-        rows = labels != fold
-        for center in (True, False):
-            for scale in (True, False):
-                for confounds in (True, False):
-                    A = by_hand(rows, w, center=center, scale=scale, confounds=confounds)
-                    train = every.minus(cells[fold])
-                    if not confounds:
-                        train = type(train)(train.origin[:8], train.total, train.sums[:8], train.gram[:8, :8])
-                    found = train.preprocessed(center=center, scale=scale, confounds=2 if confounds else 0)
-                    assert found.total == pytest.approx(w[rows].sum(), rel=1e-13)
-                    assert np.abs(found.gram - A.T @ A).max() <= near * np.abs(A.T @ A).max()
+    M = np.hstack(given)
+    M = M.astype(np.float32).astype(np.float64) if kind == "single" else M
+    limit = 1e-5 if kind == "single" else 1e-9 if kind == "sparse" else 1e-12
+    for cell, rows in zip(made, cells, strict=True):
+        count, mean, exact = by_hand(M, rows, w)
+        assert cell.count == pytest.approx(count, rel=1e-13)
+        assert cell.rows == np.count_nonzero(w[rows])
+        assert np.abs(cell.origin + cell.mean - mean).max() <= limit * 1e3
+        g = 8 if beside else 10
+        assert near(cell.gram[:, :g], exact[:g, :g], limit)
+        assert cell.gram.shape == (g, 10)
+        assert np.abs(cell.gram - exact[:g]).max() <= limit * np.abs(exact).max()
+        assert cell.squares == pytest.approx(np.diag(exact).astype(float), rel=max(limit, 1e-9), abs=1e-15)
+        if beside:
+            assert cell.with_beside(slice(1, 2)).squares == pytest.approx(cell.squares[[*range(8), 9]])
 
 
-def test_ridge_of_training_rows_predicts_as_a_fit_on_them() -> None:
-    cells = cells_of([as_operator(X[:, :5]), as_operator(Y)], labels)
-    train = cells[1].plus(cells[2]).plus(cells[3]).plus(cells[4])
-    moments = train.preprocessed(center=True)
-    x = np.linalg.solve(moments.gram[:5, :5] + 2.0 * np.eye(5), moments.gram[:5, 5:])
-    rows = labels > 0
-    fit = ls.solve(ls.LeastSquares(X[rows, :5], Y[rows], ridge=2.0, center=True), "direct")
-    assert np.abs(x - fit.x).max() <= 1e-10
-    assert moments.mean == pytest.approx(np.hstack([X[rows, :5], Y[rows]]).mean(axis=0), rel=1e-13)
+@pytest.mark.parametrize("kind", ["array", "single", "sparse", "slices"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_does_not_vary_in_a_cell_has_no_squares(kind: str, *, weighted: bool) -> None:
+    pre = Preprocessing.of(center=True, weights=weights if weighted else None)
+    made = Moments([as_operator(KINDS[kind](X))], pre).cells(APART, n)
+    for fold, cell in enumerate(made):
+        assert list(np.flatnonzero(cell.variation == 0)) == ([4, 5] if fold == 2 else [5])
+    training = reduce(Cell.merged, [cell for fold, cell in enumerate(made) if fold != 3])
+    assert list(np.flatnonzero(training.variation == 0)) == [5]
 
 
-def test_rows_that_come_later_are_about_another_row() -> None:
-    zeros = np.zeros(400, int)
-    parts = [cells_of([as_operator(X[i : i + 400] + i)], zeros)[0] for i in (0, 400, 800)]
-    assert not np.array_equal(parts[0].origin, parts[1].origin)
-    every = parts[0].plus(parts[1]).plus(parts[2])
-    M = X + np.repeat([0, 400, 800], 400)[:, None]
-    M = M - M.mean(axis=0)
-    found = every.preprocessed(center=True).gram
-    assert np.abs(found - M.T @ M).max() <= 1e-12 * np.abs(M.T @ M).max()
-    back = every.minus(parts[1]).minus(parts[2]).preprocessed(center=True).gram
-    one = parts[0].preprocessed(center=True).gram
-    assert np.abs(back - one).max() <= 1e-11 * np.abs(M.T @ M).max()
+@pytest.mark.parametrize("kind", ["array", "sparse", "slices"])
+def test_unions_of_cells_far_from_each_other_keep_their_digits(kind: str) -> None:
+    M = rng.standard_normal((n, 3)) + 1e7 * np.array([1.0, -3.0, 0.0]) + 1e5 * (np.arange(n) // 400)[:, None]
+    made = Moments([as_operator(KINDS[kind](M))], Preprocessing(center=True)).cells(
+        [np.arange(i, i + 400) for i in (0, 400, 800)], n
+    )
+    for cells, rows in ((made[:1], slice(400)), (made[1:], slice(400, n)), (made, slice(None))):
+        cell = reduce(Cell.merged, cells)
+        exact = by_hand(M, rows, np.ones(n))[2]
+        assert near(cell.gram, exact, 1e-9)
+        point = np.full(3, 5.0)
+        about = (M[rows] - point).astype(np.longdouble)
+        assert near(cell.about(np.zeros(3), point), about.T @ about, 1e-9)
 
 
-def test_counts_of_a_bootstrap_are_factors() -> None:
-    cells = cells_of([as_operator(X)], np.arange(n) // 100)
-    drawn = cells[3].plus(cells[5], 2.0).plus(cells[7], 3.0)
-    rows = np.concatenate([np.arange(300, 400), *[np.arange(500, 600)] * 2, *[np.arange(700, 800)] * 3])
-    M = X[rows] - X[rows].mean(axis=0)
-    assert np.abs(drawn.preprocessed(center=True).gram - M.T @ M).max() <= 1e-9 * np.abs(M.T @ M).max()
+def test_units_do_not_matter_and_some_are_refused() -> None:
+    for unit in (1e-55, 1e55):
+        made = Moments([as_operator(X * unit)], Preprocessing(center=True)).cells(APART, n)
+        assert near(made[0].gram / unit**2, by_hand(X, APART[0], np.ones(n))[2], 1e-12)
+    for kind in ("array", "sparse", "slices"):
+        with pytest.raises(DataOutOfRange, match="the entries of data, with the roots of their weights"):
+            Moments([as_operator(KINDS[kind](Y * 1e-70))], Preprocessing(center=True)).cells(APART, n)
 
 
-def test_what_cannot_be_done_is_refused() -> None:
-    with pytest.raises(InvalidProblem, match="one for each of 1200 rows; got 1100"):
-        cells_of([as_operator(X)], labels[:1100])
-    cells = cells_of([as_operator(X)], labels)
-    with pytest.raises(InvalidProblem, match="some rows must count"):
-        cells[0].minus(cells[0]).preprocessed(center=True)
+def test_faults_of_rows_and_of_sets_are_said() -> None:
+    for kind, ended in (("array", "1200"), ("slices", "1200")):
+        with pytest.raises(
+            InvalidProblem, match=f"sets of 1100 rows must be of the rows of data; got {ended}"
+        ):
+            Moments([as_operator(KINDS[kind](X))]).cells([np.arange(1100)], 1100)
+    bad = X.copy()
+    bad[3, 2] = np.inf
+    with pytest.raises(NonFiniteData, match="data must be finite; got inf at row 3, column 2"):
+        Moments([as_operator(bad)]).cells(APART, n)
     with pytest.raises(MissingCapability, match="cannot be chosen one by one"):
-        cells_of([as_operator(scipy.sparse.linalg.aslinearoperator(X))], labels)
+        Moments([as_operator(scipy.sparse.linalg.aslinearoperator(X))]).cells(APART, n)
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "slices", "dask"])
+@pytest.mark.parametrize("center", [True, False])
+def test_a_problem_has_its_cells_and_teaches_its_adjustments(kind: str, *, center: bool) -> None:
+    def given(M: Any) -> Any:
+        if kind == "dask":
+            return pytest.importorskip("dask.array").from_array(M, chunks=(250, M.shape[1]))
+        return KINDS[kind](M)
+
+    stated: dict[str, Any] = {"center": center, "sample_weight": weights, "confounds": Z, "scale": True}
+    A = X[:, :4]
+    exact = ls.solve(ls.LeastSquares(A, Y, **stated))
+    problem = ls.LeastSquares(given(A), given(Y), **stated)
+    moments = adjusted(problem).moments("implicit", (1, 1))
+    for splitter in (labels, [(OVERLAPPING[0], OVERLAPPING[2])]):
+        cells, whole, passes = cells_of(problem, folds_of(splitter, n), beside=True)
+        assert passes == 1
+        assert near(whole.gram[:, :6], by_hand(np.hstack([A, Z, Y]), slice(None), weights)[2][:6, :6], 1e-9)
+        assert len(cells) == (5 if splitter is labels else 2)
+    moments.learn_from(lambda: whole)
+    assert moments.passes == 1
+    for i, prefix in enumerate("ab"):
+        for name, value in moments.columns.adjustment(i).of_new_rows().items():
+            wanted = getattr(exact, "confound_mean" if name == "confound_mean" else f"{prefix}_{name}")
+            np.testing.assert_allclose(value, wanted, rtol=1e-8)

@@ -209,3 +209,36 @@ def test_a_stored_column_that_is_constant_is_no_faint_one(wrap: Any) -> None:
     moments = Moments([as_operator(wrap(X))], Preprocessing(center=True))
     moments.gram()
     assert moments.fitted[0].squares[1] == 0.0
+
+
+SIDES: dict[str, Callable[[], Any]] = {
+    "dense": lambda: noise + 1e3,
+    "single": lambda: single(noise),
+    "sparse": lambda: scipy.sparse.csr_array(noise * (noise > 1)),
+    "far": lambda: scipy.sparse.csr_array(noise + 1e6 + np.arange(n)[:, None] / n),
+    "far in slices": lambda: [scipy.sparse.csr_array(noise[i : i + 700] + 1e6) for i in range(0, n, 700)],
+}
+
+
+@pytest.mark.parametrize("left", SIDES)
+@pytest.mark.parametrize("right", SIDES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_products_of_rows_of_two_kinds(left: str, right: str, *, weighted: bool) -> None:
+    given = [SIDES[name]() for name in (left, right)]
+    w = rng.random(n) if weighted else np.ones(n)
+    exact = []
+    for M in given:
+        D = np.vstack([part.toarray() for part in M]) if isinstance(M, list) else M
+        D = D.toarray() if scipy.sparse.issparse(D) else D.astype(np.float64)
+        exact.append(D - np.average(D, axis=0, weights=w))
+    rows = [as_operator(M if not isinstance(M, list) else lambda M=M: iter(M)) for M in given]  # type: ignore[misc]
+    moments = Moments(rows, Preprocessing.of(center=True, weights=w if weighted else None))
+    A, B = exact
+    lengths = np.outer(np.sqrt(w @ A**2), np.sqrt(w @ B**2))
+    found = moments.gram()[0][1]
+    found = found.toarray() if scipy.sparse.issparse(found) else found
+    assert np.abs((found - (A * w[:, None]).T @ B) / lengths).max() <= 1e-6
+    fresh = Moments(rows, moments.pre)
+    V = rng.standard_normal((p, 2))
+    (_, product), _ = fresh.products(V, None)
+    assert np.abs((product - (B * w[:, None]).T @ A @ V) / (lengths.T @ np.abs(V))).max() <= 1e-5

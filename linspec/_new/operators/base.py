@@ -229,7 +229,7 @@ class Block(ABC):
 
 def first_shares(w: Array | None, rows: int) -> HostArray:
     """Return the shares of the first rows in their weighted mean; equal ones if none of them counts."""
-    counts = np.ones(min(rows, ORIGIN_ROWS)) if w is None else to_host(w[:ORIGIN_ROWS])
+    counts = np.ones(min(rows, ORIGIN_ROWS)) if w is None else to_host(w[: min(rows, ORIGIN_ROWS)])
     shares: HostArray = (
         counts / counts.sum() if counts.any() else np.full(len(counts), 1 / max(len(counts), 1))
     )

@@ -79,7 +79,7 @@ class DenseBlock(Block):
 
     def take(self, rows: HostArray) -> DenseBlock:
         chosen = (
-            self.array[rows]
+            np.take(self.array, rows, axis=0)
             if self.backend.on_host
             else self.backend.xp.take(
                 self.array, self.backend.xp.asarray(rows, device=self.backend.device), axis=0

@@ -43,9 +43,9 @@ from linspec.solving.adjusting import adjusted, in_given_columns
 from linspec.solving.select import estimated
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
 from linspec.status import Status
+from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal_confounds
 from linspec.studies.held_out.folds import Folds
 from linspec.studies.held_out.grams import ROUNDING, share_lost, split_of
-from linspec.studies.held_out.row_sums import bytes_held, sums_of_cells, with_orthogonal_confounds
 from linspec.studies.held_out.scores import LOST, Generalized, Metric
 
 PROBES = 20
@@ -166,7 +166,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     """
     rows = int(min(A.shape[0] for A in problem.matrices.values()))
     problem = with_orthogonal_confounds(problem)
-    _, total = sums_of_cells(problem, _everything(rows))
+    _, total, passes = cells_of(problem, _everything(rows))
     split = split_of(problem, total, total, np.arange(rows))
     training = split.training
     eigen = Metric.of(problem, split, "A")
@@ -179,7 +179,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
         moved.append(off)
         errors.append(error)
         lost.append(np.inf if split.hides else share_lost(share, error))
-    passes, one_pass = 1.0 + split.reread, True
+    passes, one_pass = passes + split.reread, True
     if again and problem.sweeps > 1 and max(lost) > LOST:
         read, swept = _errors_of_rows(problem, x)
         passes, one_pass = passes + swept, False

@@ -1,7 +1,7 @@
 """Cross-validation: choice of ridge and k by rows that were not fitted. Read `folds` first.
 
 - `folds`: training and held-out rows of each split, and "cells": sets of rows whose unions are these sets;
-- `row_sums`: the moments of all cells, computed in one sweep, and their merging;
+- `cells`: the moments of all cells, computed in one sweep, and their merging;
 - `grams`: Gram matrices of training and held-out rows, adjusted by means and slopes of the training rows;
 - `scores`: the base class of scores, and the factorisations that all ridges share;
 - `defaults`: scores of problems that name none;

@@ -15,8 +15,8 @@ from typing import Any
 
 from linspec import cost
 from linspec.solving.select import estimated, has_trait
+from linspec.studies.held_out.cells import bytes_held
 from linspec.studies.held_out.folds import Folds
-from linspec.studies.held_out.row_sums import bytes_held
 from linspec.studies.held_out.scores import HeldOutScore
 
 MERGING = 40

@@ -23,8 +23,8 @@ from linspec.algebra.whitener import Whitener, has_short_directions, squared_cut
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.row_model import DEPENDENT, RowModel, row_model
+from linspec.rows import Cell
 from linspec.solving.adjusting import adjusted
-from linspec.sweeps.cell_sums import RowSums
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
@@ -152,7 +152,7 @@ class Split:
     rounding: float
     hides: bool
     _taken: _Taken
-    _rows: RowSums
+    _rows: Cell
     rows: TrainingRows | None = None
     whole: Split | None = None
 
@@ -209,8 +209,8 @@ class Split:
 
 def split_of(
     problem: Any,
-    training: RowSums,
-    held_out: RowSums,
+    training: Cell,
+    held_out: Cell,
     numbers: HostArray | None = None,
     whole: Split | None = None,
 ) -> Split:
@@ -220,7 +220,7 @@ def split_of(
     ----------
     problem : Problem
         Its matrices, `center`, `scale`, `scaled` and `confounds` are used.
-    training, held_out : RowSums
+    training, held_out : Cell
         Moments of the columns of the matrices, followed by the confounds. If there are columns beside, they follow the
         confounds, and are columns of the last matrix.
     numbers : numpy.ndarray of int, optional
@@ -232,10 +232,10 @@ def split_of(
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.studies import folds_of, split_of, training_and_held_out
+    >>> from linspec.studies import cells_of, folds_of, split_of, training_and_held_out
     >>> A, b, folds = np.arange(6.0)[:, None], np.arange(6.0), folds_of([0, 0, 1, 1, 2, 2], rows=6)
     >>> problem = ls.LeastSquares(A, b, center=True)
-    >>> cells, _ = ls.Moments(A, b[:, None]).cell_sums(folds.cells, folds.rows)
+    >>> cells, _, _ = cells_of(problem, folds)
     >>> splits = [split_of(problem, *pair) for pair in training_and_held_out(cells, folds)]
     >>> splits[0].training["A", "B"], splits[0].held_out.means["A"]
     (array([[5.]]), array([-3.]))
@@ -334,7 +334,7 @@ class _Taken:
     def __init__(
         self,
         problem: Any,
-        training: RowSums,
+        training: Cell,
         places: Mapping[str, slice],
         width: int,
         rows: TrainingRows | None,
@@ -380,7 +380,7 @@ class _Taken:
                 lengths = np.sqrt(np.where(explained[own], 0.0, left[own]) / training.count)
                 self.factors[own] = reciprocal(lengths)
 
-    def out_of(self, sums: RowSums) -> Grams:
+    def out_of(self, sums: Cell) -> Grams:
         """Return the `Grams` after the adjustment of the rows whose moments are `sums`."""
         matrix = self._mapped(sums.gram)
         squares = self._squares(sums.gram, matrix, sums.squares)
@@ -397,14 +397,14 @@ class _Taken:
             self.places,
         )
 
-    def squares(self, sums: RowSums) -> HostArray:
+    def squares(self, sums: Cell) -> HostArray:
         """Return the sums of squares of the columns after means and slopes are subtracted, before the factors."""
         about = self._squares(sums.gram, self._mapped(sums.gram), sums.squares)
         squares: HostArray = about + sums.count * self._means(sums) ** 2
         return squares
 
     def images(
-        self, sums: RowSums, weights: Sequence[Mapping[str, HostArray]], unscaled: Sequence[str]
+        self, sums: Cell, weights: Sequence[Mapping[str, HostArray]], unscaled: Sequence[str]
     ) -> Images:
         """The `Images` of linear combinations of the adjusted columns; see `Split.images`."""
         blocks = []
@@ -430,7 +430,7 @@ class _Taken:
             return array[..., : self.width]
         return np.concatenate([array[..., : self.full], array[..., self.end :]], axis=-1)
 
-    def _means(self, sums: RowSums) -> HostArray:
+    def _means(self, sums: Cell) -> HostArray:
         """Return the means of the columns after means and slopes are subtracted, before the factors."""
         gap = sums.less(*self.point)
         means: HostArray = self.columns_of(gap) - gap[self.full : self.end] @ self.slopes

@@ -2,7 +2,7 @@
 
 Problem: fit every ridge on the training rows of every split, and score every k on the held-out rows.
 Method: if Gram matrices fit into memory, one sweep computes the moments of cells of rows; training and held-out sets
-are unions of cells (`linspec.studies.held_out.row_sums`). The moments of these sets are merged from those of the
+are unions of cells (`linspec.studies.held_out.cells`). The moments of these sets are merged from those of the
 cells. A split costs an eigendecomposition of each Gram matrix, and a ridge a small decomposition. A k costs only its
 score: the leading columns of a solution are the solution for a smaller k. Held-out scores are functions of the
 moments of the held-out rows, so no row is read again. If Gram matrices do not fit into memory, each ridge and split
@@ -39,12 +39,12 @@ from linspec.solving.problem import Problem
 from linspec.solving.ridges import checked_ridges
 from linspec.solving.stating import check_range_of_ridges
 from linspec.studies.held_out.by_solving import scored_by_solving
+from linspec.studies.held_out.cells import cells_of, training_and_held_out, with_orthogonal_confounds
 from linspec.studies.held_out.defaults import default_scores
 from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.result import CrossValidation
-from linspec.studies.held_out.row_sums import sums_of_cells, training_and_held_out, with_orthogonal_confounds
 from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
 
 __all__ = ["cross_validate"]
@@ -307,8 +307,8 @@ def _of_moments(
     ks: tuple[int | None, ...],
 ) -> tuple[Rounded, float]:
     """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
-    problem, passes = with_orthogonal_confounds(problem), 1.0
-    cells, union = sums_of_cells(problem, folds)
+    problem = with_orthogonal_confounds(problem)
+    cells, union, passes = cells_of(problem, folds)
     whole = split_of(problem, union, union, np.arange(folds.rows))
     found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):

@@ -11,13 +11,17 @@ digits by which the fold is larger than the other rows. So no moments are subtra
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
+import numpy as np
+
+from linspec._new.operators import Dense
 from linspec.errors import MissingCapability
-from linspec.moments.moments import Moments
 from linspec.operators.row_model import row_model
+from linspec.rows import Cell, Moments, Passes, Preprocessing
+from linspec.solving.door import rows_of
 from linspec.studies.held_out.folds import Folds
-from linspec.sweeps.cell_sums import RowSums
 
 
 def bytes_held(columns: int, folds: Folds) -> float:
@@ -25,13 +29,13 @@ def bytes_held(columns: int, folds: Folds) -> float:
     return 8.0 * columns**2 * (2 * len(folds.cells) + 6)
 
 
-def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tuple[RowSums, RowSums]]:
+def training_and_held_out(cells: Sequence[Cell], folds: Folds) -> Iterator[tuple[Cell, Cell]]:
     """Yield, for each split, the moments of its training rows and of its held-out rows, merged from those of cells.
 
     Parameters
     ----------
-    cells : sequence of RowSums
-        Those of `linspec.Moments.cell_sums` for the cells of the folds.
+    cells : sequence of Cell
+        Those of the folds, from `cells_of`.
     folds : Folds
         The result of `folds_of`.
 
@@ -39,9 +43,9 @@ def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tu
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.studies import folds_of, training_and_held_out
+    >>> from linspec.studies import cells_of, folds_of, training_and_held_out
     >>> A, folds = np.arange(6.0)[:, None], folds_of([0, 0, 1, 1, 2, 2], rows=6)
-    >>> cells, _ = ls.Moments(A).cell_sums(folds.cells, folds.rows)
+    >>> cells, _, _ = cells_of(ls.SVD(A, 1), folds)
     >>> pairs = training_and_held_out(cells, folds)
     >>> [(training.origin + training.mean, held_out.count) for training, held_out in pairs]
     [(array([3.5]), 2.0), (array([2.5]), 2.0), (array([1.5]), 2.0)]
@@ -53,19 +57,19 @@ def training_and_held_out(cells: Sequence[RowSums], folds: Folds) -> Iterator[tu
         yield _union(cells, training), _union(cells, held_out)
 
 
-def _union(cells: Sequence[RowSums], numbers: Sequence[int]) -> RowSums:
+def _union(cells: Sequence[Cell], numbers: Sequence[int]) -> Cell:
     total = cells[numbers[0]]
     for number in numbers[1:]:
         total = total.merged(cells[number])
     return total
 
 
-def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
+def _all_but_one(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
     """Yield, for each cell, the moments of the union of all other cells, and the moments of the cell."""
     behind = [cells[-1]]
     for cell in reversed(cells[1:-1]):
         behind.append(cell.merged(behind[-1]))
-    before: RowSums | None = None
+    before: Cell | None = None
     for cell in cells:
         rest = behind.pop() if behind else None
         parts = [part for part in (before, rest) if part is not None]
@@ -87,24 +91,40 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     return twin
 
 
-def sums_of_cells(problem: Any, folds: Folds) -> tuple[list[RowSums], RowSums]:
-    """Compute the moments of every cell of rows, and of all cells, in one sweep over the matrices of a problem.
+def cells_of(
+    problem: Any, folds: Folds, *, beside: bool = False, passes: Passes | None = None
+) -> tuple[list[Cell], Cell, float]:
+    """Compute the moments of every cell of rows, and of all rows, usually in one pass over the matrices of a problem.
 
     Parameters
     ----------
     problem : Problem
         Its matrices, `sample_weight` and `confounds` are used.
     folds : Folds
+    beside : bool, default False
+        Whether products of the last matrix with itself are left out, but for squares: for very many columns.
+    passes : Passes, optional
+        The count of passes, with its limits.
 
     Returns
     -------
-    (list of RowSums, RowSums)
-        The result of `linspec.Moments.cell_sums`.
+    cells : list of Cell
+        Columns are those of the matrices and then of the confounds; those of a matrix beside follow the confounds.
+    whole : Cell
+        The moments of all rows.
+    passes : float
+        The passes that this took.
 
     Raises
     ------
     MissingCapability
-        If a matrix is known only by its products.
+        A matrix is known only by its products.
+    InvalidProblem
+        The data have another number of rows.
+    DataOutOfRange
+        Entries are out of the range in which no product over- or underflows.
+    NonFiniteData
+        An entry is not finite.
     """
     by_products = [name for name, A in problem.matrices.items() if not (A.streamed or A.access == "rows")]
     if by_products:
@@ -112,7 +132,16 @@ def sums_of_cells(problem: Any, folds: Folds) -> tuple[list[RowSums], RowSums]:
             f"cross-validation needs rows that can be taken; got {problem.matrices[by_products[0]]!r} for "
             f"{by_products[0]}. Pass an array, a sparse matrix, a file or slices."
         )
-    moments: Moments = problem.moments("implicit", (1, 1))
-    return moments.cell_sums(
-        folds.cells, folds.rows, weights=problem.sample_weight, confounds=problem.confounds, learn=False
-    )
+    rows = [rows_of(A, name) for name, A in problem.matrices.items()]
+    names, at = [*problem.matrices], len(rows) - beside
+    if problem.confounds is not None:
+        rows.insert(at, Dense(rows[0].backend.blocks.place(problem.confounds), "confounds"))
+        names.insert(at, "confounds")
+    passes = passes or Passes()
+    moments = Moments(rows, Preprocessing.of(center=True, weights=problem.sample_weight), passes, names)
+    partition = (np.bincount(np.concatenate(folds.cells), minlength=folds.rows) == 1).all()
+    every = [] if partition else [np.arange(folds.rows)]
+    begun = passes.count
+    cells = moments.cells([*folds.cells, *every], folds.rows, beside=beside)
+    whole = reduce(Cell.merged, cells) if partition else cells.pop()
+    return cells, whole, passes.count - begun
