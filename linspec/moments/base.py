@@ -381,8 +381,8 @@ class Sweeps(ABC):
             view.record(0, view.operator.shape[1], sweeps=1.0)
         place, end, starts = self.home.place, len(whole.gram), np.cumsum([0, *self.widths])
         means, norms = whole.origin + whole.mean, whole.squares_about(*np.zeros((2, len(whole.mean))))
-        confounds = slice(starts[-2 if len(whole.beside) else -1], end)
-        if len(whole.beside):
+        confounds = slice(starts[-2 if len(whole.diagonal) else -1], end)
+        if len(whole.diagonal):
             starts[-2] = end
         for view, width, start in zip(self.views, self.widths, starts[:-1], strict=True):
             own, known = slice(start, start + width), view.adjustment

@@ -49,7 +49,7 @@ class Cell:
         The column means are origin + mean.
     gram : numpy.ndarray of shape (g, d)
         The products of the first g columns with all columns, about the column means. Usually g = d.
-    beside : numpy.ndarray of shape (d - g,)
+    diagonal : numpy.ndarray of shape (d - g,)
         The squares about the means of the other columns, which have no products with each other.
     """
 
@@ -58,12 +58,12 @@ class Cell:
     origin: HostArray
     mean: HostArray
     gram: HostArray
-    beside: HostArray = field(default_factory=lambda: np.zeros(0))
+    diagonal: HostArray = field(default_factory=lambda: np.zeros(0))
 
     @property
     def squares(self) -> HostArray:
         """The sums of squares of all columns about their means."""
-        return np.concatenate([np.diag(self.gram), self.beside])
+        return np.concatenate([np.diag(self.gram), self.diagonal])
 
     @property
     def variation(self) -> HostArray:
@@ -71,12 +71,12 @@ class Cell:
         size = self.squares + self.count * (np.abs(self.origin) + np.abs(self.mean)) ** 2
         return np.where(varies(self.squares, size), self.squares, 0.0)
 
-    def with_beside(self, columns: slice | HostArray) -> Cell:
+    def with_diagonal(self, columns: slice | HostArray) -> Cell:
         """Return these moments with some of the columns beside, and without the others."""
         g = len(self.gram)
-        kept = np.concatenate([np.arange(g), g + np.arange(len(self.beside))[columns]])
+        kept = np.concatenate([np.arange(g), g + np.arange(len(self.diagonal))[columns]])
         origin, mean, gram = (array[..., kept] for array in (self.origin, self.mean, self.gram))
-        return replace(self, origin=origin, mean=mean, gram=gram, beside=self.beside[columns])
+        return replace(self, origin=origin, mean=mean, gram=gram, diagonal=self.diagonal[columns])
 
     def merged(self, other: Cell) -> Cell:
         """Return the moments of the union of these rows and those of `other`, by (2)."""
@@ -87,9 +87,9 @@ class Cell:
         gram = np.outer(d[:g] * weight, d)
         gram += self.gram
         gram += other.gram
-        beside = self.beside + other.beside + weight * d[g:] ** 2
+        diagonal = self.diagonal + other.diagonal + weight * d[g:] ** 2
         mean = self.mean + d * (other.count / total)
-        return Cell(total, self.rows + other.rows, self.origin, mean, gram, beside)
+        return Cell(total, self.rows + other.rows, self.origin, mean, gram, diagonal)
 
     def less(self, origin: HostArray, mean: HostArray) -> HostArray:
         """Return the column means of these rows minus the point `origin` + `mean`."""
@@ -123,11 +123,11 @@ class _Sums:
     squares: list[Any] = field(default_factory=list)
     products: list[Any] = field(default_factory=list)
 
-    def finished(self, *, beside: bool) -> Cell:
+    def finished(self, *, diagonal: bool) -> Cell:
         """The moments about the means, by (1)."""
         s = np.concatenate([to_host(x) for x in self.sums])
         origin, count = np.concatenate(self.origins), self.count or 1.0
-        edges, first = np.cumsum([0, *map(len, self.origins)]).tolist(), len(self.origins) - beside
+        edges, first = np.cumsum([0, *map(len, self.origins)]).tolist(), len(self.origins) - diagonal
         g = edges[first]
         t = s + self.count * (origin - np.concatenate(self.about))  # about what products are about
         C = np.empty((g, edges[-1]))
@@ -156,7 +156,7 @@ class Cells(Reduction):
         The numbers of the rows of each cell, in increasing order. Cells may overlap.
     rows : int
         The number of all rows.
-    beside : bool, default False
+    diagonal : bool, default False
         Whether products of the last matrix with itself are left out, but for squares.
     """
 
@@ -170,9 +170,9 @@ class Cells(Reduction):
         cells: Sequence[HostArray],
         rows: int,
         *,
-        beside: bool = False,
+        diagonal: bool = False,
     ) -> None:
-        self.data, self.operators, self.beside, self.sums = data, operators, beside, len(cells)
+        self.data, self.operators, self.diagonal, self.sums = data, operators, diagonal, len(cells)
         self.labels: list[HostArray] = []
         for number, cell in enumerate(cells):
             free = (labels for labels in self.labels if (labels[cell] < 0).all())
@@ -192,9 +192,9 @@ class Cells(Reduction):
     def add(self, total: dict[int, Any], blocks: list[Block], rows: slice) -> None:
         w = None if self.data.pre.w is None else self.data.pre.w[rows]
         for labels in self.labels:
-            own = labels[rows]
-            counted = own if w is None else np.where(w > 0, own, -1)
-            for number in np.flatnonzero(np.bincount(own + 1)[1:]).tolist():
+            labelled = labels[rows]
+            counted = labelled if w is None else np.where(w > 0, labelled, -1)
+            for number in np.flatnonzero(np.bincount(labelled + 1)[1:]).tolist():
                 where = np.flatnonzero(counted == number)
                 if number not in total or len(where):
                     self._add(total, number, blocks, where, None if w is None else w[where])
@@ -221,7 +221,7 @@ class Cells(Reduction):
                 cell.squares[i] += squares
         products = (
             _dense(part.gram(placed[i], other))
-            for i, part in enumerate(parts[: len(parts) - self.beside])
+            for i, part in enumerate(parts[: len(parts) - self.diagonal])
             for other in parts[i:]
         )
         for n, product in enumerate(products):
@@ -236,7 +236,7 @@ class Cells(Reduction):
             origins.append(row)
             about.append(row if block.subtracts else np.zeros_like(row))
         widths, places = [A.shape[1] for A in self.operators], [A.backend.blocks for A in self.operators]
-        first = len(widths) - self.beside
+        first = len(widths) - self.diagonal
         products = [places[i].zeros((widths[i], q)) for i in range(first) for q in widths[i:]]
         sums, squares = ([A.zeros((q,)) for A, q in zip(places, widths, strict=True)] for _ in range(2))
         for i in range(first):
@@ -259,7 +259,7 @@ class Cells(Reduction):
         return [self._cell(total[number]) for number in range(self.sums)]
 
     def _cell(self, cell: Any) -> Cell:
-        return cell if isinstance(cell, Cell) else cell.finished(beside=self.beside)
+        return cell if isinstance(cell, Cell) else cell.finished(diagonal=self.diagonal)
 
 
 def _dense(G: Any) -> Any:

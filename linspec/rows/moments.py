@@ -289,7 +289,7 @@ class Moments:
             self._pass(None)
         return self.sketched
 
-    def cells(self, cells: Sequence[HostArray], rows: int, *, beside: bool = False) -> list[Cell]:
+    def cells(self, cells: Sequence[HostArray], rows: int, *, diagonal: bool = False) -> list[Cell]:
         """Compute second moments of sets of rows as they were given, with their weights; in one pass.
 
         Parameters
@@ -298,7 +298,7 @@ class Moments:
             The numbers of the rows of each set, in increasing order.
         rows : int
             The number of rows of the data.
-        beside : bool, default False
+        diagonal : bool, default False
             Whether products of the last matrix with itself are left out, but for squares: for very many columns.
 
         Returns
@@ -312,23 +312,23 @@ class Moments:
         DataOutOfRange, NonFiniteData
         """
         self._check_number(rows)
-        sums = Cells(self.data, self.operators, cells, rows, beside=beside)
+        sums = Cells(self.data, self.operators, cells, rows, diagonal=diagonal)
         every = range(len(self.operators))
-        made = sums.finished(self._read(lambda: sums, every, learns=False)[0])
+        moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
         self._check_number(rows)
         zeros = np.zeros((2, sum(self.widths)))
-        about_zero, squares = (
-            sum(each) for each in zip(*((c.squares_about(*zeros), c.squares) for c in made), strict=True)
-        )
-        sizes, count = sum(c.origin + c.mean for c in made), sum(c.count for c in made)
+        about_zero = np.sum([cell.squares_about(*zeros) for cell in moments], axis=0)
+        squares = np.sum([cell.squares for cell in moments], axis=0)
+        sizes = np.sum([cell.origin + cell.mean for cell in moments], axis=0)
+        count = sum(cell.count for cell in moments)
         far = False
         for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
             self._check(i, sizes[a:b], about_zero[a:b], count)
             if not self.subtracts[i] and (about_zero > FAR * squares)[a:b][squares[a:b] > 0].any():
                 self.operators[i].far = far = True
         if far and self.rereads:
-            made = sums.finished(self._read(lambda: sums, every, learns=False)[0])
-        return made
+            moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
+        return moments
 
     def _check_number(self, rows: int) -> None:
         """Refuse sets of other rows than those of the data, once these have been counted."""

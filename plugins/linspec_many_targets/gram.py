@@ -72,7 +72,7 @@ class MomentFolds(FoldData):
     def _splits(self, block: slice) -> tuple[list[Any], HostArray]:
         """The adjusted moments of each fold and the totals of all, with a block of targets; the last block is kept."""
         if self._kept is None or self._kept[0] != block:
-            cells = [cell.with_beside(block) for cell in self.sums.cells]
+            cells = [cell.with_diagonal(block) for cell in self.sums.cells]
             pairs = list(training_and_held_out(cells, self.problem.splits))
             whole = reduce(lambda left, right: left.merged(right), (held_out for _, held_out in pairs))
             totals = whole.variation[len(whole.gram) :]

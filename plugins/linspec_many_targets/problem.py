@@ -40,7 +40,7 @@ class Sums:
 
     def of_all(self, targets: Any) -> Any:
         """Return the adjusted moments of all rows, as those of training rows, with some of the targets."""
-        rows = self.whole.with_beside(targets)
+        rows = self.whole.with_diagonal(targets)
         return split_of(self.problem, rows, rows)
 
 
@@ -217,7 +217,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             given, folds = self.unadjusted, self.splits
 
             def read() -> Any:
-                cells, whole, _ = cells_of(given, folds, beside=True)
+                cells, whole, _ = cells_of(given, folds, diagonal=True)
                 self._keep(_sums=Sums(given, cells, whole))
                 return whole
 

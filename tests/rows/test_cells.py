@@ -62,7 +62,7 @@ def test_a_cell_has_the_moments_of_its_rows(
     pre = Preprocessing.of(center=True, weights=w if weighted else None)
     given = [X, Z, Y] if beside else [X, Y, Z]
     moments = Moments([as_operator(KINDS[kind](M)) for M in given], pre, passes)
-    made = moments.cells(cells, n, beside=beside)
+    made = moments.cells(cells, n, diagonal=beside)
     assert passes.count == 1
     M = np.hstack(given)
     M = M.astype(np.float32).astype(np.float64) if kind == "single" else M
@@ -78,7 +78,7 @@ def test_a_cell_has_the_moments_of_its_rows(
         assert np.abs(cell.gram - exact[:g]).max() <= limit * np.abs(exact).max()
         assert cell.squares == pytest.approx(np.diag(exact).astype(float), rel=max(limit, 1e-9), abs=1e-15)
         if beside:
-            assert cell.with_beside(slice(1, 2)).squares == pytest.approx(cell.squares[[*range(8), 9]])
+            assert cell.with_diagonal(slice(1, 2)).squares == pytest.approx(cell.squares[[*range(8), 9]])
 
 
 @pytest.mark.parametrize("kind", ["array", "single", "sparse", "slices"])
@@ -144,7 +144,7 @@ def test_a_problem_has_its_cells_and_teaches_its_adjustments(kind: str, *, cente
     problem = ls.LeastSquares(given(A), given(Y), **stated)
     moments = adjusted(problem).moments("implicit", (1, 1))
     for splitter in (labels, [(OVERLAPPING[0], OVERLAPPING[2])]):
-        cells, whole, passes = cells_of(problem, folds_of(splitter, n), beside=True)
+        cells, whole, passes = cells_of(problem, folds_of(splitter, n), diagonal=True)
         assert passes == 1
         assert near(whole.gram[:, :6], by_hand(np.hstack([A, Z, Y]), slice(None), weights)[2][:6, :6], 1e-9)
         assert len(cells) == (5 if splitter is labels else 2)

@@ -112,7 +112,7 @@ class SparseBlock(Block):
 
     def gram(self, w: Array | None, other: Block) -> Any:
         X = self._wide(w)
-        if other.subtracts:
+        if other.subtracts or not isinstance(other, SparseBlock):
             return X.T @ other.dense()
         if max(self.entries, other.entries) > FULL * self.rows * max(self.columns, other.columns):
             G = X.T @ other._wide(None).toarray()
@@ -206,8 +206,9 @@ class FarBlock(SparseBlock):
         out += stored - self.absent * (U.sum(axis=0) - counts)
 
     def gram(self, w: Array | None, other: Block) -> Any:
-        X, Y = self.dense(), other.dense() if other.subtracts else other._wide(None).toarray()
-        return (X if w is None else X * w[:, None]).T @ Y
+        Y = other if other.subtracts else other.about(None)
+        X = self.dense()
+        return (X if w is None else X * w[:, None]).T @ Y.dense()
 
 
 class Sparse(Rows):

@@ -1,8 +1,8 @@
-"""The moments of sets of rows, computed for all sets in one sweep and merged.
+"""The moments of sets of rows, computed for all sets in one pass and merged.
 
 Problem: cross-validation needs the moments of the training rows and of the held-out rows of every split.
-Method: one sweep computes the moments of each cell of rows (`linspec.studies.held_out.folds`) by the method `cell_sums`
-of `linspec.Moments`. Moments of unions are merged from those of cells; for k folds, each training set is a prefix and a
+Method: one pass computes the moments of each cell of rows (`linspec.studies.held_out.folds`), by `linspec.rows.cells`.
+Moments of unions are merged from those of cells; for k folds, each training set is a prefix and a
 suffix of the cells.
 Where we differ: subtracting the moments of the fold from those of all rows would take fewer merges, but loses all
 digits by which the fold is larger than the other rows. So no moments are subtracted here.
@@ -19,7 +19,7 @@ import numpy as np
 from linspec._new.operators import Dense
 from linspec.errors import MissingCapability
 from linspec.operators.row_model import row_model
-from linspec.rows import Cell, Moments, Passes, Preprocessing
+from linspec.rows import Cell, Moments, Preprocessing
 from linspec.solving.door import rows_of
 from linspec.studies.held_out.folds import Folds
 
@@ -91,9 +91,7 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     return twin
 
 
-def cells_of(
-    problem: Any, folds: Folds, *, beside: bool = False, passes: Passes | None = None
-) -> tuple[list[Cell], Cell, float]:
+def cells_of(problem: Any, folds: Folds, *, diagonal: bool = False) -> tuple[list[Cell], Cell, float]:
     """Compute the moments of every cell of rows, and of all rows, usually in one pass over the matrices of a problem.
 
     Parameters
@@ -101,10 +99,8 @@ def cells_of(
     problem : Problem
         Its matrices, `sample_weight` and `confounds` are used.
     folds : Folds
-    beside : bool, default False
+    diagonal : bool, default False
         Whether products of the last matrix with itself are left out, but for squares: for very many columns.
-    passes : Passes, optional
-        The count of passes, with its limits.
 
     Returns
     -------
@@ -125,6 +121,16 @@ def cells_of(
         Entries are out of the range in which no product over- or underflows.
     NonFiniteData
         An entry is not finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.studies import cells_of, folds_of
+    >>> problem = ls.SVD(np.array([[1.0], [3.0], [5.0]]), 1)
+    >>> (first, second), whole, passes = cells_of(problem, folds_of([0, 0, 1], rows=3))
+    >>> first.count, first.origin + first.mean, first.gram, whole.gram
+    (2.0, array([2.]), array([[2.]]), array([[8.]]))
     """
     by_products = [name for name, A in problem.matrices.items() if not (A.streamed or A.access == "rows")]
     if by_products:
@@ -133,15 +139,13 @@ def cells_of(
             f"{by_products[0]}. Pass an array, a sparse matrix, a file or slices."
         )
     rows = [rows_of(A, name) for name, A in problem.matrices.items()]
-    names, at = [*problem.matrices], len(rows) - beside
+    names, at = [*problem.matrices], len(rows) - diagonal
     if problem.confounds is not None:
         rows.insert(at, Dense(rows[0].backend.blocks.place(problem.confounds), "confounds"))
         names.insert(at, "confounds")
-    passes = passes or Passes()
-    moments = Moments(rows, Preprocessing.of(center=True, weights=problem.sample_weight), passes, names)
+    moments = Moments(rows, Preprocessing.of(center=True, weights=problem.sample_weight), names=names)
     partition = (np.bincount(np.concatenate(folds.cells), minlength=folds.rows) == 1).all()
     every = [] if partition else [np.arange(folds.rows)]
-    begun = passes.count
-    cells = moments.cells([*folds.cells, *every], folds.rows, beside=beside)
+    cells = moments.cells([*folds.cells, *every], folds.rows, diagonal=diagonal)
     whole = reduce(Cell.merged, cells) if partition else cells.pop()
-    return cells, whole, passes.count - begun
+    return cells, whole, moments.passes.count

@@ -241,8 +241,8 @@ def split_of(
     (array([[5.]]), array([-3.]))
     """
     widths = {name: A.shape[1] for name, A in problem.matrices.items()}
-    if len(training.beside):
-        widths[list(widths)[-1]] = len(training.beside)
+    if len(training.diagonal):
+        widths[list(widths)[-1]] = len(training.diagonal)
     places, width = {}, 0
     for name, columns in widths.items():
         places[name] = slice(width, width + columns)
@@ -341,7 +341,7 @@ class _Taken:
     ) -> None:
         self.places, self.width = places, width
         self.full, self.end = (
-            width - len(training.beside),
+            width - len(training.diagonal),
             len(training.gram),
         )  # confounds stand between the two
         zero = np.zeros_like(training.mean)
