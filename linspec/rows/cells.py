@@ -91,7 +91,7 @@ class Cell:
         mean = self.mean + d * (other.count / total)
         return Cell(total, self.rows + other.rows, self.origin, mean, gram, diagonal)
 
-    def less(self, origin: HostArray, mean: HostArray) -> HostArray:
+    def less(self, origin: HostArray | float, mean: HostArray | float) -> HostArray:
         """Return the column means of these rows minus the point `origin` + `mean`."""
         gap: HostArray = (self.origin - origin) + (self.mean - mean)
         return gap
@@ -102,7 +102,7 @@ class Cell:
         moved: HostArray = self.gram + np.outer(gap[: len(self.gram)] * self.count, gap)
         return moved
 
-    def squares_about(self, origin: HostArray, mean: HostArray) -> HostArray:
+    def squares_about(self, origin: HostArray | float, mean: HostArray | float) -> HostArray:
         """Return the sums of squares of all columns about the point `origin` + `mean`."""
         squares: HostArray = self.squares + self.count * self.less(origin, mean) ** 2
         return squares

@@ -316,14 +316,11 @@ class Moments:
         every = range(len(self.operators))
         moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
         self._check_number(rows)
-        zeros = np.zeros((2, sum(self.widths)))
-        about_zero = np.sum([cell.squares_about(*zeros) for cell in moments], axis=0)
-        squares = np.sum([cell.squares for cell in moments], axis=0)
-        sizes = np.sum([cell.origin + cell.mean for cell in moments], axis=0)
-        count = sum(cell.count for cell in moments)
+        each = [(cell.squares_about(0.0, 0.0), cell.squares, cell.origin + cell.mean) for cell in moments]
+        about_zero, squares, sizes = np.sum(each, axis=0)
         far = False
         for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
-            self._check(i, sizes[a:b], about_zero[a:b], count)
+            self._check(i, sizes[a:b], about_zero[a:b], sum(cell.count for cell in moments))
             if not self.subtracts[i] and (about_zero > FAR * squares)[a:b][squares[a:b] > 0].any():
                 self.operators[i].far = far = True
         if far and self.rereads:
