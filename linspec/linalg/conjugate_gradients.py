@@ -16,12 +16,14 @@ and δ = r' - r for another one, from B - M X = Q ρ, P = Q, z = ρ and Δ = δ 
 
 For δ = 0 these are BCGrQ itself: D = G, z ← τ z, P ← Q + P τᵀ.
 Where we differ: directions in which no column has a residual above rounding leave Q, and so do dependent ones. The
-iteration ends when none is left. A ridge need not solve all columns: those that none solves only widen the space, and
-columns of its own hold what a start of its own has left.
+iteration ends when none is left; and at its shortest residual, where it has searched twice the space for a shorter
+one, as when S has eigenvalues below rounding. A ridge need not solve all columns: those that none solves only widen the
+space, and columns of its own hold what a start of its own has left.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -31,6 +33,9 @@ from linspec.linalg.small import EPS, inverse, orthonormal
 from linspec.linalg.steps import Step, Steps
 
 __all__ = ["block_cg", "cg_steps"]
+
+LOST = 2
+"""So many times the dimension of the space may be searched without a shorter residual: exactly, once is enough."""
 
 
 def block_cg(
@@ -99,9 +104,16 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
     P, Delta = [Q for _ in path], [d * np.eye(len(rho)) for d in delta]
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
+    best, spent = math.inf, 0
     while True:
-        residual = lambda Q=Q, z=z[least]: Q @ place(z)  # noqa: E731
-        SP = yield Step(lambda X=X: X, _lengths(z, columns, least), P[least], residual)  # type: ignore[misc]
+        lengths = _lengths(z, columns, least)
+        step = Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ place(z))  # type: ignore[misc]
+        if lengths.max(initial=0.0) < best:
+            best, spent, nearest = lengths.max(initial=0.0), 0, step
+        spent += P[least].shape[1]
+        if spent > LOST * B.shape[0]:
+            step = nearest._replace(P=P[least][:, :0])
+        SP = yield step
         MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
         Ginv = inverse(G)

@@ -99,7 +99,7 @@ def inverse(G: HostArray) -> HostArray:
     """
     if len(G) == 1:
         return 1.0 / G if G[0, 0] > 0 else np.zeros((1, 1))
-    d = np.sqrt(np.diagonal(G))
+    d = np.sqrt(np.maximum(np.diagonal(G), 0.0))
     d = np.where(d > 0, d, np.inf)
     values, vectors = np.linalg.eigh(G / d[:, None] / d)
     live = values > len(G) * EPS * values.max(initial=0.0)

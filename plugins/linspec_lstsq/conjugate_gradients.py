@@ -10,12 +10,14 @@ Where we differ: (a) From a start X₀, each ridge solves for the correction of 
 the residuals of all ridges. (b) Random columns W beside AᵀB widen the space as a Nyström preconditioner of their number
 would, without one (Chen, Huber, Lin & Zaid 2025, arXiv:2501.18717): fewer steps, with more arithmetic in each. (c) Of
 many columns at ridge 0, some right-hand sides Mz with known z are solved too; what is left of z shows the directions
-that the steps have not met (`linspec.certificates`). (d) Where the certificate has computed a larger residual, the
-iteration begins again at its iterate, with residuals that are computed.
+that the steps have not met (`linspec.certificates`). (d) Where the certificate has computed a larger residual, or
+where no step shortens it any more, the iteration begins again at its iterate, with residuals that are computed; it ends
+where that no longer halves them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -60,17 +62,20 @@ class ConjugateGradients(RowSolver):
         wide = columns_beside(problem, moments) if self.random_columns is None else self.random_columns
         W = system.place.place(context.rng.standard_normal((system.p, wide)))
         Z, x0 = system.plant(context), None if start is None else system.place.place(start["x"])
+        before = math.inf
         while True:
             R, AtAZ = system.begin(x0, Z)
-            columns, tol = system.columns(R.shape[1], Z.shape[1]), context.tol
+            columns, tol, first = system.columns(R.shape[1], Z.shape[1]), context.tol, True
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.place.concat([R, AtAZ + least * Z, W])
             for X, lengths in block_cg(moments.gram_product, block, problem.ridges, columns=columns):
-                yield Iterate(system.residual(lengths[known]), partial(_answer, system, X, x0, Z))
+                residual = system.residual(lengths[known])
+                yield Iterate(residual, partial(_answer, system, X, x0, Z))
+                if first and residual > before / 2:
+                    return
+                before, first = residual if first else before, False
                 if context.tol < tol:
                     break
-            else:
-                return
             answer = _answer(system, X, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
 

@@ -107,3 +107,18 @@ def test_orthonormal_bases_leave_dependent_columns_out() -> None:
         assert np.allclose(Q.T @ Q, np.eye(rank), rtol=0, atol=1e-14)
         lengths = np.linalg.norm(M, axis=0)
         assert (np.linalg.norm(Q @ tau - M, axis=0) <= 1e-12 * lengths).all()
+
+
+@pytest.mark.parametrize("columns", [1, 5, 50])
+@pytest.mark.parametrize("ridges", [(0.0,), (0.0, 1.0)])
+def test_it_ends_near_a_system_that_is_singular_to_rounding(columns: int, ridges: tuple[float, ...]) -> None:
+    U, V = (np.linalg.qr(rng.standard_normal((size, p)))[0] for size in (300, p))
+    s = np.geomspace(10, 1, p)
+    s[4] = 1e-8
+    A = (U * s) @ V.T
+    S, B = A.T @ A, A.T @ rng.standard_normal((300, columns))
+    steps = list(islice(block_cg(lambda V: S @ V, B, ridges), 1000))
+    assert len(steps) < 1000
+    X, lengths = steps[-1]
+    assert lengths.max() == min(each.max() for _, each in steps)
+    assert np.linalg.norm(B - S @ X[0]) <= 1e-3 * np.linalg.norm(B)

@@ -87,3 +87,18 @@ def test_badly_scaled_columns_are_no_reason_to_escalate():
     found = ls.solve(ls.LeastSquares(A, A @ x), "direct")
     np.testing.assert_allclose(found.x, x, rtol=1e-10)
     assert found.passes == 1
+
+
+@pytest.mark.parametrize("solver", ["cg", "nystrom-pcg", "ling", "lsqr"])
+def test_a_singular_value_below_rounding_of_squares_is_left_alone(solver):
+    rng = np.random.default_rng(5)
+    U, V = (np.linalg.qr(rng.standard_normal((size, 20)))[0] for size in (300, 20))
+    s = np.geomspace(10, 1, 20)
+    s[4] = 1e-8
+    B = rng.standard_normal((300, 15))
+    solution = ls.solve(ls.LeastSquares((U * s) @ V.T, B), solver, rng=0)
+    live = np.arange(20) != 4
+    seen = U[:, live] @ (U[:, live].T @ B)  # fitted values without this direction
+    assert np.linalg.norm((U * s) @ (V.T @ solution.x) - seen) <= 1e-3 * np.linalg.norm(seen)
+    assert solution.status is ls.Status.ILL_CONDITIONED
+    assert solution.iterations <= 100
