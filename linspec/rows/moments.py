@@ -222,11 +222,6 @@ class Moments:
         if any(i not in self.fitted for i in numbers):
             self._pass(None, numbers)
 
-    def _settle_deviations(self, i: int) -> None:
-        """Make a pass where one product needs what the first pass learns."""
-        if self.pre.directions or self.scales(i):
-            self.settle(i)
-
     def products(self, *V: Array | None) -> list[list[Any]]:
         """Compute [[XᵢᵀDXⱼVⱼ for i] for j] of the preprocessed matrices, in one pass, or none if these are held.
 
@@ -316,7 +311,7 @@ class Moments:
         every = range(len(self.operators))
         moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
         self._check_number(rows)
-        each = [(cell.squares_about(0.0, 0.0), cell.squares, cell.origin + cell.mean) for cell in moments]
+        each = [(cell.squares_about(0.0, 0.0), cell.variation, cell.origin + cell.mean) for cell in moments]
         about_zero, squares, sizes = np.sum(each, axis=0)
         far = False
         for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
@@ -407,12 +402,11 @@ class Moments:
         return self._corrected(P, sums, self._along(i, V), i, about), to_host(R)[leading:, leading:]
 
     def images(self, V: Array, i: int = 0, share: float = 1.0) -> Array:
-        """Compute the preprocessed Xᵢ times V, without weights, in one pass once the preprocessing is known.
+        """Compute the preprocessed Xᵢ times V, without weights, in one pass once deviations that scale are known.
 
         It counts as `share` of a pass.
         """
         A = self.operators[i]
-        self._settle_deviations(i)
         V = self._scaled(i, V)
         pieces, about = self._pass(lambda: Images(A, V), [i], share)
         scores, fitted = A.backend.xp.concat(pieces, axis=0), self.fitted[i]
@@ -422,12 +416,11 @@ class Moments:
         return scores if B is None else place(scores) - B @ (place(fitted.slopes).T @ V)
 
     def adjoint_images(self, U: Array, i: int = 0, share: float = 1.0) -> Array:
-        """Compute the transpose of the preprocessed Xᵢ times U, without weights, in one pass once that is known.
+        """Compute the transpose of the preprocessed Xᵢ times U, without weights, in one pass.
 
         It counts as `share` of a pass.
         """
         A = self.operators[i]
-        self._settle_deviations(i)
         (total,), about = self._pass(lambda: AdjointImages(A, U), [i], share)
         fitted, place, B = self.fitted[i], A.backend.blocks.place, self.data.B(A)
         if self.pre.center:

@@ -38,6 +38,7 @@ __all__ = [
     "constant_columns_of",
     "fields_of_preprocessing",
     "lost_to_preprocessing",
+    "shared_moments",
 ]
 
 
@@ -62,9 +63,10 @@ class OnRows(iteration.Problem):
 
     def moments(self, passes: Passes) -> Moments:
         problem = self.problem
-        if problem.shared is not None and problem.shared.held:
-            self.rows = self._shared_moments(passes)
-            return self.rows
+        shared = shared_moments(problem, passes)
+        if shared is not None:
+            self.rows = shared
+            return shared
         problem = problem if problem.given is None else problem.given
         rows = [rows_of(A, name) for name, A in problem.matrices.items()]
         pre = Preprocessing.of(
@@ -88,15 +90,6 @@ class OnRows(iteration.Problem):
     def started(self, moments: Moments, start: Mapping[str, Array]) -> Mapping[str, Array]:
         return start if self.resumed else self.problem.for_preprocessed(moments, start)
 
-    def _shared_moments(self, passes: Passes) -> Moments:
-        """Moments of what `linspec.Moments` have preprocessed, with the Gram matrix that they hold."""
-        shared, names = self.problem.shared, tuple(self.problem.matrices)
-        rows = [ByProducts(shared.matrix(i), name) for i, name in enumerate(names)]
-        products = self.problem.certificate_products
-        moments = Moments(rows, Preprocessing(), passes, names, certificate_passes=products)
-        moments.hold([shared.dense()], shared.total)
-        return moments
-
     def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:
         if moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
@@ -108,6 +101,32 @@ class OnRows(iteration.Problem):
                 findings = (*certificate.findings, underflowing_columns(name, columns))
                 certificate = certificate._replace(findings=findings, lost=True)
         return certificate
+
+
+def shared_moments(problem: Any, passes: Passes) -> Moments | None:
+    """Moments with the Gram matrices that `linspec.Moments` in place of the data hold, or will hold; else None.
+
+    Parameters
+    ----------
+    problem : Problem
+    passes : Passes
+        Counts the pass that forms them.
+    """
+    shared, names = problem.shared, tuple(problem.matrices)
+    if shared is None or not (shared.held or shared.form == "dense"):
+        return None
+    rows = [ByProducts(shared.matrix(i), name) for i, name in enumerate(names)]
+    moments = Moments(rows, Preprocessing(), passes, names)
+    before = shared.bookkeeping.own_passes
+    upper = iter(shared.dense())
+    passes.count += shared.bookkeeping.own_passes - before
+    held: list[list[Any]] = [[None] * len(names) for _ in names]
+    for i in range(len(names)):
+        for j in range(i, len(names)):
+            held[i][j] = next(upper)
+            held[j][i] = held[i][j].T
+    moments.hold(held, shared.total)
+    return moments
 
 
 def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.rows import Moments, Passes
 from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
-from linspec.solving.on_rows import OnRows
+from linspec.solving.on_rows import OnRows, shared_moments
 from linspec.solving.run import KEPT, Progress, says_stop
 from linspec.solving.solution import History, labels_of_rows
 from linspec.solving.solver import Solver
@@ -52,10 +52,11 @@ class RowSolver(Solver, iteration.Solver):
         asked = getattr(self, "tol", None)
         tol = float(asked) if asked is not None else problem.default_tol
         context = iteration.Context(tol, run.rng, Passes())
-        moments = Moments(
-            [ByProducts(A, name) for name, A in problem.matrices.items()], passes=context.passes
-        )
-        moments.take_as_they_are()
+        moments = shared_moments(problem, context.passes)
+        if moments is None:
+            rows = [ByProducts(A, name) for name, A in problem.matrices.items()]
+            moments = Moments(rows, passes=context.passes)
+            moments.take_as_they_are()
         for last in self.iterate(problem, moments, context, None):
             if last.final or (last.residual <= context.tol and not last.doubt):
                 break

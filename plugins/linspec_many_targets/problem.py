@@ -217,7 +217,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             given, folds = self.unadjusted, self.splits
 
             def read() -> Any:
-                cells, whole, _ = cells_of(given, folds, diagonal=True)
+                rows = given.with_matrices({name: _with_rows(A) for name, A in given.matrices.items()})
+                cells, whole, _ = cells_of(rows, folds, diagonal=True)
                 self._keep(_sums=Sums(given, cells, whole))
                 return whole
 
@@ -432,3 +433,9 @@ def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, s
         text = f"{still.size} of {len(off)} targets do not vary on held-out rows, the first is target {still[0]}: "
         findings.append((None, text + "they have no score, and the first candidate."))
     return tuple(findings)
+
+
+def _with_rows(A: Any) -> Any:
+    """The operator, which the pass counts; one that is known by products has its entries in memory."""
+    A, _ = uncounted(A)
+    return ls.as_operator(A.matmat(A.home.blocks.eye(A.shape[1]))) if A.access == "products" else A
