@@ -22,9 +22,9 @@ def test_least_squares_of_moments_are_those_of_the_data(solver: str, *, held: bo
     if held:
         moments.dense()
     problem = ls.LeastSquares(moments, ridge=2.0, center=True)
-    found = ls.solve(problem, solver, rng=0, tol=1e-10)
+    found = ls.solve(problem, solver, rng=0)
     exact = ls.solve(ls.LeastSquares(A, B, ridge=2.0, center=True), "direct")
-    assert np.abs(found.x - exact.x).max() <= 1e-8 * np.abs(exact.x).max()
+    assert np.abs(found.x - exact.x).max() <= 1e-6 * np.abs(exact.x).max()
     if solver not in {"direct", "lsqr"}:  # which read the rows
         assert moments.passes == 1
         assert found.passes == (0 if held else 1)
