@@ -536,6 +536,13 @@ def cast(x: Array, dtype: Any) -> Array:
     return xp.astype(x, getattr(xp, np.dtype(dtype).name), copy=False)
 
 
+FEW_FLOAT64 = 4
+"""Units for float32 that a device has for one of float64, from which on float64 is slow; 2 in computing centres."""
+
+FAST_FLOAT64 = frozenset({(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)})
+"""Versions of CUDA devices with one unit for float64 for every two for float32 (CUDA programming guide)."""
+
+
 @dataclass(frozen=True)
 class Home:
     """The library and device of arrays, and whether the device has float64.
@@ -593,6 +600,17 @@ class Home:
             dtypes = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
             return self if "float64" in dtypes else HOST
         return HOST if getattr(self.device, "type", "") == "mps" else self
+
+    @property
+    def slow_float64(self) -> bool:
+        """Whether the device multiplies float32 much faster than float64, as those for graphics and inference do."""
+        if compat.is_cupy_namespace(self.xp):
+            return int(self.device.attributes.get("SingleToDoublePrecisionPerfRatio", 2)) > FEW_FLOAT64
+        if getattr(self.device, "type", "") == "cuda":
+            import torch
+
+            return torch.cuda.get_device_capability(self.device) not in FAST_FLOAT64
+        return False
 
     def free_memory(self) -> int:
         """The bytes that can be allocated in this home; on a device including the free part of its memory pool."""

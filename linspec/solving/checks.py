@@ -23,10 +23,12 @@ from linspec.errors import (
     InvalidOption,
     InvalidProblem,
     NonFiniteData,
+    PerformanceWarning,
     SweptOnce,
     UnsupportedData,
     called,
     shown,
+    warn,
 )
 from linspec.frames import check_order
 from linspec.operators import (
@@ -356,3 +358,19 @@ def check_count(name: str, value: Any, least: int) -> None:
     """Refuse a number of repetitions that is not an integer of at least `least`."""
     if not is_number(value, int) or value < least:
         raise InvalidOption(f"{name} must be an integer >= {least}; got {value!r}.")
+
+
+def warn_of_slow_float64(problem: Any) -> None:
+    """Warn of float64 data on a device that multiplies float32 much faster.
+
+    Parameters
+    ----------
+    problem : Problem
+    """
+    for name, A in problem.matrices.items():
+        if A.dtype == np.float64 and A.home.slow_float64:
+            warn(
+                f"{name} is float64 on {A.home}, which multiplies float32 much faster. Pass "
+                f'linspec.as_operator({name}, dtype="float32") where its rounding of about 1e-7 will do.',
+                PerformanceWarning,
+            )

@@ -60,6 +60,7 @@ from linspec.solving.checkpoints import (
     is_checkpoint,
     loaded,
 )
+from linspec.solving.checks import warn_of_slow_float64
 from linspec.solving.iterates import IterativeSolver
 from linspec.solving.problem import Problem
 from linspec.solving.row_solver import RowSolver, run_on_rows
@@ -257,6 +258,7 @@ def solve_on_host(  # noqa: PLR0913
     saved, start = _saved(start)
     if saved is not None and solver == "auto":  # the choice of the run that is continued
         solver = saved.solver
+    warn_of_slow_float64(problem)
     with _naming_lack_of_memory(solver if isinstance(solver, str) else type(solver).__name__):
         instance, spec = _resolve(problem, solver, options_)
         name = spec.name if spec is not None else type(instance).__name__

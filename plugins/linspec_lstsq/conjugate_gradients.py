@@ -30,11 +30,11 @@ from linspec import Moments as PartMoments
 from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.linalg import block_cg
+from linspec.linalg import Steps, block_cg, cg_steps
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
-from linspec_lstsq.parts import PreparedNormalEquations, block_conjugate_gradients
+from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
 from linspec_lstsq.random_columns import columns_beside
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
@@ -84,10 +84,14 @@ class ConjugateGradients(RowSolver):
         """Estimated cost of one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedNormalEquations:
+    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
         """Return a state that solves for many right-hand sides by this iteration."""
-        begin = block_conjugate_gradients
-        return PreparedNormalEquations(A, ridge, run, begin, self.max_iterations, self.tol, rows=True)
+        return PreparedByRidge(A, ridge, run, _begun, self.max_iterations, self.tol, rows=True)
+
+
+def _begun(ridge: float, G: Array) -> Steps:
+    """The iteration for one ridge."""
+    return cg_steps(G, (ridge,))
 
 
 def _answer(system: NormalEquations, X: list[Array], x0: Array | None, Z: Array) -> dict[str, Array]:

@@ -26,12 +26,14 @@ import numpy as np
 
 from linspec import LinearOperator, Run, form_option, limit_option, tol_option
 from linspec import Moments as PartMoments
-from linspec.arrays import to_host
+from linspec.algebra import EPS
+from linspec.arrays import Array, Home, to_host
 from linspec.iteration import Context, Iterate
+from linspec.linalg import Step, Steps
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
-from linspec_lstsq.parts import PreparedNormalEquations, descent
+from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
 
 ROUNDING = 20
 """A relative gradient below this multiple of the data's rounding is noise."""
@@ -68,6 +70,20 @@ class GradientDescent(RowSolver):
             answer = system.answer(x, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
 
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedNormalEquations:
+    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
         """Return a state that solves for many right-hand sides by this iteration."""
-        return PreparedNormalEquations(A, ridge, run, descent, self.max_iterations, self.tol, waits=False)
+        begin = lambda r, G: gd_steps(G, r)  # noqa: E731
+        return PreparedByRidge(A, ridge, run, begin, self.max_iterations, self.tol)
+
+
+def gd_steps(G: Array, ridge: float = 0.0) -> Steps:
+    """Steps for M x = G with M = S + r I, from products with S: (1), (2), (3)."""
+    home, x, w = Home.of(G), 0.0 * G, G
+    xp, floor = home.xp, EPS**2 * home.xp.sum(G * G, axis=0)
+    while True:
+        Sw = yield Step(lambda x=x: [x], home.column_norms(w), w, lambda w=w: w)  # type: ignore[misc]
+        Mw = Sw + ridge * w
+        ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
+        live = (wMw > 0) & (ww > floor)  # along what is only rounding, steps have no bound
+        s = xp.where(live, ww / xp.where(live, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))[None, :]  # (1)
+        x, w = x + s * w, w - s * Mw  # (2), (3)

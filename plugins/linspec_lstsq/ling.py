@@ -32,6 +32,7 @@ from linspec.linalg import Step, Steps, cg_steps, in_variables
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, solved_by_ridge
+from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.ling_as_printed import SecondStage
 from linspec_lstsq.parts.golub_kahan import moments_of
 from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
@@ -41,21 +42,6 @@ VARIANTS = ("deflated", "ridge", "simplified", "projection")
 
 EXPECTED = 50
 """Products that are expected, for the choice of a form."""
-
-EPS = float(np.finfo(np.float64).eps)
-
-
-def gd_steps(G: Array) -> Steps:
-    """Gradient descent with exact line search for M x = G: s = wᵀw / wᵀMw, x ← x + s w, w ← w - s Mw."""
-    home, X, w = Home.of(G), 0.0 * G, G
-    xp, floor = home.xp, EPS**2 * home.xp.sum(G * G, axis=0)
-    while True:
-        Mw = yield Step(lambda X=X: [X], home.column_norms(w), w, lambda w=w: w)  # type: ignore[misc]
-        ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
-        live = (wMw > 0) & (ww > floor)  # along what is only rounding, steps have no bound
-        s = xp.where(live, ww / xp.where(live, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))[None, :]
-        X, w = X + s * w, w - s * Mw
-
 
 INNER: dict[str, Callable[[Array], Steps]] = {"cg": cg_steps, "gd": gd_steps}
 

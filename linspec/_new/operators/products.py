@@ -148,6 +148,7 @@ class ByProducts(Rows):
                 )
         self.operator, self.name, self.shape = operator, name, tuple(operator.shape)
         self.dtype = working_dtype(getattr(operator, "dtype", None) or np.float64, name)
+        self.backend = getattr(operator, "home", self.backend)
         if isinstance(operator, LinearOperator):
             self.backend, self.readings = operator.backend, operator.readings
 

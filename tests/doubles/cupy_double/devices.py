@@ -68,6 +68,11 @@ class Device:
         """Wait, explicitly; there is nothing to wait for."""
 
     @property
+    def attributes(self) -> dict[str, int]:
+        """What the driver says of the device: one of a computing centre."""
+        return {"SingleToDoublePrecisionPerfRatio": 2}
+
+    @property
     def mem_info(self) -> tuple[int, int]:
         """Free bytes and all bytes."""
         return MEMORY[self.id]
