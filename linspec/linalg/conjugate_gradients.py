@@ -121,21 +121,19 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
         Q, tau = orthonormal(Q - MP @ place(Ginv))  # (3)
         steps = [Dinv[i] @ z[i] for i in path]
         wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
-        X = [X[i] + P[i] @ place(wanted[i]) for i in path]  # (2)
         z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
         lengths, limits = np.linalg.norm(np.hstack(z), axis=0), np.concatenate(rounded)
         if (lengths <= limits).any():
             turn = _above(np.hstack(z), limits)
             Q, tau, z = Q @ place(turn), turn.T @ tau, [turn.T @ each for each in z]
+        back = [tau.T if delta[i] == 0 else Dinv[i] @ G @ tau.T for i in path]
+        moves = Home.of(B).place_together(*wanted, *back)
+        X = [X[i] + P[i] @ moves[i] for i in path]  # (2)
+        P = [Q + P[i] @ moves[len(ridges) + i] for i in path]  # (6)
         for i in path:
-            if delta[i] == 0:
-                P[i] = Q + P[i] @ place(tau.T)  # (6)
-                Delta[i] = np.zeros((len(tau), len(tau)))
-                continue
-            DG = Dinv[i] @ G
-            P[i] = Q + P[i] @ place(DG @ tau.T)  # (6)
-            Delta[i] = tau @ DG.T @ Delta[i] @ tau.T  # (5)
-            Delta[i] = (Delta[i] + Delta[i].T) / 2 + delta[i] * np.eye(len(tau))
+            if delta[i] > 0:
+                Delta[i] = back[i].T @ Delta[i] @ tau.T  # (5)
+                Delta[i] = (Delta[i] + Delta[i].T) / 2 + delta[i] * np.eye(len(tau))
 
 
 def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:
