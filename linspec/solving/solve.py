@@ -254,7 +254,7 @@ def solve_on_host(  # noqa: PLR0913
     _check_flag("progress", progress)
     _check_complete(problem, complete)
     if rng is not None:  # None would draw a seed from the system
-        random_generator(rng)
+        rng = random_generator(rng)
     saved, start = _saved(start)
     if saved is not None and solver == "auto":  # the choice of the run that is continued
         solver = saved.solver

@@ -135,6 +135,11 @@ def dense_again(problem, run):
     np.array(to_host(problem.A.dense()))
 
 
+def dense_in_turn(problem, run):
+    for start in range(0, problem.A.shape[0], 500):
+        to_host(problem.A.rows(slice(start, start + 500)).dense())
+
+
 def warns(*_: Any) -> None:
     warnings.warn("be careful", UserWarning, stacklevel=1)
 
@@ -484,8 +489,14 @@ FAULTS = [
     Fault(
         "makes sparse rows dense",
         solver(after(ITERATING, begin=lambda self, p, r: dense_again(p, r))),
-        "memory",
+        "sparse",
         "sparse rows must stay sparse",
+    ),
+    Fault(
+        "makes some sparse rows after the others dense",
+        solver(after(ITERATING, begin=lambda self, p, r: dense_in_turn(p, r))),
+        "sparse",
+        "of 40000 were made dense",
     ),
     Fault(
         "says that it takes 1e-12 s",
