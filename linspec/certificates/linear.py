@@ -123,6 +123,8 @@ class LinearCertificate:
         """One line on digits, for a summary."""
         if np.isnan(self.fitted):
             return "digits of fitted values and coefficients: not known"
+        if np.isnan(self.coefficients):
+            return f"fitted values: about {digits(self.fitted)} digits; coefficients: not known"
         line = f"fitted values: about {digits(self.fitted)} digits; coefficients: about {digits(self.coefficients)}"
         return line + (
             f", off by at most {self.share:.1g} of their standard errors" if self.share < 1 else ""
@@ -369,10 +371,8 @@ def _judged(
         if not products.D.shape[1]:
             return np.full(len(nx), np.nan), floor, np.full(len(nx), np.nan)
         length, error = _by_planted(moments, products, g, ridge, rounding, OPEN * nx)
-        error = _over(error, nx)
-        if not products.by_solver:  # right columns of another method say nothing of the solver's digits
-            length, error = np.where(error > OPEN, (length, error), np.nan)
-        return length, floor, error
+        error = _of_another(products, error, OPEN * nx)
+        return np.where(np.isnan(error), np.nan, length), floor, _over(error, nx)
     length = S.lengths(g)  # 1
     size = np.linalg.norm(x * S.D[:, None], axis=0)
     floor = 2 * rounding * size + 2 * EPS * r / S.least  # 2
@@ -386,6 +386,7 @@ def _judged(
         if isinstance(S, Bounded):
             if products.D.shape[1]:
                 error = np.minimum(error, _by_planted(moments, products, g, ridge, rounding, OPEN * nx)[1])
+                error = _of_another(products, error, OPEN * nx)
         elif S.up > 1.0:
             with suppress(OutOfPasses):  # then the bound stands as it is
                 error = _refined(moments, S, g, ridge, floor)
@@ -393,6 +394,11 @@ def _judged(
         np.linalg.norm(S.null.T @ x, axis=0) if S.rank < len(x) and ridge == 0 else np.zeros(len(nx))
     )  # 5
     return length, floor, np.maximum(_over(error, nx), _over(outside, nx))
+
+
+def _of_another(products: _Residual, error: HostArray, most: HostArray) -> HostArray:
+    """Errors by planted columns; right columns of another method than the solver say nothing of its digits."""
+    return error if products.by_solver else np.where(error > most, error, np.nan)
 
 
 def _by_planted(
