@@ -144,10 +144,13 @@ def run(  # noqa: PLR0913 (what one run is told)
     began = time.perf_counter() if limits.began is None else limits.began
     tol = problem.tol if tol is None else tol
     passes = Passes(limits.passes, began + limits.seconds)
-    moments = problem.moments(passes)
     context = Context(tol, random_generator(rng), passes)
     watch = _Watch(context, name or solver.name, solver.max_iterations, limits, callback, saving, began)
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
+        try:
+            moments = problem.moments(passes)
+        except OutOfPasses as error:
+            raise watch.nothing(Status.INTERRUPTED if passes.interrupted else Status.BUDGET) from error
         steps = _steps(problem, solver, moments, context, start)
         least, idle = math.inf, 0
         while True:

@@ -53,9 +53,6 @@ class Sweeps(ABC):
     streamed : bool
         Whether the rows of a view are reached only in a sweep: as slices, one after the other, or as blocks on workers.
         It is always False in `ByProducts` itself.
-    reads_blocks : bool
-        Whether rows are multiplied block by block, so that the triangle R of the QR factorisation of an image X V can
-        be computed without an array of n rows.
     by_entries : bool
         Whether Gram matrices are computed from the entries, and not from products with the identity.
     adjusts : bool
@@ -65,7 +62,6 @@ class Sweeps(ABC):
     passes: float
     sparse: bool = False
     streamed: bool = False
-    reads_blocks: bool = False
     adjusts: bool = False
 
     def __init__(self, views: list[View]) -> None:

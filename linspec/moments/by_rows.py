@@ -51,7 +51,6 @@ class ByRows(ByProducts):
         self.remote = any(A.access == "blocks" for A in operators)
         self.streamed = any(view.streamed for view in views)
         self.sparse = self.in_slabs or all(A.sparse and A.access == "blocks" for A in operators)
-        self.reads_blocks = not self.in_slabs
         self.adjusts = any(view.adjustment.changes_products for view in views)
 
     # ---- facts --------------------------------------------------------------------------------

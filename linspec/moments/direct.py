@@ -14,11 +14,6 @@ from linspec.sweeps.held_grams import ReducedGram, SparseGram
 class Direct(Aspect):
     """Forms of the matrices of `moments` for direct solvers and certificates."""
 
-    @property
-    def triangles(self) -> bool:
-        """Whether rows are read block by block, so that `products` can return a triangle: not for sparse matrices."""
-        return self._sweeps.reads_blocks
-
     @one_at_a_time
     def factored(self, index: int) -> bool:
         """Whether `Moments.whitener` can factor the Gram matrix of a view without forming a new dense p x p matrix.

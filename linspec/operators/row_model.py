@@ -19,7 +19,6 @@ gives the same coefficients as the regression with Z among its columns.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -38,42 +37,6 @@ DEPENDENT = 64
 The columns of D Z, centred if the model is, are scaled to length 1. A singular value of the result counts as zero if it
 is at most DEPENDENT · eps · (number of confounds) times the largest singular value.
 """
-
-
-class OfRows(ABC):
-    """Data of rows other than the entries, such as weights. A sweep over some rows needs only the data of these rows.
-
-    Attributes
-    ----------
-    first : int
-        The number of the first row that these data cover.
-    """
-
-    first: int
-
-    @property
-    @abstractmethod
-    def rows(self) -> float:
-        """The number of rows that these data cover; infinity if they fit any number of rows."""
-
-    @property
-    @abstractmethod
-    def is_plain(self) -> bool:
-        """Whether there are no data to apply, so that entries are used unchanged."""
-
-    @abstractmethod
-    def of_rows(self, start: int, stop: int) -> Self:
-        """The data of rows start to stop - 1; the rows keep their numbers.
-
-        Parameters
-        ----------
-        start, stop : int
-            The number of the first row, and the number after that of the last row.
-        """
-
-    def _places(self, first: int, n: int) -> slice:
-        """Slice of the stored arrays for rows `first` to `first` + n − 1."""
-        return slice(first - self.first, first - self.first + n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +59,11 @@ class Constant:
 
 
 Change = Callable[[Any], Any]
-"""Function that maps data of rows (an `OfRows`, such as a `RowModel`) to their replacement."""
+"""Function that maps the weights and directions of rows to their replacement."""
 
 
 @dataclass(frozen=True, eq=False)
-class RowModel(OfRows):
+class RowModel:
     """Weights of rows, and the directions that are subtracted from all columns.
 
     Attributes
@@ -221,6 +184,10 @@ class RowModel(OfRows):
         left: Array = U - L @ (L.T @ U)
         kept = self.kept_of(0, n, home)
         return left if kept is None else left + kept @ (kept.T @ U)
+
+    def _places(self, first: int, n: int) -> slice:
+        """Slice of the stored arrays for rows `first` to `first` + n − 1."""
+        return slice(first - self.first, first - self.first + n)
 
     def of_rows(self, start: int, stop: int) -> Self:
         """The model of rows start to stop - 1: their weights and their rows of B."""

@@ -115,11 +115,11 @@ def shared_moments(problem: Any, passes: Passes) -> Moments | None:
     shared, names = problem.shared, tuple(problem.matrices)
     if shared is None or not (shared.held or shared.form == "dense"):
         return None
-    rows = [ByProducts(shared.matrix(i), name) for i, name in enumerate(names)]
-    moments = Moments(rows, Preprocessing(), passes, names)
-    before = shared.bookkeeping.own_passes
+    if not shared.held:
+        passes.take()
     upper = iter(shared.dense())
-    passes.count += shared.bookkeeping.own_passes - before
+    rows = [ByProducts(shared.matrix(i), name) for i, name in enumerate(names)]  # whose rows are counted now
+    moments = Moments(rows, Preprocessing(), passes, names)
     held: list[list[Any]] = [[None] * len(names) for _ in names]
     for i in range(len(names)):
         for j in range(i, len(names)):

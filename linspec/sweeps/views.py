@@ -266,16 +266,10 @@ def gram_blocks(operators: Sequence[LinearOperator], n: int) -> Iterable[slice]:
     """Slices of rows for forming Gram matrices, with enough rows that adding p x p products costs little."""
     if not all(A.access == "rows" for A in operators):
         return [slice(0, n)]
-    rows = max(gram_rows(operators), GRAM_ROWS // 8)
-    return (slice(a, min(a + rows, n)) for a in range(0, n, rows))
-
-
-def gram_rows(operators: Sequence[LinearOperator]) -> int:
-    """Number of rows of a block for a Gram matrix: some thousands on the host; enough to keep a device busy."""
     row_bytes: int = 8 * max(sum(A.shape[1] for A in operators), 1)
-    if not operators[0].home.on_host:
-        return DEVICE_BLOCK_BYTES // row_bytes
-    return min(GRAM_ROWS, GRAM_BYTES // row_bytes)
+    usual = min(GRAM_ROWS, GRAM_BYTES // row_bytes)
+    rows = max(usual if operators[0].home.on_host else DEVICE_BLOCK_BYTES // row_bytes, GRAM_ROWS // 8)
+    return (slice(a, min(a + rows, n)) for a in range(0, n, rows))
 
 
 def check_alike(views: list[View]) -> None:

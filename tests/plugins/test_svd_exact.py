@@ -276,7 +276,7 @@ def test_left_vectors_of_weighted_rows_are_those_of_rows_times_root_weights(solv
     A, w = rng.standard_normal((60, 8)) * np.geomspace(8, 1, 8), rng.integers(0, 4, 60) * 0.5
     found = ls.solve(ls.SVD(kind(A), 3, center=True, sample_weight=w, left=True), solver, rng=0)
     rows = (A - np.average(A, axis=0, weights=w)) * np.sqrt(w)[:, None]
-    U, s, Vt = np.linalg.svd(rows, full_matrices=False)
+    U, s, _ = np.linalg.svd(rows, full_matrices=False)
     np.testing.assert_allclose(found.S, s[:3], rtol=1e-9)
     assert np.abs(found.U.T @ found.U - np.eye(3)).max() < 1e-10
     np.testing.assert_allclose(np.abs(np.sum(found.U * U[:, :3], axis=0)), 1, atol=1e-8)

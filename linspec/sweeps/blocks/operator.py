@@ -23,7 +23,7 @@ from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
 from linspec.operators.adjustment import Adjustment
 from linspec.operators.base import Selection
-from linspec.operators.row_model import PLAIN, OfRows
+from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.blocks.engine import Call, Engine, Handle, InProcess
 from linspec.sweeps.blocks.fill import estimated_fill
@@ -135,7 +135,7 @@ class BlockOperator(LinearOperator):
         self.column_names = first.names
         self._beside: WeakKeyDictionary[LinearOperator, list[Handle]] = WeakKeyDictionary()
         self._fills: dict[tuple[int, ...], tuple[list[list[Handle]], tuple[int, float | None]]] = {}
-        self._models: WeakKeyDictionary[OfRows, list[Handle]] = WeakKeyDictionary()
+        self._models: WeakKeyDictionary[RowModel, list[Handle]] = WeakKeyDictionary()
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -241,12 +241,12 @@ class BlockOperator(LinearOperator):
         handles = self._beside[other] = self._brought(other)
         return handles
 
-    def model_alongside(self, model: OfRows) -> list[Handle]:
+    def model_alongside(self, model: RowModel) -> list[Handle]:
         """Handles of a row model, such as weights, cut at the rows of these blocks; they are made once and kept.
 
         Parameters
         ----------
-        model : OfRows
+        model : RowModel
             The model of all rows.
 
         Returns

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from linspec.errors import UnsupportedData
 from linspec.operators import LinearOperator
-from linspec.operators.row_model import OfRows
+from linspec.operators.row_model import RowModel
 from linspec.process.pauses import pause
 from linspec.sweeps.blocks.engine import Call
 from linspec.sweeps.blocks.readings import Reading
@@ -83,7 +83,7 @@ def planned(
         )
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]
     readings = tuple(A.reading if A.access == "blocks" else Reading(A.dtype) for A in given)
-    models: list[OfRows] = []
+    models: list[RowModel] = []
     bare = task.with_models(lambda model: _without_rows(model, models))
     views += [leader.model_alongside(model) for model in models]
     result = 8.0 * columns * sum(A.shape[1] for A in operators)
@@ -94,7 +94,7 @@ def planned(
     return leader, OverRun(bare, readings, columns, len(models)), calls
 
 
-def _without_rows(model: Any, models: list[OfRows]) -> Any:
+def _without_rows(model: Any, models: list[RowModel]) -> Any:
     """Add a row model to `models` unless it is there, and return a copy of the model that has no rows.
 
     The attribute `first` of the copy is the index of the model in `models`. By this index, `OverRun` replaces the copy

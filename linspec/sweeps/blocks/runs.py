@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.row_model import OfRows
+from linspec.operators.row_model import RowModel
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread
 from linspec.sweeps.blocks.readings import Reading
@@ -98,7 +98,7 @@ class OverRun(Generic[Part]):
             raise ValueError("a run has at least one block; got none")
         return part
 
-    def _task(self, models: Sequence[OfRows]) -> Task[Part]:
+    def _task(self, models: Sequence[RowModel]) -> Task[Part]:
         """The task with `models`, the row models of one block, in place of the models without rows."""
         if not models:
             return self.task
