@@ -539,9 +539,6 @@ def cast(x: Array, dtype: Any) -> Array:
 FEW_FLOAT64 = 4
 """Units for float32 that a device has for one of float64, from which on float64 is slow; 2 in computing centres."""
 
-FAST_FLOAT64 = frozenset({(6, 0), (7, 0), (8, 0), (9, 0), (10, 0)})
-"""Versions of CUDA devices with one unit for float64 for every two for float32 (CUDA programming guide)."""
-
 
 @dataclass(frozen=True)
 class Home:
@@ -609,7 +606,8 @@ class Home:
         if getattr(self.device, "type", "") == "cuda":
             import torch
 
-            return torch.cuda.get_device_capability(self.device) not in FAST_FLOAT64
+            major, minor = torch.cuda.get_device_capability(self.device)
+            return bool(minor > 0 or major > 10)
         return False
 
     def free_memory(self) -> int:

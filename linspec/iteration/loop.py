@@ -147,14 +147,12 @@ def run(  # noqa: PLR0913 (what one run is told)
     context = Context(tol, random_generator(rng), passes)
     watch = _Watch(context, name or solver.name, solver.max_iterations, limits, callback, saving, began)
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
-        try:
-            moments = problem.moments(passes)
-        except OutOfPasses as error:
-            raise watch.nothing(Status.INTERRUPTED if passes.interrupted else Status.BUDGET) from error
-        steps = _steps(problem, solver, moments, context, start)
+        begun: list[Moments] = []
+        steps = _steps(problem, solver, begun, context, start)
         least, idle = math.inf, 0
         while True:
             last, ending = watch.ended(steps)
+            moments = begun[0]
             try:
                 with _closing(passes, limits.seconds):
                     arrays = last.arrays()
@@ -182,9 +180,15 @@ def run(  # noqa: PLR0913 (what one run is told)
 
 
 def _steps(
-    problem: Problem, solver: Solver, moments: Moments, context: Context, start: Mapping[str, Array] | None
+    problem: Problem,
+    solver: Solver,
+    begun: list[Moments],
+    context: Context,
+    start: Mapping[str, Array] | None,
 ) -> Iterator[Iterate]:
-    """The iterates of a solver, from a start for the data."""
+    """The iterates of a solver, from a start for the data, whose moments may take a pass."""
+    moments = problem.moments(context.passes)
+    begun.append(moments)
     begin = None if start is None else problem.started(moments, start)
     yield from solver.iterate(problem, moments, context, begin)
 

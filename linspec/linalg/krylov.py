@@ -59,8 +59,6 @@ class RitzPairs(NamedTuple):
         Returns the array of shape (p, k); formed only when it is asked for.
     residuals : numpy.ndarray of shape (k,)
         ‖S v - θ v‖.
-    beyond : float
-        The next Ritz value, or 0.
     exhausted : bool
         Whether the space is invariant: all eigenvectors that the start has a part of are in it.
     risk : callable
@@ -71,7 +69,6 @@ class RitzPairs(NamedTuple):
     values: HostArray
     vectors: Callable[[], Array]
     residuals: HostArray
-    beyond: float
     exhausted: bool
     risk: Callable[[int, float], float] = _unknown
 
@@ -283,10 +280,7 @@ def _pairs(
     risk: Callable[[int, float], float],
 ) -> RitzPairs:
     place, count = Home.of(V).place, min(k, len(theta))
-    beyond = float(theta[count]) if len(theta) > count else 0.0
-    return RitzPairs(
-        theta[:count], lambda: V @ place(Y[:, :count]), residuals[:count], beyond, exhausted, risk
-    )
+    return RitzPairs(theta[:count], lambda: V @ place(Y[:, :count]), residuals[:count], exhausted, risk)
 
 
 def _risk(

@@ -347,20 +347,17 @@ class Moments:
         self.held = held
         for i in range(len(held)):
             squares = np.maximum(np.diagonal(to_host(held[i][i])), 0.0)
-            none, live = np.zeros(self.widths[i]), squares > 0
-            self.subtracts[i], self.raw_squares[i] = True, squares
-            self.fitted[i] = Fitted(
-                none, none, none, None, None, squares, total, live.astype(np.float64), ~live & False, 1.0, 1.0
-            )
+            self._take_as_it_is(i, squares, total, (squares > 0).astype(np.float64))
 
     def take_as_they_are(self) -> None:
         """Learn nothing of matrices by their products, which another pass has looked at."""
         for i, A in enumerate(self.operators):
-            none = np.zeros(self.widths[i])
-            self.subtracts[i], self.raw_squares[i] = True, none
-            self.fitted[i] = Fitted(
-                none, none, none, None, None, none, float(A.shape[0]), None, none > 0, 1.0, 1.0
-            )
+            self._take_as_it_is(i, np.zeros(self.widths[i]), float(A.shape[0]), None)
+
+    def _take_as_it_is(self, i: int, squares: HostArray, total: float, live: HostArray | None) -> None:
+        none = 0.0 * squares
+        self.subtracts[i], self.raw_squares[i] = True, squares
+        self.fitted[i] = Fitted(none, none, none, None, None, squares, total, live, none > 0, 1.0, 1.0)
 
     def gram(self) -> list[list[Any]]:
         """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones."""

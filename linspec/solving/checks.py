@@ -369,8 +369,6 @@ def warn_of_slow_float64(problem: Any) -> None:
     """
     for name, A in problem.matrices.items():
         if A.dtype == np.float64 and A.home.slow_float64:
-            warn(
-                f"{name} is float64 on {A.home}, which multiplies float32 much faster. Pass "
-                f'linspec.as_operator({name}, dtype="float32") where its rounding of about 1e-7 will do.',
-                PerformanceWarning,
-            )
+            text = f"{name} is float64 on {A.home}, which multiplies float32 much faster. Pass linspec.as_operator("
+            text += f'{name}, dtype="float32") where its rounding of about 1e-7 will do.'
+            warn(text, PerformanceWarning)

@@ -365,7 +365,7 @@ def _run(  # noqa: PLR0913
         solved,
         instance,
         name,
-        rng=None if rng is None else random_generator(rng),
+        rng=rng,
         callbacks=tuple(_as_given(call, solved) for call in callbacks),
         start=None if start is None else solved.as_solved(start),
         writer=writer,

@@ -28,7 +28,7 @@ from linspec.iteration import Context, Iterate
 from linspec.rows import Moments, row_gram
 from linspec.solving import RowSolver
 from linspec_lstsq.factors import factorised
-from linspec_lstsq.parts import PreparedFactor
+from linspec_lstsq.parts.prepared_factor import PreparedFactor
 
 AT_ONCE = 2**25
 """Entries of the columns that are reduced together."""

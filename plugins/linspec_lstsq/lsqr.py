@@ -31,7 +31,7 @@ from linspec.linalg import golub_kahan, lsqr
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
-from linspec_lstsq.parts import PreparedLSQR
+from linspec_lstsq.parts.prepared_lsqr import PreparedLSQR
 
 
 @dataclass(frozen=True, kw_only=True)

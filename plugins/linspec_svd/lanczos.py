@@ -165,4 +165,4 @@ class Recorded:
         theta, Y = theta[::-1][:k], Y[:, ::-1][:, :k]
         vectors = Q @ Y
         residuals = np.linalg.norm(SQ @ Y - vectors * theta, axis=0)
-        return RitzPairs(theta, partial(self.place, vectors), residuals, 0.0, exhausted=False)
+        return RitzPairs(theta, partial(self.place, vectors), residuals, exhausted=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,6 @@ from linspec.iteration import Iterate
 from linspec.linalg import Steps
 from linspec_lstsq.by_ridge import solved_by_ridge
 from linspec_lstsq.parts.golub_kahan import cross_product, moments_of
-
-
-class Within(NamedTuple):
-    """The tolerance of an iteration."""
-
-    tol: float
 
 
 class PartIterate(NamedTuple):
@@ -66,7 +61,7 @@ class PreparedByRidge(LeastSquaresState):
         wide, X = self.moments.cost.wide and self.ridge > 0, self.moments.X
         return wide and (not self.moments.center or 3 * X.shape[1] * count > X.nnz)
 
-    def _on_rows(self, B: LinearOperator, near: Within) -> Iterator[PartIterate]:
+    def _on_rows(self, B: LinearOperator, near: Any) -> Iterator[PartIterate]:
         """Solve (AAᵀ + rI) z = B; then x = Aᵀz (Saunders, Gammerman & Vovk 1998)."""
         home, A = self.moments.home, self.moments.X
         right = home.place(B.dense() if B.readable else B.matmat(home.eye(B.shape[1])))
@@ -87,13 +82,13 @@ class PreparedByRidge(LeastSquaresState):
         moments, tol = self.moments, self.tol if tol is None else tol
         zeros = partial(moments.home.zeros, (moments.shape[1], B.shape[1]))
         if x0 is None and self.rows and self._is_shorter(B.shape[1]):
-            return self.driven(self._on_rows(B, Within(tol)), zeros, tol=tol, limit=self.limit)
+            return self.driven(self._on_rows(B, SimpleNamespace(tol=tol)), zeros, tol=tol, limit=self.limit)
 
         def iterates() -> Iterator[PartIterate]:
             right = cross_product(self.A, B) if AtB is None else AtB
             x = None if x0 is None else moments.home.place(x0)
             unit = float(np.finfo(moments.X.dtype).eps)
-            ridges, near = (self.ridge,), Within(tol)
+            ridges, near = (self.ridge,), SimpleNamespace(tol=tol)
             yield from as_parts(
                 solved_by_ridge(moments.gram, right, ridges, near, self.begin, x, AtAx0, unit=unit)
             )
