@@ -376,8 +376,10 @@ def _judged(
     length = S.lengths(g)  # 1
     size = np.linalg.norm(x * S.D[:, None], axis=0)
     floor = 2 * rounding * size + 2 * EPS * r / S.least  # 2
-    if products.source == "from-gram":  # rounding of the Gram matrix
-        floor = floor + 2 * EPS * (size + products.b_lengths) / S.least
+    if products.source == "from-gram":  # rounding of the Gram matrix, or of the products that have formed it
+        A = moments.operators[0]
+        unit = EPS if A.readable else float(np.finfo(A.dtype).eps)
+        floor = floor + 2 * unit * (size + products.b_lengths) / S.least
     fitted = np.maximum(length, floor)
     error = S.reach * fitted  # 3
     if S.up == 1.0 and not isinstance(S, Bounded):

@@ -311,12 +311,13 @@ class Moments:
         every = range(len(self.operators))
         moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
         self._check_number(rows)
-        each = [(cell.squares_about(0.0, 0.0), cell.variation, cell.origin + cell.mean) for cell in moments]
-        about_zero, squares, sizes = np.sum(each, axis=0)
-        far = False
+        about_zero = np.array([cell.squares_about(0.0, 0.0) for cell in moments])
+        varying = np.array([cell.variation for cell in moments])
+        sizes, far = np.sum([cell.origin + cell.mean for cell in moments], axis=0), False
+        lost = (about_zero > FAR * varying) & (varying > 0)
         for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
-            self._check(i, sizes[a:b], about_zero[a:b], sum(cell.count for cell in moments))
-            if not self.subtracts[i] and (about_zero > FAR * squares)[a:b][squares[a:b] > 0].any():
+            self._check(i, sizes[a:b], about_zero[:, a:b].sum(axis=0), sum(cell.count for cell in moments))
+            if not self.subtracts[i] and lost[:, a:b].any():
                 self.operators[i].far = far = True
         if far and self.rereads:
             moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
@@ -564,7 +565,9 @@ class Moments:
         elif not all(A.resident for A in operators) and not _finite(totals):  # rows may have changed
             for i in which:
                 self._refuse_entries(i)
-        if sketches:
+        if sketches and len(self.fitted) == len(
+            self.operators
+        ):  # else the pass is made again, in another precision
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
 

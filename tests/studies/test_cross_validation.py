@@ -520,3 +520,36 @@ def test_a_target_that_is_constant_in_training_has_the_error_of_its_mean(problem
     )
     of_mean = np.mean((Y[LABELS == 0, 1] - 2.0) ** 2)
     np.testing.assert_allclose(3 * of_all, 2 * of_others + of_mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("rows", ["fewer than columns", "dependent columns"])
+@pytest.mark.parametrize("cls", ["least-squares", "reduced-rank-regression", "discriminant"])
+def test_scores_of_moments_are_of_the_coefficients_that_a_solve_returns(cls, rows, scale):
+    """Without a ridge, and of lower rank: coefficients of the least length, for columns of any length."""
+    rng = np.random.default_rng(0)
+    n = 60 if rows == "fewer than columns" else 300
+    X = rng.standard_normal((n, 40)) * np.geomspace(1, 10, 40)
+    X[:, 39] = X[:, 0] + X[:, 1]
+    B = X[:, :3] @ rng.standard_normal((3, 4)) + rng.standard_normal((n, 4))
+    H = ls.targets.lda(np.argmax(B[:, :3], axis=1)) if cls == "discriminant" else B
+    more = () if cls == "least-squares" else (2,)
+    problem = ls.get_problem(cls)(X, H, *more, center=True, scale=scale)
+    found = [
+        ls.cross_validate(problem, splitter=np.arange(n) % 2, form=form).scores for form in ("dense", "solve")
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_one_fold_of_sparse_rows_may_be_unlike_the_others():
+    """Its variation hides that means of the other folds are far above their deviations."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(300) // 100
+    G = rng.standard_normal((300, 4))
+    A = np.where((labels == 1)[:, None], G * 1e8, G + 1e8)
+    b = G.sum(axis=1) + 0.1 * rng.standard_normal(300)
+    dense, sparse = (
+        ls.cross_validate(ls.LeastSquares(D, b, center=True), splitter=labels)
+        for D in (A, scipy.sparse.csr_array(A))
+    )
+    np.testing.assert_allclose(sparse.scores, dense.scores, rtol=1e-6)

@@ -47,7 +47,7 @@ class PillaiTrace(HeldOutScore):
         most = max(k or problem.targets for k in ks)
         found, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, ridge in enumerate(ridges):
-            B = eigen.inverse_root(ridge)
+            B = eigen.shortest(eigen.inverse_root(ridge), ridge)
             if 0 in (B.shape[1], C.shape[1]):
                 continue
             U, s, _ = leading_svd(B.T @ C, most, HOST)

@@ -42,6 +42,7 @@ def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tu
             x = factor.solve_adjoint(factor.solve(AtB))
             rest = AtB - training["A", "A"] @ x - ridge * x
             x += factor.solve_adjoint(factor.solve(rest))  # one refinement
+            x = eigen.shortest(x, ridge)
             lengths = np.sqrt(np.diag(training["A", "A"]) + ridge)
             size, most = float(np.linalg.norm(lengths[:, None] * x)), factor.largest
             stretch = float(np.sqrt(eigen.condition(ridge) / most)) if most > 0 else 0.0

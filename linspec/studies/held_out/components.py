@@ -45,6 +45,7 @@ class SquaredErrors(PredictionScore):
         scores, rounding = np.empty((2, len(ridges), len(ks)))
         for i, ridge in enumerate(ridges):
             R, Q, magnified = problem.factors_of_moments(metric, training["X", "Y"], ridge, most)
+            R = metric.shortest(R, ridge)
             Q = Q * units[:, None]
             cross, between = (R.T @ (held["X", "Y"] * units)) * Q.T, (R.T @ (held["X", "X"] @ R)) * (Q.T @ Q)
             for j, k in enumerate(ks):

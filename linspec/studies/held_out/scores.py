@@ -281,6 +281,17 @@ class Metric:
             self._whiteners = {ridge: Whitener(self.S, ridge, self.cut, HOST)}
         return self._whiteners[ridge]
 
+    def shortest(self, x: HostArray, ridge: float) -> HostArray:
+        """The part of coefficients in the range of S: without a ridge, the shortest with the same fitted values.
+
+        The factor of S makes columns of equal length first, and so its own shortest coefficients are other ones.
+        """
+        if ridge != 0 or self.whitener(ridge).rank == len(x):
+            return x
+        Q, _ = np.linalg.qr(self.S @ self.inverse_root(ridge))
+        shortest: HostArray = Q @ (Q.T @ x)
+        return shortest
+
     def condition(self, ridge: float) -> float:
         """Factor by which the inverse of S + ridge·I amplifies the rounding errors of S.
 
