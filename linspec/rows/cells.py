@@ -83,6 +83,7 @@ class Cell:
         if 0 in (self.count, other.count):
             return other if self.count == 0 else self
         d, g, total = -self.less(other.origin, other.mean), len(self.gram), self.count + other.count
+        d = np.where(varies(d**2, (np.abs(self.origin) + np.abs(self.mean)) ** 2), d, 0.0)
         weight = self.count * (other.count / total)
         gram = np.outer(d[:g] * weight, d)
         gram += self.gram
@@ -123,6 +124,7 @@ class _Sums:
     squares: list[Any] = field(default_factory=list)
     products: list[Any] = field(default_factory=list)
 
+    @np.errstate(all="ignore")  # what is not finite is refused later
     def finished(self, *, diagonal: bool) -> Cell:
         """The moments about the means, by (1)."""
         s = np.concatenate([to_host(x) for x in self.sums])
@@ -140,8 +142,12 @@ class _Sums:
         squares = np.concatenate(about) - s * (s / count)
         C -= np.outer(t[:g] / count, t)  # (1)
         C[:, :g] = np.triu(C[:, :g]) + np.triu(C[:, :g], 1).T
+        live = varies(squares, squares + count * (np.abs(origin) + np.abs(s / count)) ** 2)
+        squares = np.where(live, squares, 0.0)
         np.fill_diagonal(C, squares[:g])
-        return Cell(self.count, self.rows, origin, s / count, C, squares[g:])
+        return Cell(
+            self.count, self.rows, origin, s / count, np.where(live[:g, None] & live, C, 0.0), squares[g:]
+        )
 
 
 class Cells(Reduction):

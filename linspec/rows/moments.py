@@ -612,7 +612,8 @@ class Moments:
             row = about[i].times
             origin = np.zeros(self.widths[i]) if row is None else row
             pre = self.pre if self.scales(i) else replace(self.pre, scale=False)
-            self.fitted[i] = Fitted.of(pre, origin, count, sums, squares, cross)
+            estimated = self.operators[i].estimated and not self.pre.scale
+            self.fitted[i] = Fitted.of(pre, origin, count, sums, squares, cross, estimated=estimated)
 
     def _check(self, i: int, sums: HostArray, squares: HostArray, count: float) -> None:
         """Refuse entries that are not finite, and matrices in units whose squares are out of range."""

@@ -166,8 +166,13 @@ class Fitted(NamedTuple):
         sums: HostArray,
         squares: HostArray,
         cross: HostArray | None,
+        *,
+        estimated: bool = False,
     ) -> Fitted:
-        """Compute (2) from sums about `origin`; `cross` is the sum of w (x - o) bᵀ."""
+        """Compute (2) from sums about `origin`; `cross` is the sum of w (x - o) bᵀ.
+
+        Squares that are `estimated` do not say that confounds explain a column.
+        """
         gap = sums / total
         mean = origin + gap
         about_mean = squares - total * gap**2  # (2)
@@ -175,6 +180,7 @@ class Fitted(NamedTuple):
         if not pre.center:
             about_mean = squares if not origin.any() else size
         left = about_mean if cross is None else about_mean - np.sum(cross**2, axis=1)
+        left = np.maximum(left, 2 * NEARLY * about_mean) if estimated else left
         explained = varies(about_mean, size) & (left <= NEARLY * about_mean)
         live = varies(left, size) & (left > (0.0 if cross is None else DEPENDENT) * about_mean)
         left = np.where(live, left, 0.0)

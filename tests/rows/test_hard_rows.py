@@ -242,3 +242,25 @@ def test_products_of_rows_of_two_kinds(left: str, right: str, *, weighted: bool)
     V = rng.standard_normal((p, 2))
     (_, product), _ = fresh.products(V, None)
     assert np.abs((product - (B * w[:, None]).T @ A @ V) / (lengths.T @ np.abs(V))).max() <= 1e-5
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("confounds", [False, True])
+def test_no_column_vanishes_where_squares_are_estimated(*, weighted: bool, confounds: bool) -> None:
+    """Of operators with many columns the squares are estimated by random signs; a trend is far larger than the rest."""
+    for seed in range(12):
+        draw = np.random.default_rng(seed)
+        t = np.arange(600) / 600
+        A, w = (
+            draw.standard_normal((600, 12)) + 3 * t[:, None],
+            draw.random(600) if weighted else np.ones(600),
+        )
+        pre = Preprocessing.of(
+            center=True, weights=w if weighted else None, confounds=t[:, None] if confounds else None
+        )
+        G = Moments([as_operator(scipy.sparse.linalg.aslinearoperator(A))], pre).gram()[0][0]
+        taken = np.column_stack([np.ones(600), t] if confounds else [np.ones(600)]) * np.sqrt(w)[:, None]
+        Q, _ = np.linalg.qr(taken)
+        C = A * np.sqrt(w)[:, None]
+        C = C - Q @ (Q.T @ C)
+        assert np.abs(G - C.T @ C).max() <= 1e-10 * np.abs(C.T @ C).max()

@@ -553,3 +553,21 @@ def test_one_fold_of_sparse_rows_may_be_unlike_the_others():
         for D in (A, scipy.sparse.csr_array(A))
     )
     np.testing.assert_allclose(sparse.scores, dense.scores, rtol=1e-6)
+
+
+@pytest.mark.parametrize("constant", [0.1, 1e3 + 0.1, 1e6 + 0.1, 1e8 + 0.1])
+def test_a_constant_sparse_column_says_nothing(constant):
+    """Weighted means of equal numbers differ in their last bits, by fold."""
+    rng = np.random.default_rng(0)
+    A, w, labels = (
+        rng.standard_normal((300, 4)) * (rng.random((300, 4)) < 0.3),
+        rng.random(300),
+        np.arange(300) % 3,
+    )
+    A[:, 3] = constant
+    stated = {"center": True, "scale": True, "sample_weight": w}
+    dense, sparse = (
+        ls.cross_validate(ls.SVD(D, k=2, **stated), splitter=labels).scores
+        for D in (A[:, :3], scipy.sparse.csr_array(A))
+    )
+    np.testing.assert_allclose(sparse, dense, rtol=1e-6)

@@ -62,6 +62,8 @@ class LinearOperator(ABC):
         How products contradict each other, if they do: they are not those of a matrix.
     far : bool, default False
         Whether means are far above deviations, so that digits would be lost in products about 0.
+    estimated : bool, default False
+        Whether `sums` estimates squares unless they are asked for exactly.
     rounding : float
         The relative rounding of entries; that of float32 if they are stored so, or multiplied so.
     """
@@ -75,6 +77,7 @@ class LinearOperator(ABC):
     readable: bool = True
     inconsistency: str = ""
     far: bool = False
+    estimated: bool = False
     rounding: float = float(np.finfo(np.float64).eps)
 
     @abstractmethod

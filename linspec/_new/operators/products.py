@@ -69,7 +69,10 @@ class ProductsBlock(Block):
             return total, None
         if exact or self.columns <= SIGNS:
             return total, self._exact_squares(counts)
-        return total, np.maximum(np.mean(images**2, axis=1), TINY * (images != 0).any(axis=1))
+        mean = total / max(counts.sum(), TINY)
+        about = images - np.outer(mean, signs.sum(axis=0))  # so what is estimated is about the mean
+        estimates = np.mean(about**2, axis=1) + total * mean
+        return total, np.maximum(estimates, TINY * (images != 0).any(axis=1))
 
     def _compare(self, U: HostArray, AtU: HostArray) -> None:
         """Compare ⟨Av, u⟩ with ⟨v, Aᵀu⟩ for random signs v: they are equal up to rounding for a matrix."""
@@ -139,6 +142,11 @@ class ByProducts(Rows):
 
     readable = False
     _products = 0
+
+    @property
+    def estimated(self) -> bool:  # type: ignore[override]
+        """Whether squares of columns are estimated, unless they are asked for exactly."""
+        return bool(self.shape[1] > SIGNS)
 
     def __init__(self, operator: Any, name: str = "data") -> None:
         for method in ("matmat", "rmatmat"):
