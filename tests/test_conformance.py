@@ -10,18 +10,12 @@ import linspec as ls
 from linspec.registry import operator_adapters
 from linspec.testing import BACKENDS, conformance
 
-TRIANGLE = "reduces rows of few columns to a triangle, which decides ranks"
-
 # What is registered -> check -> why it fails. Strict: whoever mends one must take it out here.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "ridge-many-targets/kernel": {
         "memory": "holds a number for each pair of rows, for fewer rows than columns"
     },
     "preimage-cca/scca-hsic": {"sparse": "holds 200 features of the variates of each row"},
-    "preimage-cca/gradkcca": {"sparse": TRIANGLE},
-    "discriminant/two-stage": {"sparse": TRIANGLE},
-    "reduced-rank-regression/two-stage": {"sparse": TRIANGLE},
-    "pls-regression/gram": {"sparse": "forms the Gram matrix of few columns from dense blocks of rows"},
 }
 
 SOLVERS = [

@@ -61,6 +61,9 @@ UNLUCKY = 1e4
 FAR = 1e5
 """Quotient of squares about 0 and about the mean from which on Gram matrices about 0 are not exact enough."""
 
+EXPLAINED = 1e3
+"""Quotient of squares before and after confounds from which on float32 is multiplied in float64: it loses 3 digits."""
+
 LEAST_SQUARES, MOST_SQUARES = 1e-270, 1e300
 """Sums of squares of columns above the first have lost no digits to underflow; infinite ones count as the second."""
 
@@ -205,12 +208,13 @@ class Moments:
 
     def error_of_means(self, i: int = 0) -> float:
         """The relative error that is left where means or confounds are taken out of products about 0."""
-        about_means = self.pre.center and self.subtracts[i]
-        if not self.pre.directions or about_means or self.root is not None:
+        if not self.pre.directions or self.root is not None:
             return 0.0
         eps = EPS if self.held is not None else float(np.finfo(self.operators[i].dtype).eps)
-        lost = self.fitted[i].about_zero
-        return eps * (math.sqrt(lost) if self.pre.center else lost)
+        fitted = self.fitted[i]
+        if self.pre.center and self.subtracts[i]:
+            return eps * fitted.explained_share if self.pre.B is not None else 0.0
+        return eps * (math.sqrt(fitted.about_zero) if self.pre.center else fitted.about_zero)
 
     def scales(self, i: int) -> bool:
         """Whether the columns of a matrix are divided by their deviations."""
@@ -613,10 +617,16 @@ class Moments:
             origin = np.zeros(self.widths[i]) if row is None else row
             pre = self.pre if self.scales(i) else replace(self.pre, scale=False)
             estimated = self.operators[i].estimated and not self.pre.scale
-            self.fitted[i] = Fitted.of(pre, origin, count, sums, squares, cross, estimated=estimated)
+            fitted = Fitted.of(pre, origin, count, sums, squares, cross, estimated=estimated)
+            narrow = self.operators[i].dtype == np.float32 and self.rereads
+            if narrow and fitted.explained_share > EXPLAINED and self.operators[i].widen():
+                continue
+            self.fitted[i] = fitted
 
     def _check(self, i: int, sums: HostArray, squares: HostArray, count: float) -> None:
         """Refuse entries that are not finite, and matrices in units whose squares are out of range."""
+        if not len(squares):  # of confounds that do not vary, nothing is left
+            return
         name = self.names[i]
         if not np.isfinite(sums).all():
             self._refuse_entries(i)

@@ -143,6 +143,8 @@ class Fitted(NamedTuple):
         Largest quotient of the squares of a column about the provisional row and about its mean.
     about_zero : float
         Largest quotient of the squares about 0 and those that are left: what products lose that are formed about 0.
+    explained_share : float, default 1
+        Largest quotient of the squares about the mean and those that confounds leave.
     """
 
     mean: HostArray
@@ -156,6 +158,7 @@ class Fitted(NamedTuple):
     explained: HostArray
     about_origin: float
     about_zero: float
+    explained_share: float = 1.0
 
     @classmethod
     def of(
@@ -199,6 +202,7 @@ class Fitted(NamedTuple):
             explained,
             float(np.max(squares[live] / about_mean[live], initial=1.0)),
             float(np.max(size[live] / left[live], initial=1.0)),
+            float(np.max(about_mean[live] / left[live], initial=1.0)),
         )
 
     def scaled(self, V: Array) -> Array:

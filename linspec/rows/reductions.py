@@ -15,6 +15,7 @@ import scipy.sparse
 from scipy.linalg import lapack
 
 from linspec._new.operators.base import Block, LinearOperator
+from linspec._new.operators.dense import DenseBlock
 from linspec._new.operators.sparse import SparseBlock
 from linspec.arrays import Array, all_finite, cast, to_host, triangular_factor
 from linspec.errors import NonFiniteData, UnsupportedData
@@ -182,7 +183,7 @@ class Statistics(Reduction):
             if squares is not None:
                 total[3 * i + 2] += squares
             if B is not None:
-                block.t_times(A.thin(B if w is None else B * w[:, None]), total[3 * i + 3])
+                total[3 * i + 3] += block.gram(w, DenseBlock(B, np.dtype(np.float64), A.backend))
         w = self.data.pre.w
         total[0] += blocks[0].rows if w is None else w[rows].sum()
 

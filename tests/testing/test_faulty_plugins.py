@@ -135,11 +135,6 @@ def dense_again(problem, run):
     np.array(to_host(problem.A.dense()))
 
 
-def dense_in_turn(problem, run):
-    for start in range(0, problem.A.shape[0], 500):
-        to_host(problem.A.rows(slice(start, start + 500)).dense())
-
-
 def warns(*_: Any) -> None:
     warnings.warn("be careful", UserWarning, stacklevel=1)
 
@@ -494,7 +489,7 @@ FAULTS = [
     ),
     Fault(
         "makes some sparse rows after the others dense",
-        solver(after(ITERATING, begin=lambda self, p, r: dense_in_turn(p, r))),
+        solver(f.DenseInTurn, needs=ls.Needs()),
         "sparse",
         "of 40000 were made dense",
     ),

@@ -23,6 +23,9 @@ __all__ = ["Dense", "DenseBlock"]
 
 TINY = float(np.finfo(np.float64).tiny)
 
+LEAST = 1e-150
+"""Entries below this have squares that underflow."""
+
 EXACT = 2**24
 """Integers up to this are exact in float32."""
 
@@ -99,7 +102,8 @@ class DenseBlock(Block):
         xp = self.backend.blocks.xp
         if to_host(xp.all(squares != 0)):
             return squares
-        met = xp.any(self.dense() != 0, axis=0)
+        X = self.dense()
+        met = xp.any((X != 0) & (xp.abs(X) < LEAST), axis=0)
         return xp.where(squares == 0, xp.astype(met, squares.dtype) * TINY, squares)
 
     def _with_positive_diagonal(self, G: Array) -> Array:
