@@ -34,7 +34,7 @@ class DeviceSparseBlock(Block):
 
     def origin(self, w: Array | None) -> Array:
         shares = first_shares(w, self.rows)
-        return self.X[: len(shares), :].T @ self.place.place(shares, self.X.dtype)
+        return self.X[: len(shares), :].astype("float64").T @ self.place.place(shares)
 
     def about(self, row: Array | None) -> DeviceSparseBlock:
         return DeviceSparseBlock(self.X, self.XT, row)
