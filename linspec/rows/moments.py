@@ -569,9 +569,8 @@ class Moments:
         elif not all(A.resident for A in operators) and not _finite(totals):  # rows may have changed
             for i in which:
                 self._refuse_entries(i)
-        if sketches and len(self.fitted) == len(
-            self.operators
-        ):  # else the pass is made again, in another precision
+        settled = len(self.fitted) == len(self.operators)  # else the pass is made again, in another precision
+        if sketches and settled:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
 

@@ -27,7 +27,7 @@ import numpy as np
 from linspec import LinearOperator, Run, form_option, limit_option, tol_option
 from linspec import Moments as PartMoments
 from linspec.algebra import EPS
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, Steps
 from linspec.rows import Moments
@@ -58,16 +58,13 @@ class GradientDescent(RowSolver):
             R, AtAZ = system.begin(x0, Z)
             w = place.concat([*([R] * len(system.ridges) if x0 is None else [R]), AtAZ + least * Z])
             floor = (noise * np.append(system.scales, place.column_norms(w[:, count:]))) ** 2
-            tol, x = context.tol, 0.0 * w
+            tol, steps = context.tol, gd_steps(w, r, place.place(floor))
+            step = next(steps)
             while context.tol >= tol:
-                squares = to_host(place.column_sums(w * w))
-                yield Iterate(system.residual(np.sqrt(squares[:count])), partial(system.answer, x, x0, Z))
-                Mw = moments.gram_product(w) + r * w
-                wMw = to_host(place.column_sums(w * Mw))
-                safe = (wMw > 0) & (squares > floor)  # a step along what is only rounding is unbounded
-                s = place.place(np.divide(squares, wMw, out=np.zeros_like(wMw), where=safe))[None, :]  # (1)
-                x, w = x + s * w, w - s * Mw  # (2), (3)
-            answer = system.answer(x, x0, Z)
+                residual = system.residual(step.lengths[:count])
+                yield Iterate(residual, partial(system.answer, step.X()[0], x0, Z))
+                step = steps.send(moments.gram_product(step.P))
+            answer = system.answer(step.X()[0], x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
 
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
@@ -76,10 +73,14 @@ class GradientDescent(RowSolver):
         return PreparedByRidge(A, ridge, run, begin, self.max_iterations, self.tol)
 
 
-def gd_steps(G: Array, ridge: float = 0.0) -> Steps:
-    """Steps for M x = G with M = S + r I, from products with S: (1), (2), (3)."""
+def gd_steps(G: Array, ridge: Array | float = 0.0, floor: Array = None) -> Steps:
+    """Steps for M x = G with M = S + r I, from products with S: (1), (2), (3).
+
+    Squared lengths of gradients below `floor`, of each column, are rounding; by default of the products.
+    """
     home, x, w = Home.of(G), 0.0 * G, G
-    xp, floor = home.xp, EPS**2 * home.xp.sum(G * G, axis=0)
+    xp = home.xp
+    floor = EPS**2 * xp.sum(G * G, axis=0) if floor is None else floor
     while True:
         Sw = yield Step(lambda x=x: [x], home.column_norms(w), w, lambda w=w: w)  # type: ignore[misc]
         Mw = Sw + ridge * w

@@ -23,9 +23,6 @@ __all__ = ["Dense", "DenseBlock"]
 
 TINY = float(np.finfo(np.float64).tiny)
 
-LEAST = 1e-150
-"""Entries below this have squares that underflow."""
-
 EXACT = 2**24
 """Integers up to this are exact in float32."""
 
@@ -67,7 +64,7 @@ class DenseBlock(Block):
         weighted = X if w is None else X * w[:, None]
         on_host = isinstance(X, np.ndarray)
         about = np.einsum("ij,ij->j", weighted, X) if on_host else xp.sum(weighted * X, axis=0)
-        return total, self._positive(about)
+        return total, self._positive(about, w)
 
     def gram(self, w: Array | None, other: Block) -> Array:
         if not isinstance(other, DenseBlock):  # the other knows its own form
@@ -75,7 +72,7 @@ class DenseBlock(Block):
         if other is not self:
             return (self.dense() if w is None else self.dense() * w[:, None]).T @ other.dense()
         X = self.dense() if w is None else self.dense() * self.backend.blocks.xp.sqrt(w)[:, None]
-        return self._with_positive_diagonal(X.T @ X)
+        return self._with_positive_diagonal(X.T @ X, w)
 
     def cut(self, start: int, stop: int) -> DenseBlock:
         return type(self)(self.array[start:stop, :], self.dtype, self.backend)
@@ -97,18 +94,18 @@ class DenseBlock(Block):
     def dense(self) -> Array:
         return self.backend.blocks.place(self.array)
 
-    def _positive(self, squares: Array) -> Array:
-        """Squares of columns, with a positive number where they underflow: no column vanishes without a word."""
+    def _positive(self, squares: Array, w: Array | None) -> Array:
+        """Squares of columns of rows that count, with a positive number where they underflow."""
         xp = self.backend.blocks.xp
         if to_host(xp.all(squares != 0)):
             return squares
-        X = self.dense()
-        met = xp.any((X != 0) & (xp.abs(X) < LEAST), axis=0)
+        met = self.dense() != 0
+        met = xp.any(met if w is None else met & (w > 0)[:, None], axis=0)
         return xp.where(squares == 0, xp.astype(met, squares.dtype) * TINY, squares)
 
-    def _with_positive_diagonal(self, G: Array) -> Array:
+    def _with_positive_diagonal(self, G: Array, w: Array | None) -> Array:
         squares = self.backend.blocks.xp.linalg.diagonal(G)
-        positive = self._positive(squares)
+        positive = self._positive(squares, w)
         return G if positive is squares else G + self.backend.blocks.eye(self.columns) * (positive - squares)
 
     def _summed(self, product: Array) -> Array:

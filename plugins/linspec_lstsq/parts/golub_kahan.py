@@ -63,8 +63,7 @@ class RightHandSides:
         """The right-hand sides as an array on the device of A."""
         B = self._given[1]
         with np.errstate(all="ignore"):  # what is not finite is found in the first sums
-            entries = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
-            return self.A.home.place(entries, self.A.dtype)
+            return self.A.home.place(entries_of(B), self.A.dtype)
 
     def residuals(self, x: Array | None) -> tuple[list[Array], Array, Array]:
         """Return W = B − A x, the squared column norms of W, and AᵀW; without x, W = B."""
@@ -309,6 +308,11 @@ def moments_of(A: LinearOperator | Moments) -> Moments:
 def cross_product(A: LinearOperator | Moments, B: LinearOperator) -> Array:
     """AᵀB, for a matrix or the moments of one view."""
     return Moments(matrix_of(A), B, form="implicit").products(cross=True).cross
+
+
+def entries_of(B: LinearOperator) -> Array:
+    """The entries of right-hand sides, in their home; of those known by products, from products."""
+    return B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
 
 
 def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:

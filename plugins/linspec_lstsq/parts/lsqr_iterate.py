@@ -13,8 +13,8 @@ import numpy as np
 
 from linspec import Iterate, Status
 from linspec.arrays import Array, Home, HostArray
+from linspec_lstsq.by_ridge import worst
 from linspec_lstsq.parts.golub_kahan import Long, Stacked, taken
-from linspec_lstsq.parts.gradients import relative
 
 
 @dataclass(kw_only=True, eq=False)
@@ -77,7 +77,7 @@ class LSQRIterate(Iterate):
 
     def worst(self) -> float:
         """The largest relative gradient."""
-        return float(relative(self.gradients, self.scales).max(initial=0.0))
+        return worst(self.gradients, self.scales)
 
     def remaining(self, A: Stacked, tol: float) -> LSQRIterate:
         """Return a copy without columns whose relative gradient is within the tolerance."""

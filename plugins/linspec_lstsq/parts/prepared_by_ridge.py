@@ -14,7 +14,7 @@ from linspec.arrays import Array
 from linspec.iteration import Iterate
 from linspec.linalg import Steps
 from linspec_lstsq.by_ridge import solved_by_ridge
-from linspec_lstsq.parts.golub_kahan import cross_product, moments_of
+from linspec_lstsq.parts.golub_kahan import cross_product, entries_of, moments_of, start_of
 
 
 class PartIterate(NamedTuple):
@@ -64,7 +64,7 @@ class PreparedByRidge(LeastSquaresState):
     def _on_rows(self, B: LinearOperator, near: Any) -> Iterator[PartIterate]:
         """Solve (AAᵀ + rI) z = B; then x = Aᵀz (Saunders, Gammerman & Vovk 1998)."""
         home, A = self.moments.home, self.moments.X
-        right = home.place(B.dense() if B.readable else B.matmat(home.eye(B.shape[1])))
+        right = home.place(entries_of(B))
         if self.moments.center:
             right = right - home.xp.mean(right, axis=0)[None, :]
         for each in solved_by_ridge(self.moments.outer, right, (self.ridge,), near, self.begin):
@@ -80,20 +80,19 @@ class PreparedByRidge(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`."""
         moments, tol = self.moments, self.tol if tol is None else tol
-        zeros = partial(moments.home.zeros, (moments.shape[1], B.shape[1]))
+        start, near = partial(start_of, moments.X, B, x0), SimpleNamespace(tol=tol)
         if x0 is None and self.rows and self._is_shorter(B.shape[1]):
-            return self.driven(self._on_rows(B, SimpleNamespace(tol=tol)), zeros, tol=tol, limit=self.limit)
+            return self.driven(self._on_rows(B, near), start, tol=tol, limit=self.limit)
 
         def iterates() -> Iterator[PartIterate]:
             right = cross_product(self.A, B) if AtB is None else AtB
             x = None if x0 is None else moments.home.place(x0)
             unit = float(np.finfo(moments.X.dtype).eps)
-            ridges, near = (self.ridge,), SimpleNamespace(tol=tol)
             yield from as_parts(
-                solved_by_ridge(moments.gram, right, ridges, near, self.begin, x, AtAx0, unit=unit)
+                solved_by_ridge(moments.gram, right, (self.ridge,), near, self.begin, x, AtAx0, unit=unit)
             )
 
-        return self.driven(iterates(), zeros if x0 is None else lambda: x0, tol=tol, limit=self.limit)
+        return self.driven(iterates(), start, tol=tol, limit=self.limit)
 
 
 def as_parts(iterates: Iterator[Iterate]) -> Iterator[PartIterate]:

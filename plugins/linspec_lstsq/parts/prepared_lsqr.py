@@ -26,7 +26,6 @@ import numpy as np
 from linspec import LeastSquaresState, LinearOperator, Moments, Run
 from linspec.arrays import Array, HostArray, reciprocal, to_host_together
 from linspec_lstsq.parts.golub_kahan import Stacked, matrix_of, right_hand_sides, start_of
-from linspec_lstsq.parts.gradients import column_norms
 from linspec_lstsq.parts.lsqr_iterate import LSQRIterate, ratio
 
 
@@ -148,6 +147,6 @@ def _begun(A: Stacked, x0: Array | None, AtB: Array | None = None) -> LSQRIterat
     """The first iterate: from zero, or from `x0` with its columns set to zero where AᵀB is zero."""
     if x0 is None:
         return begun(A, None)  # at x = 0 the gradients are AᵀB
-    scales = column_norms(A.data.cross() if AtB is None else AtB, A.home)
+    scales = A.home.column_norms(A.data.cross() if AtB is None else AtB)
     there = A.home.place((scales > 0).astype(np.float64))
     return begun(A, A.home.place(x0) * there[None, :], scales)

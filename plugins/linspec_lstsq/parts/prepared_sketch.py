@@ -11,6 +11,7 @@ import numpy as np
 from linspec import LeastSquaresState, LinearOperator, Moments, Run
 from linspec.algebra import rank_cut
 from linspec.arrays import Array, HostArray, to_host
+from linspec_lstsq.parts.golub_kahan import entries_of, matrix_of, start_of
 from linspec_lstsq.parts.prepared_by_ridge import PartIterate
 from linspec_lstsq.sketched import SketchedFactor
 
@@ -35,7 +36,7 @@ class PreparedSketch(LeastSquaresState):
     def __init__(
         self, A: LinearOperator | Moments, ridge: float, run: Run, solver: Any, stacked: Any
     ) -> None:
-        self.A = A.matrix(0) if isinstance(A, Moments) else A
+        self.A = matrix_of(A)
         self.ridge, self.run, self.solver, self.stacked = ridge, run, solver, stacked
         self.factor: SketchedFactor | None = None
 
@@ -50,17 +51,14 @@ class PreparedSketch(LeastSquaresState):
         """See `LeastSquaresState.solve`. The columns of B are formed, because LSQR needs more than AᵀB."""
         tol, home = tol or self.solver.tol or 1e-8, self.A.home.blocks
         start = home.place(x0) if x0 is not None else None
-        zeros = partial(home.zeros, (self.A.shape[1], B.shape[1]))
-        iterates = self._iterates(B, start, AtB)
-        return self.driven(
-            iterates, zeros if start is None else lambda: start, tol=tol, limit=self.solver.max_iterations
-        )
+        iterates, ending = self._iterates(B, start, AtB), partial(start_of, self.A, B, x0)
+        return self.driven(iterates, ending, tol=tol, limit=self.solver.max_iterations)
 
     def _iterates(self, B: LinearOperator, start: Array | None, AtB: Array | None) -> Iterator[PartIterate]:
         """Iterates for one right-hand side."""
         A, home = self.A, self.A.home.blocks
         ridges = np.full(B.shape[1], self.ridge)
-        b = home.place(B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1])))
+        b = home.place(entries_of(B))
         first = None
         if self.factor is None:
             self.factor, AtB = self._factor(B, b, AtB)

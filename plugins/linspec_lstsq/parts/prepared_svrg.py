@@ -12,7 +12,7 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run
 from linspec.arrays import Array, HostArray
 from linspec.operators import uncounted
 from linspec.sweeps import random_order, rows_at_once
-from linspec_lstsq.parts.golub_kahan import cross_product, moments_of
+from linspec_lstsq.parts.golub_kahan import cross_product, moments_of, start_of
 from linspec_lstsq.parts.prepared_by_ridge import PartIterate, as_parts
 
 
@@ -46,9 +46,8 @@ class PreparedSVRG(LeastSquaresState):
         """See `LeastSquaresState.solve`."""
         home = self.A.home.blocks
         self.tol = tol or self.solver.tol or 1e-8
-        zeros = partial(home.zeros, (self.A.shape[1], B.shape[1]))
         iterates, limit = self._iterates(B, x0, AtB), self.solver.max_iterations
-        start = zeros if x0 is None else partial(home.place, x0)
+        start = partial(start_of, self.A, B, x0)
         return home.place(self.driven(iterates, start, tol=self.tol, limit=limit))
 
     def note(self, *_: Any) -> None:
