@@ -7,16 +7,32 @@ that claims ten times less than its error.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from showing import Claim, Report
+from showing import Claim, Report, arguments
 
 
 def with_spectrum(n: int, p: int, s: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A matrix of shape (n, p) with these singular values."""
     U, V = (np.linalg.qr(rng.standard_normal((m, len(s))))[0] for m in (n, p))
     return (U * s) @ V.T
+
+
+def opened(
+    description: str | None, solvers: Sequence[str], cases: Callable[[int], Iterable[Any]]
+) -> tuple[Report, list[Any], dict[str, Counter[str]]]:
+    """Read the command line; return the report, the cases of the seed, and a count for every solver that is asked for.
+
+    `--quick` takes every tenth case.
+    """
+    parser = arguments(description)
+    parser.add_argument("--seed", type=int, default=0, help="of the cases")
+    parser.add_argument("--solvers", default=",".join(solvers), help="names, between commas")
+    report = Report(parser)
+    every = list(cases(report.given.seed))[:: 10 if report.given.quick else 1]
+    return report, every, {name: Counter() for name in report.given.solvers.split(",")}
 
 
 def concluded(

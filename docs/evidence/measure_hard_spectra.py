@@ -17,15 +17,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from beds import concluded, with_spectrum
-from showing import Report, arguments
+from beds import concluded, opened, with_spectrum
 
 import linspec as ls
 
@@ -139,13 +137,7 @@ def counted(name: str, case: Case, exact: np.ndarray) -> tuple[str, Any, float]:
 
 def main() -> int:
     """Solve every case by every solver, and count."""
-    parser = arguments(__doc__)
-    parser.add_argument("--seed", type=int, default=0, help="of the cases")
-    parser.add_argument("--solvers", default=",".join(SOLVERS), help="names, between commas")
-    report = Report(parser)
-    given = report.given
-    every = list(cases(given.seed))[:: 10 if given.quick else 1]
-    counts: dict[str, Counter[str]] = {name: Counter() for name in given.solvers.split(",")}
+    report, every, counts = opened(__doc__, SOLVERS, cases)
     odd = report.table("case", "solver", "status", "error::.1e", "residual::.1e", "accuracy", "what")
     for each in every:
         exact = each.exact()
