@@ -1,14 +1,23 @@
 """What is said of answers. Read `metric`, then `linear` and `pencil`."""
 
-from linspec.certificates.linear import LinearCertificate, certify_linear, digits, metric_pays, needs_metric
-from linspec.certificates.metric import Euclidean, Metric
+from linspec.certificates.linear import (
+    LinearCertificate,
+    certify_linear,
+    digits,
+    metric_pays,
+    needs_metric,
+    sketch_pays,
+)
+from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, Preconditioned
 from linspec.certificates.pencil import PencilCertificate, Products, certify_pencil, enclosure
 
 __all__ = [
+    "SKETCH_ROWS",
     "Euclidean",
     "LinearCertificate",
     "Metric",
     "PencilCertificate",
+    "Preconditioned",
     "Products",
     "certify_linear",
     "certify_pencil",
@@ -16,4 +25,5 @@ __all__ = [
     "enclosure",
     "metric_pays",
     "needs_metric",
+    "sketch_pays",
 ]

@@ -41,7 +41,7 @@ from linspec.linalg.conjugate_gradients import block_cg
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
 
-__all__ = ["LinearCertificate", "certify_linear", "digits", "metric_pays", "needs_metric"]
+__all__ = ["LinearCertificate", "certify_linear", "digits", "metric_pays", "needs_metric", "sketch_pays"]
 
 OPEN = 0.01
 """Relative error of coefficients, and share of their standard errors, above which they are doubted."""
@@ -336,6 +336,15 @@ def metric_pays(moments: Moments) -> bool:
     hides = A.dtype != np.float64 and _is_wide(moments)
     most = max(PRODUCTS * A.product_seconds(moments.widths[1]), SECONDS if hides else 0.0)
     return p <= WIDEST and (p <= NARROW or min(_seconds(moments)) <= most)
+
+
+def sketch_pays(moments: Moments, columns: float) -> bool:
+    """Whether a sketch of every matrix takes less time than some products of so many columns."""
+    widest = max(moments.widths)
+    seconds = sum(A.product_seconds(SIGNS) + 14 * A.shape[1] ** 3 / FACTOR_RATE for A in moments.operators)
+    most = PRODUCTS * sum(A.product_seconds(int(columns)) for A in moments.operators)
+    readable = all(A.readable for A in moments.operators)
+    return readable and widest <= WIDEST and (widest <= NARROW or seconds <= most)
 
 
 def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:

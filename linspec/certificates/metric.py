@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
-from linspec.algebra import EPS
-from linspec.arrays import HostArray
+from linspec.algebra import EPS, Preconditioner
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
-__all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric"]
+__all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "Preconditioned"]
 
 SKETCH_ROWS = 6
 """Rows of a sketch for each column of the data."""
@@ -42,6 +42,9 @@ SQUARED, FAR = 1e-5, 100.0
 """Smallest singular value, in units of the columns, that a Gram matrix has with digits enough; and how far above the
 cut a triangle needs no decomposition."""
 
+
+TINY = 1e-300
+"""In place of 0 below a fraction."""
 
 POWERS, SMALL = 16, 64
 """Steps of the power method for the largest length, and the order up to which it is computed exactly."""
@@ -71,7 +74,13 @@ class Metric:
         ‖N‖₂, the largest length of e for gᵀS⁻¹g = 1.
     null : numpy.ndarray of shape (p, p - rank)
         Orthonormal directions that are left out.
+    kind : str
+        Whether lengths are "exact", or "sketched", or those of another matrix: "preconditioned".
     """
+
+    kind: str = "exact"
+    N: Any
+    _inverse: Any
 
     def __init__(self, s: HostArray, V: HostArray, D: HostArray, cut: float, up: float) -> None:
         live = s > cut * s.max(initial=0.0)
@@ -104,10 +113,11 @@ class Metric:
         R = np.linalg.qr(np.vstack(below)).R
         cut = ROUNDING * np.sqrt(p) * rounding if ridge == 0 else 0.0
         metric = cls._of_triangle(R, D, max(FAR * cut, np.sqrt(EPS)), up)
-        if metric is not None:
-            return metric
-        _, s, Vt = np.linalg.svd(R)
-        return cls(np.append(s, np.zeros(p - len(s))), Vt.T, D, cut, up)
+        if metric is None:
+            _, s, Vt = np.linalg.svd(R)
+            metric = cls(np.append(s, np.zeros(p - len(s))), Vt.T, D, cut, up)
+        metric.kind = "exact" if exact else "sketched"
+        return metric
 
     @classmethod
     def of_gram(cls, G: HostArray, ridge: float, rounding: float) -> Metric:
@@ -136,9 +146,14 @@ class Metric:
         metric.least, metric.reach = 1.0 / _bound(T), _largest(metric.N)
         return metric if metric.least > least else None
 
+    def on(self, home: Home) -> Metric:
+        """Place what multiplies blocks where these are."""
+        self.N, self._inverse = home.place(self.N), home.place(self._inverse)
+        return self
+
     def lengths(self, g: HostArray) -> HostArray:
         """The lengths of columns in S⁻¹, which are not too small."""
-        lengths: HostArray = self.up * np.linalg.norm(self.N.T @ g, axis=0)
+        lengths: HostArray = self.up * np.linalg.norm(self.dual(g), axis=0)
         return lengths
 
     def dual(self, g: HostArray) -> HostArray:
@@ -160,6 +175,51 @@ class Metric:
         """S⁻¹g, as exact as the metric."""
         x: HostArray = self.N @ (self.N.T @ g)
         return x
+
+
+class Preconditioned(Metric):
+    """The norm of P⁻¹ for a preconditioner P of S, which has few numbers: for any number of columns.
+
+    With P⁻¹ = W - L Lᵀ, W = diag(w), and the orthonormal columns U of W^(-1/2) L, whose lengths are √c,
+
+        P⁻¹ = N Nᵀ,    N = W^(1/2) (I - U diag(1 - √(1 - c)) Uᵀ).    (2)
+
+    Parameters
+    ----------
+    preconditioner : Preconditioner
+        Where blocks are.
+    """
+
+    kind = "preconditioned"
+
+    def __init__(self, preconditioner: Preconditioner) -> None:
+        home, w, L = preconditioner.home, preconditioner.weights, preconditioner.L
+        self.root, self.D = home.xp.sqrt(w)[:, None], _units(1.0 / np.maximum(to_host(w), TINY))
+        back = reciprocal(self.root)
+        U = L * back
+        c = to_host(home.column_sums(U * U))
+        self.U = U * home.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
+        left = np.sqrt(np.maximum(1.0 - c, EPS))
+        self.back, self.shrink, self.stretch = back, home.place(1.0 - left), home.place(1.0 / left - 1.0)
+        self.up, self.rank, self.null = 1.0, len(self.D), np.zeros((len(self.D), 0))
+        self.least, self.reach = float(left.min(initial=1.0)), float(np.sqrt(to_host(w).max(initial=0.0)))
+
+    def on(self, home: Home) -> Metric:
+        return self
+
+    def dual(self, g: Array) -> Array:
+        y = self.root * g
+        return y - self.U @ (self.shrink[:, None] * (self.U.T @ y))
+
+    def lift(self, y: Array) -> Array:
+        return self.root * (y - self.U @ (self.shrink[:, None] * (self.U.T @ y)))  # (2)
+
+    def coordinates(self, W: Array) -> Array:
+        y = self.back * W
+        return y + self.U @ (self.stretch[:, None] * (self.U.T @ y))
+
+    def solve(self, g: Array) -> Array:
+        return self.lift(self.dual(g))
 
 
 class Bounded(Metric):
@@ -194,6 +254,9 @@ class Euclidean(Metric):
         self.D, self.up, self.rank, self.least, self.reach = np.ones(p), 1.0, p, 1.0, 1.0
         self.null = np.zeros((p, 0))
 
+    def on(self, home: Home) -> Metric:
+        return self
+
     def dual(self, g: HostArray) -> HostArray:
         return g
 
@@ -202,10 +265,6 @@ class Euclidean(Metric):
 
     def lift(self, y: HostArray) -> HostArray:
         return y
-
-    def lengths(self, g: HostArray) -> HostArray:
-        lengths: HostArray = np.linalg.norm(g, axis=0)
-        return lengths
 
     def solve(self, g: HostArray) -> HostArray:
         return g

@@ -4,7 +4,7 @@ from linspec.linalg.bidiagonalisation import Bidiagonal, golub_kahan, lsqr
 from linspec.linalg.conjugate_gradients import block_cg, cg_steps
 from linspec.linalg.krylov import RISK, RitzPairs, block_krylov, search
 from linspec.linalg.small import inverse, inverse_triangle, orthonormal, tall_svd
-from linspec.linalg.steps import Step, Steps, Variables, in_variables, side_by_side
+from linspec.linalg.steps import Step, Steps, Variables, driven, in_variables, side_by_side
 
 __all__ = [
     "RISK",
@@ -16,6 +16,7 @@ __all__ = [
     "block_cg",
     "block_krylov",
     "cg_steps",
+    "driven",
     "golub_kahan",
     "in_variables",
     "inverse",

@@ -17,7 +17,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray
 
-__all__ = ["Step", "Steps", "Variables", "in_variables", "side_by_side"]
+__all__ = ["Step", "Steps", "Variables", "driven", "in_variables", "side_by_side"]
 
 
 class Step(NamedTuple):
@@ -59,6 +59,23 @@ class Variables(Protocol):
 
     def lengths(self, step: Step) -> HostArray:
         """Return the lengths of the columns of b - M x for a step in the other variables."""
+
+
+def driven(product: Callable[[Array], Array], steps: Steps) -> Iterator[Step]:
+    """Yield the steps of one iteration, which makes its own products; it ends where it needs none.
+
+    Parameters
+    ----------
+    product : callable
+        V -> S V.
+    steps : generator of Step
+    """
+    step = next(steps)
+    while True:
+        yield step
+        if not step.P.shape[1]:
+            return
+        step = steps.send(product(step.P))
 
 
 def in_variables(steps: Steps, variables: Variables) -> Steps:

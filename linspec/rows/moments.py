@@ -110,6 +110,8 @@ class Moments:
     root : list of array, or None
         The columns of the triangle that belong to each matrix, once it is formed: products with RᵀR are those with the
         rows.
+    metrics : list of Metric, or None
+        The norms that a problem has made of what is known of these matrices (`linspec.certificates`).
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (what a problem says of its data)
@@ -136,6 +138,7 @@ class Moments:
         self.raw_squares: dict[int, HostArray] = {}
         self.held: list[list[Any]] | None = None
         self.root: Any = None
+        self.metrics: Any = None
         self.data = RowData(self.pre, self.operators)
         self.sketch_rows, self.seed = sketch_rows, seed
         self.sketched: list[HostArray] = []
@@ -243,6 +246,9 @@ class Moments:
         if self.held is not None:
             held = self.held
             return [[None if v is None else held[i][j] @ v for i in range(m)] for j, v in enumerate(V)]
+        if self.root is not None:
+            images = [None if v is None else R @ v for R, v in zip(self.root, V, strict=True)]
+            return [[None if U is None else R.T @ U for R in self.root] for U in images]
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
         total, about = self._pass(lambda: Products(self.data, self.operators, blocks))
         return [

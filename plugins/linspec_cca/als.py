@@ -3,10 +3,10 @@
 Problem: the leading canonical pairs of X and Y.
 Method: from bases Φ, Ψ of both views, with Sx = XᵀX + rx I and Sy = YᵀY + ry I,
 
-    Φ ← argmin ‖XΦ − YΨ‖² + rx ‖Φ‖²,   orthonormal in Sx,
-    Ψ ← argmin ‖YΨ − XΦ‖² + ry ‖Ψ‖²,   orthonormal in Sy,
+    (1)  Φ ← argmin ‖XΦ − YΨ‖² + rx ‖Φ‖²,   orthonormal in Sx,
+    (2)  Ψ ← argmin ‖YΨ − XΦ‖² + ry ‖Ψ‖²,   orthonormal in Sy,
 
-by any least-squares solver that has `prepare`. The half steps are those of L-CCA with "ling", and of G-CCA with "gd";
+by any least-squares solver that has `begins`. The half steps are those of L-CCA with "ling", and of G-CCA with "gd";
 these solvers also make fixed numbers of rounds and steps, and carry no more than k columns (see `rounds.py`).
 Source: Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015 (thesis), Algorithms 4 and 7.
 Where we differ: (a) The least-squares solver begins at Φ diag ρ, the best point within the span of the last block,
@@ -17,27 +17,34 @@ bases are turned to the canonical pairs of their spans, so a run can be judged a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import count, islice
+from typing import Any
 
-from linspec import IterativeSolver, Run, Status, form_option, limit_option, option, part, tol_option
+from linspec import form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array
-from linspec.families.cca import KEPT, ExpectedGain, PairsIterate, block_width, first_pairs
-from linspec.moments import Pairs
-from linspec.operators import DenseOperator, ProductOperator
+from linspec.families.cca import Gains, Pairs, block_width, first_blocks, multiplied
+from linspec.iteration import Context, Iterate
+from linspec.linalg import Step
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 
 INNER_REDUCTION = 0.1
 """The factor by which a half step reduces the largest relative gradient of its columns."""
 
+EXPECTED = 200
+"""Expected products, for the decision whether to hold Gram matrices."""
+
+Solves = Callable[[Array], Iterator[Step]]
+
 
 @dataclass(frozen=True, kw_only=True)
-class AlternatingLeastSquares(IterativeSolver):
+class AlternatingLeastSquares(RowSolver):
     """Alternating least squares (Golub & Zha 1995; Lu 2015, Algorithms 4 and 7)."""
 
     lstsq: Any = part(
-        "cg", "least-squares solver of the half steps", problem="least-squares", method="prepare"
+        "cg", "least-squares solver of the half steps", problem="least-squares", method="begins"
     )
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
@@ -46,101 +53,55 @@ class AlternatingLeastSquares(IterativeSolver):
     max_iterations: int = limit_option(500)
     form: str = form_option()
 
-    kept: ClassVar = KEPT
-
-    def iterates(self, problem: Any, run: Run, state: PairsIterate | None = None) -> Iterator[PairsIterate]:
-        """Canonical pairs after each iteration."""
-        return self.alternate(problem, run, state)
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield canonical pairs after each iteration."""
+        return self.alternate(problem, moments, context, start)
 
     def alternate(
         self,
         problem: Any,
-        run: Run,
-        state: PairsIterate | None = None,
+        moments: Moments,
+        context: Context,
+        start: Any,
         rounds: int | None = None,
         *,
         from_zero: bool = False,
-    ) -> Iterator[PairsIterate]:
+    ) -> Iterator[Iterate]:
         """Yield canonical pairs after each iteration, for a fixed number of iterations if `rounds` is given.
 
-        Parameters
-        ----------
-        problem : CCA
-        run : Run
-        state : PairsIterate, optional
-            The first iterate to yield; by default from a random start.
-        rounds : int, optional
-            Number of iterations, in whose half steps `lstsq` runs to its own limit. By default a half step ends when
-            the gradient is reduced by `INNER_REDUCTION`, and the tolerance ends the iterations.
-        from_zero : bool, default False
-            Whether lstsq begins at zero, and not at its answer for the last block.
+        In these the least-squares solver makes all its steps. Otherwise a half step ends when the gradient is reduced
+        by `INNER_REDUCTION`. `from_zero` begins half steps at zero, and not at the answer for the last block.
         """
-        k, width = problem.k, block_width(problem, self.oversample)
-        moments, lstsq = run.moments(self.form, expect=(200, width)), run.part(self.lstsq)
-        normalizer = run.part(self.normalizer)
-        pairs = None if state is None else state.pairs
-        if pairs is None:
-            pairs = first_pairs(problem, run, moments, run.part(self.test_matrix), width)
-        held = moments.form != "implicit"
-        matrices = [moments.view(0), moments.view(1)] if held else [problem.X, problem.Y]
-        rng_before = run.rng.bit_generator.state if state is None else state["rng_before"]
-        with drawing_from(run, rng_before):  # a continued run prepares with the random numbers of its start
-            solvers = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
+        k, width, ridges = problem.k, block_width(problem, self.oversample), problem.ridge
+        moments.expect(EXPECTED, width, self.form)
+        W = first_blocks(problem, moments, context, start, width, self.test_matrix)
+        pairs, metrics = multiplied(problem, moments, W, products=EXPECTED)
+        solves = [self.lstsq.begins(moments, i, r, context) for i, r in enumerate(ridges)]
+        pairs, gains = pairs.canonical(self.normalizer), Gains(metrics)
+        for made in count():
+            residual = gains.residual(pairs.residual(metrics, k), pairs.rho[:k])
+            yield Iterate(residual, pairs.arrays, final=made == rounds)
+            for i in (0, 1):
+                if rounds is None:
+                    V = self._reduced(solves[i], pairs, i)  # (1), and (2)
+                else:
+                    V = self._solved(solves[i], pairs, i, from_zero=from_zero)
+                pairs = pairs.renewed(moments, ridges, i, V).canonical(self.normalizer, new=(i,))
 
-        def half_step(pairs: Pairs, i: int) -> Array:
-            """Minimise ‖XW − YΨ‖² + r‖W‖² for view i, from W = Φ diag ρ; there C Ψ − SΦ diag ρ is −gradient/2."""
-            other, basis, CV = (problem.X, problem.Y)[1 - i], pairs[i], pairs.image(i)
-            target = ProductOperator(other, DenseOperator(other.home.place(pairs[1 - i].V, other.dtype)))
-            start = basis.V * pairs.rho_there
-            AtA_start = (basis.SV - basis.V * problem.ridge[i]) * pairs.rho_there
-            if from_zero:
-                start = AtA_start = None
-            if rounds is None:
-                return solvers[i].reduce(
-                    target, INNER_REDUCTION, pairs.residual_block(i), CV, start, AtA_start
-                )
-            return solvers[i].solve(target, start, None, CV, AtA_start)
+    def _reduced(self, solve: Solves, pairs: Pairs, i: int) -> Array:
+        """Minimise ‖XW − YΨ‖² + r‖W‖² from W = Φ diag ρ, until the gradient there is reduced."""
+        home, scales = pairs.home, pairs.home.column_norms(pairs.CW[i])
+        first = None
+        for step in islice(solve(pairs.gap(i)), self.lstsq.max_iterations + 1):
+            worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))
+            first = worst if first is None else first
+            if worst <= INNER_REDUCTION * first:
+                break
+        return pairs.W[i] * home.place(pairs.rho)[None, :] + step.X()[0]
 
-        def judged(pairs: Pairs, gain: Any, made: int) -> PairsIterate:
-            """Return the iterate with these pairs after `made` iterations.
-
-            The iterate also has an estimate of how much further iterations will add to the sum of the correlations,
-            relative to this sum.
-            """
-            leading = pairs.leading(k)
-            gain = gain.after(leading.residual, leading.total, whole=pairs.exact)
-            ending = Status.CONVERGED if made == rounds else None
-            return PairsIterate(
-                pairs,
-                k,
-                gain=gain,
-                ending=ending,
-                made=made,
-                rng_before=rng_before,
-            )
-
-        iterate = state or judged(pairs.canonical(normalizer), ExpectedGain(run.tol), 0)
-        while True:
-            yield iterate
-            pairs = iterate.pairs
-            for i, sweeps in ((0, 3), (1, 1)):  # sweeps that the inner solver must leave
-                with run.budget.reserving(sweeps * moments.cost.sweep):
-                    V = half_step(pairs, i)  # argmin ‖XΦ − YΨ‖² + rx ‖Φ‖², and for Ψ
-                pairs = pairs.renewed(moments, *((V, None) if i == 0 else (None, V)))  # SΦ, CᵀΦ: one sweep
-                pairs = pairs.canonical(normalizer, new=(i,))  # ΦᵀSxΦ = I, ΨᵀSyΨ = I, ΦᵀCΨ = diag ρ
-            iterate = judged(pairs, iterate.gain, iterate["made"] + 1)
-
-
-@contextmanager
-def drawing_from(run: Run, state: Any) -> Iterator[None]:
-    """Context in which the run's generator of random numbers starts from `state`.
-
-    At the end the earlier state of the generator is restored if it differs from `state`. If it equals `state`, the
-    generator goes on after the random numbers drawn in the context.
-    """
-    generator = run.rng.bit_generator
-    before = generator.state
-    generator.state = state
-    yield
-    if before != state:
-        generator.state = before
+    def _solved(self, solve: Solves, pairs: Pairs, i: int, *, from_zero: bool) -> Array:
+        """All steps of the least-squares solver, from W = Φ diag ρ or from zero."""
+        W = pairs.W[i] * pairs.home.place(0.0 * pairs.rho if from_zero else pairs.rho)[None, :]
+        G = pairs.CW[i] if from_zero else pairs.gap(i)
+        *_, step = islice(solve(G), self.lstsq.max_iterations + 1)
+        return W + step.X()[0]

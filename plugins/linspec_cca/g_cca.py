@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from linspec import Run, Solver, get_solver
+from linspec import get_solver
 from linspec_cca.rounds import FixedRounds
 
 
@@ -20,7 +21,7 @@ from linspec_cca.rounds import FixedRounds
 class GCCA(FixedRounds):
     """Alternating least squares with gradient descent, t₁ iterations of t₂ steps (Lu 2015, section 3.5)."""
 
-    def lstsq(self, run: Run) -> Solver:
+    def lstsq(self) -> Any:
         """Gradient descent with t₂ steps."""
-        descent: Callable[..., Solver] = get_solver("gd", "least-squares")
+        descent: Callable[..., Any] = get_solver("gd", "least-squares")
         return descent(max_iterations=self.inner_iterations)

@@ -27,8 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from linspec import Run, Solver, get_solver, option
+from linspec import get_solver, option
 from linspec_cca.rounds import FixedRounds
 
 
@@ -44,13 +45,13 @@ class LCCA(FixedRounds):
         choices=("deflated", "ridge", "simplified", "projection"),
     )
 
-    def lstsq(self, run: Run) -> Solver:
+    def lstsq(self) -> Any:
         """LING with t₂ gradient steps."""
-        ling: Callable[..., Solver] = get_solver("ling", "least-squares")
+        ling: Callable[..., Any] = get_solver("ling", "least-squares")
         return ling(
             rank=self.components,
             variant=self.ling_variant,
             inner="gd",
             max_iterations=self.inner_iterations,
-            test_matrix=run.part(self.test_matrix),
+            test_matrix=self.test_matrix,
         )

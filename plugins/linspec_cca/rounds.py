@@ -3,7 +3,7 @@
 Problem: approximate the leading canonical pairs at a cost that is known beforehand.
 Method: t₁ iterations of "als". In each, a least-squares solver makes t₂ steps for each view.
 Source: Lu 2015 (thesis), Algorithm 6 and section 3.5; Lu & Foster 2014, arXiv:1407.4508.
-Where we differ: (a) The steps begin at the answer for the last block, and not at zero, which costs no sweep;
+Where we differ: (a) The steps begin at the answer for the last block, and not at zero, which costs no pass;
 `inner_start="zero"` is as printed. (b) Algorithm 6 draws G for X alone, begins from XG, and regresses Y first:
 Y₁ from XG, X₁ from Y₁, … Here both views begin at random blocks, and X comes first, so the last block is Y's. (c) The
 bases are the canonical pairs of the two spans, and not those of a QR decomposition. The spans are the same if
@@ -16,11 +16,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from linspec import IterativeSolver, Run, Solver, Status, form_option, option, part, tol_option
-from linspec.families.cca import KEPT, PairsIterate
+from linspec import Status, form_option, option, part, tol_option
+from linspec.iteration import Context, Iterate
 from linspec.process import count_of
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 from linspec_cca.als import AlternatingLeastSquares
 
 ENDED = "It ends after {outer} with {inner} each: the residual shows how good the answer is. "
@@ -28,7 +30,7 @@ ENDED += 'Raise both numbers, or choose "als", which iterates to a tolerance.'
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedRounds(IterativeSolver):
+class FixedRounds(RowSolver):
     """Alternating least squares with fixed numbers of iterations (Lu 2015, section 3.5)."""
 
     iterations: int = option(5, "outer iterations t₁", at_least=1)
@@ -42,20 +44,19 @@ class FixedRounds(IterativeSolver):
     form: str = form_option()
 
     @abstractmethod
-    def lstsq(self, run: Run) -> Solver:
-        """Return the least-squares solver, limited to t₂ steps for each problem."""
+    def lstsq(self) -> Any:
+        """The least-squares solver, limited to t₂ steps for each problem."""
 
-    kept: ClassVar = KEPT
-
-    def iterates(self, problem: Any, run: Run, state: PairsIterate | None = None) -> Iterator[PairsIterate]:
-        """Canonical pairs after each iteration."""
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield canonical pairs after each iteration."""
         outer = AlternatingLeastSquares(
-            lstsq=self.lstsq(run),
-            normalizer=run.part(self.normalizer),
-            test_matrix=run.part(self.test_matrix),
+            lstsq=self.lstsq(),
+            normalizer=self.normalizer,
+            test_matrix=self.test_matrix,
             oversample=0,
             form=self.form,
         )
         outers, inners = count_of(self.iterations, "iteration"), count_of(self.inner_iterations, "step")
-        run.note(Status.APPROXIMATE, ENDED.format(outer=outers, inner=inners))
-        return outer.alternate(problem, run, state, self.iterations, from_zero=self.inner_start == "zero")
+        context.note(Status.APPROXIMATE, ENDED.format(outer=outers, inner=inners))
+        zero = self.inner_start == "zero"
+        return outer.alternate(problem, moments, context, start, self.iterations, from_zero=zero)

@@ -18,7 +18,7 @@ where that no longer halves them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from linspec import Moments as PartMoments
 from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Steps, block_cg, cg_steps
+from linspec.linalg import Step, Steps, block_cg, cg_steps, driven
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
@@ -83,6 +83,13 @@ class ConjugateGradients(RowSolver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of one or two hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
+
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
+        product = partial(moments.gram_product, i=i)
+        return lambda G: driven(product, cg_steps(G, (ridge,)))
 
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
         """Return a state that solves for many right-hand sides by this iteration."""

@@ -17,7 +17,7 @@ Every ridge of a path is a column with its own step, and so are planted columns 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from linspec import Moments as PartMoments
 from linspec.algebra import EPS
 from linspec.arrays import Array, Home
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, Steps
+from linspec.linalg import Step, Steps, driven
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
@@ -66,6 +66,13 @@ class GradientDescent(RowSolver):
                 step = steps.send(moments.gram_product(step.P))
             answer = system.answer(step.X()[0], x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
+
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
+        product = partial(moments.gram_product, i=i)
+        return lambda G: driven(product, gd_steps(G, ridge))
 
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
         """Return a state that solves for many right-hand sides by this iteration."""

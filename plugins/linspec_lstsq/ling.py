@@ -28,7 +28,7 @@ from linspec import LinearOperator, Run, Status, form_option, limit_option, opti
 from linspec import Moments as PartMoments
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, Steps, cg_steps, in_variables
+from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, solved_by_ridge
@@ -77,6 +77,15 @@ class Ling(RowSolver):
         context.note(Status.APPROXIMATE, text + "the solution.")
         near = max(context.tol, ROUNDING * rounding["unit"])
         yield from (each._replace(final=each.residual <= near) for each in steps)
+
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Compute the components of Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
+        A, product = moments.operators[i], partial(moments.gram_product, i=i)
+        Omega = A.backend.blocks.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
+        begin = self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
+        return lambda G: driven(product, begin(ridge, G))
 
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
         """Compute the components once, and return a state that uses them to solve for many right-hand sides."""

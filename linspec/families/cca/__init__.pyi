@@ -1,3 +1,9 @@
+from linspec.families.cca.canonical import Gains as Gains
+from linspec.families.cca.canonical import Pairs as Pairs
+from linspec.families.cca.canonical import all_pairs as all_pairs
+from linspec.families.cca.canonical import block_width as block_width
+from linspec.families.cca.canonical import first_blocks as first_blocks
+from linspec.families.cca.canonical import multiplied as multiplied
 from linspec.families.cca.expected_gain import OPTIMISTIC as OPTIMISTIC
 from linspec.families.cca.expected_gain import ExpectedGain as ExpectedGain
 from linspec.families.cca.law.evidence import SKETCH as SKETCH
@@ -8,7 +14,6 @@ from linspec.families.cca.law.evidence import random_signs as random_signs
 from linspec.families.cca.pairs import KEPT as KEPT
 from linspec.families.cca.pairs import PairsIterate as PairsIterate
 from linspec.families.cca.pairs import behind_an_answer as behind_an_answer
-from linspec.families.cca.pairs import block_width as block_width
 from linspec.families.cca.pairs import first_pairs as first_pairs
 from linspec.families.cca.variates import single_or_pair as single_or_pair
 from linspec.families.cca.views import TwoViewSolution as TwoViewSolution

@@ -1,37 +1,21 @@
-"""Canonical correlations: the problem; its law is in `linspec.families.cca.law.judging`."""
+"""Canonical correlations: the problem; `certificate` judges its answers."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-import numpy as np
-
-from linspec.arrays import (
-    Array,
-    HostArray,
-    largest_magnitude,
-    to_host,
-)
-from linspec.families.cca.law.evidence import NO_EVIDENCE, Evidence
-from linspec.families.cca.law.judging import judged
+from linspec.arrays import largest_magnitude
+from linspec.families.cca.certificate import certify
 from linspec.families.cca.solution import CCASolution
-from linspec.moments.moments import Moments
+from linspec.iteration import Certificate
+from linspec.rows import Moments
 from linspec.solving import fields
-from linspec.solving.adjusting import lost_to_centring
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
-
-LONGEST = 250
-"""Largest binary exponent, with either sign, of the largest entry of weights for data in the permitted range.
-
-Starting weights with an exponent beyond it are multiplied by a power of two that makes their largest entry about 1.
-"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -112,57 +96,24 @@ class CCA(Problem[CCASolution]):
         }
     )
 
-    @property
-    def certificate_products(self) -> int:
-        """The number of products with both views that the certificate takes.
-
-        It is 1 for weights in float64. For weights in float32 it is 2: one product to rotate the weights, and one to
-        compute the residual after the rotated weights are rounded to float32.
-        """
-        return 2 if self.single else 1
-
-    def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
+    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """The weights to start from; their lengths do not matter, so extremely large or small ones are rescaled."""
-        found = super().as_solved(start)
-        for name, W in found.items():
-            exponent = math.frexp(largest_magnitude(W))[1]
-            if abs(exponent) > LONGEST:
-                found[name] = W * 2.0 ** max(min(-exponent, 1000), -1000)
+        if moments.pre.scale:
+            moments.settle()
+        found = {}
+        for i, name in enumerate(("x_weights", "y_weights")):
+            W = moments.operators[i].backend.blocks.place(arrays[name])
+            W = moments.fitted[i].unscaled(W) if moments.pre.scale else W
+            found[name] = W * 2.0 ** -math.frexp(largest_magnitude(W))[1]
         return found
 
-    def conclude(  # type: ignore[override]
-        self,
-        moments: Moments,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        x_weights: Array,
-        y_weights: Array,
-        correlations: HostArray | None = None,
-        ranks: tuple[int, int] | None = None,
-        evidence: Evidence = NO_EVIDENCE,
-    ) -> Conclusion:
-        """Make the fields of the solution from the weights of a solver, with residual, bounds and findings.
+    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        scaled = {}
+        for i, name in enumerate(("x_weights", "y_weights")):
+            W = arrays[name]
+            scaled[name] = moments.fitted[i].scaled(W) if moments.fitted else W
+        return {**arrays, **scaled}
 
-        The weights are rotated to the canonical pairs within their spans, unless `correlations` are passed. They are
-        scaled to unit length in the metrics Sx and Sy. `judged` describes the arguments and the returned conclusion.
-        """
-        weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
-        found = judged(self, moments, terms, weights, correlations, ranks, evidence)
-        findings = (*found.findings, *lost_to_centring(self, moments))
-        unseen = bool(moments.columns.underflowing)
-        found = dataclasses.replace(found, findings=findings, lost=found.lost or unseen)
-        if not weights[0].shape[1] and not moments.bookkeeping.spent and not self._is_uncorrelated(moments):
-            return without_answer(found, "the columns of X and Y are correlated")
-        return found
-
-    def _is_uncorrelated(self, moments: Moments) -> bool:
-        """Whether XᵀY is zero up to rounding."""
-        if moments.columns.vanishes(0) or moments.columns.vanishes(1):
-            return True
-        home = moments.home
-        squares = [
-            float(to_host(home.xp.sum(d))) + moments.columns.subtracted_from_products(i)
-            for i, d in enumerate(moments.diagonal())
-        ]
-        unit = 10 * math.sqrt(self.X.shape[1] + self.Y.shape[1]) * float(np.finfo(self.dtype).eps)
-        return home.norm(moments.products(cross=True).cross) <= unit * math.sqrt(squares[0] * squares[1])
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Judge `x_weights` and `y_weights`, and make the solution's fields (`linspec.families.cca.certificate`)."""
+        return certify(self, moments, arrays, tol)

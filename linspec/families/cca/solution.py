@@ -101,9 +101,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     x_from_y: Array | None = field(None, rows_of="X")
     y_from_y: Array | None = field(None, rows_of="Y")
     bounds: HostArray | None = field(None, shape="k")
-    law_bounds: tuple[float, float] = (0.0, float("inf"))
     loss_estimate: float | None = None
-    loss_bounds: tuple[float, float | None] = (0.0, None)
     ranks: tuple[int, int] | None = None
 
     def _headline(self) -> str:

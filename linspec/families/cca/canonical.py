@@ -1,0 +1,325 @@
+"""Canonical pairs within the spans of two blocks, and the norms in which their residuals are measured.
+
+Problem: iterations on a block of columns of each view differ in their step alone. All turn their blocks to the canonical
+pairs of the spans, and measure the same residual; the certificate does that, too.
+Method: with Sx = XᵀX + rx I, Sy = YᵀY + ry I, C = XᵀY, and Tx, Ty such that (ΦTx)ᵀSx(ΦTx) = I, and likewise for Ψ,
+
+    TxᵀΦᵀCΨ Ty = U diag(ρ) Vᵀ,    Φ ← Φ Tx U,    Ψ ← Ψ Ty V    (Rayleigh-Ritz),    (1)
+    ϱ = (CΨ - SxΦ diag(ρ), CᵀΦ - SyΨ diag(ρ)),    residual Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹.    (2)
+
+The norm is that of held Gram matrices or of a held triangle. Else a sketch rides on the first pass, or random signs
+beside the first blocks make a preconditioner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.algebra import (
+    leading_svd,
+    metric_rounding,
+    preconditioner_from_sketch,
+    raised_diagonal,
+    ratio,
+    whitening_above_noise,
+)
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.certificates import SKETCH_ROWS, Metric, Preconditioned, sketch_pays
+from linspec.iteration import Context
+from linspec.iteration.solver import FRESH
+from linspec.rows import Moments
+
+SIGNS = 50
+"""Random signs beyond k beside the first blocks, where nothing better makes a norm."""
+
+WIDEST = 4096
+"""Columns of a sparse Gram matrix up to which it is factored."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Blocks Φ and Ψ, one for each view, with their products.
+
+    Attributes
+    ----------
+    W : pair of arrays of shape (p, m) and (q, m)
+        Φ and Ψ.
+    SW : pair of arrays
+        SxΦ and SyΨ, ridges included.
+    CW : pair of arrays
+        CΨ and CᵀΦ.
+    rho : numpy.ndarray of shape (m,)
+        The correlations, once the blocks are canonical.
+    noise : pair of (array, float)
+        The diagonals of Sx and Sy, and the part of a squared length that is rounding of products.
+    """
+
+    W: tuple[Array, Array]
+    SW: tuple[Array, Array]
+    CW: tuple[Array, Array]
+    noise: tuple[tuple[Array, float], tuple[Array, float]]
+    rho: HostArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, moments: Moments, ridges: Sequence[float], W: Sequence[Array]) -> Pairs:
+        """Multiply two blocks, in one pass."""
+        (Sx, Cx), (Cy, Sy) = moments.products(*W)
+        (phi, psi), (rx, ry) = W, ridges
+        SW = Sx + phi * rx, Sy + psi * ry
+        return cls((phi, psi), SW, (Cy, Cx), noise_of(moments, ridges, W, SW))
+
+    def renewed(self, moments: Moments, ridges: Sequence[float], i: int, V: Array) -> Pairs:
+        """Take another block for view i, in one pass."""
+        made = moments.products(*((V, None) if i == 0 else (None, V)))[i]
+        W, SW, CW = list(self.W), list(self.SW), list(self.CW)
+        W[i], SW[i], CW[1 - i] = V, made[i] + V * ridges[i], made[1 - i]
+        return replace(self, W=tuple(W), SW=tuple(SW), CW=tuple(CW))
+
+    @property
+    def home(self) -> Home:
+        """Where the blocks are."""
+        return Home.of(self.W[0])
+
+    def turned(self, turns: Sequence[HostArray]) -> Pairs:
+        """Multiply Φ and Ψ by small matrices from the right."""
+        T = [self.home.place(turn) for turn in turns]
+        W, SW = ((V[0] @ T[0], V[1] @ T[1]) for V in (self.W, self.SW))
+        return replace(self, W=W, SW=SW, CW=(self.CW[0] @ T[1], self.CW[1] @ T[0]))
+
+    def canonical(self, normalizer: Any = None, new: Sequence[int] = (0, 1)) -> Pairs:
+        """Turn the blocks to the canonical pairs of their spans (1).
+
+        Parameters
+        ----------
+        normalizer : Normalizer, optional
+            Makes the blocks of the views `new` orthonormal; by default by eigenvalues, without directions that are
+            rounding.
+        new : sequence of int
+        """
+        turns = []
+        for i, (V, SV, (d, cut)) in enumerate(zip(self.W, self.SW, self.noise, strict=True)):
+            if normalizer is not None and i in new:
+                turns.append(normalizer.orthonormalize(V, SV)[1])
+            elif normalizer is not None:
+                turns.append(np.eye(V.shape[1]))
+            else:
+                turns.append(whitening_above_noise(to_host(V.T @ SV), to_host(V.T @ (V * d)), cut))
+        U, rho, Vt = np.linalg.svd(
+            turns[0].T @ to_host(self.W[0].T @ self.CW[0]) @ turns[1], full_matrices=False
+        )
+        m = len(rho)
+        pairs = self.turned((turns[0] @ U[:, :m], turns[1] @ Vt[:m].T))
+        return replace(pairs, rho=np.minimum(rho, 1.0))
+
+    def ordered(self, rho: HostArray) -> Pairs:
+        """Pairs that are canonical already, with their correlations, largest first."""
+        order = np.argsort(-rho, kind="stable")
+        turn = np.eye(len(rho))[:, order]
+        return replace(self.turned((turn, turn)), rho=np.clip(rho[order], 0.0, 1.0))
+
+    def leading(self, k: int) -> Pairs:
+        """The first k pairs."""
+        W, SW, CW = ((V[0][:, :k], V[1][:, :k]) for V in (self.W, self.SW, self.CW))
+        return replace(self, W=W, SW=SW, CW=CW, rho=self.rho[:k])
+
+    def gap(self, i: int) -> Array:
+        """ϱ of view i (2): the residual of (1), and minus half the gradient of a half step at Φ diag(ρ)."""
+        return self.CW[i] - self.SW[i] * self.home.place(self.rho)[None, :]
+
+    def squares(self, metrics: Sequence[Metric]) -> HostArray:
+        """‖ϱᵢ‖² for every pair, which are not too small where the norms are sketched."""
+        total = np.zeros(len(self.rho))
+        for i, metric in enumerate(metrics):
+            y = metric.dual(self.gap(i))
+            total += metric.up**2 * to_host(self.home.column_sums(y * y))
+        return total
+
+    def residual(self, metrics: Sequence[Metric], k: int) -> float:
+        """The residual of the first k pairs (2)."""
+        pairs = self.leading(k)
+        return ratio(float(pairs.squares(metrics).sum()), float(pairs.rho.sum()))
+
+    def arrays(self) -> dict[str, Array]:
+        """All columns, as the certificate takes them."""
+        return {"x_weights": self.W[0], "y_weights": self.W[1]}
+
+
+class Gains:
+    """The gain of the sum of correlations that an iteration still expects, where norms do not bound what is missing.
+
+    If each gain is q < 1 times the one before, the gains to come add up to q/(1 - q) times the last (Aitken 1926). q
+    comes from gains several steps apart, because single gains fluctuate.
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+        Only where one of them is that of a preconditioner, gains are expected.
+    """
+
+    APART, USUAL, SLOWEST, OPTIMISTIC = 5, 0.5, 0.98, 3.0
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self.rough = any(metric.kind == "preconditioned" for metric in metrics)
+        self.totals: list[float] = []
+
+    def residual(self, residual: float, rho: HostArray) -> float:
+        """The residual, or a third of the relative gain that is expected, if that is larger."""
+        if not self.rough:
+            return residual
+        self.totals = [*self.totals[-self.APART - 1 :], float(rho.sum())]
+        gains = np.maximum(np.diff(self.totals), 0.0)
+        if not len(gains):
+            return max(residual, 1.0)
+        apart, first = len(gains) - 1, gains[0]
+        q = (gains[-1] / first) ** (1 / apart) if apart and first > 0 else self.USUAL
+        q = min(q, self.SLOWEST)
+        expected = ratio(float(gains[-1]) * q / (1 - q), self.totals[-1])
+        return max(residual, min(expected / self.OPTIMISTIC, 1.0))
+
+
+def first_blocks(
+    problem: Any,
+    moments: Moments,
+    context: Context,
+    start: Mapping[str, Array] | None,
+    width: int,
+    test_matrix: Any,
+) -> list[Array]:
+    """Draw a block for each view: the weights of a start, and random columns, of which there are always some.
+
+    Parameters
+    ----------
+    problem : CCA
+    moments : Moments
+    context : Context
+    start : mapping of str to array, or None
+        With `x_weights` and `y_weights`.
+    width : int
+    test_matrix : TestMatrix
+    """
+    blocks = []
+    for A, name in zip(moments.operators, ("x_weights", "y_weights"), strict=True):
+        place = A.backend.blocks
+        drawn = place.place(test_matrix.draw(A.shape[1], width, context.rng))
+        if start is not None:
+            kept = place.place(start[name])[:, : max(width - FRESH, 0)]
+            unit = float(place.norm(kept)) / max(kept.shape[0] * kept.shape[1], 1) ** 0.5 or 1.0
+            drawn = place.concat([kept, drawn[:, kept.shape[1] :] * unit])
+        blocks.append(drawn)
+    return blocks
+
+
+def block_width(problem: Any, oversample: int) -> int:
+    """The number of columns of a block: k plus `oversample`, limited by the shapes of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.cca import block_width
+    >>> X, Y = np.random.default_rng(0).standard_normal((2, 50, 4))
+    >>> block_width(ls.CCA(X, Y, k=2), 10)
+    4
+    """
+    return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
+
+
+def noise_of(moments: Moments, ridges: Sequence[float], W: Sequence[Array], SW: Sequence[Array]) -> Any:
+    """The diagonals of Sx and Sy, as far as they are known, and the rounding of products with them."""
+    noise = []
+    for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
+        squares, place = moments.squares(i), A.backend.blocks
+        d = raised_diagonal(W[i], SW[i], ridge, place) if squares is None else place.place(squares)
+        noise.append((d[:, None] + ridge, metric_rounding(A.shape[1], A.dtype)))
+    return tuple(noise)
+
+
+def multiplied(
+    problem: Any, moments: Moments, W: Sequence[Array], *, products: float = 1.0
+) -> tuple[Pairs, list[Metric]]:
+    """Multiply two blocks, and make the norms of their residuals, in one pass.
+
+    Parameters
+    ----------
+    problem : CCA
+    moments : Moments
+        Keeps the norms.
+    W : sequence of array
+        A block for each view.
+    products : float, default 1
+        Passes whose time a sketch may take: those of an iteration.
+    """
+    ridges = problem.ridge
+    if moments.metrics is None:
+        moments.metrics = _of_what_is_held(moments, ridges)
+    if moments.metrics is not None:
+        return Pairs.of(moments, ridges, W), moments.metrics
+    if not moments.sketched and sketch_pays(moments, products * max(V.shape[1] for V in W)):
+        moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
+    sketches = bool(moments.sketch_rows) or bool(moments.sketched)
+    m, Z = W[0].shape[1], []
+    for i, A in enumerate(moments.operators):
+        signs = np.random.default_rng(i).integers(0, 2, (A.shape[1], problem.k + SIGNS)) * 2.0 - 1.0
+        Z.append(A.backend.blocks.place(signs[:, : 0 if sketches else None]))
+    homes = [A.backend.blocks for A in moments.operators]
+    both = [home.concat([V, z]) for home, V, z in zip(homes, W, Z, strict=True)]
+    every = Pairs.of(moments, ridges, both)
+    moments.metrics = metrics = []
+    for i, (A, ridge, home) in enumerate(zip(moments.operators, ridges, homes, strict=True)):
+        if sketches:
+            squares = moments.fitted[i].squares
+            made = Metric.of_rows(moments.sketch()[i], ridge, squares, A.rounding, exact=False)
+        else:
+            SZ, squares = every.SW[i][:, m:], moments.squares(i)
+            d = raised_diagonal(Z[i], SZ, ridge, home) if squares is None else home.place(squares)
+            made = Preconditioned(preconditioner_from_sketch(Z[i], SZ, ridge, d, None, home))
+        metrics.append(made.on(home))
+    return every.leading(m), metrics
+
+
+def _of_what_is_held(moments: Moments, ridges: Sequence[float]) -> list[Metric] | None:
+    """The norms of held Gram matrices or of a held triangle; None if nothing is held, or too much to be factored."""
+    if not moments.holds:
+        return None
+    metrics = []
+    for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
+        if moments.root is not None:
+            squares = moments.fitted[i].squares
+            made = Metric.of_rows(to_host(moments.root[i]), ridge, squares, A.rounding, exact=True)
+        else:
+            G = moments.held[i][i]  # type: ignore[index]
+            if scipy.sparse.issparse(G) and G.shape[0] > WIDEST:
+                return None
+            made = Metric.of_gram(to_host(G.toarray() if scipy.sparse.issparse(G) else G), ridge, A.rounding)
+        metrics.append(made.on(A.backend.blocks))
+    return metrics
+
+
+def cross(moments: Moments, metrics: Sequence[Metric]) -> Array:
+    """T = NxᵀCNy with NNᵀ = S⁻¹, from held Gram matrices or a held triangle: its singular values are correlations."""
+    x, y = metrics
+    if moments.root is not None:
+        Rx, Ry = moments.root
+        return (Rx @ x.N).T @ (Ry @ y.N)
+    return x.dual(moments.held[0][1] @ y.N)  # type: ignore[index]
+
+
+def all_pairs(problem: Any, moments: Moments) -> dict[str, Any]:
+    """The k leading pairs and the next correlation, from held Gram matrices or a held triangle."""
+    moments.metrics = moments.metrics or _of_what_is_held(moments, problem.ridge)
+    T, k = cross(moments, moments.metrics), problem.k
+    U, rho, V = T[:, :0], np.zeros(0), T.T[:, :0]
+    if all(T.shape):
+        U, rho, V = leading_svd(T, k + 1, Home.of(T))
+    x, y = moments.metrics
+    return {
+        "x_weights": x.lift(U[:, :k]),
+        "y_weights": y.lift(V[:, :k]),
+        "correlations": rho[:k],
+        "next": rho[k:],
+    }
