@@ -74,7 +74,7 @@ class AlternatingLeastSquares(RowSolver):
         """
         k, width, ridges = problem.k, block_width(problem, self.oversample), problem.ridge
         moments.expect(EXPECTED, width, self.form)
-        W = first_blocks(problem, moments, context, start, width, self.test_matrix)
+        W = first_blocks(moments, context, start, width, self.test_matrix)
         pairs, metrics = multiplied(problem, moments, W, products=EXPECTED)
         solves = [self.lstsq.begins(moments, i, r, context) for i, r in enumerate(ridges)]
         pairs, gains = pairs.canonical(self.normalizer), Gains(metrics)

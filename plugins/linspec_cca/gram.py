@@ -1,8 +1,8 @@
 """CCA from the Gram matrices.
 
 Problem: the leading singular values of Sx^(-1/2) C Sy^(-1/2).
-Method: one pass forms Sx, C and Sy (Lu 2015, Lemma 4.1.2). With Cholesky factors Sx = LxLxᵀ, Sy = LyLyᵀ the small matrix
-Lx⁻¹ C Ly⁻ᵀ has the same singular values.
+Method: one pass forms Sx, C and Sy (Lu 2015, Lemma 4.1.2). With Cholesky factors Sx = LxLxᵀ, Sy = LyLyᵀ the small
+matrix Lx⁻¹ C Ly⁻ᵀ has the same singular values.
 Where we differ: the Gram matrices are first scaled to unit diagonal. If one is singular or nearly so, an
 eigen-decomposition with a rank cut replaces its Cholesky factor. Forming a Gram matrix squares the condition number. So
 directions below √eps of the largest one of a view cannot be told from zero; the solver "direct" tells them.

@@ -1,7 +1,7 @@
 """Canonical pairs within the spans of two blocks, and the norms in which their residuals are measured.
 
-Problem: iterations on a block of columns of each view differ in their step alone. All turn their blocks to the canonical
-pairs of the spans, and measure the same residual; the certificate does that, too.
+Problem: iterations on a block of columns of each view differ in their step alone. All turn their blocks to the
+canonical pairs of the spans, and measure the same residual; the certificate does that, too.
 Method: with Sx = XᵀX + rx I, Sy = YᵀY + ry I, C = XᵀY, and Tx, Ty such that (ΦTx)ᵀSx(ΦTx) = I, and likewise for Ψ,
 
     TxᵀΦᵀCΨ Ty = U diag(ρ) Vᵀ,    Φ ← Φ Tx U,    Ψ ← Ψ Ty V    (Rayleigh-Ritz),    (1)
@@ -183,7 +183,6 @@ class Gains:
 
 
 def first_blocks(
-    problem: Any,
     moments: Moments,
     context: Context,
     start: Mapping[str, Array] | None,
@@ -194,7 +193,6 @@ def first_blocks(
 
     Parameters
     ----------
-    problem : CCA
     moments : Moments
     context : Context
     start : mapping of str to array, or None
