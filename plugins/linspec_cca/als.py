@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from typing import Any
 
 from linspec import form_option, limit_option, option, part, tol_option
@@ -92,10 +92,10 @@ class AlternatingLeastSquares(RowSolver):
         """Minimise ‖XW − YΨ‖² + r‖W‖² from W = Φ diag ρ, until the gradient there is reduced."""
         home, scales = pairs.home, pairs.home.column_norms(pairs.CW[i])
         first = None
-        for step in islice(solve(pairs.gap(i)), self.lstsq.max_iterations + 1):
+        for made, step in enumerate(solve(pairs.gap(i))):
             worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))
             first = worst if first is None else first
-            if worst <= INNER_REDUCTION * first:
+            if worst <= INNER_REDUCTION * first or made >= self.lstsq.max_iterations:
                 break
         return pairs.W[i] * home.place(pairs.rho)[None, :] + step.X()[0]
 
@@ -103,5 +103,7 @@ class AlternatingLeastSquares(RowSolver):
         """All steps of the least-squares solver, from W = Φ diag ρ or from zero."""
         W = pairs.W[i] * pairs.home.place(0.0 * pairs.rho if from_zero else pairs.rho)[None, :]
         G = pairs.CW[i] if from_zero else pairs.gap(i)
-        *_, step = islice(solve(G), self.lstsq.max_iterations + 1)
+        for made, step in enumerate(solve(G)):
+            if made >= self.lstsq.max_iterations:
+                break
         return W + step.X()[0]

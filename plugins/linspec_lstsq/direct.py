@@ -12,7 +12,7 @@ Where we differ: the rank is that of columns of one length (`minimum_norm`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,10 +21,11 @@ import numpy as np
 
 from linspec import LinearOperator, Run, option
 from linspec import Moments as PartMoments
-from linspec.algebra import rank_cut
+from linspec.algebra import rank_cut, whitening
 from linspec.arrays import Array, HostArray, to_host, triangular_factor
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
+from linspec.linalg import Step
 from linspec.rows import Moments, row_gram
 from linspec.solving import RowSolver
 from linspec_lstsq.factors import factorised
@@ -112,6 +113,23 @@ class DirectLeastSquares(RowSolver):
         n = max(int(moments.fitted[0].total), 1)
         shape = (n, p) if n >= p or A.shape[0] >= p else (p, n)
         return rank_cut(shape, "float32" if A.rounding > 1e-10 else "float64", ridge)
+
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Factorise the Gram matrix of Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G."""
+        S, home = moments.gram()[i][i], moments.operators[i].backend.blocks
+        S = S.toarray() if hasattr(S, "toarray") else S
+        apply = factorised(S, ridge)
+        if apply is None:
+            T = home.place(whitening(to_host(S) + ridge * np.eye(len(S))))
+            apply = lambda G: T @ (T.T @ G)  # noqa: E731
+
+        def steps(G: Array) -> Iterator[Step]:
+            x = apply(G)
+            yield Step(lambda: [x], np.zeros(G.shape[1]), G[:, :0], lambda: 0.0 * G)
+
+        return steps
 
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedFactor:
         """Factorise once for many right-hand sides."""

@@ -27,7 +27,7 @@ from linspec import LinearOperator, Run, limit_option, tol_option
 from linspec import Moments as PartMoments
 from linspec.arrays import Array, Home, HostArray
 from linspec.iteration import Context, Iterate
-from linspec.linalg import golub_kahan, lsqr
+from linspec.linalg import Step, cg_steps, driven, golub_kahan, lsqr
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
@@ -80,6 +80,16 @@ class SimultaneousLSQR(RowSolver):
             return U, roots
         below = place.concat([place.zeros((system.p, w)) if x0 is None else -x0, Z]) * roots
         return place.xp.concat([U, below], axis=0), roots
+
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver.
+
+        Without the rows of which G is the product, the iterates of LSQR are those of conjugate gradients.
+        """
+        product = partial(moments.gram_product, i=i)
+        return lambda G: driven(product, cg_steps(G, (ridge,)))
 
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedLSQR:
         """Prepare for many right-hand sides."""

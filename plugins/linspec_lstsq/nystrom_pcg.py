@@ -29,7 +29,7 @@ from linspec import Moments as PartMoments
 from linspec.arrays import Array, to_host
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Steps, cg_steps, in_variables
+from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import rounding_of, solved_by_ridge
@@ -46,6 +46,10 @@ MOST_RANK = 800
 
 EXPECTED = 100
 """Expected number of iterations, with which "auto" compares a solve with a factorisation."""
+
+
+WIDTH = 10
+"""Right-hand sides that are expected of a solver that has this one as a part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +121,22 @@ class NystromPCG(RowSolver):
         """Estimated cost of a sketch and about a hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero."""
+        A, product = moments.operators[i], partial(moments.gram_product, i=i)
+        place, p = A.backend.blocks, A.shape[1]
+        Omega = self._drawn(p, context.rng, place)
+        Y, squares = product(Omega), moments.fitted[i].squares
+        prices = Prices(partial(price, moments, i=i), p, WIDTH)
+        sketch = NystromSketch(Omega, Y, squares, self._outlook(A.shape, squares, prices, context.tol))
+        if A.readable and moments.subtracts[i] and sketch.unequal(ridge):
+            sketch = sketch.scaled_anew(ridge, product)
+        draw = partial(self._drawn, p, context.rng, place)
+        sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
+        return lambda G: driven(product, preconditioned(sketch, ridge, G))
+
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
         """Compute one sketch, and return a state that uses it to solve for many right-hand sides."""
         moments, solver = moments_of(A), run.part(self.test_matrix)
@@ -144,9 +164,9 @@ def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
     return in_variables(cg_steps(H.adjoint(G)), H)
 
 
-def price(moments: Moments, columns: int) -> float:
+def price(moments: Moments, columns: int, i: int = 0) -> float:
     """The time of a product with AᵀA, or with the matrix that is held."""
-    A = moments.operators[0]
+    A = moments.operators[i]
     if moments.holds:
         return float(A.shape[1] ** 2 / 2 * (cost.READING + 4 * columns) / cost.DENSE_RATE)
     return A.product_seconds(columns)

@@ -34,7 +34,7 @@ from linspec.algebra import rank_cut
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Bidiagonal, golub_kahan, lsqr
+from linspec.linalg import Bidiagonal, Step, cg_steps, driven, golub_kahan, in_variables, lsqr
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import worst
@@ -111,6 +111,23 @@ class SketchPrecondition(RowSolver):
         SA, SB = moments.sketch()
         return SA, SB, AtB
 
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Sketch Xᵢ once; return what solves (XᵢᵀXᵢ + rI) x = G for blocks G by conjugate gradients in N."""
+        A, product = moments.operators[i], partial(moments.gram_product, i=i)
+        if not moments.sketched:
+            moments.sketch_rows = int(np.ceil(self.oversampling * max(moments.widths))) + SPARE_ROWS
+        SA, cut = moments.sketch()[i], rank_cut((int(A.shape[0]), A.shape[1]), "float64")
+        factor = SketchedFactor.of(SA, SA[:, :0], A.backend.blocks, cut, scaled=not ridge)
+
+        def steps(G: Array) -> Iterator[Step]:
+            variables = InFactor(factor.preconditioner(np.array([ridge])), ridge)
+            begun = cg_steps(variables.N.adjoint(G))
+            return driven(product, in_variables(begun, variables))
+
+        return steps
+
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedSketch:
         """Prepare one sketch and its SVD for many right-hand sides."""
         return PreparedSketch(A, ridge, run, self, Stacked)
@@ -127,6 +144,31 @@ class SketchPrecondition(RowSolver):
         seconds = 8.0 * entries / SPARSE_RATE + passes.seconds + svd / FACTOR_RATE
         memory = passes.bytes + 8.0 * (3 * rows * sizes.p + 4 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED} sweeps")
+
+
+@dataclass(frozen=True)
+class InFactor:
+    """The variables y of x = N y for the system NᵀMN y = NᵀG."""
+
+    N: RightPreconditioner
+    ridge: float
+
+    def forward(self, P: Array) -> Array:
+        """N P."""
+        return self.N.forward(P)
+
+    def back(self, V: Array, SV: Array) -> Array:
+        """NᵀM V."""
+        return self.N.adjoint(SV + self.ridge * V)
+
+    def answer(self, Y: Array) -> Array:
+        """N y."""
+        return self.N.forward(Y)
+
+    def lengths(self, step: Step) -> HostArray:
+        """Those of G - M x."""
+        R = self.N.undone(step.residual())
+        return Home.of(R).column_norms(R)
 
 
 class Correction(NamedTuple):

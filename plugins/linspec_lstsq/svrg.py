@@ -48,6 +48,7 @@ from linspec import LinearOperator, Run, Status, limit_option, option, tol_optio
 from linspec import Moments as PartMoments
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
+from linspec.linalg import Step
 from linspec.rows import Minibatch, Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, worst
@@ -193,17 +194,32 @@ class SVRG(RowSolver):
                 e = e - h * (bent + r * e - w)  # (2)
         return e
 
+    def begins(
+        self, moments: Moments, i: int, ridge: float, context: Context
+    ) -> Callable[[Array], Iterator[Step]]:
+        """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
+        product, rows = partial(moments.gram_product, i=i), PreprocessedRows(moments, context.rng, self.batch or 1, i)
+        unit = float(np.finfo(moments.operators[i].dtype).eps)
+
+        def steps(G: Array) -> Iterator[Step]:
+            scales = Home.of(G).column_norms(G)
+            for each in self.snapshots(product, rows, G, (ridge,), context, None, unit=unit):
+                x = each.arrays()["x"]
+                yield Step(lambda x=x: [x], each.residual * scales, G, lambda: G)  # type: ignore[misc]
+
+        return steps
+
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedSVRG:
         """Prepare the solver for many right-hand sides."""
         return PreparedSVRG(self, A, ridge, run)
 
 
 class PreprocessedRows:
-    """Rows of the first matrix of moments, by their numbers; those without weight are left out."""
+    """Rows of a matrix of moments, by their numbers; those without weight are left out."""
 
-    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int) -> None:
-        self.moments, self.rng, w = moments, rng, moments.pre.w
-        A = moments.operators[0]
+    def __init__(self, moments: Moments, rng: np.random.Generator, fewest: int, i: int = 0) -> None:
+        self.moments, self.rng, self.i, w = moments, rng, i, moments.pre.w
+        A = moments.operators[i]
         self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
         self.n = len(self.numbers)
         block = next(iter(A.blocks()))
@@ -216,7 +232,7 @@ class PreprocessedRows:
 
     def read(self, numbers: HostArray) -> Minibatch:
         """A chunk of rows."""
-        return self.moments.minibatch(numbers)
+        return self.moments.minibatch(numbers, self.i)
 
 
 def equal_slices(n: int, size: int) -> Iterator[slice]:

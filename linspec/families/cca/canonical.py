@@ -253,8 +253,8 @@ def multiplied(
         Passes whose time a sketch may take: those of an iteration.
     """
     ridges = problem.ridge
-    if moments.metrics is None:
-        moments.metrics = _of_what_is_held(moments, ridges)
+    if moments.metrics is None or any(metric.kind != "exact" for metric in moments.metrics):
+        moments.metrics = _of_what_is_held(moments, ridges) or moments.metrics
     if moments.metrics is not None:
         return Pairs.of(moments, ridges, W), moments.metrics
     if not moments.sketched and sketch_pays(moments, products * max(V.shape[1] for V in W)):

@@ -88,8 +88,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
     lost, hidden = _lost(moments, metrics), missing > 0 and bool(findings)
     findings += lost
-    off = _squared(moments, metrics)
-    if off > max(TOLERATED * tol, SQUARED):
+    off = _rounding(moments, metrics)
+    if moments.held is not None and off > max(TOLERATED * tol, SQUARED):
         text = f"The Gram matrices have so large condition numbers that correlations may be off by {off:.0e}, which "
         text += 'the residual does not show. Choose "direct", or add a ridge.'
         findings.append((Status.ILL_CONDITIONED, text))
@@ -113,7 +113,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         "y_weights": problem.Y.home.place(W[1], problem.Y.dtype),
         "correlations": rho,
         "residuals": squares,
-        "bounds": _bounds(problem, moments, pairs, metrics, squares, lost=bool(lost)),
+        "bounds": _bounds(problem, moments, pairs, metrics, squares, off, lost=bool(lost)),
         "loss_estimate": loss,
         "ranks": ranks,
         "accuracy": accuracy,
@@ -208,14 +208,14 @@ def _lost(moments: Moments, metrics: Sequence[Metric]) -> list[Finding]:
     return findings
 
 
-def _squared(moments: Moments, metrics: Sequence[Metric]) -> float:
-    """The error of a correlation that squaring in held Gram matrices leaves."""
-    if moments.held is None:
-        return 0.0
-    return max(
-        max(A.rounding if not A.readable else EPS, moments.error_of_means(i)) / metric.least**2
-        for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True))
-    )
+def _rounding(moments: Moments, metrics: Sequence[Metric]) -> float:
+    """The error of a correlation by rounding, which grows with the condition numbers, or with their squares."""
+    errors = [0.0]
+    for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True)):
+        squared = moments.held is not None
+        unit = A.rounding if squared and not A.readable else EPS
+        errors.append(max(unit, moments.error_of_means(i)) / metric.least ** (1 + squared))
+    return min(max(errors), 1.0)
 
 
 def _bounds(
@@ -224,6 +224,7 @@ def _bounds(
     pairs: Pairs,
     metrics: Sequence[Metric],
     squares: HostArray,
+    rounding: float,
     *,
     lost: bool,
 ) -> HostArray | None:
@@ -239,7 +240,7 @@ def _bounds(
         above = np.minimum(above, plain / min(problem.ridge))
     if not np.isfinite(above).all():
         return None
-    within: HostArray = np.sqrt(above / 2)
+    within: HostArray = np.sqrt(above / 2) + rounding
     if moments.widths[0] != moments.widths[1]:
         unknown = np.maximum(pairs.rho, 1 - pairs.rho)
         within = np.where(within < pairs.rho, within, np.maximum(within, unknown))
