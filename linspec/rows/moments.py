@@ -385,8 +385,14 @@ class Moments:
         self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
 
     def triangle(self) -> HostArray:
-        """Form R of the QR factorisation of the preprocessed matrices side by side, in one pass."""
+        """Form R of the QR factorisation of the preprocessed matrices side by side, in one pass.
+
+        Narrow entries count as exact: they are about their rows in float64.
+        """
         self._will_hold()
+        if self.rereads:
+            for A in self.operators:
+                A.widen()
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
         if any(f.factors is not None for f in self.fitted.values()):

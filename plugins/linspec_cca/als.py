@@ -33,6 +33,9 @@ from linspec.solving import RowSolver
 INNER_REDUCTION = 0.1
 """The factor by which a half step reduces the largest relative gradient of its columns."""
 
+ROUNDED = 1e-8
+"""A relative gradient at which a half step of all steps ends early: further steps would be rounding."""
+
 EXPECTED = 200
 """Expected products, for the decision whether to hold Gram matrices."""
 
@@ -77,33 +80,26 @@ class AlternatingLeastSquares(RowSolver):
         W = first_blocks(moments, context, start, width, self.test_matrix)
         pairs, metrics = multiplied(problem, moments, W, products=EXPECTED)
         solves = [self.lstsq.begins(moments, i, r, context) for i, r in enumerate(ridges)]
+        reduction = INNER_REDUCTION if rounds is None else None
         pairs, gains = pairs.canonical(self.normalizer), Gains(metrics)
         for made in count():
             residual = gains.residual(pairs.residual(metrics, k), pairs.rho[:k])
             yield Iterate(residual, pairs.arrays, final=made == rounds)
             for i in (0, 1):
-                if rounds is None:
-                    V = self._reduced(solves[i], pairs, i)  # (1), and (2)
-                else:
-                    V = self._solved(solves[i], pairs, i, from_zero=from_zero)
+                V = self._half_step(solves[i], pairs, i, reduction, from_zero=from_zero)  # (1), (2)
                 pairs = pairs.renewed(moments, ridges, i, V).canonical(self.normalizer, new=(i,))
 
-    def _reduced(self, solve: Solves, pairs: Pairs, i: int) -> Array:
-        """Minimise ‖XW − YΨ‖² + r‖W‖² from W = Φ diag ρ, until the gradient there is reduced."""
-        home, scales = pairs.home, pairs.home.column_norms(pairs.CW[i])
-        first = None
-        for made, step in enumerate(solve(pairs.gap(i))):
-            worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))
-            first = worst if first is None else first
-            if worst <= INNER_REDUCTION * first or made >= self.lstsq.max_iterations:
-                break
-        return pairs.W[i] * home.place(pairs.rho)[None, :] + step.X()[0]
-
-    def _solved(self, solve: Solves, pairs: Pairs, i: int, *, from_zero: bool) -> Array:
-        """All steps of the least-squares solver, from W = Φ diag ρ or from zero."""
+    def _half_step(
+        self, solve: Solves, pairs: Pairs, i: int, reduction: float | None, *, from_zero: bool
+    ) -> Array:
+        """Minimise ‖XW − YΨ‖² + r‖W‖² from W = Φ diag ρ or from zero: (1), and (2) for the other view."""
+        scales = pairs.home.column_norms(pairs.CW[i])
         W = pairs.W[i] * pairs.home.place(0.0 * pairs.rho if from_zero else pairs.rho)[None, :]
-        G = pairs.CW[i] if from_zero else pairs.gap(i)
-        for made, step in enumerate(solve(G)):
-            if made >= self.lstsq.max_iterations:
+        enough = 0.0
+        for made, step in enumerate(solve(pairs.CW[i] if from_zero else pairs.gap(i))):
+            worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))
+            if made == 0:
+                enough = ROUNDED if reduction is None else reduction * worst
+            if worst <= enough or made >= self.lstsq.max_iterations:
                 break
         return W + step.X()[0]

@@ -42,7 +42,8 @@ def test_gram_loses_two_and_says_so(condition):
     found = ls.solve(ls.CCA(*views, 4), "gram")
     error = np.abs(found.correlations - RHO).max()
     assert error < 1e-14 * condition**2 + 1e-13
-    if error > 1e-8:
+    assert error <= found.bounds.max()
+    if error > 1e-6:
         assert found.status is ls.Status.ILL_CONDITIONED
         assert "direct" in found.message
     if condition < 1e3:

@@ -203,9 +203,11 @@ def first_blocks(
     blocks = []
     for A, name in zip(moments.operators, ("x_weights", "y_weights"), strict=True):
         place = A.backend.blocks
-        drawn = place.place(test_matrix.draw(A.shape[1], width, context.rng))
+        known = 0 if start is None else start[name].shape[1]
+        columns = min(max(width, known + FRESH * (known > 0)), *moments.widths)
+        drawn = place.place(test_matrix.draw(A.shape[1], columns, context.rng))
         if start is not None:
-            kept = place.place(start[name])[:, : max(width - FRESH, 0)]
+            kept = place.place(start[name])[:, :columns]
             unit = float(place.norm(kept)) / max(kept.shape[0] * kept.shape[1], 1) ** 0.5 or 1.0
             drawn = place.concat([kept, drawn[:, kept.shape[1] :] * unit])
         blocks.append(drawn)
