@@ -14,6 +14,7 @@ import numpy as np
 from linspec import iteration
 from linspec._new.operators import ByProducts
 from linspec.arrays import Array, reciprocal
+from linspec.errors import OutOfMemory
 from linspec.iteration import Certificate
 from linspec.operators import CountedOperator
 from linspec.process import pauses
@@ -50,13 +51,15 @@ class OnRows(iteration.Problem):
     problem : Problem
     resumed : bool, default False
         Whether a start is an iterate of a run, and not an answer for the columns of the data.
+    complete : bool, default False
+        Whether the certificate forms the Gram matrices, by which it sees that nothing is missing.
     """
 
     rows: Moments
 
-    def __init__(self, problem: Any, *, resumed: bool = False) -> None:
+    def __init__(self, problem: Any, *, resumed: bool = False, complete: bool = False) -> None:
         self.problem, self.name, self.tol = problem, problem.name, problem.default_tol
-        self.resumed = resumed
+        self.resumed, self.complete = resumed, complete
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.problem, name)
@@ -82,7 +85,7 @@ class OnRows(iteration.Problem):
             pre,
             passes,
             names,
-            certificate_passes=0.0 if once else problem.certificate_products,
+            certificate_passes=0.0 if once else problem.certificate_products + self.complete,
             scaled=[i for i, name in enumerate(names) if problem.stated.field_of(name) in scaled],
         )
         return self.rows
@@ -93,6 +96,13 @@ class OnRows(iteration.Problem):
     def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:
         if moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
+        if self.complete and not moments.holds and moments.rereads:
+            if 48.0 * sum(moments.widths) ** 2 > self.problem.home.blocks.free_memory():
+                raise OutOfMemory(
+                    f"complete=True forms Gram matrices of order {sum(moments.widths)}, which do not fit into memory. "
+                    "Leave complete out."
+                )
+            moments.gram()
         certificate: Certificate = self.problem.certify(moments, arrays, tol)
         ridges = least_ridges(self.problem)
         for i, name in enumerate(moments.names):

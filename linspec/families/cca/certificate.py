@@ -73,15 +73,21 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     if "correlations" in arrays:
         after = arrays.get("next")
         pairs = pairs.ordered(np.asarray(to_host(arrays["correlations"]), dtype=np.float64))
-        carried = None if after is None else float(np.max(after, initial=0.0))
+        following = outside = None if after is None else float(np.max(after, initial=0.0))
     else:
         pairs = pairs.canonical()
-        carried = float(pairs.rho[k]) if len(pairs.rho) > k else None
+        following, outside = map(float, pairs.rho[[k, -1]]) if len(pairs.rho) > k else (None, None)
     pairs = _unit(pairs.leading(k))
     squares, rho = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), pairs.rho
     total = float(rho.sum())
     residual = ratio(float(squares.sum()), total)
-    missing, carried = _missing(problem, moments, pairs, metrics, carried, complete="correlations" in arrays)
+    computed = "correlations" in arrays
+    every = None if computed else _every(moments, metrics)
+    if every is not None:
+        following = outside = float(every[k]) if len(every) > k else 0.0
+        missing = max(float(every[:k].sum()) - total, 0.0)
+    else:
+        missing = 0.0 if computed else _missing(problem, moments, pairs, metrics)
     findings: list[Finding] = []
     if missing > TOLERATED * max(tol, residual) * max(total, tol):
         text = f"Larger correlations exist: the sum is about {missing:.1e} too small. "
@@ -95,17 +101,20 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         findings.append((Status.ILL_CONDITIONED, text))
     within = np.sqrt(squares / 2)
     loss: float | None = None
-    if carried is not None and total > 0:
-        loss = max(missing, float(raised(rho - carried, squares / 2).sum())) / total
-        if "correlations" not in arrays and loss > max(tol, TOLERATED * residual) and residual <= tol:
+    if outside is not None and total > 0:
+        estimated = 0.0 if every is not None else float(raised(rho - outside, squares / 2).sum())
+        loss = max(missing, estimated) / total
+        if not computed and loss > max(tol, TOLERATED * residual) and residual <= tol:
             findings.append(left_out_nearby(loss, residual))
-        if len(rho) and rho[-1] - carried <= within[-1]:
-            findings.append((None, "The span at the cut is a choice: the next correlation is as large."))
+    if following is not None and len(rho) == k and rho[-1] - following <= max(within[-1], off):
+        findings.append((None, "The span at the cut is a choice: the next correlation is as large."))
     accuracy = ""
     if len(rho):
-        errors = within if carried is None else np.minimum(within, raised(rho - carried, squares / 2))
+        errors = within if outside is None else np.minimum(within, raised(rho - outside, squares / 2))
         worst = max(float(errors.max()), off, EPS * max(moments.widths))
         accuracy = f"correlations: about {digits(worst)} correct digits"
+        if moments.holds and not findings:
+            accuracy += "; searched for larger ones, found none"
     ranks = None if not exact else (metrics[0].rank, metrics[1].rank)
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
     fields: dict[str, Any] = {
@@ -154,20 +163,10 @@ def _missing(
     moments: Moments,
     pairs: Pairs,
     metrics: Sequence[Metric],
-    carried: float | None,
-    *,
-    complete: bool,
-) -> tuple[float, float | None]:
-    """By how much the sum of k correlations is too small, as far as it is known, and the next correlation."""
-    total, k = float(pairs.rho.sum()), problem.k
-    if complete or not moments.holds or not all(metric.rank for metric in metrics):
-        return 0.0, carried
-    p, q = (metric.rank for metric in metrics)
-    if float(p) * q * (p + q) <= QUICK:
-        every = np.minimum(np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False), 1.0)
-        return max(float(every[:k].sum()) - total, 0.0), float(every[k]) if len(every) > k else 0.0
-    if not len(pairs.rho):
-        return 0.0, carried
+) -> float:
+    """By how much the sum of correlations is too small, by a search where something is held."""
+    if not (moments.holds and len(pairs.rho)):
+        return 0.0
     (x, y), V = metrics, metrics[1].coordinates(pairs.W[1])
 
     def product(V: Array) -> Array:
@@ -177,7 +176,16 @@ def _missing(
 
     found = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
     found, _ = search(product, found, BESIDE, np.random.default_rng(0), max(problem.default_tol, EPS))
-    return max(float(np.sqrt(np.maximum(found.values, 0.0)).sum()) - total, 0.0), carried
+    return max(float(np.sqrt(np.maximum(found.values, 0.0)).sum() - pairs.rho.sum()), 0.0)
+
+
+def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
+    """All correlations of held matrices; None if that takes long, or nothing is held."""
+    p, q = (float(metric.rank) for metric in metrics)
+    if not moments.holds or p * q * (p + q) > QUICK:
+        return None
+    every: HostArray = np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False)
+    return np.minimum(every, 1.0)
 
 
 def _lost(moments: Moments, metrics: Sequence[Metric]) -> list[Finding]:
