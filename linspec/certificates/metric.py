@@ -18,6 +18,7 @@ where it is held: then s² are its eigenvalues, and s below 1e-8 are rounding.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,6 @@ class Metric:
         The dimension of the numerical range.
     least : float
         The smallest singular value that is kept, in units of the columns; 1 / least is the condition number.
-    reach : float
-        ‖N‖₂, the largest length of e for gᵀS⁻¹g = 1.
     null : numpy.ndarray of shape (p, p - rank)
         Orthonormal directions that are left out.
     kind : str
@@ -88,7 +87,6 @@ class Metric:
         self.N = V[:, live] / s[live] / D[:, None]  # (1)
         self._inverse = (V[:, live] * s[live]).T * D
         self.least = float(s[live].min(initial=np.inf)) if self.rank else 1.0
-        self.reach = float(np.linalg.norm(self.N, 2)) if self.rank else 0.0
         self.null = np.linalg.qr(V[:, ~live] / D[:, None])[0]
 
     @classmethod
@@ -143,8 +141,13 @@ class Metric:
         metric = cls.__new__(cls)
         metric.D, metric.up, metric.rank, metric.null = D, up, len(D), np.zeros((len(D), 0))
         metric.N, metric._inverse = T / D[:, None], R * D
-        metric.least, metric.reach = 1.0 / _bound(T), _largest(metric.N)
+        metric.least = 1.0 / _bound(T)
         return metric if metric.least > least else None
+
+    @cached_property
+    def reach(self) -> float:
+        """‖N‖₂, the largest length of e for gᵀS⁻¹g = 1."""
+        return _largest(to_host(self.N))
 
     def on(self, home: Home) -> Metric:
         """Place what multiplies blocks where these are."""

@@ -118,9 +118,11 @@ class Pairs:
 
     def ordered(self, rho: HostArray) -> Pairs:
         """Pairs that are canonical already, with their correlations, largest first."""
-        order = np.argsort(-rho, kind="stable")
-        turn = np.eye(len(rho))[:, order]
-        return replace(self.turned((turn, turn)), rho=np.clip(rho[order], 0.0, 1.0))
+        order, pairs = np.argsort(-rho, kind="stable"), self
+        if (np.diff(rho) > 0).any():
+            turn = np.eye(len(rho))[:, order]
+            pairs = self.turned((turn, turn))
+        return replace(pairs, rho=np.clip(rho[order], 0.0, 1.0))
 
     def leading(self, k: int) -> Pairs:
         """The first k pairs."""
