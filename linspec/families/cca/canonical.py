@@ -133,13 +133,17 @@ class Pairs:
         """ϱ of view i (2): the residual of (1), and minus half the gradient of a half step at Φ diag(ρ)."""
         return self.CW[i] - self.SW[i] * self.home.place(self.rho)[None, :]
 
+    def inner(self, metrics: Sequence[Metric]) -> HostArray:
+        """⟨ϱᵢ, ϱⱼ⟩ for all pairs; lengths are not too small where the norms are sketched."""
+        duals = [metric.up * metric.dual(self.gap(i)) for i, metric in enumerate(metrics)]
+        inner: HostArray = sum(to_host(y.T @ y) for y in duals)
+        return inner
+
     def squares(self, metrics: Sequence[Metric]) -> HostArray:
-        """‖ϱᵢ‖² for every pair, which are not too small where the norms are sketched."""
-        total = np.zeros(len(self.rho))
-        for i, metric in enumerate(metrics):
-            y = metric.dual(self.gap(i))
-            total += metric.up**2 * to_host(self.home.column_sums(y * y))
-        return total
+        """‖ϱᵢ‖² for every pair."""
+        duals = [metric.up * metric.dual(self.gap(i)) for i, metric in enumerate(metrics)]
+        squares: HostArray = sum(to_host(self.home.column_sums(y * y)) for y in duals)
+        return squares
 
     def residual(self, metrics: Sequence[Metric], k: int) -> float:
         """The residual of the first k pairs (2)."""

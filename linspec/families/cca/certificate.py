@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from linspec.algebra import EPS, ratio
-from linspec.algebra.small_matrices import raised
 from linspec.algebra.unit_vectors import signs_of_columns
 from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates import Metric, digits
@@ -54,6 +54,59 @@ SHORT, CUT = 8.0, 32
 """Roundings of the entries from which on a direction is no null direction; and how many are multiplied."""
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What is known of returned pairs.
+
+    Attributes
+    ----------
+    pairs : Pairs
+        The k leading ones, of unit length.
+    metrics : sequence of Metric
+    squares : numpy.ndarray of shape (k,)
+        ‖ϱᵢ‖².
+    errors : numpy.ndarray of shape (k,), or None
+        By how much correlations are too small; None where nothing is known of those that are left out.
+    following : float, or None
+        The next correlation.
+    missing : float
+        By how much the sum is too small because larger ones are missing.
+    rounding : float
+        The error of a correlation by rounding.
+    computed : bool
+        Whether the solver has computed all correlations.
+    """
+
+    pairs: Pairs
+    metrics: Sequence[Metric]
+    squares: HostArray
+    errors: HostArray | None
+    following: float | None
+    missing: float
+    rounding: float
+    computed: bool
+
+    @property
+    def residual(self) -> float:
+        """Σ‖ϱᵢ‖² / Σρᵢ."""
+        return ratio(float(self.squares.sum()), float(self.pairs.rho.sum()))
+
+    @property
+    def loss(self) -> float | None:
+        """The part of the sum of correlations that is missing, about."""
+        return None if self.errors is None else ratio(float(self.errors.sum()), float(self.pairs.rho.sum()))
+
+    def accuracy(self, moments: Moments) -> str:
+        """The digits of correlations, in words."""
+        if not len(self.squares):
+            return ""
+        within = np.sqrt(self.squares / 2)
+        errors = within if self.errors is None else np.minimum(within, self.errors)
+        worst = max(float(errors.max()), self.rounding, EPS * max(moments.widths))
+        text = f"correlations: about {digits(worst)} correct digits"
+        return text + "; searched for larger ones, found none" * (moments.holds and self.missing == 0)
+
+
 def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
     """Judge `x_weights` and `y_weights`, and make the solution's fields.
 
@@ -66,77 +119,99 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         their `correlations`, and the `next` one.
     tol : float
     """
-    k, homes = problem.k, [A.backend.blocks for A in moments.operators]
-    given = [home.place(arrays[name]) for home, name in zip(homes, ("x_weights", "y_weights"), strict=True)]
-    pairs, metrics = multiplied(problem, moments, given)
+    judged = _judged(problem, moments, arrays, tol)
+    pairs, metrics = judged.pairs, judged.metrics
+    lost = _lost(moments, metrics)
+    findings = [*_found(judged, tol, held=moments.held is not None), *lost]
     exact = all(metric.kind == "exact" for metric in metrics)
-    if "correlations" in arrays:
-        after = arrays.get("next")
-        pairs = pairs.ordered(np.asarray(to_host(arrays["correlations"]), dtype=np.float64))
-        following = outside = None if after is None else float(np.max(after, initial=0.0))
-    else:
-        pairs = pairs.canonical()
-        following, outside = map(float, pairs.rho[[k, -1]]) if len(pairs.rho) > k else (None, None)
-    pairs = _unit(pairs.leading(k))
-    squares, rho = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), pairs.rho
-    total = float(rho.sum())
-    residual = ratio(float(squares.sum()), total)
-    computed = "correlations" in arrays
-    every = None if computed else _every(moments, metrics)
-    if every is not None:
-        following = outside = float(every[k]) if len(every) > k else 0.0
-        missing = max(float(every[:k].sum()) - total, 0.0)
-    else:
-        missing = 0.0 if computed else _missing(problem, moments, pairs, metrics)
-    findings: list[Finding] = []
-    if missing > TOLERATED * max(tol, residual) * max(total, tol):
-        text = f"Larger correlations exist: the sum is about {missing:.1e} too small. "
-        findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
-    lost, hidden = _lost(moments, metrics), missing > 0 and bool(findings)
-    findings += lost
-    off = _rounding(moments, metrics)
-    if moments.held is not None and off > max(TOLERATED * tol, SQUARED):
-        text = f"The Gram matrices have so large condition numbers that correlations may be off by {off:.0e}, which "
-        text += 'the residual does not show. Choose "direct", or add a ridge.'
-        findings.append((Status.ILL_CONDITIONED, text))
-    within = np.sqrt(squares / 2)
-    loss: float | None = None
-    if outside is not None and total > 0:
-        estimated = 0.0 if every is not None else float(raised(rho - outside, squares / 2).sum())
-        loss = max(missing, estimated) / total
-        if not computed and loss > max(tol, TOLERATED * residual) and residual <= tol:
-            findings.append(left_out_nearby(loss, residual))
-    if following is not None and len(rho) == k and rho[-1] - following <= max(within[-1], off):
-        findings.append((None, "The span at the cut is a choice: the next correlation is as large."))
-    accuracy = ""
-    if len(rho):
-        errors = within if outside is None else np.minimum(within, raised(rho - outside, squares / 2))
-        worst = max(float(errors.max()), off, EPS * max(moments.widths))
-        accuracy = f"correlations: about {digits(worst)} correct digits"
-        if moments.holds and not findings:
-            accuracy += "; searched for larger ones, found none"
-    ranks = None if not exact else (metrics[0].rank, metrics[1].rank)
+    ranks = (metrics[0].rank, metrics[1].rank) if exact else None
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
     fields: dict[str, Any] = {
         "x_weights": problem.X.home.place(W[0], problem.X.dtype),
         "y_weights": problem.Y.home.place(W[1], problem.Y.dtype),
-        "correlations": rho,
-        "residuals": squares,
-        "bounds": _bounds(problem, moments, pairs, metrics, squares, off, lost=bool(lost)),
-        "loss_estimate": loss,
+        "correlations": pairs.rho,
+        "residuals": judged.squares,
+        "bounds": None if lost else _bounds(problem, moments, judged),
+        "loss_estimate": judged.loss,
         "ranks": ranks,
-        "accuracy": accuracy,
+        "accuracy": judged.accuracy(moments),
         **_regressions(problem, moments, pairs),
         **fields_of_preprocessing(problem, moments),
     }
-    findings += facts_of(problem, rho, squares, ranks, moments)
+    findings += facts_of(problem, pairs.rho, judged.squares, ranks, moments)
     findings += lost_to_preprocessing(problem, moments)
     findings += constant_columns_of(problem, moments, findings)
-    kind = min((metric.kind for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
-    empty = not len(rho) and all(bool(moments.fitted[i].squares.any()) for i in (0, 1))
+    empty = not len(pairs.rho) and all(bool(moments.fitted[i].squares.any()) for i in (0, 1))
     if empty:
         findings.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
-    return Certificate(residual, tuple(findings), fields, kind, lost=bool(lost) or hidden or empty)
+    kind = min((metric.kind for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
+    misses = any(status is Status.INCOMPLETE for status, _ in findings)
+    return Certificate(judged.residual, tuple(findings), fields, kind, lost=bool(lost) or misses)
+
+
+def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Judged:
+    """Turn the weights of a solver to canonical pairs, and measure them."""
+    k, homes = problem.k, [A.backend.blocks for A in moments.operators]
+    given = [home.place(arrays[name]) for home, name in zip(homes, ("x_weights", "y_weights"), strict=True)]
+    pairs, metrics = multiplied(problem, moments, given)
+    errors, following, missing = None, None, 0.0
+    computed = "correlations" in arrays
+    if computed:
+        pairs = pairs.ordered(np.asarray(to_host(arrays["correlations"]), dtype=np.float64))
+        following = float(np.max(arrays["next"], initial=0.0)) if "next" in arrays else None
+        errors = None if following is None else 0.0 * pairs.rho[:k]
+    else:
+        pairs = pairs.canonical()
+        if len(pairs.rho) > k:
+            errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
+    pairs = _unit(pairs.leading(k))
+    squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
+    if moments.holds and not computed:
+        every = _every(moments, metrics)
+    if every is not None:
+        following, missing = (
+            float(every[k]) if len(every) > k else 0.0,
+            float(every[:k].sum() - pairs.rho.sum()),
+        )
+        errors = np.maximum(every[: len(squares)] - pairs.rho, 0.0)
+    elif moments.holds and not computed and len(pairs.rho):
+        missing = _missing(problem, moments, pairs, metrics)
+    within = max(tol, ratio(float(squares.sum()), float(pairs.rho.sum()))) * max(float(pairs.rho.sum()), tol)
+    missing = missing if missing > TOLERATED * within else 0.0
+    rounding = _rounding(moments, metrics)
+    return Judged(pairs, metrics, squares, errors, following, missing, rounding, computed)
+
+
+def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:
+    """By how much correlations grow to second order, if all that are outside the blocks are below the last inside.
+
+    They are the eigenvalues of diag(ρ) + E, E = ⟨ϱᵢ, ϱⱼ⟩ / (2 √(gᵢ gⱼ)), gᵢ the gap to the last, and none is above 1.
+    """
+    inner, half = pairs.inner(metrics) / 2, (pairs.rho - pairs.rho[-1]) / 2
+    root = np.sqrt(half + np.sqrt(half**2 + np.diag(inner)))
+    E = np.divide(inner, np.outer(root, root), out=np.zeros_like(inner), where=np.outer(root, root) > 0)
+    values = np.linalg.eigvalsh(np.diag(pairs.rho) + E)[::-1]
+    return np.maximum(np.minimum(values, 1.0) - pairs.rho, 0.0)
+
+
+def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:
+    """What is said of pairs that are missing, of those near the cut, and of squares."""
+    findings: list[Finding] = []
+    rho, loss = judged.pairs.rho, judged.loss
+    if judged.missing:
+        text = f"Larger correlations exist: the sum is about {judged.missing:.1e} too small. "
+        findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
+    elif loss is not None and judged.residual <= tol < loss and loss > TOLERATED * judged.residual:
+        findings.append(left_out_nearby(loss, judged.residual))
+    if held and judged.rounding > max(TOLERATED * tol, SQUARED):
+        text = "The Gram matrices have so large condition numbers that correlations may be off by "
+        text += f'{judged.rounding:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
+        findings.append((Status.ILL_CONDITIONED, text))
+    if judged.following is not None and len(rho):
+        error = max(math.sqrt(judged.squares[-1] / 2), judged.rounding)
+        if rho[-1] - judged.following <= error:
+            findings.append((None, "The span at the cut is a choice: the next correlation is as large."))
+    return findings
 
 
 def _unit(pairs: Pairs) -> Pairs:
@@ -158,15 +233,8 @@ def _rounding_of_weights(problem: Any, pairs: Pairs) -> Any:
     return added
 
 
-def _missing(
-    problem: Any,
-    moments: Moments,
-    pairs: Pairs,
-    metrics: Sequence[Metric],
-) -> float:
-    """By how much the sum of correlations is too small, by a search where something is held."""
-    if not (moments.holds and len(pairs.rho)):
-        return 0.0
+def _missing(problem: Any, moments: Moments, pairs: Pairs, metrics: Sequence[Metric]) -> float:
+    """By how much the sum of correlations is too small, by a search in what is held."""
     (x, y), V = metrics, metrics[1].coordinates(pairs.W[1])
 
     def product(V: Array) -> Array:
@@ -176,13 +244,13 @@ def _missing(
 
     found = RitzPairs(pairs.rho**2, lambda: V, np.zeros(len(pairs.rho)), exhausted=False)
     found, _ = search(product, found, BESIDE, np.random.default_rng(0), max(problem.default_tol, EPS))
-    return max(float(np.sqrt(np.maximum(found.values, 0.0)).sum() - pairs.rho.sum()), 0.0)
+    return float(np.sqrt(np.maximum(found.values, 0.0)).sum() - pairs.rho.sum())
 
 
 def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
-    """All correlations of held matrices; None if that takes long, or nothing is held."""
+    """All correlations of held matrices; None if that takes long."""
     p, q = (float(metric.rank) for metric in metrics)
-    if not moments.holds or p * q * (p + q) > QUICK:
+    if p * q * (p + q) > QUICK:
         return None
     every: HostArray = np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False)
     return np.minimum(every, 1.0)
@@ -217,38 +285,29 @@ def _lost(moments: Moments, metrics: Sequence[Metric]) -> list[Finding]:
 
 
 def _rounding(moments: Moments, metrics: Sequence[Metric]) -> float:
-    """The error of a correlation by rounding, which grows with the condition numbers, or with their squares."""
+    """The error of a correlation by rounding: of entries times the condition number, of squares times its square."""
     errors = [0.0]
     for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True)):
-        squared = moments.held is not None
-        unit = A.rounding if squared and not A.readable else EPS
-        errors.append(max(unit, moments.error_of_means(i)) / metric.least ** (1 + squared))
+        entries = max(float(np.finfo(A.dtype).eps), moments.error_of_means(i)) / metric.least
+        squared = 0.0 if moments.held is None else (EPS if A.readable else A.rounding) / metric.least**2
+        errors.append(max(entries, squared))
     return min(max(errors), 1.0)
 
 
-def _bounds(
-    problem: Any,
-    moments: Moments,
-    pairs: Pairs,
-    metrics: Sequence[Metric],
-    squares: HostArray,
-    rounding: float,
-    *,
-    lost: bool,
-) -> HostArray | None:
+def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:
     """For each pair a distance within which there is an exact correlation; None if there is none.
 
     Between views of different widths [0 C; Cᵀ 0] has eigenvalues 0, which are no correlations.
     """
-    above = np.full_like(squares, np.inf)
-    if not lost and all(metric.kind != "preconditioned" for metric in metrics):
-        above = squares
+    pairs, above = judged.pairs, np.full_like(judged.squares, np.inf)
+    if all(metric.kind != "preconditioned" for metric in judged.metrics):
+        above = judged.squares
     if min(problem.ridge) > 0:
         plain = sum(to_host(pairs.home.column_sums(pairs.gap(i) ** 2)) for i in (0, 1))
         above = np.minimum(above, plain / min(problem.ridge))
     if not np.isfinite(above).all():
         return None
-    within: HostArray = np.sqrt(above / 2) + rounding
+    within: HostArray = np.sqrt(above / 2) + judged.rounding
     if moments.widths[0] != moments.widths[1]:
         unknown = np.maximum(pairs.rho, 1 - pairs.rho)
         within = np.where(within < pairs.rho, within, np.maximum(within, unknown))
