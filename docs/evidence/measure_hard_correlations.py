@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -200,15 +200,16 @@ def counted(name: str, case: Case, exact: np.ndarray) -> tuple[str, Any, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Dropped(RowSolver):
-    """The pairs that it is given as a start."""
+    """The pairs that are set."""
 
+    pairs: ClassVar[dict[str, Any]] = {}
     held: bool = ls.option(False, "whether Gram matrices are held")
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Iterator[Iterate]:
         """Yield them."""
         if self.held:
             moments.gram()
-        yield Iterate(0.0, partial(dict, start), final=True)
+        yield Iterate(0.0, partial(dict, self.pairs), final=True)
 
 
 def dropped(seed: int) -> Counter[str]:
@@ -222,9 +223,9 @@ def dropped(seed: int) -> Counter[str]:
         for _ in range(3):
             for drop in range(5):
                 kept = [i for i in rng.permutation(8) if i != drop][:4] if drop < 4 else [0, 1, 2, 4]
-                start = {"x_weights": whole.x_weights[:, kept], "y_weights": whole.y_weights[:, kept]}
+                Dropped.pairs = {"x_weights": whole.x_weights[:, kept], "y_weights": whole.y_weights[:, kept]}
                 for name, held, options in (("held", True, {}), ("proof", False, {"complete": True})):
-                    found = ls.solve(problem, Dropped(held=held), start=start, rng=0, **options)
+                    found = ls.solve(problem, Dropped(held=held), rng=0, **options)
                     missing = exact - float(found.correlations.sum())
                     said = re.search(r"about (\S+) too small", found.message)
                     near = said is not None and abs(float(said[1]) - missing) <= 0.1 * missing

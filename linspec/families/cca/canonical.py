@@ -134,13 +134,13 @@ class Pairs:
         return self.CW[i] - self.SW[i] * self.home.place(self.rho)[None, :]
 
     def inner(self, metrics: Sequence[Metric]) -> HostArray:
-        """⟨ϱᵢ, ϱⱼ⟩ for all pairs; lengths are not too small where the norms are sketched."""
-        duals = [metric.up * metric.dual(self.gap(i)) for i, metric in enumerate(metrics)]
+        """⟨ϱᵢ, ϱⱼ⟩ for all pairs."""
+        duals = [metric.dual(self.gap(i)) for i, metric in enumerate(metrics)]
         inner: HostArray = sum(to_host(y.T @ y) for y in duals)
         return inner
 
     def squares(self, metrics: Sequence[Metric]) -> HostArray:
-        """‖ϱᵢ‖² for every pair."""
+        """‖ϱᵢ‖² for every pair, which are not too small where the norms are sketched."""
         duals = [metric.up * metric.dual(self.gap(i)) for i, metric in enumerate(metrics)]
         squares: HostArray = sum(to_host(self.home.column_sums(y * y)) for y in duals)
         return squares
