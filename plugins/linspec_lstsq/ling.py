@@ -34,8 +34,8 @@ from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, solved_by_ridge
 from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.ling_as_printed import SecondStage
-from linspec_lstsq.parts.golub_kahan import moments_of
 from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
+from linspec_lstsq.parts.products import moments_of
 from linspec_lstsq.principal_components import PrincipalComponents, random_block
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")

@@ -16,7 +16,7 @@ at its iterate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,9 +25,9 @@ import numpy as np
 
 from linspec import LinearOperator, Run, limit_option, tol_option
 from linspec import Moments as PartMoments
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array
 from linspec.iteration import Context, Iterate
-from linspec.linalg import golub_kahan, lsqr
+from linspec.linalg import golub_kahan, lsqr, stacked
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
@@ -51,7 +51,7 @@ class SimultaneousLSQR(RowSolver):
             U, roots = self._first(moments, system, x0, Z, apart=apart)
             G = G if x0 is not None or not apart else system.place.concat([G] * len(ridges))
             adjoint = system.place.concat([G, AtAZ + min(ridges) * Z if apart else AtAZ])
-            step = partial(_stacked, moments.long_step, roots) if apart else moments.long_step
+            step = stacked(moments.long_step, roots) if apart else moments.long_step
             steps, tol = golub_kahan(step, adjoint, U, system.place.column_norms(U)), context.tol
             for X, lengths in lsqr(steps, (0.0,) if apart or x0 is not None else ridges):
                 found = X[0] if len(X) == 1 else system.joined(X)
@@ -84,18 +84,3 @@ class SimultaneousLSQR(RowSolver):
     def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedLSQR:
         """Prepare for many right-hand sides."""
         return PreparedLSQR(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)
-
-
-def _stacked(
-    step: Callable[[Array, Array, HostArray], tuple[Array, HostArray]],
-    roots: Array,
-    V: Array,
-    U: Array,
-    alpha: HostArray,
-) -> tuple[Array, HostArray]:
-    """A step of [A; √r I], from one of A (1)."""
-    n, home = U.shape[0] - V.shape[0], Home.of(V)
-    Z, lengths = step(V, U[:n, :], alpha)
-    below = V * roots - U[n:, :] * home.place(alpha)[None, :]
-    U[n:, :] = below
-    return Z + below * roots, np.hypot(lengths, home.column_norms(below))

@@ -35,8 +35,8 @@ from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import rounding_of, solved_by_ridge
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
-from linspec_lstsq.parts.golub_kahan import moments_of
 from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
+from linspec_lstsq.parts.products import moments_of
 
 FIRST_RANK = 50
 """Columns of the first sketch."""

@@ -34,7 +34,7 @@ from linspec.algebra import rank_cut
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Bidiagonal, golub_kahan, lsqr
+from linspec.linalg import Bidiagonal, LongStep, golub_kahan, lsqr, stacked
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import worst
@@ -49,9 +49,6 @@ LONGEST = 200
 
 EXPECTED = 60
 """Passes of a typical solve, for the estimate of costs."""
-
-LongProduct = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
-"""(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +150,7 @@ class Stacked:
     Parameters
     ----------
     product : callable
-        See `LongProduct`.
+        The `linspec.linalg.LongStep` of A.
     b : array of shape (n, m)
     AtB : array of shape (p, m)
     ridges : numpy.ndarray of shape (pairs,)
@@ -161,12 +158,12 @@ class Stacked:
     """
 
     def __init__(
-        self, product: LongProduct, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
+        self, product: LongStep, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
     ) -> None:
-        self.product, self.b, self.factor = product, b, factor
+        self.b, self.factor = b, factor
         self.home, self.copies = Home.of(AtB), len(ridges) // AtB.shape[1]
         self.N: RightPreconditioner = factor.preconditioner(ridges)
-        self.roots = self.home.place(np.sqrt(ridges))[None, :]
+        self.step = stacked(product, self.home.place(np.sqrt(ridges))[None, :])
         self.scales = np.tile(self.home.column_norms(AtB), self.copies)
         self.sizes = np.tile(self.home.column_norms(b), self.copies)
 
@@ -178,8 +175,8 @@ class Stacked:
         below = home.zeros((x.shape[0], x.shape[1]))
         U = home.concat([self.b] * self.copies) * live
         U = home.xp.concat([U, below], axis=0)
-        gradient, beta = self._advanced(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
-        steps = _Last(golub_kahan(self._step, self.N.adjoint(gradient), U, beta))
+        gradient, beta = self.step(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
+        steps = _Last(golub_kahan(self._preconditioned, self.N.adjoint(gradient), U, beta))
         before, limit = None, np.full(x.shape[1], np.inf)
         for (Y,), lengths in lsqr(steps):
             gradients = lengths.ravel() * home.column_norms(self.N.undone(steps.V))
@@ -193,18 +190,10 @@ class Stacked:
     def _corrected(self, x: Array, Y: Array) -> Array:
         return x + self.N.forward(Y)
 
-    def _step(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
+    def _preconditioned(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
         """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
-        Z, beta = self._advanced(self.N.forward(V), U, alpha)
+        Z, beta = self.step(self.N.forward(V), U, alpha)
         return self.N.adjoint(Z), beta
-
-    def _advanced(self, W: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
-        """The same without N."""
-        n = self.b.shape[0]
-        Z, beta = self.product(W, U[:n, :], alpha)
-        below = self.roots * W - U[n:, :] * self.home.place(alpha)[None, :]
-        U[n:, :] = below
-        return Z + self.roots * below, np.hypot(beta, self.home.column_norms(below))
 
 
 class _Last:
