@@ -6,13 +6,14 @@ Method: a sketch S A of a few p rows has nearly the singular values of A and its
 With N = V (Σ² + r)^(-1/2) the columns of [A; √r I] N are nearly orthonormal for any A. Then the sketch alone determines
 the number of LSQR iterations: each reduces the error by a factor of about √(p/d) for d rows (Rokhlin & Tygert 2008;
 Blendenpik: Avron, Maymon & Toledo 2010, doi:10.1137/090767911). With the SVD, A may be rank deficient (LSRN: Meng,
-Saunders & Mahoney 2014, doi:10.1137/120866580). As Epperly, Meier & Nakatsukasa 2024 (arXiv:2406.03468) have it,
+Saunders & Mahoney 2014, doi:10.1137/120866580). Then
 
     x₀ solves the sketched problem                                      (1)
     c = b - A x₀,  min ‖[A; √r I] N y - [c; -√r x₀]‖ by LSQR            (2)
     x₀ ← x₀ + N y, and (2) once more                                    (3)
 
 where (3) makes the whole method backward stable.
+Source: Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468, sketch and precondition with iterative refinement.
 Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. For an
 ill-conditioned A a small residual shows little about x, so by default the iteration goes on beyond the tolerance until
 its steps are rounding, and again after the refinement. The history ends at the tolerance. If A has no more rows than
@@ -76,7 +77,7 @@ class SketchPrecondition(RowSolver):
         for _ in range(1 + self.refinements):  # (3)
             beyond = 0
             try:
-                for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):
+                for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
                     if met is not None:
                         beyond += 1
                     elif now.residual <= context.tol and self.refinements:
