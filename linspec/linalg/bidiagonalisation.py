@@ -125,11 +125,11 @@ def stacked(step: LongStep, roots: Array) -> LongStep:
     """
 
     def longer(V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
-        n, home = U.shape[0] - V.shape[0], Home.of(V)
+        n, device = U.shape[0] - V.shape[0], Home.of(V)
         Z, lengths = step(V, U[:n, :], alpha)
-        below = V * roots - U[n:, :] * home.place(alpha)[None, :]
+        below = V * roots - U[n:, :] * device.place(alpha)[None, :]
         U[n:, :] = below
-        return Z + below * roots, np.hypot(lengths, home.column_norms(below))
+        return Z + below * roots, np.hypot(lengths, device.column_norms(below))
 
     return longer
 
