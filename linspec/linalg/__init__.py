@@ -1,6 +1,6 @@
 """Methods that families share, each as its paper has it; small matrices are on the host, thin blocks with the data."""
 
-from linspec.linalg.bidiagonalisation import Bidiagonal, golub_kahan, lsqr
+from linspec.linalg.bidiagonalisation import Bidiagonal, LongStep, golub_kahan, lsqr, stacked
 from linspec.linalg.conjugate_gradients import block_cg, cg_steps
 from linspec.linalg.krylov import RISK, RitzPairs, block_krylov, search
 from linspec.linalg.small import inverse, inverse_triangle, orthonormal, tall_svd
@@ -9,6 +9,7 @@ from linspec.linalg.steps import Step, Steps, Variables, driven, in_variables, s
 __all__ = [
     "RISK",
     "Bidiagonal",
+    "LongStep",
     "RitzPairs",
     "Step",
     "Steps",
@@ -25,5 +26,6 @@ __all__ = [
     "orthonormal",
     "search",
     "side_by_side",
+    "stacked",
     "tall_svd",
 ]

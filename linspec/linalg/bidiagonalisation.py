@@ -13,7 +13,8 @@ Papers: Golub & Kahan 1965 (doi:10.1137/0702016) for the bidiagonalisation; Paig
     ‖Aᵀ(b - A x) - r x‖ = α |s φ|                     (7)
 
 Where we differ: (2) is one step of `long_step`, which reads A once: rows of u are used for Aᵀu while they are there.
-All ridges share u and v. A column that is solved exactly stands still.
+All ridges share u and v. A column that is solved exactly stands still. From a start x₀ they share nothing: the
+matrix is then [A; √r I] and the right-hand side [b - A x₀; -√r x₀], without λ (8).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray
 
-__all__ = ["Bidiagonal", "golub_kahan", "lsqr"]
+__all__ = ["Bidiagonal", "LongStep", "golub_kahan", "lsqr", "stacked"]
 
 LongStep = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
 """(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
@@ -106,6 +107,31 @@ def lsqr(
             X[i] = X[i] + W[i] * place(phi[i] * _reciprocal(rho[i]))[None, :]  # (6)
             W[i] = v - W[i] * place(theta[i] * _reciprocal(rho[i]))[None, :]
         yield list(X), alpha * np.abs(s * phi)
+
+
+def stacked(step: LongStep, roots: Array) -> LongStep:
+    """The step of [A; √r I] from that of A (8): the last p rows of U belong to √r I.
+
+    Parameters
+    ----------
+    step : callable
+        Makes (2) for A.
+    roots : array of shape (1, k)
+        √r of each column.
+
+    Returns
+    -------
+    callable
+    """
+
+    def longer(V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
+        n, device = U.shape[0] - V.shape[0], Home.of(V)
+        Z, lengths = step(V, U[:n, :], alpha)
+        below = V * roots - U[n:, :] * device.place(alpha)[None, :]
+        U[n:, :] = below
+        return Z + below * roots, np.hypot(lengths, device.column_norms(below))
+
+    return longer
 
 
 def _reciprocal(d: HostArray) -> HostArray:

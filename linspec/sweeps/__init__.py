@@ -17,16 +17,15 @@ _HOLDERS = {
     "Engine": "linspec.sweeps.blocks",
     "FEWEST_ROWS": "linspec.sweeps.minibatches",
     "InProcess": "linspec.sweeps.blocks",
-    "KeptRows": "linspec.sweeps.blocks",
     "Minibatches": "linspec.sweeps.minibatches",
     "RandomRows": "linspec.sweeps.minibatches",
     "RowSketch": "linspec.sweeps.row_sketches",
     "SparseSigns": "linspec.sweeps.row_sketches",
-    "Step": "linspec.sweeps.blocks",
     "Task": "linspec.sweeps.task",
     "equal_slices": "linspec.sweeps.minibatches",
     "random_order": "linspec.sweeps.minibatches",
     "row_images": "linspec.sweeps.blocks",
+    "row_slices": "linspec.sweeps.in_memory",
     "rows_at_once": "linspec.sweeps.minibatches",
 }
 

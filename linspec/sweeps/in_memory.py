@@ -32,9 +32,28 @@ FEWEST_BLOCKS, MOST_RUNS = 4, 64
 def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[slice]:
     """Cut the rows of some operators into slices; the same slice of all operators is read at a time.
 
-    A slice takes more bytes than the sum to which its product is added, where possible: this sum has `columns` columns,
-    and a row for each column of the operators. If the rows of an operator cannot be selected, one slice
+    A slice takes more bytes than the sum to which its product is added, where possible: this sum has a row for each
+    column of the operators. If the rows of an operator cannot be selected, one slice
     has all rows.
+
+    Parameters
+    ----------
+    operators : sequence of LinearOperator
+        With equally many rows.
+    columns : int, default 0
+        The number of columns of the sum.
+
+    Returns
+    -------
+    list of slice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.sweeps import row_slices
+    >>> row_slices([ls.as_operator(np.ones((5000, 2)))], 1)
+    [slice(0, 4096, None), slice(4096, 5000, None)]
     """
     n = operators[0].shape[0]
     size = max(n, 1)

@@ -1,9 +1,17 @@
 """Block conjugate gradients on the normal equations, for a whole path of ridges.
 
 Problem: (AᵀA + rI) X = AᵀB for m right-hand sides at once, and for one or several ridges r.
-Method: all right-hand sides search the space that they span together, with fewer readings of the data than column by
-column; for one column it is the iteration of Hestenes & Stiefel (1952). All ridges share its products
-(`linspec.linalg.conjugate_gradients` has the formulas). From X = 0 at ridge 0 it leads to the solution of least norm.
+Method: with M = AᵀA + rI,
+
+    P = R = AᵀB - M X₀                                              (1)
+    X ← X + P α,  R₊ = R - M P α,  α = (PᵀMP)⁻¹ RᵀR
+    P ← R₊ + P (RᵀR)⁻¹ R₊ᵀR₊,  R ← R₊                               (2)
+    X₀ + X, for a sum X that begins at 0                            (3)
+
+All right-hand sides search the space that they span together, with fewer readings of the data than column by column;
+for one column (2) is the iteration of Hestenes & Stiefel (1952). All ridges share its products. The form of (2) that
+stays stable where directions become dependent is in `linspec.linalg.conjugate_gradients`. From X₀ = 0 at ridge 0 it
+leads to the solution of least norm.
 Source: O'Leary 1980, doi:10.1016/0024-3795(80)90247-5, in the form of Dubrulle 2001, Electron. Trans. Numer. Anal. 12,
 and for the other ridges of Futamura, Sakurai, Furuya & Imakura 2013, doi:10.1007/978-3-642-38718-0_4.
 Where we differ: (a) From a start X₀, each ridge solves for the correction of its X₀, from its residuals: the block has
@@ -64,13 +72,13 @@ class ConjugateGradients(RowSolver):
         Z, x0 = system.plant(context), None if start is None else system.place.place(start["x"])
         before = math.inf
         while True:
-            R, AtAZ = system.begin(x0, Z)
+            R, AtAZ = system.begin(x0, Z)  # (1)
             columns, tol, first = system.columns(R.shape[1], Z.shape[1]), context.tol, True
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.place.concat([R, AtAZ + least * Z, W])
-            for X, lengths in block_cg(moments.gram_product, block, problem.ridges, columns=columns):
+            for X, lengths in block_cg(moments.gram_product, block, problem.ridges, columns=columns):  # (2)
                 residual = system.residual(lengths[known])
-                yield Iterate(residual, partial(_answer, system, X, x0, Z))
+                yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
                 if first and residual > before / 2:
                     return
                 before, first = residual if first else before, False

@@ -1,7 +1,7 @@
 """LING: projection on a few leading principal components, and an iteration for the rest of the problem.
 
 Problem: min ‖A x - T‖² + r ‖x‖² if few singular values of A are much larger than the others.
-Method: Lu (2015), in four variants. U, d, V are k leading singular triplets by a randomized SVD, and Z has A Z = U
+Method: in four variants. U, d, V are k leading singular triplets by a randomized SVD, and Z has A Z = U
 (principal_components.py). With M = AᵀA + rI and leading Ritz vectors Q of AᵀA, `variant="deflated"` is
 
     E = QᵀMQ,  Π = I - Q E⁻¹ (MQ)ᵀ                      (1)
@@ -9,6 +9,7 @@ Method: Lu (2015), in four variants. U, d, V are k leading singular triplets by 
 
 with y by conjugate gradients (Nicolaides 1987; Frank & Vuik 2001, doi:10.1137/S1064827500373231). The variants that are
 printed stand in ling_as_printed.py.
+Source: Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 1 and 5.
 Where we differ: the printed variants never correct the part that they project out. The deflated one has the same cost
 and converges for any Q: it is the default. Algorithm 12 of the source, which finds U, draws as many random columns as
 there are components. Here ten more are drawn, and the leading components of their span are kept, so U is nearer to
@@ -34,8 +35,8 @@ from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, solved_by_ridge
 from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.ling_as_printed import SecondStage
-from linspec_lstsq.parts.golub_kahan import moments_of
 from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
+from linspec_lstsq.parts.products import moments_of
 from linspec_lstsq.principal_components import PrincipalComponents, random_block
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")
@@ -104,7 +105,7 @@ class Ling(RowSolver):
 
 def deflated(leading: PrincipalComponents, inner: Callable[[Array], Steps], r: float, G: Array) -> Steps:
     """The variant "deflated" for M x = G."""
-    MQ = leading.AtAQ + r * leading.Q
+    MQ = leading.AtAQ + r * leading.Q  # E = QᵀMQ of (1)
     Einv = Home.of(G).place(np.linalg.inv(to_host(leading.Q.T @ MQ)))
     D = Deflation(leading.Q, MQ, Einv, r, G)
     return in_variables(inner(D.transposed(G)), D)

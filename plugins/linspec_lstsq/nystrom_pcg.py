@@ -1,11 +1,13 @@
 """Conjugate gradients with a randomized Nyström preconditioner.
 
 Problem: (AᵀA + rI) x = AᵀB, if few large eigenvalues of AᵀA slow down iterations that use only products.
-Method: one pass multiplies a random block Ω. From Y = AᵀAΩ follows a preconditioner P that reduces the large
-eigenvalues (nystrom_preconditioner.py). Conjugate gradients then run on
+Method: one pass multiplies a random block Ω; what follows from it reduces the large eigenvalues:
 
-    P^(-1/2) (AᵀA + rI) P^(-1/2) y = P^(-1/2) AᵀB,  x = P^(-1/2) y.
+    Y = AᵀAΩ                                                                 (1)
+    P from Y (ΩᵀY)⁺ Yᵀ, an approximation of AᵀA (nystrom_preconditioner.py)  (2)
+    P^(-1/2) (AᵀA + rI) P^(-1/2) y = P^(-1/2) AᵀB,  x = P^(-1/2) y           (3)
 
+where (3) is solved by conjugate gradients.
 Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, Algorithms 2.1, 5.1 and E.2.
 Where we differ. A rule of costs determines the rank (nystrom_costs.py). The rank is doubled, in one pass for only the
 new columns, as long as the next doubling is expected to save more than it costs. If the iteration handles the large
@@ -35,8 +37,8 @@ from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import rounding_of, solved_by_ridge
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
-from linspec_lstsq.parts.golub_kahan import moments_of
 from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
+from linspec_lstsq.parts.products import moments_of
 
 FIRST_RANK = 50
 """Columns of the first sketch."""
@@ -73,7 +75,7 @@ class NystromPCG(RowSolver):
         moments.expect(EXPECTED, problem.width, self.form)
         product = moments.gram_product
         Omega = self._drawn(p, context.rng, place)
-        (Y, _), (AtB, _) = moments.products(Omega, place.eye(m))
+        (Y, _), (AtB, _) = moments.products(Omega, place.eye(m))  # (1)
         squares, ridge = moments.fitted[0].squares, min(problem.ridges)
         outlook = self._outlook(
             A.shape, squares, Prices(partial(price, moments), p, problem.width), context.tol
@@ -146,7 +148,7 @@ class NystromPCG(RowSolver):
             return home.place(solver.draw(p, columns, run.rng))
 
         Omega = draw(min(self.rank or FIRST_RANK, p))
-        Y = moments.products(Omega)[0]
+        Y = moments.products(Omega)[0]  # (1)
         squares = to_host(moments.diagonal()[0])
         rate = cost.DENSE_RATE if X.nnz == X.shape[0] * p else cost.SPARSE_RATE
         prices = Prices(lambda columns: X.nnz * (cost.READING + 4 * columns) / rate, p, run.problem.width)
@@ -160,8 +162,8 @@ class NystromPCG(RowSolver):
 
 def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:
     """Conjugate gradients for (AᵀA + rI) x = G in the variables of the preconditioner."""
-    H = NystromPreconditioner.of(sketch, ridge)
-    return in_variables(cg_steps(H.adjoint(G)), H)
+    H = NystromPreconditioner.of(sketch, ridge)  # (2)
+    return in_variables(cg_steps(H.adjoint(G)), H)  # (3)
 
 
 def price(moments: Moments, columns: int, i: int = 0) -> float:

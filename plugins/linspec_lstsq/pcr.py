@@ -3,7 +3,8 @@
 Problem: min ‖A x - B‖² + r ‖x‖², with x only along the leading right singular vectors of A.
 Method: with the k leading triplets U, d, V of A, from a randomized SVD (principal_components.py),
 
-    x = V (d/(d² + r)) UᵀB,  UᵀB = ZᵀAᵀB.
+    UᵀB = ZᵀAᵀB                     (1)
+    x = V (d/(d² + r)) UᵀB          (2)
 
 Source: Lu 2015 (thesis), chapter 2; Massy 1965, doi:10.1080/01621459.1965.10480787.
 Where we differ: only in that U is never formed. The part outside the components is ignored, so the residual
@@ -43,8 +44,8 @@ class PrincipalComponentRegression(RowSolver):
         Omega = place.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
         (Y, _), (AtB, _) = moments.products(Omega, place.eye(problem.B.shape[1]))
         leading = PrincipalComponents.of(Y, moments.gram_product, self.rank)
-        UtB, d = to_host(leading.Z.T @ AtB), leading.d[:, None]
-        x = leading.V @ place.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))
+        UtB, d = to_host(leading.Z.T @ AtB), leading.d[:, None]  # (1)
+        x = leading.V @ place.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))  # (2)
         text = f"Regressed on {len(d)} principal components of {min(A.shape)}; raise rank for more."
         context.note(Status.APPROXIMATE, text)
         yield Iterate(math.nan, partial(dict, x=x), final=True)

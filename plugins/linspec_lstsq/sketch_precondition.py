@@ -6,13 +6,14 @@ Method: a sketch S A of a few p rows has nearly the singular values of A and its
 With N = V (Σ² + r)^(-1/2) the columns of [A; √r I] N are nearly orthonormal for any A. Then the sketch alone determines
 the number of LSQR iterations: each reduces the error by a factor of about √(p/d) for d rows (Rokhlin & Tygert 2008;
 Blendenpik: Avron, Maymon & Toledo 2010, doi:10.1137/090767911). With the SVD, A may be rank deficient (LSRN: Meng,
-Saunders & Mahoney 2014, doi:10.1137/120866580). As Epperly, Meier & Nakatsukasa 2024 (arXiv:2406.03468) have it,
+Saunders & Mahoney 2014, doi:10.1137/120866580). Then
 
     x₀ solves the sketched problem                                      (1)
     c = b - A x₀,  min ‖[A; √r I] N y - [c; -√r x₀]‖ by LSQR            (2)
     x₀ ← x₀ + N y, and (2) once more                                    (3)
 
 where (3) makes the whole method backward stable.
+Source: Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468, sketch and precondition with iterative refinement.
 Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. For an
 ill-conditioned A a small residual shows little about x, so by default the iteration goes on beyond the tolerance until
 its steps are rounding, and again after the refinement. The history ends at the tolerance. If A has no more rows than
@@ -34,7 +35,17 @@ from linspec.algebra import rank_cut
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Bidiagonal, Step, cg_steps, driven, golub_kahan, in_variables, lsqr
+from linspec.linalg import (
+    Bidiagonal,
+    LongStep,
+    Step,
+    cg_steps,
+    driven,
+    golub_kahan,
+    in_variables,
+    lsqr,
+    stacked,
+)
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import worst
@@ -49,9 +60,6 @@ LONGEST = 200
 
 EXPECTED = 60
 """Passes of a typical solve, for the estimate of costs."""
-
-LongProduct = Callable[[Array, Array, HostArray], tuple[Array, HostArray]]
-"""(V, U, alpha) -> Aᵀ(AV - U diag(alpha)) and the lengths of AV - U diag(alpha), which replaces U in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +87,7 @@ class SketchPrecondition(RowSolver):
         for _ in range(1 + self.refinements):  # (3)
             beyond = 0
             try:
-                for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):
+                for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):  # (2)
                     if met is not None:
                         beyond += 1
                     elif now.residual <= context.tol and self.refinements:
@@ -195,7 +203,7 @@ class Stacked:
     Parameters
     ----------
     product : callable
-        See `LongProduct`.
+        The `linspec.linalg.LongStep` of A.
     b : array of shape (n, m)
     AtB : array of shape (p, m)
     ridges : numpy.ndarray of shape (pairs,)
@@ -203,12 +211,12 @@ class Stacked:
     """
 
     def __init__(
-        self, product: LongProduct, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
+        self, product: LongStep, b: Array, AtB: Array, ridges: HostArray, factor: SketchedFactor
     ) -> None:
-        self.product, self.b, self.factor = product, b, factor
+        self.b, self.factor = b, factor
         self.home, self.copies = Home.of(AtB), len(ridges) // AtB.shape[1]
         self.N: RightPreconditioner = factor.preconditioner(ridges)
-        self.roots = self.home.place(np.sqrt(ridges))[None, :]
+        self.step = stacked(product, self.home.place(np.sqrt(ridges))[None, :])
         self.scales = np.tile(self.home.column_norms(AtB), self.copies)
         self.sizes = np.tile(self.home.column_norms(b), self.copies)
 
@@ -220,8 +228,8 @@ class Stacked:
         below = home.zeros((x.shape[0], x.shape[1]))
         U = home.concat([self.b] * self.copies) * live
         U = home.xp.concat([U, below], axis=0)
-        gradient, beta = self._advanced(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
-        steps = _Last(golub_kahan(self._step, self.N.adjoint(gradient), U, beta))
+        gradient, beta = self.step(-x, U, -np.ones(x.shape[1]))  # U is [b; 0] before
+        steps = _Last(golub_kahan(self._preconditioned, self.N.adjoint(gradient), U, beta))
         before, limit = None, np.full(x.shape[1], np.inf)
         for (Y,), lengths in lsqr(steps):
             gradients = lengths.ravel() * home.column_norms(self.N.undone(steps.V))
@@ -235,18 +243,10 @@ class Stacked:
     def _corrected(self, x: Array, Y: Array) -> Array:
         return x + self.N.forward(Y)
 
-    def _step(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
+    def _preconditioned(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
         """[A; √r I] N V - U diag(alpha) in the place of U; its product with the transpose, and its lengths."""
-        Z, beta = self._advanced(self.N.forward(V), U, alpha)
+        Z, beta = self.step(self.N.forward(V), U, alpha)
         return self.N.adjoint(Z), beta
-
-    def _advanced(self, W: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
-        """The same without N."""
-        n = self.b.shape[0]
-        Z, beta = self.product(W, U[:n, :], alpha)
-        below = self.roots * W - U[n:, :] * self.home.place(alpha)[None, :]
-        U[n:, :] = below
-        return Z + self.roots * below, np.hypot(beta, self.home.column_norms(below))
 
 
 class _Last:

@@ -1,8 +1,9 @@
 """Stochastic variance reduced gradient.
 
 Problem: min ‖A x - B‖² + r ‖x‖², all right-hand sides and all ridges of a path in one block.
-Method: Johnson & Zhang (2013, NIPS 26), with minibatches. An epoch begins at a snapshot x̃ whose full gradient is known
-and takes steps on rows in random order. For f(x) = ½(‖A x - B‖² + r ‖x‖²) the variance-reduced gradient on rows S is
+Method: Johnson & Zhang (2013, NIPS 26, Figure 1), with minibatches. An epoch begins at a snapshot x̃ whose full gradient
+is known and takes steps on rows in random order. For f(x) = ½(‖A x - B‖² + r ‖x‖²) the variance-reduced gradient on
+rows S is
 
     (n/|S|) A_Sᵀ A_S e + r e - w,    e = x - x̃,    w = -∇f(x̃) = Aᵀ(B - A x̃) - r x̃,      (1)
 
@@ -147,7 +148,7 @@ class SVRG(RowSolver):
         while True:
             tol, anew = context.tol, w is None
             if w is None:
-                w = (R - product(x) if left is None else left(x)) - x * r
+                w = (R - product(x) if left is None else left(x)) - x * r  # (1)
             sizes = home.column_norms(w)
             residual = worst(sizes, scales)
             yield Iterate(residual, partial(dict, x=x))
@@ -198,7 +199,10 @@ class SVRG(RowSolver):
         self, moments: Moments, i: int, ridge: float, context: Context
     ) -> Callable[[Array], Iterator[Step]]:
         """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
-        product, rows = partial(moments.gram_product, i=i), PreprocessedRows(moments, context.rng, self.batch or 1, i)
+        product, rows = (
+            partial(moments.gram_product, i=i),
+            PreprocessedRows(moments, context.rng, self.batch or 1, i),
+        )
         unit = float(np.finfo(moments.operators[i].dtype).eps)
 
         def steps(G: Array) -> Iterator[Step]:

@@ -1,10 +1,15 @@
 """Block Krylov iteration: the accurate default.
 
 Problem: the k leading singular triplets of A from few passes over the data.
-Method: Rayleigh-Ritz on the block Krylov space span(Ω, SΩ, S²Ω, …) of S = AᵀA from a random block Ω, by block Lanczos
-steps with thick restarts (`linspec.linalg.krylov`). The residual of every Ritz pair costs nothing.
-Source: Golub & Underwood 1977, The block Lanczos method for computing eigenvalues; Musco & Musco 2015,
-arXiv:1504.05477; Tropp & Webber 2023, arXiv:2306.12418.
+Method: for S = AᵀA and a random block Ω,
+
+    K = span(Ω, SΩ, S²Ω, …)                                          (1)
+    θ, v: the Ritz pairs of S in K, with residuals ‖S v - θ v‖       (2)
+    σ = √θ                                                           (3)
+
+by block Lanczos steps with thick restarts (`linspec.linalg.krylov`), in which the residuals cost nothing.
+Source: Musco & Musco 2015, arXiv:1504.05477, Algorithm 2; Golub & Underwood 1977, The block Lanczos method for
+computing eigenvalues; Tropp & Webber 2023, arXiv:2306.12418.
 Where we differ: (a) The iteration stops by the residual, and not after a number of powers. (b) Blocks are as narrow as
 the cost of a pass allows: narrow blocks need fewer columns in all, wide blocks fewer passes. (c) A start that lacks a
 leading vector has a residual of zero, too, and a value that was found as often as a block has columns may be repeated
@@ -89,7 +94,7 @@ class BlockKrylov(RowSolver):
             known = V.shape[1]
         room = None if self.basis is None else min(max(self.basis, k + 2 * b), side)
         triplets = (lambda pairs: right_vectors(moments, pairs.vectors())) if wide else of_columns
-        steps = block_krylov(product, first, k, context.rng, room=room)
+        steps = block_krylov(product, first, k, context.rng, room=room)  # (1), (2)
         for pairs in steps:
             residual = relative(pairs, k)
             risk = 0.0 if not known or pairs.exhausted else pairs.risk(known, context.tol)
@@ -158,7 +163,7 @@ def copies(values: Any, tol: float) -> int:
 
 def of_columns(pairs: RitzPairs) -> dict[str, Array]:
     """The singular triplets that Ritz pairs of AᵀA stand for."""
-    return {"Vh": pairs.vectors().T, "S": np.sqrt(np.maximum(pairs.values, 0.0))}
+    return {"Vh": pairs.vectors().T, "S": np.sqrt(np.maximum(pairs.values, 0.0))}  # (3)
 
 
 def right_vectors(moments: Moments, U: Array) -> dict[str, Array]:

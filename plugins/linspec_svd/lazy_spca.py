@@ -1,13 +1,22 @@
 """Lazy stochastic principal components: the subspace of "spca" without an orthonormal basis as long as the data.
 
 Problem: approximate the k leading singular triplets of A in one pass, also for data that are read only once.
-Method: Bᵀ = AᵀAΩ for a random Ω. The rows of B = (AΩ)ᵀA have the same span as those of orth(AΩ)ᵀA (Wojnowicz 2017,
-arXiv:1709.07175, Algorithms 2 and 4, Proposition 2).
+Method: for a random Ω,
+
+    Bᵀ = AᵀAΩ                               (1)
+    V = orth(Bᵀ)                            (2)
+
+The rows of B = (AΩ)ᵀA have the same span as those of orth(AΩ)ᵀA.
+Source: Wojnowicz 2017, arXiv:1709.07175, Algorithms 2 and 4, Proposition 2.
 Where we differ: the singular values of B and their order are not those of A, so the form of the source, `whiten=False`,
-takes all directions and no oversampling. By default M = ΩᵀAᵀAΩ = RᵀR, which comes with the same product, replaces the
-basis that is not formed: with T = R⁻¹ the SVD of BᵀT is that of (QᵀA)ᵀ for Q = AΩT. So singular values and a true
-truncation cost no pass. The price is accuracy: R is the root of a square, and directions have an error of
-eps (σ₁/σ_k)², which the answer reports.
+takes all directions and no oversampling. By default a matrix that comes with the same product replaces the basis that
+is not formed:
+
+    M = ΩᵀAᵀAΩ = RᵀR,  T = R⁻¹              (3)
+    BᵀT = AᵀQ = V diag(S) Wᵀ,  Q = AΩT      (4)
+
+So singular values and a true truncation cost no pass. The price is accuracy: R is the root of a square, and directions
+have an error of eps (σ₁/σ_k)², which the answer reports.
 """
 
 from __future__ import annotations
@@ -64,7 +73,7 @@ class LazySPCA(RowSolver):
         for _ in range(self.power_iterations):
             V, _ = orthonormal(moments.gram_product(V))
         probes = Probes(moments, context) if A.readings == 1 and not moments.holds else None
-        product = moments.gram_product(V if probes is None else probes.beside(V))  # Bᵀ = AᵀAΩ
+        product = moments.gram_product(V if probes is None else probes.beside(V))  # (1)
         Bt = product[:, :columns]
         if probes is None:
             powers = count_of(self.power_iterations, "power iteration")
@@ -86,7 +95,7 @@ class LazySPCA(RowSolver):
 
     def _unsorted(self, moments: Moments, context: Context, Bt: Array) -> Array:
         """An orthonormal basis of the rows of B, whose vectors are in no order."""
-        V, tau = orthonormal(Bt)
+        V, tau = orthonormal(Bt)  # (2)
         values = np.linalg.svd(tau, compute_uv=False)  # about the squares of those of A
         say_what_is_lost(
             moments, context, np.sqrt(np.maximum(values, EPS * values[:1])), "by squaring", REMEDY
@@ -95,11 +104,11 @@ class LazySPCA(RowSolver):
 
 
 def _leading(moments: Moments, Bt: Array, Omega: Array, k: int) -> tuple[Array, Any]:
-    """The k leading right vectors and values above rounding, from BᵀT = (QᵀA)ᵀ."""
+    """The k leading right vectors and values above rounding, by (3) and (4)."""
     A, place = moments.operators[0], moments.operators[0].backend.blocks
     M = to_host(Omega.T @ Bt)
-    T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))
-    V, S, _ = tall_svd(Bt @ place.place(T))
+    T = whitening((M + M.T) / 2, cut=float(np.finfo(A.dtype).eps))  # (3)
+    V, S, _ = tall_svd(Bt @ place.place(T))  # (4)
     S = S[:k]
     largest, noise = float(np.max(S, initial=0.0)), NULL * EPS * moments.subtracted()
     cut = max(max(moments.least_square(), moments.least_value() ** 2) * largest**2, noise * largest, noise**2)

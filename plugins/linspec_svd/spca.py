@@ -1,14 +1,19 @@
 """Stochastic principal components: a random projection, an orthonormal basis, a small SVD.
 
 Problem: approximate the k leading singular triplets of A, in as few passes as possible.
-Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y). The SVD of QᵀA approximates the leading right
-vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two passes. It helps if the
-singular values fall slowly, because their powers fall faster.
+Method: for a random Ω of k + oversampling columns,
+
+    Q = orth(AΩ)                            (1)
+    Q ← orth(A orth(AᵀQ))                   (2)
+    AᵀQ = V diag(S) Wᵀ                      (3)
+
+where V and S approximate the leading right vectors and singular values of A. Each power iteration (2) takes two passes.
+It helps if the singular values fall slowly, because their powers fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
 Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. Where rows are not
 in memory, no block of n rows is held: a pass gives the triangle R of Y = QR and AᵀY together, Q = A(ΩT) with T = R⁻¹ is
 made again in the next pass, and its own triangle corrects the rounding in A(ΩT). Rows that can be read once give
-R⁻ᵀ(AᵀY)ᵀ = QᵀA in that one pass, with an error of eps (σ₁/σ_k)², as "lazy-spca" has; random columns beside Ω estimate
+AᵀY R⁻¹ = AᵀQ in that one pass, with an error of eps (σ₁/σ_k)², as "lazy-spca" has; random columns beside Ω estimate
 the residual (`linspec_svd.one_pass`).
 """
 
@@ -64,20 +69,20 @@ class SPCA(RowSolver):
         yield Iterate(0.0, partial(_triplets, moments, B, k), final=True)
 
     def _in_memory(self, moments: Moments, Omega: Array) -> Array:
-        """(QᵀA)ᵀ with Q in memory."""
+        """AᵀQ with Q in memory."""
         A = moments.operator()
-        Q, _ = self.normalizer.orthonormalize(A.matmat(Omega))
+        Q, _ = self.normalizer.orthonormalize(A.matmat(Omega))  # (1)
         for _ in range(self.power_iterations):
             P, _ = self.normalizer.orthonormalize(A.rmatmat(Q))
-            Q, _ = self.normalizer.orthonormalize(A.matmat(P))
+            Q, _ = self.normalizer.orthonormalize(A.matmat(P))  # (2)
         return A.rmatmat(Q)
 
     def _by_triangles(self, moments: Moments, W: Array) -> Array:
-        """(QᵀA)ᵀ without blocks of n rows: each is made again in the pass that multiplies it."""
+        """AᵀQ without blocks of n rows: each is made again in the pass that multiplies it."""
         place = moments.operators[0].backend.blocks
         for _ in range(self.power_iterations):
-            W, _ = self.normalizer.orthonormalize(moments.gram_product(W))
-        _, R = moments.products_with_triangle(W)
+            W, _ = self.normalizer.orthonormalize(moments.gram_product(W))  # (2), for Q = AW
+        _, R = moments.products_with_triangle(W)  # (1)
         noise = NULL * EPS * moments.subtracted()
         _, T = self.normalizer.orthonormalize(place.place(R))
         W = W @ place.place(T)  # AW is orthonormal up to rounding
@@ -92,7 +97,7 @@ class SPCA(RowSolver):
         probes = Probes(moments, context)
         product, R = moments.products_with_triangle(probes.beside(Omega))
         T = place.place(inverse_triangle(R[:columns, :columns], unit))
-        V, S, _ = tall_svd(product[:, :columns] @ T)
+        V, S, _ = tall_svd(product[:, :columns] @ T)  # (1) and (3), for Q = AΩT
         S = S[:k]
         known = int(
             np.sum(
@@ -106,8 +111,8 @@ class SPCA(RowSolver):
 
 
 def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
-    """The k leading triplets above rounding, from (QᵀA)ᵀ = V diag(S) Yᵀ."""
-    V, S, _ = tall_svd(B)
+    """The k leading triplets above rounding, from B = AᵀQ."""
+    V, S, _ = tall_svd(B)  # (3)
     least = max(moments.least_value() * float(np.max(S, initial=0.0)), NULL * EPS * moments.subtracted())
     known = min(k, int(np.sum(least < S)))
     return {"Vh": V[:, :known].T, "S": S[:known]}

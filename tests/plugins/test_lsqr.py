@@ -10,6 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec.sweeps import BlockOperator
 
 
 def with_singular_values(n, p, s, rng):
@@ -135,3 +136,54 @@ def test_a_tolerance_below_rounding_ends_with_the_truth():
     assert found.iterations < 100
     exact = np.linalg.lstsq(A.astype(float), A[:, 0].astype(float) + 1, rcond=None)[0]
     np.testing.assert_allclose(found.x, exact, atol=1e-5)
+
+
+# ---- as a part of other methods ---------------------------------------------------------------
+
+
+def saved(M, path):
+    np.save(path, M)
+    return np.load(path, mmap_mode="r")
+
+
+PART_KINDS = {
+    "array": lambda M, _: M,
+    "csr": lambda M, _: scipy.sparse.csr_array(M),
+    "mapped": saved,
+    "blocks": lambda M, _: BlockOperator([M[:150], M[150:]]),
+    "products": lambda M, _: scipy.sparse.linalg.aslinearoperator(M),
+}
+
+
+@pytest.mark.parametrize("ridge", [0.0, 5.0])
+@pytest.mark.parametrize("kind", PART_KINDS)
+def test_pairs_by_lsqr_are_canonical_and_the_data_stay(kind, ridge, tmp_path):
+    """Against the SVD of the whitened cross product; the right-hand side of each half step is overwritten."""
+    rng = np.random.default_rng(12)
+    Z = rng.standard_normal((400, 2))
+    X, Y = (
+        (Z @ rng.standard_normal((2, w)) + rng.standard_normal((400, w))) * (rng.random((400, w)) < 0.6)
+        for w in (9, 6)
+    )
+    given = [PART_KINDS[kind](M.copy(), tmp_path / f"{M.shape[1]}.npy") for M in (X, Y)]
+    found = ls.solve(
+        ls.CCA(*given, 2, ridge=ridge, center=False), "als", lstsq="lsqr", form="implicit", rng=0
+    )
+    Lx, Ly = (np.linalg.cholesky(M.T @ M + ridge * np.eye(M.shape[1])) for M in (X, Y))
+    exact = np.linalg.svd(np.linalg.solve(Ly, np.linalg.solve(Lx, X.T @ Y).T), compute_uv=False)
+    np.testing.assert_allclose(found.correlations, exact[:2], atol=1e-6)
+    for M, own in zip(given, (X, Y), strict=True):
+        if kind != "blocks":
+            np.testing.assert_array_equal(M @ np.eye(own.shape[1]), own)
+
+
+@pytest.mark.parametrize(("kind", "products"), [("array", 1), ("csr", 1), ("products", 2)])
+def test_a_step_of_a_part_reads_the_rows_once_where_it_can(kind, products):
+    rng = np.random.default_rng(13)
+    A = with_singular_values(500, 30, np.geomspace(1, 0.05, 30), rng)
+    B = A @ rng.standard_normal((30, 3)) + rng.standard_normal((500, 3))
+    problem = ls.ReducedRankRegression(PART_KINDS[kind](A, None), B, 3, center=False)
+    found = ls.solve(problem, "two-stage", lstsq="lsqr", tol=1e-10)
+    np.testing.assert_allclose(found.predict(A), A @ np.linalg.lstsq(A, B, rcond=None)[0], atol=1e-6)
+    assert found.iterations > 20
+    assert found.passes <= products * found.iterations + 6

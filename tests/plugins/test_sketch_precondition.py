@@ -8,8 +8,8 @@ from backends import CountingOperator
 
 import linspec as ls
 from linspec.arrays import to_host
+from linspec.rows import Moments
 from linspec.sweeps import RowSketch, SparseSigns
-from linspec_lstsq.sketch_precondition import Stacked
 
 NAME = "sketch-precondition"
 EPS = np.finfo(float).eps
@@ -187,15 +187,15 @@ def test_a_run_that_is_cut_beyond_the_tolerance_has_an_answer_within_it(beyond, 
     """The tolerance is met, steps go on until they are rounding, and the memory ends one of them."""
     rng = np.random.default_rng(0)
     problem = ls.LeastSquares(rng.standard_normal((400, 20)), rng.standard_normal(400))
-    advanced, made, most = Stacked._advanced, [0], [np.inf]
+    long_step, made, most = Moments.long_step, [0], [np.inf]
 
     def failing(*args):
         made[0] += 1
         if made[0] > most[0]:
             raise MemoryError
-        return advanced(*args)
+        return long_step(*args)
 
-    monkeypatch.setattr(Stacked, "_advanced", failing)
+    monkeypatch.setattr(Moments, "long_step", failing)
     met = ls.solve(problem, NAME, refinements=0, tol=1e-5, rng=0)
     made[0], most[0] = 0, made[0] + beyond - 1
     cut = ls.solve(problem, NAME, tol=1e-5, rng=0)

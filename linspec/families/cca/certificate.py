@@ -73,8 +73,8 @@ class Judged:
         By how much the sum is too small because larger ones are missing.
     rounding : float
         The error of a correlation by rounding.
-    computed : bool
-        Whether the solver has computed all correlations.
+    searched : bool
+        Whether all correlations were computed, or searched for larger ones.
     """
 
     pairs: Pairs
@@ -84,7 +84,7 @@ class Judged:
     following: float | None
     missing: float
     rounding: float
-    computed: bool
+    searched: bool
 
     @property
     def residual(self) -> float:
@@ -96,15 +96,15 @@ class Judged:
         """The part of the sum of correlations that is missing, about."""
         return None if self.errors is None else ratio(float(self.errors.sum()), float(self.pairs.rho.sum()))
 
-    def accuracy(self, moments: Moments) -> str:
+    def accuracy(self, columns: int) -> str:
         """The digits of correlations, in words."""
         if not len(self.squares):
             return ""
         within = np.sqrt(self.squares / 2)
         errors = within if self.errors is None else np.minimum(within, self.errors)
-        worst = max(float(errors.max()), self.rounding, EPS * max(moments.widths))
+        worst = max(float(errors.max()), self.rounding, EPS * columns)
         text = f"correlations: about {digits(worst)} correct digits"
-        return text + "; searched for larger ones, found none" * (moments.holds and self.missing == 0)
+        return text + "; searched for larger ones, found none" * (self.searched and self.missing == 0)
 
 
 def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
@@ -134,7 +134,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         "bounds": None if lost else _bounds(problem, moments, judged),
         "loss_estimate": judged.loss,
         "ranks": ranks,
-        "accuracy": judged.accuracy(moments),
+        "accuracy": judged.accuracy(max(moments.widths)),
         **_regressions(problem, moments, pairs),
         **fields_of_preprocessing(problem, moments),
     }
@@ -166,7 +166,8 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
             errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
     pairs = _unit(pairs.leading(k))
     squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
-    if moments.holds and not computed:
+    searched = moments.holds and not computed and all(metric.kind == "exact" for metric in metrics)
+    if searched:
         every = _every(moments, metrics)
     if every is not None:
         following, missing = (
@@ -174,12 +175,12 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
             float(every[:k].sum() - pairs.rho.sum()),
         )
         errors = np.maximum(every[: len(squares)] - pairs.rho, 0.0)
-    elif moments.holds and not computed and len(pairs.rho):
+    elif searched and len(pairs.rho):
         missing = _missing(problem, moments, pairs, metrics)
     within = max(tol, ratio(float(squares.sum()), float(pairs.rho.sum()))) * max(float(pairs.rho.sum()), tol)
     missing = missing if missing > TOLERATED * within else 0.0
     rounding = _rounding(moments, metrics)
-    return Judged(pairs, metrics, squares, errors, following, missing, rounding, computed)
+    return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:

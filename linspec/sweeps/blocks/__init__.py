@@ -9,7 +9,6 @@ Read `engine` first.
 - `recut`: blocks cut again at the boundaries of another matrix;
 - `runs`: consecutive blocks that one piece of work processes, and the fixed tree by which results are merged;
 - `reduction`: one task over the rows of several operators;
-- `kept_rows`: n-row vectors, kept beside the blocks from one sweep to the next;
 - `gathered`: selected rows, fetched to this process as minibatches;
 - `fill`: the number of entries that sparse Gram matrices of blocks would have;
 - `affine_rows`: scores and predictions, kept beside the blocks.
@@ -19,7 +18,6 @@ Targets for discriminant analysis of class labels in blocks are in `linspec.targ
 
 from linspec.sweeps.blocks.affine_rows import brought_here, row_images
 from linspec.sweeps.blocks.engine import Call, Engine, InProcess
-from linspec.sweeps.blocks.kept_rows import KeptRows, Step
 from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.sweeps.blocks.reduction import map_reduce
 
@@ -28,8 +26,6 @@ __all__ = [
     "Call",
     "Engine",
     "InProcess",
-    "KeptRows",
-    "Step",
     "brought_here",
     "map_reduce",
     "row_images",

@@ -14,7 +14,7 @@ from linspec.arrays import Array
 from linspec.iteration import Iterate
 from linspec.linalg import Steps
 from linspec_lstsq.by_ridge import solved_by_ridge
-from linspec_lstsq.parts.golub_kahan import cross_product, entries_of, moments_of, start_of
+from linspec_lstsq.parts.products import cross_product, entries_of, moments_of, start_of
 
 
 class PartIterate(NamedTuple):

@@ -8,7 +8,7 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run
 from linspec.algebra import whitening
 from linspec.arrays import Array, to_host
 from linspec_lstsq.factors import factorised
-from linspec_lstsq.parts.golub_kahan import cross_product, start_of, sweeps_of
+from linspec_lstsq.parts.products import cross_product, start_of
 
 
 class PreparedFactor(LeastSquaresState):
@@ -36,7 +36,7 @@ class PreparedFactor(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`. `tol` is not used; `x0` is returned if the budget allows no sweep for AᵀB."""
         if AtB is None:
-            if not self.run.budget.affords(sweeps_of(self.X)):
+            if not self.run.budget.affords(2.0 if self.X.access == "products" else 1.0):
                 return start_of(self.X, B, x0)
             AtB = cross_product(self.A, B)
         assert self.apply is not None  # noqa: S101 (one of the two ways above has been found)

@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run
+from linspec import LinearOperator, Moments, Run
 from linspec.algebra import rank_cut
-from linspec.arrays import Array, HostArray, to_host
-from linspec_lstsq.parts.golub_kahan import entries_of, matrix_of, start_of
+from linspec.arrays import Array, to_host
 from linspec_lstsq.parts.prepared_by_ridge import PartIterate
+from linspec_lstsq.parts.prepared_lsqr import PreparedLSQR
+from linspec_lstsq.parts.products import entries_of, long_step, start_of
 from linspec_lstsq.sketched import SketchedFactor
 
 NONZEROS = 8
 """Entries of a column of the sketch, and rows of the sketch beyond `oversampling`."""
 
 
-class PreparedSketch(LeastSquaresState):
+class PreparedSketch(PreparedLSQR):
     """LSQR preconditioned by one sketch, which the first solve makes.
 
     Parameters
@@ -36,47 +37,24 @@ class PreparedSketch(LeastSquaresState):
     def __init__(
         self, A: LinearOperator | Moments, ridge: float, run: Run, solver: Any, stacked: Any
     ) -> None:
-        self.A = matrix_of(A)
-        self.ridge, self.run, self.solver, self.stacked = ridge, run, solver, stacked
+        super().__init__(A, ridge, run, solver.max_iterations, solver.tol or 1e-8)
+        self.solver, self.stacked = solver, stacked
         self.factor: SketchedFactor | None = None
 
-    def solve(
-        self,
-        B: LinearOperator,
-        x0: Array | None = None,
-        tol: float | None = None,
-        AtB: Array | None = None,
-        AtAx0: Array | None = None,
-    ) -> Array:
-        """See `LeastSquaresState.solve`. The columns of B are formed, because LSQR needs more than AᵀB."""
-        tol, home = tol or self.solver.tol or 1e-8, self.A.home.blocks
-        start = home.place(x0) if x0 is not None else None
-        iterates, ending = self._iterates(B, start, AtB), partial(start_of, self.A, B, x0)
-        return self.driven(iterates, ending, tol=tol, limit=self.solver.max_iterations)
-
-    def _iterates(self, B: LinearOperator, start: Array | None, AtB: Array | None) -> Iterator[PartIterate]:
+    def _iterates(self, B: LinearOperator, x0: Array | None, AtB: Array | None) -> Iterator[PartIterate]:
         """Iterates for one right-hand side."""
-        A, home = self.A, self.A.home.blocks
-        ridges = np.full(B.shape[1], self.ridge)
-        b = home.place(entries_of(B))
-        first = None
+        A, x, ridges = self.A, start_of(self.A, B, x0), np.full(B.shape[1], self.ridge)
+        b = A.home.blocks.place(entries_of(B))
         if self.factor is None:
             self.factor, AtB = self._factor(B, b, AtB)
-            first = self.factor.solution(ridges)
+            x = self.factor.solution(ridges) if x0 is None else x
         AtB = A.rmatmat(b) if AtB is None else AtB
-        stacked = self.stacked(self._product, b, AtB, ridges, self.factor)
-        start = home.zeros(tuple(AtB.shape)) if start is None and first is None else start
-        for now in stacked.corrections(first if start is None else start, float(np.finfo(A.dtype).eps)):
+        stacked = self.stacked(partial(long_step, A), b, AtB, ridges, self.factor)
+        for now in stacked.corrections(x, float(np.finfo(A.dtype).eps)):
             yield PartIterate(now.residual, partial(_arrays, now))
 
-    def _product(self, V: Array, U: Array, alpha: HostArray) -> tuple[Array, HostArray]:
-        """U ← A V - U diag(alpha); AᵀU and the lengths of U."""
-        home = self.A.home.blocks
-        U[...] = home.place(self.A.matmat(V)) - U * home.place(alpha)[None, :]
-        return self.A.rmatmat(U), home.column_norms(U)
-
-    def _factor(self, B: LinearOperator, b: Array, AtB: Array | None) -> tuple[SketchedFactor, Array]:
-        """The SVD of a sketch, or of A itself if it is no larger."""
+    def _factor(self, B: LinearOperator, b: Array, AtB: Array | None) -> tuple[SketchedFactor, Array | None]:
+        """The SVD of a sketch, or of A itself if it is no larger; AᵀB, if it is known then."""
         A = self.A
         n, p = A.shape
         size = int(np.ceil(min(self.solver.oversampling * p, n))) + NONZEROS
@@ -86,8 +64,7 @@ class PreparedSketch(LeastSquaresState):
         else:
             SA, SB = to_host(A.home.blocks.place(A.rows(slice(0, n)).dense())), to_host(b)
         cut = rank_cut((n, p), A.rounded_dtype)
-        factor = SketchedFactor.of(SA, SB, A.home.blocks, cut, scaled=not self.ridge)
-        return factor, A.rmatmat(b) if AtB is None else AtB
+        return SketchedFactor.of(SA, SB, A.home.blocks, cut, scaled=not self.ridge), AtB
 
 
 def _arrays(now: Any) -> dict[str, Array]:

@@ -12,8 +12,8 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run
 from linspec.arrays import Array, HostArray
 from linspec.operators import uncounted
 from linspec.sweeps import random_order, rows_at_once
-from linspec_lstsq.parts.golub_kahan import cross_product, moments_of, start_of
 from linspec_lstsq.parts.prepared_by_ridge import PartIterate, as_parts
+from linspec_lstsq.parts.products import cross_product, moments_of, start_of
 
 
 class PreparedSVRG(LeastSquaresState):
