@@ -94,7 +94,7 @@ class AlternatingLeastSquares(RowSolver):
     ) -> Array:
         """Minimise ‖XW − YΨ‖² + r‖W‖² from W = Φ diag ρ or from zero: (1), and (2) for the other view."""
         scales = pairs.home.column_norms(pairs.CW[i])
-        W = pairs.W[i] * pairs.home.place(0.0 * pairs.rho if from_zero else pairs.rho)[None, :]
+        W = pairs.W[i] * (0.0 * pairs.there if from_zero else pairs.there)
         enough = 0.0
         for made, step in enumerate(solve(pairs.CW[i] if from_zero else pairs.gap(i))):
             worst = float((step.lengths / scales)[scales > 0].max(initial=0.0))

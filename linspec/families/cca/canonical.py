@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,11 @@ class Pairs:
         """Where the blocks are."""
         return Home.of(self.W[0])
 
+    @cached_property
+    def there(self) -> Array:
+        """The correlations as a row beside the blocks."""
+        return self.home.place(self.rho)[None, :]
+
     def turned(self, turns: Sequence[HostArray]) -> Pairs:
         """Multiply Φ and Ψ by small matrices from the right."""
         T = [self.home.place(turn) for turn in turns]
@@ -131,24 +137,21 @@ class Pairs:
 
     def gap(self, i: int) -> Array:
         """ϱ of view i (2): the residual of (1), and minus half the gradient of a half step at Φ diag(ρ)."""
-        return self.CW[i] - self.SW[i] * self.home.place(self.rho)[None, :]
+        return self.CW[i] - self.SW[i] * self.there
 
     def inner(self, metrics: Sequence[Metric]) -> HostArray:
         """⟨ϱᵢ, ϱⱼ⟩ for all pairs."""
         duals = [metric.dual(self.gap(i)) for i, metric in enumerate(metrics)]
-        inner: HostArray = sum(to_host(y.T @ y) for y in duals)
-        return inner
+        return to_host(sum(y.T @ y for y in duals))
 
-    def squares(self, metrics: Sequence[Metric]) -> HostArray:
-        """‖ϱᵢ‖² for every pair, which are not too small where the norms are sketched."""
-        duals = [metric.up * metric.dual(self.gap(i)) for i, metric in enumerate(metrics)]
-        squares: HostArray = sum(to_host(self.home.column_sums(y * y)) for y in duals)
-        return squares
+    def squares(self, metrics: Sequence[Metric], k: int | None = None) -> HostArray:
+        """‖ϱᵢ‖² for k pairs, by default all, which are not too small where the norms are sketched."""
+        duals = [metric.up * metric.dual(self.gap(i)[:, :k]) for i, metric in enumerate(metrics)]
+        return to_host(sum(self.home.column_sums(y * y) for y in duals))
 
     def residual(self, metrics: Sequence[Metric], k: int) -> float:
         """The residual of the first k pairs (2)."""
-        pairs = self.leading(k)
-        return ratio(float(pairs.squares(metrics).sum()), float(pairs.rho.sum()))
+        return ratio(float(self.squares(metrics, k).sum()), float(self.rho[:k].sum()))
 
     def arrays(self) -> dict[str, Array]:
         """All columns, as the certificate takes them."""
