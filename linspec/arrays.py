@@ -137,7 +137,7 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
         )
 
 
-_BARE = frozenset({np.ndarray, np.float64, np.float32, np.int64, float, int, bool, str, bytes, type(None)})
+_BARE = frozenset({np.ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, bool, str, bytes, type(None)})
 """Types of values that have neither mask nor unit, by far the most frequent ones."""
 
 
@@ -588,7 +588,7 @@ class Home:
         """Whether arrays in this home are NumPy arrays."""
         return self is HOST or bool(compat.is_numpy_namespace(self.xp))
 
-    @property
+    @cached_property
     def blocks(self) -> Home:
         """The home of float64 blocks for data in this home."""
         if self.on_host:
@@ -704,17 +704,17 @@ class Home:
         scaled = V / self.place(units)[None, :]
         return units * np.sqrt(to_host(self.column_sums(scaled * scaled)))
 
-    @at_home
     def column_sums(self, U: Array) -> Array:
         """The sum of each column of an array of this home, in float64 if the device has it.
 
         On a device it is a product with ones: CuPy's reduction over rows takes ten times as long.
         """
         if self.on_host:
-            return np.sum(U, axis=0, dtype=np.float64)
-        if self.blocks != self:
-            return self.xp.sum(U, axis=0)
-        return (self.ones((1, U.shape[0])) @ self.place(U))[0, :]
+            return np.add.reduce(U, axis=0, dtype=np.float64)
+        with on_device(self):
+            if self.blocks != self:
+                return self.xp.sum(U, axis=0)
+            return (self.ones((1, U.shape[0])) @ self.place(U))[0, :]
 
     @at_home
     def column_squares(self, U: Array) -> Array:
@@ -725,21 +725,24 @@ class Home:
         least = self.xp.astype(self.xp.any(U != 0, axis=0), squares.dtype)
         return self.xp.where(squares > 0, squares, least * self.xp.finfo(squares.dtype).smallest_normal)
 
-    @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this home."""
-        return self.xp.zeros(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
+        return np.zeros(shape, dtype) if self.on_host else self._made(self.xp.zeros, dtype, shape)
 
-    @at_home
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of ones in this home."""
-        return self.xp.ones(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
+        return np.ones(shape, dtype) if self.on_host else self._made(self.xp.ones, dtype, shape)
 
-    @at_home
     def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
         """The n x n identity, or `columns` columns of it from number `first` on."""
-        name = np.dtype(dtype).name
-        return self.xp.eye(n, columns, k=-first, dtype=getattr(self.xp, name), device=self.device)
+        if self.on_host:
+            return np.eye(n, columns, -first, dtype)
+        return self._made(self.xp.eye, dtype, n, columns, k=-first)
+
+    @at_home
+    def _made(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
+        """An array that a function of the library makes on the device."""
+        return function(*sizes, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device, **words)
 
     @at_home
     def concat(self, blocks: list[Array]) -> Array:

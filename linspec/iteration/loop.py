@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -253,8 +253,10 @@ class _Watch:
         self.history.append(seen)
         if self.saving is not None and self.saving.due:
             self._write(iterate)
-        with _closing(passes, math.inf, counted=False):
-            stopped = self.callback is not None and self.callback(seen, iterate)
+        stopped = False
+        if self.callback is not None:
+            with _closing(passes, math.inf, counted=False):
+                stopped = self.callback(seen, iterate)
         if iterate.final or (iterate.residual <= self.context.tol and not iterate.doubt):
             return Status.CONVERGED
         if stopped:
@@ -297,13 +299,13 @@ class _Watch:
 @contextmanager
 def _closing(passes: Passes, seconds: float, *, counted: bool = True) -> Iterator[None]:
     """Give the passes that are set aside and as much time again; what looks at iterates on the way is not counted."""
-    before = replace(passes)
+    limits = passes.reserved, passes.until, passes.closing, passes.most
+    made = passes.count, passes.columns, passes.flops
     passes.reserved, passes.until, passes.closing = 0.0, time.perf_counter() + seconds, True
     passes.most = passes.most if counted else math.inf
     try:
         yield
     finally:
-        passes.reserved, passes.until, passes.closing = before.reserved, before.until, before.closing
-        passes.most = before.most
+        passes.reserved, passes.until, passes.closing, passes.most = limits
         if not counted:
-            passes.count, passes.columns, passes.flops = before.count, before.columns, before.flops
+            passes.count, passes.columns, passes.flops = made

@@ -191,6 +191,7 @@ class Registry:
         self._lock = threading.RLock()
         self._tables: list[tuple[PluginInfo, list[Spec]]] | None = None
         self._entries: list[Entry] = []
+        self._named: dict[str, list[Entry]] = {}
 
     def entries(self) -> list[Entry]:
         """Return all records, those of one plugin after those of another; the first call reads the tables."""
@@ -198,7 +199,7 @@ class Registry:
             with self._lock:
                 if self._tables is None:
                     tables = list(self._read())
-                    self._entries, self._tables = _entries(tables), tables
+                    self._keep(tables)
                     for info, _ in tables:  # last, so that the tables are read even if warnings are errors
                         if info.error:
                             warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
@@ -220,9 +221,15 @@ class Registry:
         specs[spec.qualified] = spec
         tables = [table for table in self._tables or () if table[0].distribution != LOCAL]
         local = PluginInfo("register", LOCAL, "", "loaded", None, tuple(sorted(specs)))
-        self._tables = [*tables, (local, [*specs.values()])]
-        self._entries = _entries(self._tables)
+        self._keep([*tables, (local, [*specs.values()])])
         self._warn_about(entry for entry in self._entries if entry.spec is spec)
+
+    def _keep(self, tables: list[tuple[PluginInfo, list[Spec]]]) -> None:
+        """Keep the tables, and their records by name."""
+        self._entries, self._named = _entries(tables), {}
+        for entry in self._entries:
+            self._named.setdefault(entry.spec.name, []).append(entry)
+        self._tables = tables
 
     def _unwanted(self) -> set[str]:
         """Return the names that the environment variable lists."""
@@ -269,7 +276,7 @@ class Registry:
     def find(self, name: Any, kinds: Collection[str], problem: Any = None) -> Entry:
         """Return the record that a name means; raise if no record or several records have the name."""
         found = self.find_all(name, kinds, problem)
-        if len({entry.scope for entry in found}) > 1:
+        if len(found) > 1 and len({entry.scope for entry in found}) > 1:
             names = " or ".join(repr(entry.full) for entry in found)
             raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
         return found[0]
@@ -285,11 +292,11 @@ class Registry:
             raise UnknownName(f"the name of a {what} must be a string; got {name!r}")
         scope = None if problem is None else problem_name(problem)
         prefix, distribution, bare = _split(name)
+        self.entries()
         found = [
             entry
-            for entry in self.entries()
-            if entry.spec.name == bare
-            and entry.spec.kind in kinds
+            for entry in self._named.get(bare, ())
+            if entry.spec.kind in kinds
             and (prefix or entry.scope) == entry.scope
             and (scope in (None, entry.scope) or entry.spec.kind != "solver")
             and (
@@ -652,6 +659,12 @@ def get_problem(name: str) -> type[Any]:
 def get_part(kind: str, name: str, problem: Any = None) -> type[Any]:
     """Import the class of a solver, normalizer, test matrix or problem; errors as for `get_solver`."""
     return _implementation(default_registry().find(name, [kind], problem))
+
+
+def solver_and_record(name: str, problem: Any = None) -> tuple[type[Any], Any]:
+    """Import a solver's class, and find its record; errors as for `get_solver`."""
+    entry = default_registry().find(name, ["solver"], problem)
+    return _implementation(entry), entry.spec
 
 
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:

@@ -596,7 +596,7 @@ class Moments:
             return self.mean(i)
         A = self.operators[i]
         origin = to_host(cast(block.origin(self.data.w(A, slice(0, block.rows))), A.dtype))
-        return np.nan_to_num(origin.astype(np.float64), posinf=0.0, neginf=0.0)
+        return np.where(np.isfinite(origin), origin.astype(np.float64), 0.0)
 
     def mean(self, i: int) -> HostArray:
         """The mean of a matrix, as far as the precision of its data represents it."""
@@ -614,7 +614,7 @@ class Moments:
             self.raw_squares[i] = squares
             row = about[i].times
             origin = np.zeros(self.widths[i]) if row is None else row
-            pre = self.pre if self.scales(i) else replace(self.pre, scale=False)
+            pre = self.pre if self.scales(i) == self.pre.scale else replace(self.pre, scale=False)
             estimated = self.operators[i].estimated and not self.pre.scale
             fitted = Fitted.of(pre, origin, count, sums, squares, cross, estimated=estimated)
             narrow = self.operators[i].dtype == np.float32 and self.rereads
@@ -635,9 +635,10 @@ class Moments:
                     f"{name} must be finite; got a number that is not finite in column {column}. Drop or impute such "
                     "rows."
                 )
-        squares = np.nan_to_num(squares, nan=np.inf)
-        column = int(np.argmax(squares))
-        size = math.sqrt(min(max(float(squares[column]), 0.0), MOST_SQUARES) / max(count, 1e-300))
+        column = int(np.argmax(squares))  # of a number that is none, if there is one
+        largest = float(squares[column])
+        largest = max(largest, 0.0) if largest <= MOST_SQUARES else MOST_SQUARES
+        size = math.sqrt(largest / max(count, 1e-300))
         if size == 0 or SMALLEST <= size <= LARGEST:
             return
         power = -round(math.log10(size))

@@ -59,17 +59,17 @@ class RowData:
 
     def __init__(self, pre: Preprocessing, operators: Sequence[LinearOperator]) -> None:
         self.pre = pre
-        self._placed = {A.backend: pre.placed(A.backend) for A in operators}
+        self._placed = {}
+        if pre.w is not None or pre.B is not None:
+            self._placed = {A.backend: pre.placed(A.backend) for A in operators}
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """The weights of some rows, beside a matrix."""
-        w = self._placed[A.backend][0]
-        return None if w is None else w[rows]
+        return None if self.pre.w is None else self._placed[A.backend][0][rows]
 
     def B(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """Some rows of the basis, beside a matrix."""
-        B = self._placed[A.backend][1]
-        return None if B is None else B[rows, :]
+        return None if self.pre.B is None else self._placed[A.backend][1][rows, :]
 
 
 class Together(Reduction):

@@ -269,7 +269,7 @@ def estimated(
     if isinstance(solver, Solver):
         cls, spec = type(solver), registry.spec_of(type(solver), problem)
     else:
-        cls, spec = registry.get_solver(solver, problem), record_of(solver, problem)
+        cls, spec = registry.solver_and_record(solver, problem)
     return spec.name if spec is not None else cls.__name__, stated_estimate(cls, spec, sizes)
 
 

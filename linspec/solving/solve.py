@@ -451,7 +451,7 @@ def _with_other_solvers(
         over = made[-1].status not in UNFINISHED or len(made) > MORE
         if over or (passes is not None and passes <= 0):
             break
-        spec, cls = record_of(name, problem), registry.get_solver(name, problem)
+        cls, spec = registry.solver_and_record(name, problem)
         fields = {option.name for option in options.options_of(cls)}
         instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
         try:
@@ -694,9 +694,8 @@ def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
         solver, given = automatic(problem, given)
-    cls = registry.get_solver(solver, problem)
-    instance = options.build(cls, given)
-    return with_parts(instance), registry.get_spec("solver", solver, problem)
+    cls, spec = registry.solver_and_record(solver, problem)
+    return with_parts(options.build(cls, given)), spec
 
 
 def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:

@@ -232,10 +232,11 @@ class Block(ABC):
 
 def first_shares(w: Array | None, rows: int) -> HostArray:
     """Return the shares of the first rows in their weighted mean; equal ones if none of them counts."""
-    counts = np.ones(min(rows, ORIGIN_ROWS)) if w is None else to_host(w[: min(rows, ORIGIN_ROWS)])
-    shares: HostArray = (
-        counts / counts.sum() if counts.any() else np.full(len(counts), 1 / max(len(counts), 1))
-    )
+    rows = min(rows, ORIGIN_ROWS)
+    counts = None if w is None else to_host(w[:rows])
+    if counts is None or not counts.any():
+        return np.full(rows, 1 / max(rows, 1))
+    shares: HostArray = counts / counts.sum()
     return shares
 
 
