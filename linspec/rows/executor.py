@@ -122,13 +122,13 @@ class Executor:
         reduction: Reduction | None = None
         total: Any = None
         row, entries = 0, 0.0
-        with np.errstate(all="ignore"), on_device(*(A.backend for A in operators)):
+        with np.errstate(all="ignore"), on_device(*[A.backend for A in operators]):
             for blocks in aligned(operators):
                 if reduction is None:
                     reduction = begin(blocks)
                 total = self._added(reduction, total, blocks, row, between)
                 row += blocks[0].rows
-                entries += sum(block.entries for block in blocks) / len(blocks)
+                entries += sum([block.entries for block in blocks]) / len(blocks)
         if reduction is None:
             raise InvalidProblem("the data must have rows; got none. Pass at least one.")
         return reduction, total, row, entries
@@ -163,8 +163,11 @@ LOCAL = Executor()
 
 def executor_of(operators: Sequence[Rows]) -> Executor:
     """Return the executor that a matrix brings, or that of this process."""
-    brought: Iterator[Executor] = (A.executor for A in operators if A.executor is not None)
-    return next(brought, LOCAL)
+    for A in operators:
+        if A.executor is not None:
+            brought: Executor = A.executor
+            return brought
+    return LOCAL
 
 
 def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
@@ -218,9 +221,11 @@ def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:
 
 def _runs(reduction: Reduction, blocks: list[Block], parts: int) -> int:
     """The number of runs, by the data alone."""
+    if reduction.wide or parts < 3:
+        return 1
     columns = max(1, sum(block.columns for block in blocks))
     worth = min(parts, MOST_RUNS, sum(block.entries for block in blocks) // (MET * columns))
-    return 1 if reduction.wide or worth < 3 else worth
+    return 1 if worth < 3 else worth
 
 
 def _threads(reduction: Reduction, blocks: list[Block], runs: int) -> int:

@@ -101,6 +101,8 @@ class Moments:
     ----------
     subtracts : dict of int to bool
         Whether products and Gram matrices of a matrix are about a row near its mean; else they are about 0.
+    near : set of int
+        The matrices about 0 whose first rows are near enough to it.
     fitted : dict of int to Fitted
         What was learnt of each matrix, by its number.
     read : list of float
@@ -133,6 +135,7 @@ class Moments:
         self.read = [0.0] * len(self.operators)
         self.fitted: dict[int, Fitted] = {}
         self.subtracts: dict[int, bool] = {}
+        self.near: set[int] = set()
         self.raw_squares: dict[int, HostArray] = {}
         self.held: list[list[Any]] | None = None
         self.root: Any = None
@@ -504,18 +507,19 @@ class Moments:
         unlucky, the pass is made again.
         """
         which = which or range(len(self.operators))
-        unknown = any(i not in self.fitted for i in which)
-        total, about = self._read(make, which, share, learns=unknown)
-        if any(i not in self.fitted for i in which):  # the precision has changed
+        if self.fitted.keys() >= set(which):
+            return self._read(make, which, share, learns=False)
+        total, about = self._read(make, which, share, learns=True)
+        if not self.fitted.keys() >= set(which):  # the precision has changed
             total, about = self._read(make, which, learns=True)
-        far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
-        if unknown and self.pre.center and far and self.rereads:
-            for i in far:
-                self.operators[i].far = True
-            total, about = self._read(make, which, learns=True)
-        lost = max((self.fitted[i].about_origin for i in which if about[i].adjoint is not None), default=1.0)
-        again = all(self.operators[i].readings >= 1 for i in which)
-        if unknown and again and lost > UNLUCKY:
+        if self.pre.center:
+            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
+            if far and self.rereads:
+                for i in far:
+                    self.operators[i].far = True
+                total, about = self._read(make, which, learns=True)
+        unlucky = [i for i in which if about[i].adjoint is not None and self.fitted[i].about_origin > UNLUCKY]
+        if unlucky and all(self.operators[i].readings >= 1 for i in which):
             total, about = self._read(make, which, learns=True)
         return total, about
 
@@ -537,16 +541,19 @@ class Moments:
             placed = []
             for i, A, block in zip(which, operators, blocks, strict=True):
                 row = self._row(i, block)
-                if row is not None and not block.subtracts and block.is_far(A.thin(row), FAR):
-                    A.far = block.far = True
+                placed.append(None if row is None else A.thin(row))
+                if row is not None and not block.subtracts and i not in self.near:
+                    if block.is_far(placed[-1], FAR):
+                        A.far = block.far = True
+                    elif not learns:  # later passes are about the same row
+                        self.near.add(i)
                 self.subtracts[i] = block.subtracts
                 about[i] = Origins(row, row if block.subtracts else None)
-                placed.append(None if row is None else A.thin(row))
             parts: list[Any] = [] if make is None else [make()]
-            grams = any(isinstance(part, Grams) for part in parts)
             if sketches:
                 parts.append(Sketch(self.data, operators, self.sketch_rows, self.seed))
             if learns:
+                grams = any(isinstance(part, Grams) for part in parts)
                 apart = [
                     not (grams and A.readable) or (row is not None and not b.subtracts)
                     for A, b, row in zip(operators, blocks, placed, strict=True)

@@ -81,10 +81,11 @@ class Together(Reduction):
     """
 
     def __init__(self, *parts: Reduction) -> None:
-        self.parts = parts
-        self.columns = sum(part.columns for part in parts)
-        self.multiplied = sum(part.multiplied for part in parts)
-        self.wide, self.tall = any(part.wide for part in parts), any(part.tall for part in parts)
+        self.parts, self.columns = parts, 0
+        for part in parts:
+            self.columns += part.columns
+            self.multiplied += part.multiplied
+            self.wide, self.tall = self.wide or part.wide, self.tall or part.tall
 
     @property
     def changed(self) -> Any:
@@ -128,8 +129,8 @@ class AboutRows(Together):
     ) -> None:
         super().__init__(*parts)
         self.about, self.pre = about, pre
-        self.subtracts = None if first is None else [block.subtracts for block in first]
-        self.far = [False] * len(about) if first is None else [block.far for block in first]
+        self.subtracts: list[Any] = [None if first is None else block.subtracts for block in first or about]
+        self.far = [first is not None and block.far for block in first or about]
 
     @property
     def by_row(self) -> list[Any]:
@@ -137,13 +138,13 @@ class AboutRows(Together):
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         self.pre.check_rows(rows.stop, ended=False)
-        for block, far in zip(blocks, self.far, strict=True):
+        for block, far, subtracts in zip(blocks, self.far, self.subtracts, strict=True):
             block.far = block.far or far
-        if self.subtracts not in (None, [block.subtracts for block in blocks]):
-            raise UnsupportedData(
-                f"slices must be of one kind, dense or sparse; those from row {rows.start} on are of another kind than "
-                "the first. Convert them to one kind."
-            )
+            if subtracts not in (None, block.subtracts):
+                raise UnsupportedData(
+                    f"slices must be of one kind, dense or sparse; those from row {rows.start} on are of another kind "
+                    "than the first. Convert them to one kind."
+                )
         if not self.parts[0].raw:
             blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
         super().add(total, blocks, rows)
