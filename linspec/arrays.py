@@ -673,7 +673,6 @@ class Home:
         packed = self.place(np.concatenate([np.ravel(x) for x in arrays]))
         return list(_unpacked(packed, [x.shape for x in arrays]))
 
-    @at_home
     def norm(self, V: Array) -> float:
         """The Frobenius norm of an array of this home."""
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
@@ -697,7 +696,7 @@ class Home:
             if squares is None:
                 squares = to_host(self.column_sums(V * V))
             norms: HostArray = np.sqrt(squares)
-        if np.all((squares > LEAST_SQUARE) & (squares < math.inf)) or 0 in tuple(V.shape):
+        if ((squares > LEAST_SQUARE) & (squares < math.inf)).all() or 0 in tuple(V.shape):
             return norms
         sizes = to_host(self.xp.max(self.xp.abs(V), axis=0))
         units = np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0)
