@@ -137,7 +137,9 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
         )
 
 
-_BARE = frozenset({np.ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, bool, str, bytes, type(None)})
+_BARE = frozenset(
+    {np.ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, bool, str, bytes, type(None)}
+)
 """Types of values that have neither mask nor unit, by far the most frequent ones."""
 
 

@@ -538,25 +538,17 @@ class Moments:
         about: About = {}
 
         def begin(blocks: list[Block]) -> Reduction:
-            placed = []
-            for i, A, block in zip(which, operators, blocks, strict=True):
-                row = self._row(i, block)
-                placed.append(None if row is None else A.thin(row))
-                if row is not None and not block.subtracts and i not in self.near:
-                    if block.is_far(placed[-1], FAR):
-                        A.far = block.far = True
-                    elif not learns:  # later passes are about the same row
-                        self.near.add(i)
-                self.subtracts[i] = block.subtracts
-                about[i] = Origins(row, row if block.subtracts else None)
+            placed = [
+                self._placed(i, block, about, learns=learns) for i, block in zip(which, blocks, strict=True)
+            ]
             parts: list[Any] = [] if make is None else [make()]
             if sketches:
                 parts.append(Sketch(self.data, operators, self.sketch_rows, self.seed))
             if learns:
                 grams = any(isinstance(part, Grams) for part in parts)
                 apart = [
-                    not (grams and A.readable) or (row is not None and not b.subtracts)
-                    for A, b, row in zip(operators, blocks, placed, strict=True)
+                    not (grams and A.readable) or about[i].adjoint is not about[i].times
+                    for i, A in zip(which, operators, strict=True)
                 ]
                 parts.append(Statistics(self.data, operators, apart, [self.names[i] for i in which]))
             return AboutRows(placed, parts, self.pre, blocks)
@@ -580,6 +572,19 @@ class Moments:
         if sketches and settled:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
+
+    def _placed(self, i: int, block: Block, about: About, *, learns: bool) -> Array | None:
+        """The row that a pass over one matrix is about, from its first block, at the place of the block."""
+        A, row = self.operators[i], self._row(i, block)
+        placed = None if row is None else A.thin(row)
+        if row is not None and not block.subtracts and i not in self.near:
+            if block.is_far(placed, FAR):
+                A.far = block.far = True
+            elif not learns:  # later passes are about the same row
+                self.near.add(i)
+        self.subtracts[i] = block.subtracts
+        about[i] = Origins(row, row if block.subtracts else None)
+        return placed
 
     def _take(self, which: Sequence[int], share: float = 1.0) -> None:
         """Count a pass over some matrices, or over a share of their rows, before it begins."""

@@ -345,11 +345,10 @@ class Grams(Reduction):
         return []
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        more = [
-            block.gram(self.data.w(self.operators[i], rows), other)
-            for i, block in enumerate(blocks)
-            for other in blocks[i:]
-        ]
+        more = []
+        for i, block in enumerate(blocks):
+            w = self.data.w(self.operators[i], rows)
+            more += [block.gram(w, other) for other in blocks[i:]]
         total[:] = self.merge(total, more) if total else more
 
     def diagonal(self, total: list[Any], i: int) -> Array:

@@ -162,9 +162,6 @@ def _solution(
         contradictions=(),
         remarks=remarks,
     )
-    history = History()
-    for each in outcome.history:
-        history.add(**each._asdict())
     solution = problem.solution(
         status=end.status,
         converged=end.converged,
@@ -177,7 +174,7 @@ def _solution(
         flops=outcome.passes.flops,
         seconds=outcome.seconds,
         setup_passes=0.0,
-        history=history.table(),
+        history=History(list(outcome.history)).table(),
         solver=name,
         column_names=dict(problem.column_names),
         frame_library=problem.frame_library,

@@ -15,8 +15,7 @@ import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -259,69 +258,40 @@ def solve_on_host(  # noqa: PLR0913
     if saved is not None and solver == "auto":  # the choice of the run that is continued
         solver = saved.solver
     warn_of_slow_float64(problem)
-    with _naming_lack_of_memory(solver if isinstance(solver, str) else type(solver).__name__):
+    name = solver if isinstance(solver, str) else type(solver).__name__
+    try:
         instance, spec = _resolve(problem, solver, options_)
         name = spec.name if spec is not None else type(instance).__name__
         writer = _checkpoint_writer(problem, instance, spec, name, checkpoint, saved)
-        _check_sweeps(problem, spec, name)
-        lacking = lacks(problem, spec.needs) if spec is not None else ""
-        if lacking:
-            able = [
-                name
-                for name in registry.solvers(problem)
-                if not lacks(problem, record_of(name, problem).needs)
-            ]
-            raise MissingCapability(
-                f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
-                f"{', '.join(able) or 'none'}."
-            )
-        _check_path(problem, spec, name)
-        begin = None if start is None or saved is not None else _start(problem, spec, name, start)
+        begin = _check_fit(problem, spec, name, None if saved is not None else start)
         if solver != "auto":  # "auto" has chosen among those that fit
             _check_memory(problem, instance, spec, name)
-    if not isinstance(instance, RowSolver):
-        with _naming_lack_of_memory(name):
+        if not isinstance(instance, RowSolver):
             problem = adjusted(problem)
-    callbacks = (callback,) if callback is not None else ()
-    limits = {
-        "rng": rng,
-        "max_passes": max_passes,
-        "max_seconds": max_seconds,
-        "began": began,
-        "complete": complete,
-    }
-    if solver == "auto":
-        limits["tol"] = options_.get("tol")
-    with (
-        _naming_lack_of_memory(name),
-        report_progress(name, wanted=bool(progress)) as reporter,
-    ):
-        watching = (*callbacks, *reporter)
-        solution: S = _run(
-            problem,
-            instance,
-            spec,
-            name,
-            callbacks=watching,
-            start=begin,
-            writer=writer,
-            saved=saved,
-            **limits,
-        )
-        if solver == "auto" and solution.status in UNFINISHED:
-            solution = _with_other_solvers(problem, solution, options_, callbacks=watching, **limits)
-    if (
-        solution.status in WARNED
-    ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
-        warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
-    return solution
-
-
-@contextmanager
-def _naming_lack_of_memory(name: str) -> Iterator[None]:
-    """Turn a lack of memory before the first product into `OutOfMemory`, with the name of the solver."""
-    try:
-        yield
+        limits = {
+            "rng": rng,
+            "max_passes": max_passes,
+            "max_seconds": max_seconds,
+            "began": began,
+            "complete": complete,
+        }
+        if solver == "auto":
+            limits["tol"] = options_.get("tol")
+        with report_progress(name, wanted=bool(progress)) as reporter:
+            watching = (*(() if callback is None else (callback,)), *reporter)
+            solution: S = _run(
+                problem,
+                instance,
+                spec,
+                name,
+                callbacks=watching,
+                start=begin,
+                writer=writer,
+                saved=saved,
+                **limits,
+            )
+            if solver == "auto" and solution.status in UNFINISHED:
+                solution = _with_other_solvers(problem, solution, options_, callbacks=watching, **limits)
     except BaseException as error:
         if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
             raise
@@ -329,6 +299,27 @@ def _naming_lack_of_memory(name: str) -> Iterator[None]:
             f"{name} ran out of memory before its first product: {one_line(error)}. Pass a .npy file, which is read "
             "in blocks, or give the process more memory."
         ) from error
+    if (
+        solution.status in WARNED
+    ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
+        warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
+    return solution
+
+
+def _check_fit(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array] | None:
+    """Refuse a solver that needs more than the data can give; return the arrays of a start."""
+    _check_sweeps(problem, spec, name)
+    lacking = lacks(problem, spec.needs) if spec is not None else ""
+    if lacking:
+        able = [
+            name for name in registry.solvers(problem) if not lacks(problem, record_of(name, problem).needs)
+        ]
+        raise MissingCapability(
+            f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
+            f"{', '.join(able) or 'none'}."
+        )
+    _check_path(problem, spec, name)
+    return None if start is None else _start(problem, spec, name, start)
 
 
 def _run(  # noqa: PLR0913
