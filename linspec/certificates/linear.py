@@ -157,7 +157,7 @@ def certify_linear(
     planted : array of shape (p, t), optional
         What is left of planted columns for the smallest ridge.
     """
-    path = np.atleast_1d(np.asarray(ridges, dtype=np.float64)).tolist()
+    path = np.array(ridges, dtype=np.float64, ndmin=1).tolist()
     x, m = to_host(x), moments.widths[1]
     products = _Residual(
         moments, x, _left_of_planted(moments, min(path), tol, planted), m, planted is not None
@@ -169,7 +169,7 @@ def certify_linear(
         _judged(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
         for S, ridge, at in zip(metrics, path, columns, strict=True)
     ]
-    length, floor, coefficients = (np.concatenate(parts) for parts in zip(*each, strict=True))
+    length, floor, coefficients = np.concatenate(each, axis=1)
     nb, fitted = np.tile(products.b_lengths, len(path)), np.maximum(length, floor)
     ranks = [len(x) if S is None else S.rank for S in metrics]
     free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
@@ -189,12 +189,12 @@ def certify_linear(
         ranks=(rank, len(x)),
     )
     claims = _over(fitted, nb), coefficients, share, _over(floor, nb)
-    worst = [float(np.max(each, initial=0.0)) for each in claims]
-    residuals = np.max(residual.reshape(len(path), -1), axis=1, initial=0.0)
+    worst = [float(claim.max(initial=0.0)) for claim in claims]
+    residuals = residual.reshape(len(path), -1).max(axis=1, initial=0.0)
     return LinearCertificate(
         float(residuals.max()),
         residuals,
-        float(np.max(residual[rounded], initial=0.0)),
+        float(residual[rounded].max(initial=0.0)),
         worst[0],
         worst[1],
         worst[2],

@@ -113,9 +113,9 @@ class Metric:
     def of_gram(cls, G: HostArray, ridge: float, rounding: float) -> Metric:
         """Make the metric from the Gram matrix G = XᵀX."""
         p = len(G)
-        D = _units(np.diagonal(G) + ridge)
+        D = _units(G.diagonal() + ridge)
         S = G / D[:, None] / D
-        S[np.diag_indices(p)] += ridge / D**2
+        np.fill_diagonal(S, S.diagonal() + ridge / D**2)
         with suppress(np.linalg.LinAlgError):
             metric = cls._of_triangle(np.linalg.cholesky(S).T, D, SQUARED, 1.0)
             if metric is not None:
@@ -127,7 +127,7 @@ class Metric:
     @classmethod
     def _of_triangle(cls, R: HostArray, D: HostArray, least: float, up: float) -> Metric | None:
         """The metric for S = D RᵀR D, if no singular value of R is below `least`."""
-        if R.shape[0] < R.shape[1] or not np.diagonal(R).all():
+        if R.shape[0] < R.shape[1] or not R.diagonal().all():
             return None
         T, _ = dtrtri(R)
         metric = cls.__new__(cls)

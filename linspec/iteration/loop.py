@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -145,14 +146,16 @@ def run(  # noqa: PLR0913 (what one run is told)
     tol = problem.tol if tol is None else tol
     passes = Passes(limits.passes, began + limits.seconds)
     context = Context(tol, random_generator(rng), passes)
-    watch = _Watch(context, name or solver.name, solver.max_iterations, limits, callback, saving, began)
+    begun: list[Moments] = []
+    begin = partial(_begun, problem, solver, begun, context, start)
+    watch = _Watch(
+        begin, context, name or solver.name, solver.max_iterations, limits, callback, saving, began
+    )
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
-        begun: list[Moments] = []
-        steps = _steps(problem, solver, begun, context, start)
         least, idle = math.inf, 0
         while True:
-            last, ending = watch.ended(steps)
-            moments = begun[0]
+            ending = watch.ending()
+            last, moments = watch.kept(ending), begun[0]
             try:
                 with _closing(passes, limits.seconds):
                     arrays = last.arrays()
@@ -179,24 +182,26 @@ def run(  # noqa: PLR0913 (what one run is told)
     return Outcome(arrays, certificate, notes, ending, last.final, tuple(watch.history), passes, seconds)
 
 
-def _steps(
+def _begun(
     problem: Problem,
     solver: Solver,
     begun: list[Moments],
     context: Context,
     start: Mapping[str, Array] | None,
 ) -> Iterator[Iterate]:
-    """The iterates of a solver, from a start for the data, whose moments may take a pass."""
+    """Begin the iterates of a solver, from a start for the data, whose moments may take a pass."""
     moments = problem.moments(context.passes)
     begun.append(moments)
-    begin = None if start is None else problem.started(moments, start)
-    yield from solver.iterate(problem, moments, context, begin)
+    return solver.iterate(
+        problem, moments, context, None if start is None else problem.started(moments, start)
+    )
 
 
 @dataclass
 class _Watch:
     """Ends an iteration, and keeps its last iterate and its history."""
 
+    begin: Callable[[], Iterator[Iterate]]
     context: Context
     name: str
     most: float
@@ -204,6 +209,7 @@ class _Watch:
     callback: Callable[[Progress, Iterate], Any] | None
     saving: Saving | None
     began: float
+    steps: Iterator[Iterate] | None = None
     history: list[Progress] = field(default_factory=list)
     last: Iterate | None = None
     cause: str = ""
@@ -211,19 +217,20 @@ class _Watch:
     since: int = 0
     sent_back: bool = False
 
-    def ended(self, steps: Iterator[Iterate]) -> tuple[Iterate, Status]:
-        """Take iterates until the iteration ends; return the last one, and how it ended."""
-        status = self._ended(steps)
+    def kept(self, status: Status) -> Iterate:
+        """Return the last iterate of an iteration that ended so."""
         if self.last is None:
             raise self.nothing(status)
         if status is not Status.CONVERGED:
             self._write(self.last)
-        return self.last, status
+        return self.last
 
-    def _ended(self, steps: Iterator[Iterate]) -> Status:
+    def ending(self) -> Status:
+        """Take iterates until the iteration ends; return how it ended."""
         try:
             self.context.passes.look()
-            for iterate in steps:
+            self.steps = self.begin() if self.steps is None else self.steps
+            for iterate in self.steps:
                 if not math.isfinite(iterate.residual) and self.last is not None:
                     return Status.BREAKDOWN
                 self.last = iterate

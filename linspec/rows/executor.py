@@ -13,6 +13,7 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -144,16 +145,16 @@ class Executor:
         """The total with some blocks added."""
         edges = _edges(reduction, blocks)
         count = _runs(reduction, blocks, len(edges) - 1)
+        if count == 1:
+            total = reduction.zero() if total is None else total
+            _add(reduction, total, blocks, edges, first, between)
+            return total
 
         def run(number: int, into: Any) -> Any:
-            for i in range(number * (len(edges) - 1) // count, (number + 1) * (len(edges) - 1) // count):
-                between()
-                a, b = edges[i], edges[i + 1]
-                reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
+            ends = slice(number * (len(edges) - 1) // count, (number + 1) * (len(edges) - 1) // count + 1)
+            _add(reduction, into, blocks, edges[ends], first, between)
             return into
 
-        if count == 1:
-            return run(0, reduction.zero() if total is None else total)
         more = _merged(reduction, run, count, _threads(reduction, blocks, count))
         return more if total is None else reduction.merge(total, more)
 
@@ -207,6 +208,20 @@ def _next(stream: Iterator[Block]) -> Block | None:
 
 def _index(blocks: list[Block | None], wanted: Block | None) -> int:
     return next(i for i, block in enumerate(blocks) if block is wanted)
+
+
+def _add(
+    reduction: Reduction,
+    total: Any,
+    blocks: list[Block],
+    edges: list[int],
+    first: int,
+    between: Callable[[], None],
+) -> None:
+    """Add some blocks, cut at the edges, to a total; their rows begin with number `first`."""
+    for a, b in pairwise(edges):
+        between()
+        reduction.add(total, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
 
 
 def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:

@@ -193,7 +193,7 @@ class Moments:
         """Sums of squares of the columns; None where products alone have told about them."""
         if self.held is not None:
             G = self.held[i][i]
-            diagonal: HostArray = G.diagonal() if scipy.sparse.issparse(G) else np.diagonal(to_host(G))
+            diagonal: HostArray = (G if scipy.sparse.issparse(G) else to_host(G)).diagonal()
             return diagonal
         return self.fitted[i].squares if self.operators[i].readable else None
 

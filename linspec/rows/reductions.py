@@ -7,6 +7,7 @@ blocks, and `linspec.rows.moments` corrects them for means, confounds and scales
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -147,7 +148,8 @@ class AboutRows(Together):
                 )
         if not self.parts[0].raw:
             blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
-        super().add(total, blocks, rows)
+        for part, sums in zip(self.parts, total, strict=True):
+            part.add(sums, blocks, rows)
 
 
 class Statistics(Reduction):
@@ -345,10 +347,10 @@ class Grams(Reduction):
         return []
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        more = []
+        more: list[Array] = []
         for i, block in enumerate(blocks):
             w = self.data.w(self.operators[i], rows)
-            more += [block.gram(w, other) for other in blocks[i:]]
+            more += map(partial(block.gram, w), blocks[i:])
         total[:] = self.merge(total, more) if total else more
 
     def diagonal(self, total: list[Any], i: int) -> Array:
