@@ -41,7 +41,6 @@ __all__ = [
     "on_device",
     "random_generator",
     "reciprocal",
-    "symmetric_inverse",
     "to_host",
     "to_host_together",
     "working_dtype",
@@ -736,9 +735,12 @@ class Home:
 
     def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
         """The n x n identity, or `columns` columns of it from number `first` on."""
-        if self.on_host:
-            return np.eye(n, columns, -first, dtype)
-        return self._made(self.xp.eye, dtype, n, columns, k=-first)
+        host = self.on_host
+        return (
+            np.eye(n, columns, -first, dtype)
+            if host
+            else self._made(self.xp.eye, dtype, n, columns, k=-first)
+        )
 
     @at_home
     def _made(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
@@ -931,57 +933,6 @@ def triangular_factor(M: Array) -> Array:
 
         return torch.linalg.qr(M, mode="r")[1]
     return namespace(M).linalg.qr(M, mode="reduced")[1]
-
-
-@at_home
-def symmetric_inverse(G: Array) -> Array:
-    """The inverse of a small positive definite matrix, computed on its device without waiting for it.
-
-    If the matrix is singular, no error is raised. The entries of the result are then NaN, infinite, or without a
-    correct digit.
-
-    Parameters
-    ----------
-    G : array of shape (k, k)
-
-    Returns
-    -------
-    array of shape (k, k)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.arrays import symmetric_inverse
-    >>> symmetric_inverse(np.diag([4.0, 2.0]))
-    array([[0.25, 0.  ],
-           [0.  , 0.5 ]])
-    """
-    xp = namespace(G)
-    with np.errstate(all="ignore"):
-        d = xp.sqrt(xp.linalg.diagonal(G))
-        scales = 1 / (d[:, None] * d[None, :])
-        found = _unchecked_inverse((G + G.T) / 2 * scales)
-        return (found + found.T) / 2 * scales
-
-
-def _unchecked_inverse(M: Array) -> Array:
-    """Compute the inverse of M; raise no error if M is singular.
-
-    For a singular M, CuPy and torch return invalid numbers; for other libraries every entry of the result is NaN.
-    """
-    if compat.is_cupy_array(M):
-        import cupyx
-
-        with cupyx.errstate(linalg="ignore"):
-            return namespace(M).linalg.inv(M)
-    if compat.is_torch_array(M):
-        import torch
-
-        return torch.linalg.inv_ex(M)[0]
-    try:
-        return namespace(M).linalg.inv(M)
-    except np.linalg.LinAlgError:
-        return M * math.nan
 
 
 def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:

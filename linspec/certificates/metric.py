@@ -138,7 +138,7 @@ class Metric:
 
     def lengths(self, g: HostArray) -> HostArray:
         """The lengths of columns in S⁻¹, which are not too small."""
-        lengths: HostArray = self.up * np.linalg.norm(self.N.T @ g, axis=0)
+        lengths: HostArray = self.up * lengths_of(self.N.T @ g)
         return lengths
 
     def dual(self, g: HostArray) -> HostArray:
@@ -180,7 +180,7 @@ class Bounded(Metric):
         self.null = np.zeros((len(squares), 0))
 
     def lengths(self, g: HostArray) -> HostArray:
-        lengths: HostArray = self.reach * np.linalg.norm(g, axis=0)
+        lengths: HostArray = self.reach * lengths_of(g)
         return lengths
 
     def solve(self, g: HostArray) -> HostArray:
@@ -204,17 +204,23 @@ class Euclidean(Metric):
         return y
 
     def lengths(self, g: HostArray) -> HostArray:
-        lengths: HostArray = np.linalg.norm(g, axis=0)
+        lengths: HostArray = lengths_of(g)
         return lengths
 
     def solve(self, g: HostArray) -> HostArray:
         return g
 
 
+def lengths_of(X: HostArray) -> HostArray:
+    """The Euclidean lengths of columns, as `numpy.linalg.norm` computes them."""
+    lengths: HostArray = np.sqrt(np.add.reduce(X * X, axis=0))
+    return lengths
+
+
 def _largest(M: HostArray) -> float:
     """‖M‖₂; of large matrices by the power method, which may miss some per cent."""
     if len(M) <= SMALL:
-        return float(np.linalg.norm(M, 2)) if M.size else 0.0
+        return float(np.linalg.svd(M, compute_uv=False)[0]) if M.size else 0.0
     v = np.random.default_rng(0).standard_normal((M.shape[1], 2))
     for _ in range(POWERS):
         v = M.T @ (M @ (v / np.linalg.norm(v, axis=0)))

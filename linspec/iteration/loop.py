@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -146,20 +145,16 @@ def run(  # noqa: PLR0913 (what one run is told)
     tol = problem.tol if tol is None else tol
     passes = Passes(limits.passes, began + limits.seconds)
     context = Context(tol, random_generator(rng), passes)
-    begun: list[Moments] = []
-    begin = partial(_begun, problem, solver, begun, context, start)
-    watch = _Watch(
-        begin, context, name or solver.name, solver.max_iterations, limits, callback, saving, began
-    )
+    watch = _Watch(problem, solver, start, context, name or solver.name, limits, callback, saving, began)
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
         least, idle = math.inf, 0
         while True:
             ending = watch.ending()
-            last, moments = watch.kept(ending), begun[0]
+            last = watch.kept(ending)
             try:
                 with _closing(passes, limits.seconds):
                     arrays = last.arrays()
-                    certificate = problem.certify(moments, arrays, tol)
+                    certificate = problem.certify(watch.moments, arrays, tol)
             except OutOfPasses as error:
                 raise watch.nothing(Status.BUDGET) from error
             again = ending is Status.CONVERGED and not last.final
@@ -172,7 +167,7 @@ def run(  # noqa: PLR0913 (what one run is told)
     if passes.interrupted:
         ending = Status.INTERRUPTED
     seconds = time.perf_counter() - began
-    for text in moments.contradictions:
+    for text in watch.moments.contradictions:
         context.note(Status.INCONSISTENT, text)
         certificate = certificate._replace(lost=True)
     if last.doubt and ending is not Status.CONVERGED:
@@ -182,33 +177,20 @@ def run(  # noqa: PLR0913 (what one run is told)
     return Outcome(arrays, certificate, notes, ending, last.final, tuple(watch.history), passes, seconds)
 
 
-def _begun(
-    problem: Problem,
-    solver: Solver,
-    begun: list[Moments],
-    context: Context,
-    start: Mapping[str, Array] | None,
-) -> Iterator[Iterate]:
-    """Begin the iterates of a solver, from a start for the data, whose moments may take a pass."""
-    moments = problem.moments(context.passes)
-    begun.append(moments)
-    return solver.iterate(
-        problem, moments, context, None if start is None else problem.started(moments, start)
-    )
-
-
 @dataclass
 class _Watch:
     """Ends an iteration, and keeps its last iterate and its history."""
 
-    begin: Callable[[], Iterator[Iterate]]
+    problem: Problem
+    solver: Solver
+    start: Mapping[str, Array] | None
     context: Context
     name: str
-    most: float
     limits: Limits
     callback: Callable[[Progress, Iterate], Any] | None
     saving: Saving | None
     began: float
+    moments: Moments = field(init=False)
     steps: Iterator[Iterate] | None = None
     history: list[Progress] = field(default_factory=list)
     last: Iterate | None = None
@@ -216,6 +198,12 @@ class _Watch:
     least: float = math.inf
     since: int = 0
     sent_back: bool = False
+
+    def _begun(self) -> Iterator[Iterate]:
+        """Begin the iterates, from a start for the data; moments may take a pass."""
+        self.moments = self.problem.moments(self.context.passes)
+        start = None if self.start is None else self.problem.started(self.moments, self.start)
+        return self.solver.iterate(self.problem, self.moments, self.context, start)
 
     def kept(self, status: Status) -> Iterate:
         """Return the last iterate of an iteration that ended so."""
@@ -229,7 +217,7 @@ class _Watch:
         """Take iterates until the iteration ends; return how it ended."""
         try:
             self.context.passes.look()
-            self.steps = self.begin() if self.steps is None else self.steps
+            self.steps = self.steps or self._begun()
             for iterate in self.steps:
                 if not math.isfinite(iterate.residual) and self.last is not None:
                     return Status.BREAKDOWN
@@ -250,7 +238,8 @@ class _Watch:
 
     def _look(self, iterate: Iterate) -> Status | None:
         """How the iteration ends with this iterate; None if it goes on."""
-        if iterate.final and not self.history and self.most == math.inf:
+        most = self.solver.max_iterations
+        if iterate.final and not self.history and most == math.inf:
             return Status.CONVERGED  # a direct method, which does not iterate
         passes = self.context.passes
         seconds = time.perf_counter() - self.began
@@ -272,7 +261,7 @@ class _Watch:
             self.least, self.since = iterate.residual, seen.iteration
         if self.sent_back and seen.iteration - self.since > PATIENCE:
             return Status.STAGNATED
-        return Status.ITERATION_LIMIT if seen.iteration >= self.most else None
+        return Status.ITERATION_LIMIT if seen.iteration >= most else None
 
     def _write(self, iterate: Iterate) -> None:
         """Write a checkpoint."""

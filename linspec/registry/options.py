@@ -25,7 +25,7 @@ import dataclasses
 import math
 import numbers
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -177,8 +177,6 @@ def is_number(value: Any, kind: type = float) -> bool:
     NaN and infinity are real numbers here. NumPy's scalars are numbers, and are recognised without importing NumPy.
     Bools and timedeltas are not numbers here: a bool is probably a mistake, and a timedelta has a unit.
     """
-    if type(value) is kind and kind in {float, int}:
-        return True
     if isinstance(value, bool) or not isinstance(value, numbers.Integral if kind is int else numbers.Real):
         return False
     try:
@@ -478,8 +476,7 @@ def _field(default: Any, **declared: Any) -> Any:
     return dataclasses.field(default=default, metadata={"linspec": declared})
 
 
-@lru_cache(maxsize=512)
-def _declared(cls: type) -> dict[str, Option]:
+def _read(cls: type[Any]) -> dict[str, Option]:
     """The options of a class by name."""
     if not dataclasses.is_dataclass(cls):
         raise InvalidDeclaration(
@@ -501,6 +498,9 @@ def _declared(cls: type) -> dict[str, Option]:
         )
         for field in fields
     }
+
+
+_declared: Callable[[Any], dict[str, Option]] = lru_cache(maxsize=512)(_read)
 
 
 def _is_part(value: Any, method: str, further: str | None) -> bool:

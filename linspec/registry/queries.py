@@ -199,7 +199,7 @@ class Registry:
             with self._lock:
                 if self._tables is None:
                     tables = list(self._read())
-                    self._keep(tables)
+                    (self._entries, self._named), self._tables = _entries(tables), tables
                     for info, _ in tables:  # last, so that the tables are read even if warnings are errors
                         if info.error:
                             warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
@@ -221,15 +221,9 @@ class Registry:
         specs[spec.qualified] = spec
         tables = [table for table in self._tables or () if table[0].distribution != LOCAL]
         local = PluginInfo("register", LOCAL, "", "loaded", None, tuple(sorted(specs)))
-        self._keep([*tables, (local, [*specs.values()])])
+        self._tables = [*tables, (local, [*specs.values()])]
+        self._entries, self._named = _entries(self._tables)
         self._warn_about(entry for entry in self._entries if entry.spec is spec)
-
-    def _keep(self, tables: list[tuple[PluginInfo, list[Spec]]]) -> None:
-        """Keep the tables, and their records by name."""
-        self._entries, self._named = _entries(tables), {}
-        for entry in self._entries:
-            self._named.setdefault(entry.spec.name, []).append(entry)
-        self._tables = tables
 
     def _unwanted(self) -> set[str]:
         """Return the names that the environment variable lists."""
@@ -407,16 +401,20 @@ def _table(table: object, identity: str) -> list[Spec]:
     return specs
 
 
-def _entries(tables: Iterable[tuple[PluginInfo, list[Spec]]]) -> list[Entry]:
-    """Return the records with the names under which they are listed: the first of several has the bare name."""
+def _entries(
+    tables: Iterable[tuple[PluginInfo, list[Spec]]],
+) -> tuple[list[Entry], dict[str, list[Entry]]]:
+    """Return the records as they are listed, the first of several by its bare name; and those of each name."""
     entries: list[Entry] = []
+    named: dict[str, list[Entry]] = {}
     taken: set[str] = set()
     for info, specs in tables:
         for spec in specs:
             listed = f"{info.distribution}:{spec.name}" if spec.qualified in taken else spec.name
             taken.add(spec.qualified)
             entries.append(Entry(spec, info, spec.qualified.partition("/")[0], listed))
-    return entries
+            named.setdefault(spec.name, []).append(entries[-1])
+    return entries, named
 
 
 def _implementation(entry: Entry) -> type[Any]:

@@ -13,6 +13,7 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -145,17 +146,10 @@ class Executor:
         """The total with some blocks added."""
         edges = _edges(reduction, blocks)
         count = _runs(reduction, blocks, len(edges) - 1)
+        add = partial(_add, reduction, blocks, edges, first, between, count)
         if count == 1:
-            total = reduction.zero() if total is None else total
-            _add(reduction, total, blocks, edges, first, between)
-            return total
-
-        def run(number: int, into: Any) -> Any:
-            ends = slice(number * (len(edges) - 1) // count, (number + 1) * (len(edges) - 1) // count + 1)
-            _add(reduction, into, blocks, edges[ends], first, between)
-            return into
-
-        more = _merged(reduction, run, count, _threads(reduction, blocks, count))
+            return add(0, reduction.zero() if total is None else total)
+        more = _merged(reduction, add, count, _threads(reduction, blocks, count))
         return more if total is None else reduction.merge(total, more)
 
 
@@ -164,11 +158,8 @@ LOCAL = Executor()
 
 def executor_of(operators: Sequence[Rows]) -> Executor:
     """Return the executor that a matrix brings, or that of this process."""
-    for A in operators:
-        if A.executor is not None:
-            brought: Executor = A.executor
-            return brought
-    return LOCAL
+    brought = [A.executor for A in operators if A.executor is not None]
+    return brought[0] if brought else LOCAL
 
 
 def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
@@ -212,16 +203,20 @@ def _index(blocks: list[Block | None], wanted: Block | None) -> int:
 
 def _add(
     reduction: Reduction,
-    total: Any,
     blocks: list[Block],
     edges: list[int],
     first: int,
     between: Callable[[], None],
-) -> None:
-    """Add some blocks, cut at the edges, to a total; their rows begin with number `first`."""
-    for a, b in pairwise(edges):
+    count: int,
+    number: int,
+    into: Any,
+) -> Any:
+    """Add one of `count` runs of blocks, cut at the edges, to a total; their rows begin with number `first`."""
+    parts = len(edges) - 1
+    for a, b in pairwise(edges[number * parts // count : (number + 1) * parts // count + 1]):
         between()
-        reduction.add(total, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
+        reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
+    return into
 
 
 def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:

@@ -188,7 +188,7 @@ class Fitted(NamedTuple):
         if cross is not None:
             explained = varies(about_mean, size) & (left <= NEARLY * about_mean)
         live = varies(left, size) & (left > (0.0 if cross is None else DEPENDENT) * about_mean)
-        kept = slice(None) if live.all() else live
+        kept: Any = slice(None) if live.all() else live
         left = np.where(live, left, 0.0)
         factors = np.divide(total, left, out=np.zeros_like(left), where=live) ** 0.5 if pre.scale else None
         rest = (origin - mean) + gap
@@ -201,7 +201,7 @@ class Fitted(NamedTuple):
             factors,
             left if factors is None else left * factors**2,
             total,
-            live.astype(np.float64) if kept is live else None,
+            kept.astype(np.float64) if kept is live else None,
             explained,
             float((squares[kept] / about_mean[kept]).max(initial=1.0)),
             float((size[kept] / left[kept]).max(initial=1.0)),

@@ -60,9 +60,8 @@ class RowData:
 
     def __init__(self, pre: Preprocessing, operators: Sequence[LinearOperator]) -> None:
         self.pre = pre
-        self._placed = {}
-        if pre.w is not None or pre.B is not None:
-            self._placed = {A.backend: pre.placed(A.backend) for A in operators}
+        taken = operators if pre.w is not None or pre.B is not None else ()
+        self._placed: dict[Any, Any] = {A.backend: pre.placed(A.backend) for A in taken}
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """The weights of some rows, beside a matrix."""
@@ -130,8 +129,8 @@ class AboutRows(Together):
     ) -> None:
         super().__init__(*parts)
         self.about, self.pre = about, pre
-        self.subtracts: list[Any] = [None if first is None else block.subtracts for block in first or about]
-        self.far = [first is not None and block.far for block in first or about]
+        self.subtracts = [None] * len(about) if first is None else [block.subtracts for block in first]
+        self.far = [False] * len(about) if first is None else [block.far for block in first]
 
     @property
     def by_row(self) -> list[Any]:

@@ -6,7 +6,6 @@ family has moved: `linspec.solve` will then be the loop of `linspec.iteration` i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,7 +57,7 @@ class OnRows(iteration.Problem):
     def __init__(self, problem: Any, *, resumed: bool = False) -> None:
         self.problem, self.name, self.tol = problem, problem.name, problem.default_tol
         self.resumed = resumed
-        self.counts = any(A.streamed or A.shape[0] == math.inf for A in problem.matrices.values())
+        self.counts = any(A.streamed or A.shape[0] == np.inf for A in problem.matrices.values())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.problem, name)

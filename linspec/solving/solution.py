@@ -563,9 +563,8 @@ def arrays_in(solution: Any) -> list[tuple[str, Array]]:
 def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The labels of the training rows, for an answer with one entry for each row."""
     names = problem.row_names
-    if names is None or not problem.solution.has_rows(fields):
-        return {}
-    if len(names) != min(A.shape[0] for A in problem.matrices.values()):
+    rows = min([A.shape[0] for A in problem.matrices.values()])
+    if names is None or len(names) != rows or not problem.solution.has_rows(fields):
         return {}
     return {"row_names": names.values(), "row_label": names.name}
 

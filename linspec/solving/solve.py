@@ -525,35 +525,37 @@ def _one_pass(spec: Any) -> bool:
     return spec is not None and "one-pass" in spec.traits
 
 
+def _with_trait(problem: Problem[Any], *traits: str) -> str:
+    """List the solvers of a problem that have one of some traits."""
+    names = registry.solvers(problem)
+    return ", ".join(name for name in names if not set(traits).isdisjoint(record_of(name, problem).traits))
+
+
 def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse a solver that may read its data several times if they can be read only once."""
     if read_once(problem) and not _one_pass(spec):
-        able = [other for other in registry.solvers(problem) if _one_pass(record_of(other, problem))]
+        able = _with_trait(problem, "one-pass") or "none is known for this problem"
         raise SweptOnce(
-            f"{name} reads its data several times, and {ONCE}, or choose a solver that takes one pass: "
-            f"{', '.join(able) or 'none is known for this problem'}."
+            f"{name} reads its data several times, and {ONCE}, or choose a solver that takes one pass: {able}."
         )
 
 
 def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse several ridges for a solver that takes only one."""
     if getattr(problem, "path", False) and (spec is None or "path" not in spec.traits):
-        able = [other for other in registry.solvers(problem) if "path" in record_of(other, problem).traits]
         raise MissingCapability(
             f"{name} solves for one ridge at a time; got {len(problem.ridges)}. Solve them one by one, or take one "  # type: ignore[attr-defined]
-            f"of: {', '.join(able)}."
+            f"of: {_with_trait(problem, 'path')}."
         )
 
 
 def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array]:
     """Return the arrays of an earlier answer; refuse a solver that cannot begin at one."""
     if spec is None or "warm-start" not in spec.traits:
-        able = [
-            other for other in registry.solvers(problem) if "warm-start" in record_of(other, problem).traits
-        ]
+        able = _with_trait(problem, "warm-start")
         raise MissingCapability(
             f"{name} does not begin at an earlier answer. Leave start out"
-            f"{', or take one of: ' + ', '.join(able) if able else ': no solver of the problem does'}."
+            f"{', or take one of: ' + able if able else ': no solver of the problem does'}."
         )
     return problem.start(borrowed(start, "start"))
 
@@ -590,14 +592,10 @@ def _checkpoint_writer(
     traits = () if spec is None else spec.traits
     iterative = isinstance(instance, IterativeSolver)
     if not (iterative or {"resumable", "warm-start"}.intersection(traits)):
-        able = [
-            other
-            for other in registry.solvers(problem)
-            if {"resumable", "warm-start"}.intersection(record_of(other, problem).traits)
-        ]
+        able = _with_trait(problem, "resumable", "warm-start")
         raise MissingCapability(
             f"{name} cannot go on from a checkpoint. Leave checkpoint out"
-            f"{', or take one of: ' + ', '.join(able) if able else ': no solver of the problem can'}."
+            f"{', or take one of: ' + able if able else ': no solver of the problem can'}."
         )
     if read_once(problem) or getattr(problem, "shared", None) is not None:
         what = "data that are read once" if read_once(problem) else "moments in place of the data"
@@ -621,11 +619,9 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
         return
     available = sizes.free_memory()
     if estimate.bytes > available:
-        others = [
-            other for other in registry.solvers(problem) if "iterative" in record_of(other, problem).traits
-        ]
+        others = _with_trait(problem, "iterative")
         beside = f" beside {cost.human_bytes(sizes.buffers)} for reading the data" if sizes.buffers else ""
-        also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""
+        also = f" Solvers that iterate need less: {others}." if others else ""
         raise NoSuitableSolver(
             f"{name} would need {cost.human_bytes(estimate.bytes)} of memory ({estimate.note}); "
             f"{cost.human_bytes(available)} are available{beside}.{also}"
