@@ -138,7 +138,7 @@ class Metric:
 
     def lengths(self, g: HostArray) -> HostArray:
         """The lengths of columns in S⁻¹, which are not too small."""
-        lengths: HostArray = self.up * lengths_of(self.N.T @ g)
+        lengths: HostArray = self.up * lengths_of(self.dual(g))
         return lengths
 
     def dual(self, g: HostArray) -> HostArray:
@@ -158,8 +158,7 @@ class Metric:
 
     def solve(self, g: HostArray) -> HostArray:
         """S⁻¹g, as exact as the metric."""
-        x: HostArray = self.N @ (self.N.T @ g)
-        return x
+        return self.lift(self.dual(g))
 
 
 class Bounded(Metric):
@@ -202,13 +201,6 @@ class Euclidean(Metric):
 
     def lift(self, y: HostArray) -> HostArray:
         return y
-
-    def lengths(self, g: HostArray) -> HostArray:
-        lengths: HostArray = lengths_of(g)
-        return lengths
-
-    def solve(self, g: HostArray) -> HostArray:
-        return g
 
 
 def lengths_of(X: HostArray) -> HostArray:

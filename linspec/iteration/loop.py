@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from linspec.arrays import Array, random_generator
+from linspec.arrays import Array, random_generator, to_host
 from linspec.errors import BudgetTooSmall, OutOfMemory, one_line
 from linspec.iteration.solver import Certificate, Context, Iterate, Problem, Solver
 from linspec.process.faults import is_out_of_memory
@@ -72,8 +72,8 @@ class Saving(Protocol):
     def due(self) -> bool:
         """Whether it is time to write."""
 
-    def write(self, arrays: Mapping[str, Array]) -> None:
-        """Write the arrays of an iterate."""
+    def write(self, state: Mapping[str, Any]) -> None:
+        """Write the arrays of an iterate, which are on the host, as "iterate"."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,8 @@ class _Watch:
         """Write a checkpoint."""
         if self.saving is not None:
             with _closing(self.context.passes, math.inf, counted=False):
-                self.saving.write(iterate.arrays())
+                arrays = {name: to_host(x) for name, x in iterate.arrays().items()}
+                self.saving.write({"iterate": arrays})
 
     def nothing(self, status: Status) -> BaseException:
         """The error of a run without an iterate that is judged."""

@@ -81,11 +81,10 @@ class Together(Reduction):
     """
 
     def __init__(self, *parts: Reduction) -> None:
-        self.parts, self.columns = parts, 0
-        for part in parts:
-            self.columns += part.columns
-            self.multiplied += part.multiplied
-            self.wide, self.tall = self.wide or part.wide, self.tall or part.tall
+        self.parts = parts
+        self.columns = sum([part.columns for part in parts])
+        self.multiplied = sum([part.multiplied for part in parts])
+        self.wide, self.tall = True in [part.wide for part in parts], True in [part.tall for part in parts]
 
     @property
     def changed(self) -> Any:

@@ -274,9 +274,8 @@ def solve_on_host(  # noqa: PLR0913
             "max_seconds": max_seconds,
             "began": began,
             "complete": complete,
+            "tol": options_.get("tol") if solver == "auto" else None,
         }
-        if solver == "auto":
-            limits["tol"] = options_.get("tol")
         with report_progress(name, wanted=bool(progress)) as reporter:
             watching = (*(() if callback is None else (callback,)), *reporter)
             solution: S = _run(
@@ -348,7 +347,7 @@ def _run(  # noqa: PLR0913
             start=begin,
             resumed=saved is not None,
             writer=writer,
-            **{"tol": None, **limits},
+            **limits,
         )
     looks = problem.looked_at()
     solved = problem.in_range(looks)
@@ -494,13 +493,13 @@ def _next(problem: Problem[Any], first: Any) -> list[str]:
         return []
     tried = first.solver.rpartition("/")[2]
     sizes = problem.sizes()
-    found = candidates(problem, sizes)
+    estimates, _ = candidates(problem, sizes)
     squared = first.status is Status.ILL_CONDITIONED or "iterative" not in record_of(tried, problem).traits
     memory = sizes.free_memory() / 2
     most = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
     affordable = {
         name: estimate.seconds
-        for name, estimate in found.estimates.items()
+        for name, estimate in estimates.items()
         if name != tried
         and (name == ORTHOGONAL or not squared)
         and estimate.seconds <= most

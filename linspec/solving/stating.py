@@ -244,14 +244,11 @@ def _promote(problem: Any) -> None:
     """
     followed = {declared.like for declared in problem.stated.matrices.values()}
     for name in problem.matrices:
-        declared = problem.stated.matrices[problem.stated.field_of(name)]
-        A = problem.matrices[name]
-        others = [B.dtype for other, B in problem.matrices.items() if other != name]
+        declared, matrices = problem.stated.matrices[problem.stated.field_of(name)], problem.matrices
         if declared.like:
-            promote(problem, name, problem.matrices[declared.like].dtype)
-        elif (
-            others and name not in followed and A.stored_dtype.kind in "biu"
-        ):  # exact; floats keep their precision
+            promote(problem, name, matrices[declared.like].dtype)
+        elif name not in followed and matrices[name].stored_dtype.kind in "biu":  # exact; floats keep theirs
+            others = [B.dtype for other, B in matrices.items() if other != name]
             promote(problem, name, max(others, key=lambda dtype: dtype.itemsize))
 
 

@@ -206,8 +206,8 @@ def test_what_was_reached_is_written() -> None:
         def __init__(self, *, due: bool) -> None:
             self.due, self.written = due, []
 
-        def write(self, arrays: Mapping[str, Any]) -> None:
-            self.written.append(arrays["x"])
+        def write(self, state: Mapping[str, Any]) -> None:
+            self.written.append(state["iterate"]["x"])
 
     every, last = Kept(due=True), Kept(due=False)
     first = run(Regression(1.0), ConjugateGradients(limit=4), saving=every)

@@ -233,11 +233,8 @@ class Block(ABC):
 def first_shares(w: Array | None, rows: int) -> HostArray:
     """Return the shares of the first rows in their weighted mean; equal ones if none of them counts."""
     rows = min(rows, ORIGIN_ROWS)
-    counts = None if w is None else to_host(w[:rows])
-    if counts is None or not counts.any():
-        return np.full(rows, 1 / max(rows, 1))
-    shares: HostArray = counts / counts.sum()
-    return shares
+    counts = 0.0 if w is None else to_host(w[:rows])
+    return counts / np.sum(counts) if np.any(counts) else np.full(rows, 1 / max(rows, 1))
 
 
 def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) -> int:
