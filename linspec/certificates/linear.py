@@ -36,8 +36,9 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import Array, HostArray, to_host
-from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Bounded, Metric, lengths_of
+from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Bounded, Metric
 from linspec.linalg.conjugate_gradients import block_cg
+from linspec.linalg.small import lengths_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
 
@@ -245,7 +246,7 @@ class _Residual:
         if held:
             G, self.source = self.moments.gram(), "from-gram"
             P, Q = (G[i][0] @ places[0] + G[i][1] @ places[1] for i in (0, 1))
-            squares = to_host(A.backend.blocks.column_sums(places[0] * P)) + np.sum(unit * to_host(Q), axis=0)
+            squares = to_host(A.backend.blocks.column_sums(places[0] * P)) + (unit * to_host(Q)).sum(axis=0)
         else:
             self.source = "in-pass" if self.moments.root is not None else "recomputed"
             (P, _), squares = self.moments.residual(*places, gram=gram)
@@ -350,7 +351,7 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
     ridges : sequence of float
     tol : float
     """
-    least, squares = min(ridges), float(np.sum(moments.fitted[0].squares)) if moments.fitted else np.inf
+    least, squares = min(ridges), float(moments.fitted[0].squares.sum()) if moments.fitted else np.inf
     return least <= 0 or tol * (squares + least) > OPEN * least
 
 
@@ -410,7 +411,7 @@ def _by_planted(
     if (lengths_of(D) <= MET).all() or (proved > most).any():
         return estimates[0], estimates[1]
     place, t = moments.operators[0].backend.blocks.place, D.shape[1]
-    size = float(np.sqrt(np.max(moments.fitted[0].squares, initial=0.0) + ridge))  # ‖A‖, from below
+    size = float(np.sqrt(moments.fitted[0].squares.max(initial=0.0) + ridge))  # ‖A‖, from below
     noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * lengths_of(D)
     steps = int(min(STEPS, max(moments.passes.count, FEWEST)))
     with suppress(OutOfPasses):  # then the estimate stands as it is
@@ -418,7 +419,7 @@ def _by_planted(
         for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
             e, left = to_host(X)[:, t:], D - to_host(X)[:, :t]
             size_of_e, settled = lengths_of(e), bool((lengths[:t] <= noise * size**2).all())
-            known = np.sqrt(np.abs(np.sum(e * g, axis=0))), size_of_e
+            known = np.sqrt(np.abs((e * g).sum(axis=0))), size_of_e
             if (lengths_of(left) <= MET).all():
                 return known
             if (size_of_e > most).any():  # e grows with the steps
@@ -431,9 +432,9 @@ def _by_planted(
             r, images = lengths_of(SL), np.sqrt(squares)
             null = settled and not ((images > noise * size) & (r < SHORT * size * images)).any()
             if null:
-                short = np.max(np.abs(left.T @ g) / np.maximum(r, noise * size**2)[:, None], axis=0)
+                short = (np.abs(left.T @ g) / np.maximum(r, noise * size**2)[:, None]).max(axis=0)
                 return known[0], np.maximum(size_of_e, short)
-            *estimates, _ = _within(left, SL, squares + ridge * np.sum(left**2, axis=0), g)
+            *estimates, _ = _within(left, SL, squares + ridge * (left**2).sum(axis=0), g)
             estimates = [np.maximum(*each) for each in zip(estimates, known, strict=True)]
             if settled or (estimates[1] <= most).all():
                 break
@@ -449,7 +450,7 @@ def _within(
         np.fill_diagonal(T, squares)
     c = np.linalg.lstsq(T, D.T @ g, rcond=None)[0]
     part = np.linalg.lstsq(np.linalg.qr(SD).R.T, D.T @ g, rcond=None)[0]
-    length = np.sqrt(np.maximum(np.sum(c * (T @ c), axis=0), 0.0))
+    length = np.sqrt(np.maximum((c * (T @ c)).sum(axis=0), 0.0))
     proved: HostArray = lengths_of(part)
     return length, np.maximum(lengths_of(D @ c), proved), proved
 

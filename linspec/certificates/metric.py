@@ -25,6 +25,7 @@ from scipy.linalg.lapack import dtrtri
 
 from linspec.algebra import EPS
 from linspec.arrays import HostArray
+from linspec.linalg.small import lengths_of
 
 __all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric"]
 
@@ -203,20 +204,14 @@ class Euclidean(Metric):
         return y
 
 
-def lengths_of(X: HostArray) -> HostArray:
-    """The Euclidean lengths of columns, as `numpy.linalg.norm` computes them."""
-    lengths: HostArray = np.sqrt(np.add.reduce(X * X, axis=0))
-    return lengths
-
-
 def _largest(M: HostArray) -> float:
     """‖M‖₂; of large matrices by the power method, which may miss some per cent."""
     if len(M) <= SMALL:
         return float(np.linalg.svd(M, compute_uv=False)[0]) if M.size else 0.0
     v = np.random.default_rng(0).standard_normal((M.shape[1], 2))
     for _ in range(POWERS):
-        v = M.T @ (M @ (v / np.linalg.norm(v, axis=0)))
-    return min(float(np.sqrt(np.linalg.norm(v, axis=0).max(initial=0.0))), _bound(M))
+        v = M.T @ (M @ (v / lengths_of(v)))
+    return min(float(np.sqrt(lengths_of(v).max(initial=0.0))), _bound(M))
 
 
 def _bound(M: HostArray) -> float:

@@ -270,7 +270,7 @@ class Registry:
     def find(self, name: Any, kinds: Collection[str], problem: Any = None) -> Entry:
         """Return the record that a name means; raise if no record or several records have the name."""
         found = self.find_all(name, kinds, problem)
-        if len(found) > 1 and len({entry.scope for entry in found}) > 1:
+        if len({entry.scope for entry in found}) > 1:
             names = " or ".join(repr(entry.full) for entry in found)
             raise AmbiguousName(f"{name!r} may be {names}; ask for one of these")
         return found[0]

@@ -186,7 +186,7 @@ class Moments:
         if not self.pre.directions or self.subtracts[i]:
             return 0.0
         squares = (f.squares > 0) * f.total * (f.average if self.pre.center else 0 * f.average) ** 2
-        squares = squares if f.slopes is None else squares + np.sum(f.slopes**2, axis=1)
+        squares = squares if f.slopes is None else squares + (f.slopes**2).sum(axis=1)
         return float(np.linalg.norm(np.sqrt(squares) * (1.0 if f.factors is None else f.factors)))
 
     def squares(self, i: int = 0) -> HostArray | None:
@@ -200,7 +200,7 @@ class Moments:
     def least_value(self, i: int = 0) -> float:
         """The fraction of the largest singular value below which singular values are rounding of the entries."""
         A = self.operators[i]
-        n, p = (int(size) for size in A.shape)
+        n, p = map(int, A.shape)
         return rank_cut((max(n, p), min(n, p)), np.float64 if A.rounding <= EPS else np.float32)
 
     def least_square(self, i: int = 0) -> float:
@@ -354,7 +354,7 @@ class Moments:
         self._will_hold()
         self.held = held
         for i in range(len(held)):
-            squares = np.maximum(np.diagonal(to_host(held[i][i])), 0.0)
+            squares = np.maximum(to_host(held[i][i]).diagonal(), 0.0)
             self._take_as_it_is(i, squares, total, (squares > 0).astype(np.float64))
 
     def take_as_they_are(self) -> None:
@@ -597,7 +597,7 @@ class Moments:
         A = self.operators[i]
         if A.dtype != np.float32 or not self.rereads:
             return False
-        size = np.sqrt(np.max(squares, initial=0.0) / max(count, 1e-300))
+        size = np.sqrt(squares.max(initial=0.0) / max(count, 1e-300))
         return not (size == 0 or 1 / SINGLE <= size <= SINGLE) and A.widen()
 
     def _row(self, i: int, block: Block) -> HostArray | None:

@@ -89,7 +89,7 @@ class Preprocessing:
         length = unit * np.linalg.norm(rest / unit, axis=0)
         length = np.where(length > noise, length, np.inf)
         _, s, Vt = np.linalg.svd(rest / length, full_matrices=False)
-        rank = int(np.sum(s > DEPENDENT * len(s) * s.max(initial=0.0)))
+        rank = int((s > DEPENDENT * len(s) * s.max(initial=0.0)).sum())
         turn = Vt[:rank].T / s[:rank] / length[:, None]
         if rank == 0:
             return cls(center, w, None, scale, mean, turn)
@@ -182,7 +182,7 @@ class Fitted(NamedTuple):
         size = about_mean + total * mean**2
         if not pre.center:
             about_mean = squares if not origin.any() else size
-        left = about_mean if cross is None else about_mean - np.sum(cross**2, axis=1)
+        left = about_mean if cross is None else about_mean - (cross**2).sum(axis=1)
         left = np.maximum(left, 2 * NEARLY * about_mean) if estimated else left
         explained = np.zeros(len(mean), dtype=bool)
         if cross is not None:

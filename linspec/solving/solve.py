@@ -277,7 +277,7 @@ def solve_on_host(  # noqa: PLR0913
             "tol": options_.get("tol") if solver == "auto" else None,
         }
         with report_progress(name, wanted=bool(progress)) as reporter:
-            watching = (*(() if callback is None else (callback,)), *reporter)
+            watching = reporter if callback is None else (callback, *reporter)
             solution: S = _run(
                 problem,
                 instance,
