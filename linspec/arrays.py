@@ -41,7 +41,6 @@ __all__ = [
     "on_device",
     "random_generator",
     "reciprocal",
-    "symmetric_inverse",
     "to_host",
     "to_host_together",
     "working_dtype",
@@ -137,7 +136,9 @@ def check_bare(x: Any, what: str = "data", depth: int = 3) -> None:
         )
 
 
-_BARE = frozenset({np.ndarray, np.float64, np.float32, np.int64, float, int, bool, str, bytes, type(None)})
+_BARE = frozenset(
+    {np.ndarray, np.float64, np.float32, np.int64, np.bool_, float, int, bool, str, bytes, type(None)}
+)
 """Types of values that have neither mask nor unit, by far the most frequent ones."""
 
 
@@ -588,7 +589,7 @@ class Home:
         """Whether arrays in this home are NumPy arrays."""
         return self is HOST or bool(compat.is_numpy_namespace(self.xp))
 
-    @property
+    @cached_property
     def blocks(self) -> Home:
         """The home of float64 blocks for data in this home."""
         if self.on_host:
@@ -673,7 +674,6 @@ class Home:
         packed = self.place(np.concatenate([np.ravel(x) for x in arrays]))
         return list(_unpacked(packed, [x.shape for x in arrays]))
 
-    @at_home
     def norm(self, V: Array) -> float:
         """The Frobenius norm of an array of this home."""
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
@@ -697,24 +697,24 @@ class Home:
             if squares is None:
                 squares = to_host(self.column_sums(V * V))
             norms: HostArray = np.sqrt(squares)
-        if np.all((squares > LEAST_SQUARE) & (squares < math.inf)) or 0 in tuple(V.shape):
+        if ((squares > LEAST_SQUARE) & (squares < math.inf)).all() or 0 in tuple(V.shape):
             return norms
         sizes = to_host(self.xp.max(self.xp.abs(V), axis=0))
         units = np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0)
         scaled = V / self.place(units)[None, :]
         return units * np.sqrt(to_host(self.column_sums(scaled * scaled)))
 
-    @at_home
     def column_sums(self, U: Array) -> Array:
         """The sum of each column of an array of this home, in float64 if the device has it.
 
         On a device it is a product with ones: CuPy's reduction over rows takes ten times as long.
         """
         if self.on_host:
-            return np.sum(U, axis=0, dtype=np.float64)
-        if self.blocks != self:
-            return self.xp.sum(U, axis=0)
-        return (self.ones((1, U.shape[0])) @ self.place(U))[0, :]
+            return np.add.reduce(U, axis=0, dtype=np.float64)
+        with on_device(self):
+            if self.blocks != self:
+                return self.xp.sum(U, axis=0)
+            return (self.ones((1, U.shape[0])) @ self.place(U))[0, :]
 
     @at_home
     def column_squares(self, U: Array) -> Array:
@@ -725,21 +725,27 @@ class Home:
         least = self.xp.astype(self.xp.any(U != 0, axis=0), squares.dtype)
         return self.xp.where(squares > 0, squares, least * self.xp.finfo(squares.dtype).smallest_normal)
 
-    @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of zeros in this home."""
-        return self.xp.zeros(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
+        return np.zeros(shape, dtype) if self.on_host else self._made(self.xp.zeros, dtype, shape)
 
-    @at_home
     def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """An array of ones in this home."""
-        return self.xp.ones(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
+        return np.ones(shape, dtype) if self.on_host else self._made(self.xp.ones, dtype, shape)
 
-    @at_home
     def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
         """The n x n identity, or `columns` columns of it from number `first` on."""
-        name = np.dtype(dtype).name
-        return self.xp.eye(n, columns, k=-first, dtype=getattr(self.xp, name), device=self.device)
+        host = self.on_host
+        return (
+            np.eye(n, columns, -first, dtype)
+            if host
+            else self._made(self.xp.eye, dtype, n, columns, k=-first)
+        )
+
+    @at_home
+    def _made(self, function: Callable[..., Array], dtype: Any, *sizes: Any, **words: Any) -> Array:
+        """An array that a function of the library makes on the device."""
+        return function(*sizes, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device, **words)
 
     @at_home
     def concat(self, blocks: list[Array]) -> Array:
@@ -927,57 +933,6 @@ def triangular_factor(M: Array) -> Array:
 
         return torch.linalg.qr(M, mode="r")[1]
     return namespace(M).linalg.qr(M, mode="reduced")[1]
-
-
-@at_home
-def symmetric_inverse(G: Array) -> Array:
-    """The inverse of a small positive definite matrix, computed on its device without waiting for it.
-
-    If the matrix is singular, no error is raised. The entries of the result are then NaN, infinite, or without a
-    correct digit.
-
-    Parameters
-    ----------
-    G : array of shape (k, k)
-
-    Returns
-    -------
-    array of shape (k, k)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.arrays import symmetric_inverse
-    >>> symmetric_inverse(np.diag([4.0, 2.0]))
-    array([[0.25, 0.  ],
-           [0.  , 0.5 ]])
-    """
-    xp = namespace(G)
-    with np.errstate(all="ignore"):
-        d = xp.sqrt(xp.linalg.diagonal(G))
-        scales = 1 / (d[:, None] * d[None, :])
-        found = _unchecked_inverse((G + G.T) / 2 * scales)
-        return (found + found.T) / 2 * scales
-
-
-def _unchecked_inverse(M: Array) -> Array:
-    """Compute the inverse of M; raise no error if M is singular.
-
-    For a singular M, CuPy and torch return invalid numbers; for other libraries every entry of the result is NaN.
-    """
-    if compat.is_cupy_array(M):
-        import cupyx
-
-        with cupyx.errstate(linalg="ignore"):
-            return namespace(M).linalg.inv(M)
-    if compat.is_torch_array(M):
-        import torch
-
-        return torch.linalg.inv_ex(M)[0]
-    try:
-        return namespace(M).linalg.inv(M)
-    except np.linalg.LinAlgError:
-        return M * math.nan
 
 
 def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:

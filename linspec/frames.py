@@ -590,6 +590,8 @@ def check_order(
     rows = {**beside, **given}
     known = [(name, index_of(data)) for name, data in rows.items()]
     labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
+    if len(labelled) < 2:
+        return
     pairs = [pair for pair in combinations(labelled, 2) if pair[0][0] in given or pair[1][0] in given]
     found = {(of, what): _check_pair(what, index, of, other) for (of, other), (what, index) in pairs}
     before = {name for name, data in rows.items() if again and hasattr(data, "row_index")}

@@ -38,6 +38,7 @@ import scipy.sparse
 from linspec.arrays import Array, HostArray, to_host
 from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Bounded, Metric
 from linspec.linalg.conjugate_gradients import block_cg
+from linspec.linalg.small import lengths_of
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses
 
@@ -157,7 +158,7 @@ def certify_linear(
     planted : array of shape (p, t), optional
         What is left of planted columns for the smallest ridge.
     """
-    path = np.atleast_1d(np.asarray(ridges, dtype=np.float64)).tolist()
+    path = np.array(ridges, dtype=np.float64, ndmin=1).tolist()
     x, m = to_host(x), moments.widths[1]
     products = _Residual(
         moments, x, _left_of_planted(moments, min(path), tol, planted), m, planted is not None
@@ -169,13 +170,13 @@ def certify_linear(
         _judged(moments, S, x[:, at], g[:, at], r[at], ridge, rounding, products)
         for S, ridge, at in zip(metrics, path, columns, strict=True)
     ]
-    length, floor, coefficients = (np.concatenate(parts) for parts in zip(*each, strict=True))
+    length, floor, coefficients = np.concatenate(each, axis=1)
     nb, fitted = np.tile(products.b_lengths, len(path)), np.maximum(length, floor)
     ranks = [len(x) if S is None else S.rank for S in metrics]
     free = moments.fitted[0].total - np.repeat(ranks, m) - moments.pre.directions
     sigma = np.where(free > 0, r / np.sqrt(np.maximum(free, 1)), 0.0)
     share = _over(fitted, sigma)  # 4
-    residual = _over(np.linalg.norm(g, axis=0), np.tile(products.scales, len(path)))
+    residual = _over(lengths_of(g), np.tile(products.scales, len(path)))
     rounded = length <= 2 * floor
     open_ = (coefficients > OPEN) & ~(share <= OPEN)
     rank = min(
@@ -189,12 +190,12 @@ def certify_linear(
         ranks=(rank, len(x)),
     )
     claims = _over(fitted, nb), coefficients, share, _over(floor, nb)
-    worst = [float(np.max(each, initial=0.0)) for each in claims]
-    residuals = np.max(residual.reshape(len(path), -1), axis=1, initial=0.0)
+    worst = [float(claim.max(initial=0.0)) for claim in claims]
+    residuals = residual.reshape(len(path), -1).max(axis=1, initial=0.0)
     return LinearCertificate(
         float(residuals.max()),
         residuals,
-        float(np.max(residual[rounded], initial=0.0)),
+        float(residual[rounded].max(initial=0.0)),
         worst[0],
         worst[1],
         worst[2],
@@ -245,14 +246,14 @@ class _Residual:
         if held:
             G, self.source = self.moments.gram(), "from-gram"
             P, Q = (G[i][0] @ places[0] + G[i][1] @ places[1] for i in (0, 1))
-            squares = to_host(A.backend.blocks.column_sums(places[0] * P)) + np.sum(unit * to_host(Q), axis=0)
+            squares = to_host(A.backend.blocks.column_sums(places[0] * P)) + (unit * to_host(Q)).sum(axis=0)
         else:
             self.source = "in-pass" if self.moments.root is not None else "recomputed"
             (P, _), squares = self.moments.residual(*places, gram=gram)
         AtU, lengths = to_host(P), np.sqrt(np.maximum(squares, 0.0))
         self.g, self.SD = -AtU[:, :w], AtU[:, w + m :]
         self.lengths, self.b_lengths = lengths[:w], lengths[w : w + m]
-        self.scales = np.linalg.norm(AtU[:, w : w + m], axis=0)
+        self.scales = lengths_of(AtU[:, w : w + m])
 
 
 def _metrics(
@@ -359,7 +360,7 @@ def needs_metric(moments: Moments, ridges: Sequence[float], tol: float) -> bool:
     ridges : sequence of float
     tol : float
     """
-    least, squares = min(ridges), float(np.sum(moments.fitted[0].squares)) if moments.fitted else np.inf
+    least, squares = min(ridges), float(moments.fitted[0].squares.sum()) if moments.fitted else np.inf
     return least <= 0 or tol * (squares + least) > OPEN * least
 
 
@@ -374,16 +375,16 @@ def _judged(
     products: _Residual,
 ) -> tuple[HostArray, HostArray, HostArray]:
     """Of one ridge: m, the part that rounding leaves, and the relative error of coefficients."""
-    nx = np.linalg.norm(x, axis=0)
+    nx = lengths_of(x)
     if S is None:
-        floor = 2 * rounding * np.linalg.norm(x * np.sqrt(moments.fitted[0].squares)[:, None], axis=0)
+        floor = 2 * rounding * lengths_of(x * np.sqrt(moments.fitted[0].squares)[:, None])
         if not products.D.shape[1]:
             return np.full(len(nx), np.nan), floor, np.full(len(nx), np.nan)
         length, error = _by_planted(moments, products, g, ridge, rounding, OPEN * nx)
         error = _of_another(products, error, OPEN * nx)
         return np.where(np.isnan(error), np.nan, length), floor, _over(error, nx)
     length = S.lengths(g)  # 1
-    size = np.linalg.norm(x * S.D[:, None], axis=0)
+    size = lengths_of(x * S.D[:, None])
     floor = 2 * rounding * size + 2 * EPS * r / S.least  # 2
     if products.source == "from-gram":  # rounding of the Gram matrix, or of the products that have formed it
         A = moments.operators[0]
@@ -392,7 +393,7 @@ def _judged(
     fitted = np.maximum(length, floor)
     error = S.reach * fitted  # 3
     if S.up == 1.0 and not isinstance(S, Bounded):
-        error = np.minimum(error, np.linalg.norm(S.solve(g), axis=0) + S.reach * floor)
+        error = np.minimum(error, lengths_of(S.solve(g)) + S.reach * floor)
     if (_over(error, nx) > OPEN).any() and (length > floor).any():
         if isinstance(S, Bounded):
             if products.D.shape[1]:
@@ -401,9 +402,7 @@ def _judged(
         elif S.up > 1.0:
             with suppress(OutOfPasses):  # then the bound stands as it is
                 error = _refined(moments, S, g, ridge, floor)
-    outside = (
-        np.linalg.norm(S.null.T @ x, axis=0) if S.rank < len(x) and ridge == 0 else np.zeros(len(nx))
-    )  # 5
+    outside = lengths_of(S.null.T @ x) if S.rank < len(x) and ridge == 0 else np.zeros(len(nx))  # 5
     return length, floor, np.maximum(_over(error, nx), _over(outside, nx))
 
 
@@ -418,19 +417,19 @@ def _by_planted(
     """Estimates of ‖Ae‖ and ‖e‖ by (6), after some more steps where planted columns are left."""
     D, SD = products.D, products.SD + ridge * products.D
     *estimates, proved = _within(D, SD, None, g)
-    if (np.linalg.norm(D, axis=0) <= MET).all() or (proved > most).any():
+    if (lengths_of(D) <= MET).all() or (proved > most).any():
         return estimates[0], estimates[1]
     place, t = moments.operators[0].backend.blocks.place, D.shape[1]
-    size = float(np.sqrt(np.max(moments.fitted[0].squares, initial=0.0) + ridge))  # ‖A‖, from below
-    noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * np.linalg.norm(D, axis=0)
+    size = float(np.sqrt(moments.fitted[0].squares.max(initial=0.0) + ridge))  # ‖A‖, from below
+    noise = rounding * (SETTLED if rounding < NARROW_ROUNDING else SETTLED_NARROW) * lengths_of(D)
     steps = int(min(STEPS, max(moments.passes.count, FEWEST)))
     with suppress(OutOfPasses):  # then the estimate stands as it is
         iterates = block_cg(moments.gram_product, place(np.hstack([SD, g])), (ridge,))
         for step, ((X,), lengths) in enumerate(islice(iterates, steps + 1)):
             e, left = to_host(X)[:, t:], D - to_host(X)[:, :t]
-            size_of_e, settled = np.linalg.norm(e, axis=0), bool((lengths[:t] <= noise * size**2).all())
-            known = np.sqrt(np.abs(np.sum(e * g, axis=0))), size_of_e
-            if (np.linalg.norm(left, axis=0) <= MET).all():
+            size_of_e, settled = lengths_of(e), bool((lengths[:t] <= noise * size**2).all())
+            known = np.sqrt(np.abs((e * g).sum(axis=0))), size_of_e
+            if (lengths_of(left) <= MET).all():
                 return known
             if (size_of_e > most).any():  # e grows with the steps
                 return np.maximum(estimates[0], known[0]), np.maximum(estimates[1], size_of_e)
@@ -439,12 +438,12 @@ def _by_planted(
             none = moments.operators[1].backend.blocks.zeros((moments.widths[1], t))
             (SL, _), squares = moments.residual(place(left), none)
             SL = to_host(SL) + ridge * left
-            r, images = np.linalg.norm(SL, axis=0), np.sqrt(squares)
+            r, images = lengths_of(SL), np.sqrt(squares)
             null = settled and not ((images > noise * size) & (r < SHORT * size * images)).any()
             if null:
-                short = np.max(np.abs(left.T @ g) / np.maximum(r, noise * size**2)[:, None], axis=0)
+                short = (np.abs(left.T @ g) / np.maximum(r, noise * size**2)[:, None]).max(axis=0)
                 return known[0], np.maximum(size_of_e, short)
-            *estimates, _ = _within(left, SL, squares + ridge * np.sum(left**2, axis=0), g)
+            *estimates, _ = _within(left, SL, squares + ridge * (left**2).sum(axis=0), g)
             estimates = [np.maximum(*each) for each in zip(estimates, known, strict=True)]
             if settled or (estimates[1] <= most).all():
                 break
@@ -460,9 +459,9 @@ def _within(
         np.fill_diagonal(T, squares)
     c = np.linalg.lstsq(T, D.T @ g, rcond=None)[0]
     part = np.linalg.lstsq(np.linalg.qr(SD).R.T, D.T @ g, rcond=None)[0]
-    length = np.sqrt(np.maximum(np.sum(c * (T @ c), axis=0), 0.0))
-    proved: HostArray = np.linalg.norm(part, axis=0)
-    return length, np.maximum(np.linalg.norm(D @ c, axis=0), proved), proved
+    length = np.sqrt(np.maximum((c * (T @ c)).sum(axis=0), 0.0))
+    proved: HostArray = lengths_of(part)
+    return length, np.maximum(lengths_of(D @ c), proved), proved
 
 
 def _refined(moments: Moments, S: Metric, g: HostArray, ridge: float, floor: HostArray) -> Any:
@@ -470,7 +469,7 @@ def _refined(moments: Moments, S: Metric, g: HostArray, ridge: float, floor: Hos
     e = S.solve(g)
     Se = to_host(moments.gram_product(moments.operators[0].backend.blocks.place(e))) + ridge * e
     left = S.lengths(g - Se) * (S.up**2 - 1)
-    return np.linalg.norm(e, axis=0) + S.reach * np.maximum(left, floor)
+    return lengths_of(e) + S.reach * np.maximum(left, floor)
 
 
 def _status(*, ended: bool, fine: bool, rounded: bool, ranks: tuple[int, int]) -> tuple[str, tuple[str, ...]]:

@@ -26,6 +26,7 @@ from scipy.linalg.lapack import dtrtri
 
 from linspec.algebra import EPS, Preconditioner
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.linalg.small import lengths_of
 
 __all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "Preconditioned"]
 
@@ -121,9 +122,9 @@ class Metric:
     def of_gram(cls, G: HostArray, ridge: float, rounding: float) -> Metric:
         """Make the metric from the Gram matrix G = XᵀX."""
         p = len(G)
-        D = _units(np.diagonal(G) + ridge)
+        D = _units(G.diagonal() + ridge)
         S = G / D[:, None] / D
-        S[np.diag_indices(p)] += ridge / D**2
+        np.fill_diagonal(S, S.diagonal() + ridge / D**2)
         with suppress(np.linalg.LinAlgError):
             metric = cls._of_triangle(np.linalg.cholesky(S).T, D, SQUARED, 1.0)
             if metric is not None:
@@ -135,7 +136,7 @@ class Metric:
     @classmethod
     def _of_triangle(cls, R: HostArray, D: HostArray, least: float, up: float) -> Metric | None:
         """The metric for S = D RᵀR D, if no singular value of R is below `least`."""
-        if R.shape[0] < R.shape[1] or not np.diagonal(R).all():
+        if R.shape[0] < R.shape[1] or not R.diagonal().all():
             return None
         T, _ = dtrtri(R)
         metric = cls.__new__(cls)
@@ -156,7 +157,7 @@ class Metric:
 
     def lengths(self, g: HostArray) -> HostArray:
         """The lengths of columns in S⁻¹, which are not too small."""
-        lengths: HostArray = self.up * np.linalg.norm(self.dual(g), axis=0)
+        lengths: HostArray = self.up * lengths_of(to_host(self.dual(g)))
         return lengths
 
     def dual(self, g: HostArray) -> HostArray:
@@ -176,8 +177,7 @@ class Metric:
 
     def solve(self, g: HostArray) -> HostArray:
         """S⁻¹g, as exact as the metric."""
-        x: HostArray = self.N @ (self.N.T @ g)
-        return x
+        return self.lift(self.dual(g))
 
 
 class Preconditioned(Metric):
@@ -221,9 +221,6 @@ class Preconditioned(Metric):
         y = self.back * W
         return y + self.U @ (self.stretch[:, None] * (self.U.T @ y))
 
-    def solve(self, g: Array) -> Array:
-        return self.lift(self.dual(g))
-
 
 class Bounded(Metric):
     """What a ridge alone says, without a matrix: S ≥ rI, so lengths are at most those in r⁻¹I.
@@ -243,7 +240,7 @@ class Bounded(Metric):
         self.null = np.zeros((len(squares), 0))
 
     def lengths(self, g: HostArray) -> HostArray:
-        lengths: HostArray = self.reach * np.linalg.norm(g, axis=0)
+        lengths: HostArray = self.reach * lengths_of(g)
         return lengths
 
     def solve(self, g: HostArray) -> HostArray:
@@ -269,18 +266,15 @@ class Euclidean(Metric):
     def lift(self, y: HostArray) -> HostArray:
         return y
 
-    def solve(self, g: HostArray) -> HostArray:
-        return g
-
 
 def _largest(M: HostArray) -> float:
     """‖M‖₂; of large matrices by the power method, which may miss some per cent."""
     if len(M) <= SMALL:
-        return float(np.linalg.norm(M, 2)) if M.size else 0.0
+        return float(np.linalg.svd(M, compute_uv=False)[0]) if M.size else 0.0
     v = np.random.default_rng(0).standard_normal((M.shape[1], 2))
     for _ in range(POWERS):
-        v = M.T @ (M @ (v / np.linalg.norm(v, axis=0)))
-    return min(float(np.sqrt(np.linalg.norm(v, axis=0).max(initial=0.0))), _bound(M))
+        v = M.T @ (M @ (v / lengths_of(v)))
+    return min(float(np.sqrt(lengths_of(v).max(initial=0.0))), _bound(M))
 
 
 def _bound(M: HostArray) -> float:

@@ -245,13 +245,14 @@ def _combined(H: Applied, Y: Sequence[HostArray]) -> list[Any]:
 
 def _length(metrics: Sequence[Metric], R: Sequence[HostArray]) -> float:
     """‖NᵀR‖₂ over all views, which is not too small."""
-    rows = np.vstack([S.dual(r) for S, r in zip(metrics, R, strict=True)])
+    parts = [S.dual(r) for S, r in zip(metrics, R, strict=True)]
+    rows = parts[0] if len(parts) == 1 else np.vstack(parts)
     largest = float(np.abs(rows).max(initial=0.0))
     if largest == 0:
         return 0.0
     rows = rows / largest
     squared = float(np.linalg.eigvalsh(rows.T @ rows)[-1])
-    return max(S.up for S in metrics) * largest * float(np.sqrt(max(squared, 0.0)))
+    return max([S.up for S in metrics]) * largest * float(np.sqrt(max(squared, 0.0)))
 
 
 def _improved(left: float, ritz: HostArray, k: int) -> float:

@@ -11,12 +11,12 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from linspec.arrays import Array, random_generator
+from linspec.arrays import Array, random_generator, to_host
 from linspec.errors import BudgetTooSmall, OutOfMemory, one_line
 from linspec.iteration.solver import Certificate, Context, Iterate, Problem, Solver
 from linspec.process.faults import is_out_of_memory
@@ -72,8 +72,8 @@ class Saving(Protocol):
     def due(self) -> bool:
         """Whether it is time to write."""
 
-    def write(self, arrays: Mapping[str, Array]) -> None:
-        """Write the arrays of an iterate."""
+    def write(self, state: Mapping[str, Any]) -> None:
+        """Write the arrays of an iterate, which are on the host, as "iterate"."""
 
 
 @dataclass(frozen=True)
@@ -145,18 +145,16 @@ def run(  # noqa: PLR0913 (what one run is told)
     tol = problem.tol if tol is None else tol
     passes = Passes(limits.passes, began + limits.seconds)
     context = Context(tol, random_generator(rng), passes)
-    watch = _Watch(context, name or solver.name, solver.max_iterations, limits, callback, saving, began)
+    watch = _Watch(problem, solver, start, context, name or solver.name, limits, callback, saving, began)
     with first_interrupt(passes.interrupt), looking(passes.look), np.errstate(all="ignore"):
-        begun: list[Moments] = []
-        steps = _steps(problem, solver, begun, context, start)
         least, idle = math.inf, 0
         while True:
-            last, ending = watch.ended(steps)
-            moments = begun[0]
+            ending = watch.ending()
+            last = watch.kept(ending)
             try:
                 with _closing(passes, limits.seconds):
                     arrays = last.arrays()
-                    certificate = problem.certify(moments, arrays, tol)
+                    certificate = problem.certify(watch.moments, arrays, tol)
             except OutOfPasses as error:
                 raise watch.nothing(Status.BUDGET) from error
             again = ending is Status.CONVERGED and not last.final
@@ -169,7 +167,7 @@ def run(  # noqa: PLR0913 (what one run is told)
     if passes.interrupted:
         ending = Status.INTERRUPTED
     seconds = time.perf_counter() - began
-    for text in moments.contradictions:
+    for text in watch.moments.contradictions:
         context.note(Status.INCONSISTENT, text)
         certificate = certificate._replace(lost=True)
     if last.doubt and ending is not Status.CONVERGED:
@@ -179,31 +177,21 @@ def run(  # noqa: PLR0913 (what one run is told)
     return Outcome(arrays, certificate, notes, ending, last.final, tuple(watch.history), passes, seconds)
 
 
-def _steps(
-    problem: Problem,
-    solver: Solver,
-    begun: list[Moments],
-    context: Context,
-    start: Mapping[str, Array] | None,
-) -> Iterator[Iterate]:
-    """The iterates of a solver, from a start for the data, whose moments may take a pass."""
-    moments = problem.moments(context.passes)
-    begun.append(moments)
-    begin = None if start is None else problem.started(moments, start)
-    yield from solver.iterate(problem, moments, context, begin)
-
-
 @dataclass
 class _Watch:
     """Ends an iteration, and keeps its last iterate and its history."""
 
+    problem: Problem
+    solver: Solver
+    start: Mapping[str, Array] | None
     context: Context
     name: str
-    most: float
     limits: Limits
     callback: Callable[[Progress, Iterate], Any] | None
     saving: Saving | None
     began: float
+    moments: Moments = field(init=False)
+    steps: Iterator[Iterate] | None = None
     history: list[Progress] = field(default_factory=list)
     last: Iterate | None = None
     cause: str = ""
@@ -211,19 +199,26 @@ class _Watch:
     since: int = 0
     sent_back: bool = False
 
-    def ended(self, steps: Iterator[Iterate]) -> tuple[Iterate, Status]:
-        """Take iterates until the iteration ends; return the last one, and how it ended."""
-        status = self._ended(steps)
+    def _begun(self) -> Iterator[Iterate]:
+        """Begin the iterates, from a start for the data; moments may take a pass."""
+        self.moments = self.problem.moments(self.context.passes)
+        start = None if self.start is None else self.problem.started(self.moments, self.start)
+        return self.solver.iterate(self.problem, self.moments, self.context, start)
+
+    def kept(self, status: Status) -> Iterate:
+        """Return the last iterate of an iteration that ended so."""
         if self.last is None:
             raise self.nothing(status)
         if status is not Status.CONVERGED:
             self._write(self.last)
-        return self.last, status
+        return self.last
 
-    def _ended(self, steps: Iterator[Iterate]) -> Status:
+    def ending(self) -> Status:
+        """Take iterates until the iteration ends; return how it ended."""
         try:
             self.context.passes.look()
-            for iterate in steps:
+            self.steps = self.steps or self._begun()
+            for iterate in self.steps:
                 if not math.isfinite(iterate.residual) and self.last is not None:
                     return Status.BREAKDOWN
                 self.last = iterate
@@ -243,7 +238,8 @@ class _Watch:
 
     def _look(self, iterate: Iterate) -> Status | None:
         """How the iteration ends with this iterate; None if it goes on."""
-        if iterate.final and not self.history and self.most == math.inf:
+        most = self.solver.max_iterations
+        if iterate.final and not self.history and most == math.inf:
             return Status.CONVERGED  # a direct method, which does not iterate
         passes = self.context.passes
         seconds = time.perf_counter() - self.began
@@ -253,8 +249,10 @@ class _Watch:
         self.history.append(seen)
         if self.saving is not None and self.saving.due:
             self._write(iterate)
-        with _closing(passes, math.inf, counted=False):
-            stopped = self.callback is not None and self.callback(seen, iterate)
+        stopped = False
+        if self.callback is not None:
+            with _closing(passes, math.inf, counted=False):
+                stopped = self.callback(seen, iterate)
         if iterate.final or (iterate.residual <= self.context.tol and not iterate.doubt):
             return Status.CONVERGED
         if stopped:
@@ -263,13 +261,14 @@ class _Watch:
             self.least, self.since = iterate.residual, seen.iteration
         if self.sent_back and seen.iteration - self.since > PATIENCE:
             return Status.STAGNATED
-        return Status.ITERATION_LIMIT if seen.iteration >= self.most else None
+        return Status.ITERATION_LIMIT if seen.iteration >= most else None
 
     def _write(self, iterate: Iterate) -> None:
         """Write a checkpoint."""
         if self.saving is not None:
             with _closing(self.context.passes, math.inf, counted=False):
-                self.saving.write(iterate.arrays())
+                arrays = {name: to_host(x) for name, x in iterate.arrays().items()}
+                self.saving.write({"iterate": arrays})
 
     def nothing(self, status: Status) -> BaseException:
         """The error of a run without an iterate that is judged."""
@@ -297,13 +296,13 @@ class _Watch:
 @contextmanager
 def _closing(passes: Passes, seconds: float, *, counted: bool = True) -> Iterator[None]:
     """Give the passes that are set aside and as much time again; what looks at iterates on the way is not counted."""
-    before = replace(passes)
+    limits = passes.reserved, passes.until, passes.closing, passes.most
+    counts = passes.count, passes.columns, passes.flops
     passes.reserved, passes.until, passes.closing = 0.0, time.perf_counter() + seconds, True
     passes.most = passes.most if counted else math.inf
     try:
         yield
     finally:
-        passes.reserved, passes.until, passes.closing = before.reserved, before.until, before.closing
-        passes.most = before.most
+        passes.reserved, passes.until, passes.closing, passes.most = limits
         if not counted:
-            passes.count, passes.columns, passes.flops = before.count, before.columns, before.flops
+            passes.count, passes.columns, passes.flops = counts

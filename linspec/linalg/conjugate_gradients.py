@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.linalg.small import EPS, inverse, orthonormal
+from linspec.linalg.small import EPS, inverse, lengths_of, orthonormal
 from linspec.linalg.steps import Step, Steps
 
 __all__ = ["block_cg", "cg_steps"]
@@ -100,7 +100,7 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
     columns = columns or [np.arange(B.shape[1])] * len(ridges)
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, rho = orthonormal(B)
-    rounding = EPS * np.linalg.norm(rho, axis=0)
+    rounding = EPS * lengths_of(rho)
     P, Delta = [Q for _ in path], [d * np.eye(len(rho)) for d in delta]
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
@@ -122,9 +122,9 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
         steps = [Dinv[i] @ z[i] for i in path]
         wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
         z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
-        lengths, limits = np.linalg.norm(np.hstack(z), axis=0), np.concatenate(rounded)
-        if (lengths <= limits).any():
-            turn = _above(np.hstack(z), limits)
+        residuals, limits = _beside(z), _beside(rounded)
+        if (lengths_of(residuals) <= limits).any():
+            turn = _above(residuals, limits)
             Q, tau, z = Q @ place(turn), turn.T @ tau, [turn.T @ each for each in z]
         back = [tau.T if delta[i] == 0 else Dinv[i] @ G @ tau.T for i in path]
         moves = Home.of(B).place_together(*wanted, *back)
@@ -139,8 +139,12 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
 def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:
     """The lengths of the residuals that the ridges solve."""
     solved = [each[:, columns[i]] if i == least else each for i, each in enumerate(z)]
-    lengths: HostArray = np.linalg.norm(np.hstack(solved), axis=0)
-    return lengths
+    return lengths_of(_beside(solved))
+
+
+def _beside(parts: Sequence[HostArray]) -> HostArray:
+    """The columns of all ridges side by side."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 def _host_product(P: Array, MP: Array) -> HostArray:

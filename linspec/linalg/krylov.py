@@ -30,7 +30,7 @@ import numpy as np
 
 from linspec.algebra import selection_matrix
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.linalg.small import EPS, orthonormal
+from linspec.linalg.small import EPS, lengths_of, orthonormal
 
 __all__ = ["RISK", "RitzPairs", "block_krylov", "search"]
 
@@ -128,7 +128,7 @@ def block_krylov(
         theta, Y = _leading(T)  # (4)
         newest = Y[len(T) - Q.shape[1] :]
         left = beta @ newest
-        residuals = np.linalg.norm(left, axis=0)  # (5)
+        residuals = lengths_of(left)  # (5)
         exhausted = new.shape[1] == 0
         risk = partial(_risk, theta, Y, left, k, first, p)
         yield _pairs(V, theta, Y, residuals, k, exhausted=exhausted, risk=risk)
@@ -196,7 +196,7 @@ def search(
 
         start = _outside(V, b, rng)
         for step, more in enumerate(block_krylov(complement, start, b, rng, room=BLOCKS * b)):
-            equal = int(np.sum(more.values >= last - near))
+            equal = int((more.values >= last - near).sum())
             exact = more.residuals[: max(equal, 1)].max() <= near
             below = not equal and _improbable(1 - more.values[0] / last, min(step + 1, BLOCKS), start.shape)
             settled = more.exhausted or (step >= SHORTEST and (exact or below))

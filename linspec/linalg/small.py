@@ -8,13 +8,32 @@ import scipy.linalg
 from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray, namespace, to_host
 
-__all__ = ["EPS", "inverse", "inverse_triangle", "orthonormal", "tall_svd"]
+__all__ = ["EPS", "inverse", "inverse_triangle", "lengths_of", "orthonormal", "tall_svd"]
 
 ORDINARY = 1e70
 """Lengths of columns between this and its reciprocal have squares without over- and underflow."""
 
 DEPENDENT = 1e-13
 """A column counts as dependent on others if less of its length is left."""
+
+
+def lengths_of(X: HostArray) -> HostArray:
+    """Return the Euclidean lengths of columns, as `numpy.linalg.norm` computes them.
+
+    Parameters
+    ----------
+    X : numpy.ndarray of shape (p, k)
+        Real numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.linalg import lengths_of
+    >>> lengths_of(np.array([[3.0], [4.0]]))
+    array([5.])
+    """
+    lengths: HostArray = np.sqrt(np.add.reduce(X * X, axis=0))
+    return lengths
 
 
 def orthonormal(S: Array) -> tuple[Array, HostArray]:
@@ -46,13 +65,13 @@ def orthonormal(S: Array) -> tuple[Array, HostArray]:
         return fast
     Q, R = namespace(S).linalg.qr(S, mode="reduced")
     tau = to_host(R)
-    length = np.linalg.norm(tau, axis=0)
-    live = np.abs(np.diagonal(tau)) > DEPENDENT * length[: min(tau.shape)]
+    length = lengths_of(tau)
+    live = np.abs(tau.diagonal()) > DEPENDENT * length[: min(tau.shape)]
     if tau.shape[0] == tau.shape[1] and live.all():
         return Q, tau
     length = np.where(length > 0, length, 1.0)
     turn, R, order = scipy.linalg.qr(tau / length, mode="economic", pivoting=True)
-    rank = int(np.sum(np.abs(np.diagonal(R)) > DEPENDENT * max(abs(R[0, 0]), DEPENDENT))) if R.size else 0
+    rank = int((np.abs(R.diagonal()) > DEPENDENT * max(abs(R[0, 0]), DEPENDENT)).sum()) if R.size else 0
     pivoted = np.empty((rank, S.shape[1]))
     pivoted[:, order] = R[:rank]
     return Q @ Home.of(S).place(turn[:, :rank]), pivoted * length
@@ -64,14 +83,14 @@ def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
     Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, 306-326: products in place of reflections.
     """
     G, place = to_host(S.T @ S), Home.of(S).place
-    d = np.sqrt(np.maximum(np.diagonal(G), 0.0))
+    d = np.sqrt(np.maximum(G.diagonal(), 0.0))
     if S.shape[1] == 0 or not ((d > 1 / ORDINARY) & (d < ORDINARY)).all():
         return None
     try:
         R = np.linalg.cholesky(G / d[:, None] / d).T
     except np.linalg.LinAlgError:
         return None
-    least = float(np.diagonal(R).min())
+    least = float(R.diagonal().min())
     if least < 1e-3:
         return None
     R = R * d
@@ -99,7 +118,7 @@ def inverse(G: HostArray) -> HostArray:
     """
     if len(G) == 1:
         return 1.0 / G if G[0, 0] > 0 else np.zeros((1, 1))
-    d = np.sqrt(np.maximum(np.diagonal(G), 0.0))
+    d = np.sqrt(np.maximum(G.diagonal(), 0.0))
     d = np.where(d > 0, d, np.inf)
     values, vectors = np.linalg.eigh(G / d[:, None] / d)
     live = values > len(G) * EPS * values.max(initial=0.0)
@@ -125,7 +144,7 @@ def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
     >>> inverse_triangle(np.array([[2.0]]))
     array([[0.5]])
     """
-    lengths = np.linalg.norm(R, axis=0)
+    lengths = lengths_of(R)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)
     keep = s**2 > len(scale) * unit * s.max(initial=0.0) ** 2

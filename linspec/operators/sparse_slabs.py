@@ -257,7 +257,8 @@ class Slab(NamedTuple):
     def of(cls, A: CSR, start: int, stop: int, dtype: np.dtype[Any]) -> Slab:
         """The slab of rows start to stop - 1 of A; only these rows are converted to `dtype`."""
         first, last = int(A.indptr[start]), int(A.indptr[stop])
-        indptr = A.indptr[start : stop + 1] - A.indptr[start]
+        indptr = A.indptr[start : stop + 1]
+        indptr = indptr - A.indptr[start] if first else indptr
         data = np.ascontiguousarray(A.data[first:last], dtype)
         return cls(stop - start, A.shape[1], indptr, A.indices[first:last], data)
 

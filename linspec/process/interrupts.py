@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
 
 
 @contextmanager
@@ -35,26 +34,18 @@ def first_interrupt(notice: Callable[[], None]) -> Iterator[None]:
         yield
         return
 
-    installed: list[Any] = []  # emptied at the end: a cycle would hold `notice`, and the data with it
-
     def handle(signum: int, frame: FrameType | None) -> None:
-        put_back()
+        signal.signal(signal.SIGINT, usual)
         notice()
         if usual is not signal.default_int_handler:
             usual(signum, frame)
 
-    def put_back() -> None:
-        """Restore the previous handler, unless other code has set one since."""
-        if signal.getsignal(signal.SIGINT) in installed:
-            signal.signal(signal.SIGINT, usual)
-
-    installed.append(handle)
     signal.signal(signal.SIGINT, handle)
     try:
         yield
-    finally:
-        put_back()
-        installed.clear()
+    finally:  # unless other code has set a handler since
+        if signal.getsignal(signal.SIGINT) is handle:
+            signal.signal(signal.SIGINT, usual)
 
 
 class Request:

@@ -111,12 +111,12 @@ def looking(
     admitted : callable, optional
         Called with a ledger and a number of sweeps; it raises `OutOfPasses` if the budget does not allow the sweeps.
     """
-    before = _look.set(look)
+    before, asked = _look.set(look), _admit.set(admitted)
     try:
-        with admitting(admitted):
-            yield
+        yield
     finally:
         _look.reset(before)
+        _admit.reset(asked)
 
 
 @contextmanager

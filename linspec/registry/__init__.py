@@ -28,6 +28,7 @@ _HOLDERS = {
     "records_of_solvers": "linspec.registry.queries",
     "register": "linspec.registry.queries",
     "resolve": "linspec.registry.spec",
+    "solver_and_record": "linspec.registry.queries",
     "solvers": "linspec.registry.queries",
     "spec_of": "linspec.registry.queries",
     "test_matrices": "linspec.registry.queries",

@@ -14,6 +14,7 @@ from linspec.registry.queries import problems as problems
 from linspec.registry.queries import provider_of as provider_of
 from linspec.registry.queries import records_of_solvers as records_of_solvers
 from linspec.registry.queries import register as register
+from linspec.registry.queries import solver_and_record as solver_and_record
 from linspec.registry.queries import solvers as solvers
 from linspec.registry.queries import spec_of as spec_of
 from linspec.registry.queries import test_matrices as test_matrices

@@ -25,7 +25,7 @@ import dataclasses
 import math
 import numbers
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -379,12 +379,7 @@ def limit_option(n: int, of: str = "iterations") -> Any:
 
 def options_of(owner: Any) -> tuple[Option, ...]:
     """Return the options of a dataclass, or of an instance of one, in order of declaration."""
-    cls = owner if isinstance(owner, type) else type(owner)
-    if not dataclasses.is_dataclass(cls):
-        raise InvalidDeclaration(
-            f"{cls.__name__} has no options to read; decorate it with @dataclass(frozen=True, kw_only=True)"
-        )
-    return _read(cls, tuple(field for field in dataclasses.fields(cls) if field.init))
+    return tuple(_declared(owner if isinstance(owner, type) else type(owner)).values())
 
 
 def stated_options(instance: Any) -> dict[str, Any]:
@@ -393,7 +388,7 @@ def stated_options(instance: Any) -> dict[str, Any]:
     A part is replaced by the text of the call that makes it, such as "ConjugateGradients(tol=0.001)". The call has only
     the arguments that differ from their defaults.
     """
-    return {each.name: _stated(getattr(instance, each.name)) for each in options_of(instance)}
+    return {name: _stated(getattr(instance, name)) for name in _declared(type(instance))}
 
 
 def _stated(value: Any) -> Any:
@@ -410,7 +405,7 @@ def _stated(value: Any) -> Any:
 
 def validate(instance: Any) -> None:
     """Check the options of an instance; base classes call this in ``__post_init__``. Raises InvalidOption."""
-    for declared in options_of(instance):
+    for declared in _declared(type(instance)).values():
         declared.check(getattr(instance, declared.name), type(instance).__name__)
 
 
@@ -436,10 +431,10 @@ def parse(option: Option, text: str) -> Any:
 
 def build(cls: type[T], options: Mapping[str, Any]) -> T:
     """Make an instance from a mapping of options; the error for an unknown name suggests the right name."""
-    known = [declared.name for declared in options_of(cls)]
-    name = next((name for name in options if name not in known), None)
-    if name is None:
+    known = _declared(cls)
+    if known.keys() >= options.keys():
         return cls(**options)
+    name = next(name for name in options if name not in known)
     meant = meaning(name, known)
     near = f" Did you mean {meant!r}?" if meant else ""
     hint = " It is an argument of linspec.solve; pass it there." if name in RUN_ARGUMENTS else near
@@ -457,14 +452,14 @@ def with_parts(instance: T) -> T:
     InvalidOption
         A part is not of the kind that its option declares.
     """
-    from linspec import registry  # here: it reads the tables of plugins, which data do not need
-
     parts, owner = {}, type(instance).__name__
-    for option in options_of(instance):
+    for option in _declared(type(instance)).values():
         given = value = getattr(instance, option.name)
         if value is None or option.part_kind is None:
             continue
         if isinstance(value, str):
+            from linspec import registry  # here: it reads the tables of plugins, which data do not need
+
             value = registry.get_part(option.part_kind, value, option.part_problem)()
         base = resolve(KINDS[option.part_kind].base)
         if not (isinstance(value, base) and option.accepts(value)):
@@ -481,23 +476,31 @@ def _field(default: Any, **declared: Any) -> Any:
     return dataclasses.field(default=default, metadata={"linspec": declared})
 
 
-@lru_cache(maxsize=512)
-def _read(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> tuple[Option, ...]:
+def _read(cls: type[Any]) -> dict[str, Option]:
+    """The options of a class by name."""
+    if not dataclasses.is_dataclass(cls):
+        raise InvalidDeclaration(
+            f"{cls.__name__} has no options to read; decorate it with @dataclass(frozen=True, kw_only=True)"
+        )
+    fields = [field for field in dataclasses.fields(cls) if field.init]
     for field in fields:
         if "linspec" not in field.metadata:
             raise InvalidDeclaration(
                 f"field {field.name!r} of {cls.__name__} is not declared as an option; "
                 f"write {field.name} = option(default, 'what it does') or part(default)"
             )
-    return tuple(
-        Option(
+    return {
+        field.name: Option(
             name=field.name,
             default=field.default,
             optional=field.default is None,
             **field.metadata["linspec"],
         )
         for field in fields
-    )
+    }
+
+
+_declared: Callable[[Any], dict[str, Option]] = lru_cache(maxsize=512)(_read)
 
 
 def _is_part(value: Any, method: str, further: str | None) -> bool:

@@ -191,6 +191,7 @@ class Registry:
         self._lock = threading.RLock()
         self._tables: list[tuple[PluginInfo, list[Spec]]] | None = None
         self._entries: list[Entry] = []
+        self._named: dict[str, list[Entry]] = {}
 
     def entries(self) -> list[Entry]:
         """Return all records, those of one plugin after those of another; the first call reads the tables."""
@@ -198,7 +199,7 @@ class Registry:
             with self._lock:
                 if self._tables is None:
                     tables = list(self._read())
-                    self._entries, self._tables = _entries(tables), tables
+                    (self._entries, self._named), self._tables = _entries(tables), tables
                     for info, _ in tables:  # last, so that the tables are read even if warnings are errors
                         if info.error:
                             warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
@@ -221,7 +222,7 @@ class Registry:
         tables = [table for table in self._tables or () if table[0].distribution != LOCAL]
         local = PluginInfo("register", LOCAL, "", "loaded", None, tuple(sorted(specs)))
         self._tables = [*tables, (local, [*specs.values()])]
-        self._entries = _entries(self._tables)
+        self._entries, self._named = _entries(self._tables)
         self._warn_about(entry for entry in self._entries if entry.spec is spec)
 
     def _unwanted(self) -> set[str]:
@@ -285,11 +286,11 @@ class Registry:
             raise UnknownName(f"the name of a {what} must be a string; got {name!r}")
         scope = None if problem is None else problem_name(problem)
         prefix, distribution, bare = _split(name)
+        self.entries()
         found = [
             entry
-            for entry in self.entries()
-            if entry.spec.name == bare
-            and entry.spec.kind in kinds
+            for entry in self._named.get(bare, ())
+            if entry.spec.kind in kinds
             and (prefix or entry.scope) == entry.scope
             and (scope in (None, entry.scope) or entry.spec.kind != "solver")
             and (
@@ -400,16 +401,20 @@ def _table(table: object, identity: str) -> list[Spec]:
     return specs
 
 
-def _entries(tables: Iterable[tuple[PluginInfo, list[Spec]]]) -> list[Entry]:
-    """Return the records with the names under which they are listed: the first of several has the bare name."""
+def _entries(
+    tables: Iterable[tuple[PluginInfo, list[Spec]]],
+) -> tuple[list[Entry], dict[str, list[Entry]]]:
+    """Return the records as they are listed, the first of several by its bare name; and those of each name."""
     entries: list[Entry] = []
+    named: dict[str, list[Entry]] = {}
     taken: set[str] = set()
     for info, specs in tables:
         for spec in specs:
             listed = f"{info.distribution}:{spec.name}" if spec.qualified in taken else spec.name
             taken.add(spec.qualified)
             entries.append(Entry(spec, info, spec.qualified.partition("/")[0], listed))
-    return entries
+            named.setdefault(spec.name, []).append(entries[-1])
+    return entries, named
 
 
 def _implementation(entry: Entry) -> type[Any]:
@@ -652,6 +657,12 @@ def get_problem(name: str) -> type[Any]:
 def get_part(kind: str, name: str, problem: Any = None) -> type[Any]:
     """Import the class of a solver, normalizer, test matrix or problem; errors as for `get_solver`."""
     return _implementation(default_registry().find(name, [kind], problem))
+
+
+def solver_and_record(name: str, problem: Any = None) -> tuple[type[Any], Any]:
+    """Import a solver's class, and find its record; errors as for `get_solver`."""
+    entry = default_registry().find(name, ["solver"], problem)
+    return _implementation(entry), entry.spec
 
 
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:

@@ -13,6 +13,8 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,13 +124,13 @@ class Executor:
         reduction: Reduction | None = None
         total: Any = None
         row, entries = 0, 0.0
-        with np.errstate(all="ignore"), on_device(*(A.backend for A in operators)):
+        with np.errstate(all="ignore"), on_device(*[A.backend for A in operators]):
             for blocks in aligned(operators):
                 if reduction is None:
                     reduction = begin(blocks)
                 total = self._added(reduction, total, blocks, row, between)
                 row += blocks[0].rows
-                entries += sum(block.entries for block in blocks) / len(blocks)
+                entries += sum([block.entries for block in blocks]) / len(blocks)
         if reduction is None:
             raise InvalidProblem("the data must have rows; got none. Pass at least one.")
         return reduction, total, row, entries
@@ -144,17 +146,10 @@ class Executor:
         """The total with some blocks added."""
         edges = _edges(reduction, blocks)
         count = _runs(reduction, blocks, len(edges) - 1)
-
-        def run(number: int, into: Any) -> Any:
-            for i in range(number * (len(edges) - 1) // count, (number + 1) * (len(edges) - 1) // count):
-                between()
-                a, b = edges[i], edges[i + 1]
-                reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
-            return into
-
+        add = partial(_add, reduction, blocks, edges, first, between, count)
         if count == 1:
-            return run(0, reduction.zero() if total is None else total)
-        more = _merged(reduction, run, count, _threads(reduction, blocks, count))
+            return add(0, reduction.zero() if total is None else total)
+        more = _merged(reduction, add, count, _threads(reduction, blocks, count))
         return more if total is None else reduction.merge(total, more)
 
 
@@ -163,8 +158,8 @@ LOCAL = Executor()
 
 def executor_of(operators: Sequence[Rows]) -> Executor:
     """Return the executor that a matrix brings, or that of this process."""
-    brought: Iterator[Executor] = (A.executor for A in operators if A.executor is not None)
-    return next(brought, LOCAL)
+    brought = [A.executor for A in operators if A.executor is not None]
+    return brought[0] if brought else LOCAL
 
 
 def aligned(operators: Sequence[Rows]) -> Iterator[list[Block]]:
@@ -206,6 +201,24 @@ def _index(blocks: list[Block | None], wanted: Block | None) -> int:
     return next(i for i, block in enumerate(blocks) if block is wanted)
 
 
+def _add(
+    reduction: Reduction,
+    blocks: list[Block],
+    edges: list[int],
+    first: int,
+    between: Callable[[], None],
+    count: int,
+    number: int,
+    into: Any,
+) -> Any:
+    """Add one of `count` runs of blocks, cut at the edges, to a total; their rows begin with number `first`."""
+    parts = len(edges) - 1
+    for a, b in pairwise(edges[number * parts // count : (number + 1) * parts // count + 1]):
+        between()
+        reduction.add(into, [block.cut(a, b) for block in blocks], slice(first + a, first + b))
+    return into
+
+
 def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:
     """Numbers of the rows at which the blocks are cut: those of the block with most numbers."""
     if not all(block.divisible for block in blocks):
@@ -218,9 +231,11 @@ def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:
 
 def _runs(reduction: Reduction, blocks: list[Block], parts: int) -> int:
     """The number of runs, by the data alone."""
+    if reduction.wide or parts < 3:
+        return 1
     columns = max(1, sum(block.columns for block in blocks))
     worth = min(parts, MOST_RUNS, sum(block.entries for block in blocks) // (MET * columns))
-    return 1 if reduction.wide or worth < 3 else worth
+    return 1 if worth < 3 else worth
 
 
 def _threads(reduction: Reduction, blocks: list[Block], runs: int) -> int:

@@ -101,6 +101,8 @@ class Moments:
     ----------
     subtracts : dict of int to bool
         Whether products and Gram matrices of a matrix are about a row near its mean; else they are about 0.
+    near : set of int
+        The matrices about 0 whose first rows are near enough to it.
     fitted : dict of int to Fitted
         What was learnt of each matrix, by its number.
     read : list of float
@@ -135,6 +137,7 @@ class Moments:
         self.read = [0.0] * len(self.operators)
         self.fitted: dict[int, Fitted] = {}
         self.subtracts: dict[int, bool] = {}
+        self.near: set[int] = set()
         self.raw_squares: dict[int, HostArray] = {}
         self.held: list[list[Any]] | None = None
         self.root: Any = None
@@ -186,21 +189,21 @@ class Moments:
         if not self.pre.directions or self.subtracts[i]:
             return 0.0
         squares = (f.squares > 0) * f.total * (f.average if self.pre.center else 0 * f.average) ** 2
-        squares = squares if f.slopes is None else squares + np.sum(f.slopes**2, axis=1)
+        squares = squares if f.slopes is None else squares + (f.slopes**2).sum(axis=1)
         return float(np.linalg.norm(np.sqrt(squares) * (1.0 if f.factors is None else f.factors)))
 
     def squares(self, i: int = 0) -> HostArray | None:
         """Sums of squares of the columns; None where products alone have told about them."""
         if self.held is not None:
             G = self.held[i][i]
-            diagonal: HostArray = G.diagonal() if scipy.sparse.issparse(G) else np.diagonal(to_host(G))
+            diagonal: HostArray = (G if scipy.sparse.issparse(G) else to_host(G)).diagonal()
             return diagonal
         return self.fitted[i].squares if self.operators[i].readable else None
 
     def least_value(self, i: int = 0) -> float:
         """The fraction of the largest singular value below which singular values are rounding of the entries."""
         A = self.operators[i]
-        n, p = (int(size) for size in A.shape)
+        n, p = map(int, A.shape)
         return rank_cut((max(n, p), min(n, p)), np.float64 if A.rounding <= EPS else np.float32)
 
     def least_square(self, i: int = 0) -> float:
@@ -357,7 +360,7 @@ class Moments:
         self._will_hold()
         self.held = held
         for i in range(len(held)):
-            squares = np.maximum(np.diagonal(to_host(held[i][i])), 0.0)
+            squares = np.maximum(to_host(held[i][i]).diagonal(), 0.0)
             self._take_as_it_is(i, squares, total, (squares > 0).astype(np.float64))
 
     def take_as_they_are(self) -> None:
@@ -516,18 +519,19 @@ class Moments:
         unlucky, the pass is made again.
         """
         which = which or range(len(self.operators))
-        unknown = any(i not in self.fitted for i in which)
-        total, about = self._read(make, which, share, learns=unknown)
-        if any(i not in self.fitted for i in which):  # the precision has changed
+        if self.fitted.keys() >= set(which):
+            return self._read(make, which, share, learns=False)
+        total, about = self._read(make, which, share, learns=True)
+        if not self.fitted.keys() >= set(which):  # the precision has changed
             total, about = self._read(make, which, learns=True)
-        far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
-        if unknown and self.pre.center and far and self.rereads:
-            for i in far:
-                self.operators[i].far = True
-            total, about = self._read(make, which, learns=True)
-        lost = max((self.fitted[i].about_origin for i in which if about[i].adjoint is not None), default=1.0)
-        again = all(self.operators[i].readings >= 1 for i in which)
-        if unknown and again and lost > UNLUCKY:
+        if self.pre.center:
+            far = [i for i in which if about[i].adjoint is None and self.fitted[i].about_zero > FAR]
+            if far and self.rereads:
+                for i in far:
+                    self.operators[i].far = True
+                total, about = self._read(make, which, learns=True)
+        unlucky = [i for i in which if about[i].adjoint is not None and self.fitted[i].about_origin > UNLUCKY]
+        if unlucky and all(self.operators[i].readings >= 1 for i in which):
             total, about = self._read(make, which, learns=True)
         return total, about
 
@@ -546,22 +550,17 @@ class Moments:
         about: About = {}
 
         def begin(blocks: list[Block]) -> Reduction:
-            placed = []
-            for i, A, block in zip(which, operators, blocks, strict=True):
-                row = self._row(i, block)
-                if row is not None and not block.subtracts and block.is_far(A.thin(row), FAR):
-                    A.far = block.far = True
-                self.subtracts[i] = block.subtracts
-                about[i] = Origins(row, row if block.subtracts else None)
-                placed.append(None if row is None else A.thin(row))
+            placed = [
+                self._placed(i, block, about, learns=learns) for i, block in zip(which, blocks, strict=True)
+            ]
             parts: list[Any] = [] if make is None else [make()]
-            grams = any(isinstance(part, Grams) for part in parts)
             if sketches:
                 parts.append(Sketch(self.data, operators, self.sketch_rows, self.seed))
             if learns:
+                grams = any(isinstance(part, Grams) for part in parts)
                 apart = [
-                    not (grams and A.readable) or (row is not None and not b.subtracts)
-                    for A, b, row in zip(operators, blocks, placed, strict=True)
+                    not (grams and A.readable) or about[i].adjoint is not about[i].times
+                    for i, A in zip(which, operators, strict=True)
                 ]
                 parts.append(Statistics(self.data, operators, apart, [self.names[i] for i in which]))
             return AboutRows(placed, parts, self.pre, blocks)
@@ -586,6 +585,19 @@ class Moments:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
 
+    def _placed(self, i: int, block: Block, about: About, *, learns: bool) -> Array | None:
+        """The row that a pass over one matrix is about, from its first block, at the place of the block."""
+        A, row = self.operators[i], self._row(i, block)
+        placed = None if row is None else A.thin(row)
+        if row is not None and not block.subtracts and i not in self.near:
+            if block.is_far(placed, FAR):
+                A.far = block.far = True
+            elif not learns:  # later passes are about the same row
+                self.near.add(i)
+        self.subtracts[i] = block.subtracts
+        about[i] = Origins(row, row if block.subtracts else None)
+        return placed
+
     def _take(self, which: Sequence[int], share: float = 1.0) -> None:
         """Count a pass over some matrices, or over a share of their rows, before it begins."""
         read = [times + share * (i in which) for i, times in enumerate(self.read)]
@@ -597,7 +609,7 @@ class Moments:
         A = self.operators[i]
         if A.dtype != np.float32 or not self.rereads:
             return False
-        size = np.sqrt(np.max(squares, initial=0.0) / max(count, 1e-300))
+        size = np.sqrt(squares.max(initial=0.0) / max(count, 1e-300))
         return not (size == 0 or 1 / SINGLE <= size <= SINGLE) and A.widen()
 
     def _row(self, i: int, block: Block) -> HostArray | None:
@@ -608,7 +620,7 @@ class Moments:
             return self.mean(i)
         A = self.operators[i]
         origin = to_host(cast(block.origin(self.data.w(A, slice(0, block.rows))), A.dtype))
-        return np.nan_to_num(origin.astype(np.float64), posinf=0.0, neginf=0.0)
+        return np.where(np.isfinite(origin), origin.astype(np.float64), 0.0)
 
     def mean(self, i: int) -> HostArray:
         """The mean of a matrix, as far as the precision of its data represents it."""
@@ -626,7 +638,7 @@ class Moments:
             self.raw_squares[i] = squares
             row = about[i].times
             origin = np.zeros(self.widths[i]) if row is None else row
-            pre = self.pre if self.scales(i) else replace(self.pre, scale=False)
+            pre = self.pre if self.scales(i) == self.pre.scale else replace(self.pre, scale=False)
             estimated = self.operators[i].estimated and not self.pre.scale
             fitted = Fitted.of(pre, origin, count, sums, squares, cross, estimated=estimated)
             narrow = self.operators[i].dtype == np.float32 and self.rereads
@@ -647,9 +659,10 @@ class Moments:
                     f"{name} must be finite; got a number that is not finite in column {column}. Drop or impute such "
                     "rows."
                 )
-        squares = np.nan_to_num(squares, nan=np.inf)
-        column = int(np.argmax(squares))
-        size = math.sqrt(min(max(float(squares[column]), 0.0), MOST_SQUARES) / max(count, 1e-300))
+        column = int(np.argmax(squares))  # of a number that is none, if there is one
+        largest = float(squares[column])
+        largest = max(largest, 0.0) if largest <= MOST_SQUARES else MOST_SQUARES
+        size = math.sqrt(largest / max(count, 1e-300))
         if size == 0 or SMALLEST <= size <= LARGEST:
             return
         power = -round(math.log10(size))

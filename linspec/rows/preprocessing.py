@@ -89,7 +89,7 @@ class Preprocessing:
         length = unit * np.linalg.norm(rest / unit, axis=0)
         length = np.where(length > noise, length, np.inf)
         _, s, Vt = np.linalg.svd(rest / length, full_matrices=False)
-        rank = int(np.sum(s > DEPENDENT * len(s) * s.max(initial=0.0)))
+        rank = int((s > DEPENDENT * len(s) * s.max(initial=0.0)).sum())
         turn = Vt[:rank].T / s[:rank] / length[:, None]
         if rank == 0:
             return cls(center, w, None, scale, mean, turn)
@@ -182,14 +182,17 @@ class Fitted(NamedTuple):
         size = about_mean + total * mean**2
         if not pre.center:
             about_mean = squares if not origin.any() else size
-        left = about_mean if cross is None else about_mean - np.sum(cross**2, axis=1)
+        left = about_mean if cross is None else about_mean - (cross**2).sum(axis=1)
         left = np.maximum(left, 2 * NEARLY * about_mean) if estimated else left
-        explained = varies(about_mean, size) & (left <= NEARLY * about_mean)
+        explained = np.zeros(len(mean), dtype=bool)
+        if cross is not None:
+            explained = varies(about_mean, size) & (left <= NEARLY * about_mean)
         live = varies(left, size) & (left > (0.0 if cross is None else DEPENDENT) * about_mean)
+        kept: Any = slice(None) if live.all() else live
         left = np.where(live, left, 0.0)
         factors = np.divide(total, left, out=np.zeros_like(left), where=live) ** 0.5 if pre.scale else None
         rest = (origin - mean) + gap
-        none = np.zeros_like(mean)
+        none = np.zeros(len(mean))
         return cls(
             mean if pre.center else none,
             rest if pre.center else none,
@@ -198,11 +201,11 @@ class Fitted(NamedTuple):
             factors,
             left if factors is None else left * factors**2,
             total,
-            None if live.all() else live.astype(np.float64),
+            kept.astype(np.float64) if kept is live else None,
             explained,
-            float(np.max(squares[live] / about_mean[live], initial=1.0)),
-            float(np.max(size[live] / left[live], initial=1.0)),
-            float(np.max(about_mean[live] / left[live], initial=1.0)),
+            float((squares[kept] / about_mean[kept]).max(initial=1.0)),
+            float((size[kept] / left[kept]).max(initial=1.0)),
+            float((about_mean[kept] / left[kept]).max(initial=1.0)),
         )
 
     def scaled(self, V: Array) -> Array:

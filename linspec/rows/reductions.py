@@ -7,6 +7,7 @@ blocks, and `linspec.rows.moments` corrects them for means, confounds and scales
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -59,17 +60,16 @@ class RowData:
 
     def __init__(self, pre: Preprocessing, operators: Sequence[LinearOperator]) -> None:
         self.pre = pre
-        self._placed = {A.backend: pre.placed(A.backend) for A in operators}
+        taken = operators if pre.w is not None or pre.B is not None else ()
+        self._placed: dict[Any, Any] = {A.backend: pre.placed(A.backend) for A in taken}
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """The weights of some rows, beside a matrix."""
-        w = self._placed[A.backend][0]
-        return None if w is None else w[rows]
+        return None if self.pre.w is None else self._placed[A.backend][0][rows]
 
     def B(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """Some rows of the basis, beside a matrix."""
-        B = self._placed[A.backend][1]
-        return None if B is None else B[rows, :]
+        return None if self.pre.B is None else self._placed[A.backend][1][rows, :]
 
 
 class Together(Reduction):
@@ -82,9 +82,9 @@ class Together(Reduction):
 
     def __init__(self, *parts: Reduction) -> None:
         self.parts = parts
-        self.columns = sum(part.columns for part in parts)
-        self.multiplied = sum(part.multiplied for part in parts)
-        self.wide, self.tall = any(part.wide for part in parts), any(part.tall for part in parts)
+        self.columns = sum([part.columns for part in parts])
+        self.multiplied = sum([part.multiplied for part in parts])
+        self.wide, self.tall = True in [part.wide for part in parts], True in [part.tall for part in parts]
 
     @property
     def changed(self) -> Any:
@@ -128,7 +128,7 @@ class AboutRows(Together):
     ) -> None:
         super().__init__(*parts)
         self.about, self.pre = about, pre
-        self.subtracts = None if first is None else [block.subtracts for block in first]
+        self.subtracts = [None] * len(about) if first is None else [block.subtracts for block in first]
         self.far = [False] * len(about) if first is None else [block.far for block in first]
 
     @property
@@ -137,16 +137,17 @@ class AboutRows(Together):
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         self.pre.check_rows(rows.stop, ended=False)
-        for block, far in zip(blocks, self.far, strict=True):
+        for block, far, subtracts in zip(blocks, self.far, self.subtracts, strict=True):
             block.far = block.far or far
-        if self.subtracts not in (None, [block.subtracts for block in blocks]):
-            raise UnsupportedData(
-                f"slices must be of one kind, dense or sparse; those from row {rows.start} on are of another kind than "
-                "the first. Convert them to one kind."
-            )
+            if subtracts not in (None, block.subtracts):
+                raise UnsupportedData(
+                    f"slices must be of one kind, dense or sparse; those from row {rows.start} on are of another kind "
+                    "than the first. Convert them to one kind."
+                )
         if not self.parts[0].raw:
             blocks = [block.about(row) for block, row in zip(blocks, self.about, strict=True)]
-        super().add(total, blocks, rows)
+        for part, sums in zip(self.parts, total, strict=True):
+            part.add(sums, blocks, rows)
 
 
 class Statistics(Reduction):
@@ -344,11 +345,10 @@ class Grams(Reduction):
         return []
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        more = [
-            block.gram(self.data.w(self.operators[i], rows), other)
-            for i, block in enumerate(blocks)
-            for other in blocks[i:]
-        ]
+        more: list[Array] = []
+        for i, block in enumerate(blocks):
+            w = self.data.w(self.operators[i], rows)
+            more += map(partial(block.gram, w), blocks[i:])
         total[:] = self.merge(total, more) if total else more
 
     def diagonal(self, total: list[Any], i: int) -> Array:

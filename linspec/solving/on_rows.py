@@ -60,6 +60,7 @@ class OnRows(iteration.Problem):
     def __init__(self, problem: Any, *, resumed: bool = False, complete: bool = False) -> None:
         self.problem, self.name, self.tol = problem, problem.name, problem.default_tol
         self.resumed, self.complete = resumed, complete
+        self.counts = any(A.streamed or A.shape[0] == np.inf for A in problem.matrices.values())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.problem, name)
@@ -94,7 +95,7 @@ class OnRows(iteration.Problem):
         return start if self.resumed else self.problem.for_preprocessed(moments, start)
 
     def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:
-        if moments.rereads:
+        if self.counts and moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
         if self.complete and not moments.holds and moments.rereads:
             if 48.0 * sum(moments.widths) ** 2 > self.problem.home.blocks.free_memory():
@@ -186,8 +187,8 @@ def lost_to_preprocessing(problem: Any, moments: Moments) -> tuple[tuple[Status,
         columns = tuple(np.flatnonzero(fitted.explained).tolist())
         if columns:
             findings.append(nearly_explained(problem, name, columns))
-    error = max(moments.error_of_means(i) for i in range(len(moments.operators)))
-    if not findings and error > CENTRING * problem.default_tol:
+    error = max([moments.error_of_means(i) for i in range(len(moments.operators))])
+    if error > 0 and not findings and error > CENTRING * problem.default_tol:
         what = "Means" if moments.pre.B is None else "Means, or what confounds explain,"
         text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
         text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. "

@@ -10,8 +10,8 @@ from typing import Any
 
 from linspec import iteration
 from linspec._new.operators import ByProducts
-from linspec.arrays import Array, copied, is_array, to_host
-from linspec.iteration import Limits, Outcome, Saving
+from linspec.arrays import Array, copied, is_array
+from linspec.iteration import Limits, Outcome
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.rows import Moments, Passes
@@ -63,20 +63,6 @@ class RowSolver(Solver, iteration.Solver):
         return run.finish(**last.arrays())
 
 
-@dataclass
-class _Saving:
-    """Writes the arrays of iterates into checkpoints."""
-
-    writer: CheckpointWriter
-
-    @property
-    def due(self) -> bool:
-        return self.writer.due
-
-    def write(self, arrays: Mapping[str, Array]) -> None:
-        self.writer.write({"iterate": {name: to_host(x) for name, x in arrays.items()}})
-
-
 def run_on_rows(  # noqa: PLR0913 (what one call of `solve` sets)
     problem: Any,
     solver: Any,
@@ -97,7 +83,6 @@ def run_on_rows(  # noqa: PLR0913 (what one call of `solve` sets)
     stated = OnRows(problem, resumed=resumed, complete=complete)
     own = getattr(solver, "tol", None)
     asked = own if is_number(own) else tol
-    saving: Saving | None = None if writer is None else _Saving(writer)
     try:
         outcome = iteration.run(
             stated,
@@ -107,7 +92,7 @@ def run_on_rows(  # noqa: PLR0913 (what one call of `solve` sets)
             limits=Limits(max_passes or math.inf, max_seconds or math.inf, began),
             callback=partial(_told, stated, callbacks) if callbacks else None,
             start=start,
-            saving=saving,
+            saving=writer,
             name=name,
         )
     except BaseException as error:
@@ -163,9 +148,6 @@ def _solution(
         contradictions=(),
         remarks=remarks,
     )
-    history = History()
-    for each in outcome.history:
-        history.add(**each._asdict())
     solution = problem.solution(
         status=end.status,
         converged=end.converged,
@@ -178,7 +160,7 @@ def _solution(
         flops=outcome.passes.flops,
         seconds=outcome.seconds,
         setup_passes=0.0,
-        history=history.table(),
+        history=History(list(outcome.history)).table(),
         solver=name,
         column_names=dict(problem.column_names),
         frame_library=problem.frame_library,

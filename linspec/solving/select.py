@@ -160,16 +160,8 @@ def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
     return "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """The estimates of the solvers that can be chosen, and the names of those with approximate answers."""
-
-    estimates: dict[str, cost.Estimate]
-    rough: frozenset[str]
-
-
-def candidates(problem: Problem[Any], sizes: cost.Sizes) -> Candidates:
-    """Return the solvers that state an estimate for these sizes."""
+def candidates(problem: Problem[Any], sizes: cost.Sizes) -> tuple[dict[str, cost.Estimate], frozenset[str]]:
+    """Return the estimates of the solvers that state one for these sizes, and the names of approximate solvers."""
     once, path = read_once(problem), getattr(problem, "path", False)
     estimates: dict[str, cost.Estimate] = {}
     records = registry.records_of_solvers(problem)
@@ -186,14 +178,13 @@ def candidates(problem: Problem[Any], sizes: cost.Sizes) -> Candidates:
             continue
         if estimate is not None:
             estimates[name] = estimate
-    return Candidates(estimates, rough)
+    return estimates, rough
 
 
 def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     """Choose the solver that states the least time for these sizes."""
     once = read_once(problem)
-    found = candidates(problem, sizes)
-    estimates, rough = found.estimates, found.rough
+    estimates, rough = candidates(problem, sizes)
     if once:
         estimates = _for_one_pass(estimates, rough, sizes)
     memory, within, beside = float(ALWAYS_AVAILABLE), ", and none needs much memory", ""
@@ -269,7 +260,7 @@ def estimated(
     if isinstance(solver, Solver):
         cls, spec = type(solver), registry.spec_of(type(solver), problem)
     else:
-        cls, spec = registry.get_solver(solver, problem), record_of(solver, problem)
+        cls, spec = registry.solver_and_record(solver, problem)
     return spec.name if spec is not None else cls.__name__, stated_estimate(cls, spec, sizes)
 
 

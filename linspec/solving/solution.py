@@ -52,6 +52,8 @@ APPLIED = ("mean", "slopes", "scale")
 HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
 """The columns of `Solution.history`, all float64."""
 
+HISTORY_TYPE = np.dtype([(name, np.float64) for name in HISTORY_FIELDS])
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Solution:
@@ -561,7 +563,7 @@ def arrays_in(solution: Any) -> list[tuple[str, Array]]:
 def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The labels of the training rows, for an answer with one entry for each row."""
     names = problem.row_names
-    rows = min(A.shape[0] for A in problem.matrices.values())
+    rows = min([A.shape[0] for A in problem.matrices.values()])
     if names is None or len(names) != rows or not problem.solution.has_rows(fields):
         return {}
     return {"row_names": names.values(), "row_label": names.name}
@@ -579,7 +581,7 @@ class History:
 
     def table(self) -> HostArray:
         """Return the history as a structured float64 array."""
-        return np.array(self.rows, dtype=[(name, np.float64) for name in HISTORY_FIELDS])
+        return np.array(self.rows, dtype=HISTORY_TYPE)
 
 
 def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

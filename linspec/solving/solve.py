@@ -15,8 +15,7 @@ import dataclasses
 import inspect
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -259,69 +258,39 @@ def solve_on_host(  # noqa: PLR0913
     if saved is not None and solver == "auto":  # the choice of the run that is continued
         solver = saved.solver
     warn_of_slow_float64(problem)
-    with _naming_lack_of_memory(solver if isinstance(solver, str) else type(solver).__name__):
+    name = solver if isinstance(solver, str) else type(solver).__name__
+    try:
         instance, spec = _resolve(problem, solver, options_)
         name = spec.name if spec is not None else type(instance).__name__
         writer = _checkpoint_writer(problem, instance, spec, name, checkpoint, saved)
-        _check_sweeps(problem, spec, name)
-        lacking = lacks(problem, spec.needs) if spec is not None else ""
-        if lacking:
-            able = [
-                name
-                for name in registry.solvers(problem)
-                if not lacks(problem, record_of(name, problem).needs)
-            ]
-            raise MissingCapability(
-                f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
-                f"{', '.join(able) or 'none'}."
-            )
-        _check_path(problem, spec, name)
-        begin = None if start is None or saved is not None else _start(problem, spec, name, start)
+        begin = _check_fit(problem, spec, name, None if saved is not None else start)
         if solver != "auto":  # "auto" has chosen among those that fit
             _check_memory(problem, instance, spec, name)
-    if not isinstance(instance, RowSolver):
-        with _naming_lack_of_memory(name):
+        if not isinstance(instance, RowSolver):
             problem = adjusted(problem)
-    callbacks = (callback,) if callback is not None else ()
-    limits = {
-        "rng": rng,
-        "max_passes": max_passes,
-        "max_seconds": max_seconds,
-        "began": began,
-        "complete": complete,
-    }
-    if solver == "auto":
-        limits["tol"] = options_.get("tol")
-    with (
-        _naming_lack_of_memory(name),
-        report_progress(name, wanted=bool(progress)) as reporter,
-    ):
-        watching = (*callbacks, *reporter)
-        solution: S = _run(
-            problem,
-            instance,
-            spec,
-            name,
-            callbacks=watching,
-            start=begin,
-            writer=writer,
-            saved=saved,
-            **limits,
-        )
-        if solver == "auto" and solution.status in UNFINISHED:
-            solution = _with_other_solvers(problem, solution, options_, callbacks=watching, **limits)
-    if (
-        solution.status in WARNED
-    ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
-        warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
-    return solution
-
-
-@contextmanager
-def _naming_lack_of_memory(name: str) -> Iterator[None]:
-    """Turn a lack of memory before the first product into `OutOfMemory`, with the name of the solver."""
-    try:
-        yield
+        limits = {
+            "rng": rng,
+            "max_passes": max_passes,
+            "max_seconds": max_seconds,
+            "began": began,
+            "complete": complete,
+            "tol": options_.get("tol") if solver == "auto" else None,
+        }
+        with report_progress(name, wanted=bool(progress)) as reporter:
+            watching = reporter if callback is None else (callback, *reporter)
+            solution: S = _run(
+                problem,
+                instance,
+                spec,
+                name,
+                callbacks=watching,
+                start=begin,
+                writer=writer,
+                saved=saved,
+                **limits,
+            )
+            if solver == "auto" and solution.status in UNFINISHED:
+                solution = _with_other_solvers(problem, solution, options_, callbacks=watching, **limits)
     except BaseException as error:
         if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
             raise
@@ -329,6 +298,27 @@ def _naming_lack_of_memory(name: str) -> Iterator[None]:
             f"{name} ran out of memory before its first product: {one_line(error)}. Pass a .npy file, which is read "
             "in blocks, or give the process more memory."
         ) from error
+    if (
+        solution.status in WARNED
+    ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
+        warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
+    return solution
+
+
+def _check_fit(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array] | None:
+    """Refuse a solver that needs more than the data can give; return the arrays of a start."""
+    _check_sweeps(problem, spec, name)
+    lacking = lacks(problem, spec.needs) if spec is not None else ""
+    if lacking:
+        able = [
+            name for name in registry.solvers(problem) if not lacks(problem, record_of(name, problem).needs)
+        ]
+        raise MissingCapability(
+            f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
+            f"{', '.join(able) or 'none'}."
+        )
+    _check_path(problem, spec, name)
+    return None if start is None else _start(problem, spec, name, start)
 
 
 def _run(  # noqa: PLR0913
@@ -356,7 +346,7 @@ def _run(  # noqa: PLR0913
             start=begin,
             resumed=saved is not None,
             writer=writer,
-            **{"tol": None, **limits},
+            **limits,
         )
     looks = problem.looked_at()
     solved = problem.in_range(looks)
@@ -450,7 +440,7 @@ def _with_other_solvers(
         over = made[-1].status not in UNFINISHED or len(made) > MORE
         if over or (passes is not None and passes <= 0):
             break
-        spec, cls = record_of(name, problem), registry.get_solver(name, problem)
+        cls, spec = registry.solver_and_record(name, problem)
         fields = {option.name for option in options.options_of(cls)}
         instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
         try:
@@ -502,13 +492,13 @@ def _next(problem: Problem[Any], first: Any) -> list[str]:
         return []
     tried = first.solver.rpartition("/")[2]
     sizes = problem.sizes()
-    found = candidates(problem, sizes)
+    estimates, _ = candidates(problem, sizes)
     squared = first.status is Status.ILL_CONDITIONED or "iterative" not in record_of(tried, problem).traits
     memory = sizes.free_memory() / 2
     most = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
     affordable = {
         name: estimate.seconds
-        for name, estimate in found.estimates.items()
+        for name, estimate in estimates.items()
         if name != tried
         and (name == ORTHOGONAL or not squared)
         and estimate.seconds <= most
@@ -533,35 +523,37 @@ def _one_pass(spec: Any) -> bool:
     return spec is not None and "one-pass" in spec.traits
 
 
+def _with_trait(problem: Problem[Any], *traits: str) -> str:
+    """List the solvers of a problem that have one of some traits."""
+    names = registry.solvers(problem)
+    return ", ".join(name for name in names if not set(traits).isdisjoint(record_of(name, problem).traits))
+
+
 def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse a solver that may read its data several times if they can be read only once."""
     if read_once(problem) and not _one_pass(spec):
-        able = [other for other in registry.solvers(problem) if _one_pass(record_of(other, problem))]
+        able = _with_trait(problem, "one-pass") or "none is known for this problem"
         raise SweptOnce(
-            f"{name} reads its data several times, and {ONCE}, or choose a solver that takes one pass: "
-            f"{', '.join(able) or 'none is known for this problem'}."
+            f"{name} reads its data several times, and {ONCE}, or choose a solver that takes one pass: {able}."
         )
 
 
 def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse several ridges for a solver that takes only one."""
     if getattr(problem, "path", False) and (spec is None or "path" not in spec.traits):
-        able = [other for other in registry.solvers(problem) if "path" in record_of(other, problem).traits]
         raise MissingCapability(
             f"{name} solves for one ridge at a time; got {len(problem.ridges)}. Solve them one by one, or take one "  # type: ignore[attr-defined]
-            f"of: {', '.join(able)}."
+            f"of: {_with_trait(problem, 'path')}."
         )
 
 
 def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array]:
     """Return the arrays of an earlier answer; refuse a solver that cannot begin at one."""
     if spec is None or "warm-start" not in spec.traits:
-        able = [
-            other for other in registry.solvers(problem) if "warm-start" in record_of(other, problem).traits
-        ]
+        able = _with_trait(problem, "warm-start")
         raise MissingCapability(
             f"{name} does not begin at an earlier answer. Leave start out"
-            f"{', or take one of: ' + ', '.join(able) if able else ': no solver of the problem does'}."
+            f"{', or take one of: ' + able if able else ': no solver of the problem does'}."
         )
     return problem.start(borrowed(start, "start"))
 
@@ -598,14 +590,10 @@ def _checkpoint_writer(
     traits = () if spec is None else spec.traits
     iterative = isinstance(instance, IterativeSolver)
     if not (iterative or {"resumable", "warm-start"}.intersection(traits)):
-        able = [
-            other
-            for other in registry.solvers(problem)
-            if {"resumable", "warm-start"}.intersection(record_of(other, problem).traits)
-        ]
+        able = _with_trait(problem, "resumable", "warm-start")
         raise MissingCapability(
             f"{name} cannot go on from a checkpoint. Leave checkpoint out"
-            f"{', or take one of: ' + ', '.join(able) if able else ': no solver of the problem can'}."
+            f"{', or take one of: ' + able if able else ': no solver of the problem can'}."
         )
     if read_once(problem) or getattr(problem, "shared", None) is not None:
         what = "data that are read once" if read_once(problem) else "moments in place of the data"
@@ -629,11 +617,9 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
         return
     available = sizes.free_memory()
     if estimate.bytes > available:
-        others = [
-            other for other in registry.solvers(problem) if "iterative" in record_of(other, problem).traits
-        ]
+        others = _with_trait(problem, "iterative")
         beside = f" beside {cost.human_bytes(sizes.buffers)} for reading the data" if sizes.buffers else ""
-        also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""
+        also = f" Solvers that iterate need less: {others}." if others else ""
         raise NoSuitableSolver(
             f"{name} would need {cost.human_bytes(estimate.bytes)} of memory ({estimate.note}); "
             f"{cost.human_bytes(available)} are available{beside}.{also}"
@@ -693,9 +679,8 @@ def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
         solver, given = automatic(problem, given)
-    cls = registry.get_solver(solver, problem)
-    instance = options.build(cls, given)
-    return with_parts(instance), registry.get_spec("solver", solver, problem)
+    cls, spec = registry.solver_and_record(solver, problem)
+    return with_parts(options.build(cls, given)), spec
 
 
 def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, is_array
-from linspec.borrowed import borrowed_together
+from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
 from linspec.moments.moments import Moments
@@ -72,6 +72,8 @@ def add_row_fields(cls: type) -> None:
 def borrow(problem: Any) -> None:
     """Replace arrays of other libraries (`linspec.borrowed`) in the fields of a problem, but for its matrices."""
     fields = {each.name: getattr(problem, each.name) for each in dataclasses.fields(problem)}
+    if not any(may_lend(type(value)) or isinstance(value, list | tuple) for value in fields.values()):
+        return
     kept = [name for name, declared in problem.stated.matrices.items() if not declared.vector]
     for name, value in borrowed_together(fields, kept).items():
         if value is not fields[name]:
@@ -106,7 +108,7 @@ def state(problem: Any) -> None:
     matrices = list(problem.matrices.items())
     for name, A in matrices[1:]:
         check_home(matrices[0][0], matrices[0][1], name, A)
-    if shared is None:
+    if shared is None and len(matrices) > 1:
         _promote(problem)
     adopt_rows(problem)
     if stated.count:
@@ -242,14 +244,11 @@ def _promote(problem: Any) -> None:
     """
     followed = {declared.like for declared in problem.stated.matrices.values()}
     for name in problem.matrices:
-        declared = problem.stated.matrices[problem.stated.field_of(name)]
-        A = problem.matrices[name]
-        others = [B.dtype for other, B in problem.matrices.items() if other != name]
+        declared, matrices = problem.stated.matrices[problem.stated.field_of(name)], problem.matrices
         if declared.like:
-            promote(problem, name, problem.matrices[declared.like].dtype)
-        elif (
-            others and name not in followed and A.stored_dtype.kind in "biu"
-        ):  # exact; floats keep their precision
+            promote(problem, name, matrices[declared.like].dtype)
+        elif name not in followed and matrices[name].stored_dtype.kind in "biu":  # exact; floats keep theirs
+            others = [B.dtype for other, B in matrices.items() if other != name]
             promote(problem, name, max(others, key=lambda dtype: dtype.itemsize))
 
 

@@ -216,7 +216,7 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
         status = Status.INTERRUPTED
     else:
         status = _status(converged, ending, statuses, cut=cut, nothing=empty and settled)
-    figures = _figures(conclusion.residual, tol, least=problem.single and by_default, once=once)
+    figures = _figures(conclusion.residual, tol, least=by_default and problem.single, once=once)
     return Verdict(status, converged, _message(status, findings, remarks, figures))
 
 

@@ -164,10 +164,10 @@ def minimum_norm(R: HostArray, QtB: HostArray, cut: float) -> tuple[HostArray, i
     """
     d = np.linalg.norm(R, axis=0)
     U, s, Vt = np.linalg.svd(R / np.where(d > 0, d, 1.0), full_matrices=False)
-    rank = int(np.sum(s > cut * s[0])) if s.size and s[0] > 0 else 0
+    rank = int((s > cut * s[0]).sum()) if s.size and s[0] > 0 else 0
     if rank < R.shape[1]:
         d = np.ones_like(d)
         U, s, Vt = np.linalg.svd(R, full_matrices=False)
-        rank = min(rank, int(np.sum(s > 0)))
+        rank = min(rank, int((s > 0).sum()))
     x = Vt[:rank].T @ ((U[:, :rank].T @ QtB) / s[:rank, None])
     return x / d[:, None], rank

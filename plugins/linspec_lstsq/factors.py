@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg import lapack
 
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 
@@ -46,25 +46,21 @@ def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
 def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
     """`factorised` on the host, by a Cholesky factor of G + rI scaled to a unit diagonal."""
     S = G if spare else G.copy()
-    S[np.diag_indices_from(S)] += ridge
-    d = np.sqrt(np.maximum(np.diag(S), 0.0))
+    np.fill_diagonal(S, S.diagonal() + ridge)
+    d = np.sqrt(np.maximum(S.diagonal(), 0.0))
     if not (d > 0).all():
         return None
     S /= d[:, None]
     S /= d[None, :]
     norm = float(np.abs(S).sum(axis=0).max())
-    try:
-        factor = scipy.linalg.cho_factor(S, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
-    rcond, _ = scipy.linalg.lapack.dpocon(factor[0], norm, uplo="L")
-    if rcond < 1 / SQUARED_LIMIT:
+    factor, failed = lapack.dpotrf(S, lower=1, clean=0)
+    if failed or lapack.dpocon(factor, norm, uplo="L")[0] < 1 / SQUARED_LIMIT:
         return None
 
     def apply(rhs: HostArray) -> HostArray:
         rhs = rhs / d[:, None]
-        x = scipy.linalg.cho_solve(factor, rhs, check_finite=False)
-        x += scipy.linalg.cho_solve(factor, rhs - S @ x, check_finite=False)  # one refinement
+        x = lapack.dpotrs(factor, rhs, lower=1)[0]
+        x += lapack.dpotrs(factor, rhs - S @ x, lower=1)[0]  # one refinement
         found: HostArray = x / d[:, None]
         return found
 

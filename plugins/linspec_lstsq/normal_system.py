@@ -81,9 +81,10 @@ class NormalEquations:
 
     def residual(self, lengths: HostArray) -> float:
         """The largest relative residual, from the lengths of the residuals of all ridges."""
+        lengths = np.ravel(lengths)
         with np.errstate(all="ignore"):
-            relative = np.ravel(lengths) / self.scales
-        return float(np.max(np.where(np.ravel(lengths) > 0, relative, 0.0), initial=0.0))
+            relative = lengths / self.scales
+        return float(relative[lengths > 0].max(initial=0.0))
 
     def joined(self, X: list[Array]) -> Array:
         """The solutions of all ridges side by side, then those of planted columns for the least ridge."""

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from linspec.arrays import to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
@@ -53,5 +51,5 @@ def direct(moments: Moments, k: int) -> Iterate:
     R = place.place(moments.triangle())
     _, s, Vt = place.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)[:k]
-    known = int(np.sum(moments.least_value() * np.max(S, initial=0.0) < S))
+    known = int((moments.least_value() * S.max(initial=0.0) < S).sum())
     return Iterate(0.0, partial(dict, Vh=Vt[:known, :], S=S[:known]), final=True)

@@ -82,7 +82,8 @@ def _known(moments: Moments, context: Context, values: HostArray, U: Array, *, w
     """The number of values that the matrix can tell from zero; None if the rows can tell more."""
     largest, entries = max(float(values[0]), 0.0), moments.least_value() ** 2
     squaring = U.shape[0] * EPS
-    known = int(np.sum(values > max(max(squaring, entries) * largest, squaring * moments.subtracted() ** 2)))
+    rounding = max(max(squaring, entries) * largest, squaring * moments.subtracted() ** 2)
+    known = int(np.count_nonzero(values > rounding))
     if known < len(values) and squaring > entries and largest > 0:
         affords = moments.rereads and context.passes.affords(1)
         if affords and vanish(moments, U[:, known:], largest**0.5, adjoint=wide):

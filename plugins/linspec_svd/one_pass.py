@@ -41,7 +41,7 @@ class Probes:
     def note(self, context: Context, columns: int, AtAZ: Array, V: Array, S: HostArray) -> None:
         """Say what residual the random columns estimate."""
         gaps = to_host(AtAZ.T @ V) - to_host(self.Z.T @ V) * S**2
-        residual = float(np.sqrt(np.sum(gaps**2, axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
+        residual = float(np.sqrt((gaps**2).sum(axis=0).max() / PROBES) / S[0] ** 2) if len(S) else 0.0
         text = ENDED.format(columns=count_of(columns, "column"), residual=residual, probes=PROBES)
         context.note(Status.APPROXIMATE, text)
 

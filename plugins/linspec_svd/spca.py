@@ -100,9 +100,7 @@ class SPCA(RowSolver):
         V, S, _ = tall_svd(product[:, :columns] @ T)  # (1) and (3), for Q = AΩT
         S = S[:k]
         known = int(
-            np.sum(
-                max(moments.least_square(), moments.least_value() ** 2) * np.max(S, initial=0.0) ** 2 < S**2
-            )
+            np.sum(max(moments.least_square(), moments.least_value() ** 2) * S.max(initial=0.0) ** 2 < S**2)
         )
         V, S = V[:, :known], S[:known]
         probes.note(context, columns, product[:, columns:], V, S)
@@ -113,6 +111,6 @@ class SPCA(RowSolver):
 def _triplets(moments: Moments, B: Array, k: int) -> dict[str, Any]:
     """The k leading triplets above rounding, from B = AᵀQ."""
     V, S, _ = tall_svd(B)  # (3)
-    least = max(moments.least_value() * float(np.max(S, initial=0.0)), NULL * EPS * moments.subtracted())
-    known = min(k, int(np.sum(least < S)))
+    least = max(moments.least_value() * float(S.max(initial=0.0)), NULL * EPS * moments.subtracted())
+    known = min(k, int((least < S).sum()))
     return {"Vh": V[:, :known].T, "S": S[:known]}

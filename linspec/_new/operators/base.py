@@ -232,11 +232,9 @@ class Block(ABC):
 
 def first_shares(w: Array | None, rows: int) -> HostArray:
     """Return the shares of the first rows in their weighted mean; equal ones if none of them counts."""
-    counts = np.ones(min(rows, ORIGIN_ROWS)) if w is None else to_host(w[: min(rows, ORIGIN_ROWS)])
-    shares: HostArray = (
-        counts / counts.sum() if counts.any() else np.full(len(counts), 1 / max(len(counts), 1))
-    )
-    return shares
+    rows = min(rows, ORIGIN_ROWS)
+    counts = 0.0 if w is None else to_host(w[:rows])
+    return counts / np.sum(counts) if np.any(counts) else np.full(rows, 1 / max(rows, 1))
 
 
 def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) -> int:

@@ -97,14 +97,14 @@ class DenseBlock(Block):
     def _positive(self, squares: Array, w: Array | None) -> Array:
         """Squares of columns of rows that count, with a positive number where they underflow."""
         xp = self.backend.blocks.xp
-        if to_host(xp.all(squares != 0)):
+        if squares.all() if isinstance(squares, np.ndarray) else to_host(xp.all(squares != 0)):
             return squares
         met = self.dense() != 0
         met = xp.any(met if w is None else met & (w > 0)[:, None], axis=0)
         return xp.where(squares == 0, xp.astype(met, squares.dtype) * TINY, squares)
 
     def _with_positive_diagonal(self, G: Array, w: Array | None) -> Array:
-        squares = self.backend.blocks.xp.linalg.diagonal(G)
+        squares = G.diagonal() if isinstance(G, np.ndarray) else self.backend.blocks.xp.linalg.diagonal(G)
         positive = self._positive(squares, w)
         return G if positive is squares else G + self.backend.blocks.eye(self.columns) * (positive - squares)
 

@@ -199,7 +199,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
 def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
     """tr (S + r I)⁻¹ S and its rounding; for small r computed as rank S − r tr (S + r I)⁻¹."""
     if eigen.shares(ridge):
-        return float(np.sum(eigen.values / (eigen.values + ridge))), 0.0
+        return float((eigen.values / (eigen.values + ridge)).sum()), 0.0
     factor = eigen.whitener(ridge)
     rest = ridge * float(np.sum(factor.solve_adjoint(np.eye(factor.rank)) ** 2)) if ridge > 0 else 0.0
     return factor.rank - rest, eigen.rounding * eigen.condition(ridge) * rest if rest > 0 else 0.0
@@ -212,7 +212,7 @@ def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], 
     for some, fits, swept in _fits(twin.A, twin.A.home.place(np.stack(x)), B.shape[0]):
         sweeps += swept
         for i, fit in zip(some, fits, strict=True):
-            found[i] = float(np.sum((B - fit) ** 2))
+            found[i] = float(((B - fit) ** 2).sum())
     return found, sweeps
 
 
@@ -232,11 +232,11 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
             "the products of the rows of A must be finite; got others. Drop or impute such rows."
         )
     eigen = Metric((K + K.T) / 2, twin.A.H)
-    live = eigen.values > eigen.cut * np.max(eigen.values, initial=0.0)
+    live = eigen.values > eigen.cut * eigen.values.max(initial=0.0)
     B = _right_hand_sides(twin)
     U = eigen.vectors[:, live]
     along = U.T @ B
-    beyond = float(np.sum((B - U @ along) ** 2))
+    beyond = float(((B - U @ along) ** 2).sum())
     values = eigen.values[live]
     scores = _scores(values, along**2, beyond, ridges, count, freedom)
     lost = _lost_of_rows(values, along, beyond, float(np.linalg.norm(B)), ridges)
@@ -264,8 +264,8 @@ def _scores(
     """
     found = np.empty(len(ridges))
     for i, ridge in enumerate(ridges):
-        error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * squares))
-        found[i] = _score(error, freedom - float(np.sum(values / (values + ridge))), count)
+        error = beyond + float(((ridge / (values + ridge))[:, None] ** 2 * squares).sum())
+        found[i] = _score(error, freedom - float((values / (values + ridge)).sum()), count)
     found /= squares.shape[1]
     return found
 
@@ -282,7 +282,7 @@ def _lost_of_rows(
     found = np.zeros(len(ridges))
     for i, ridge in enumerate(ridges):
         g = ridge / (values + ridge)
-        error = beyond + float(np.sum((g[:, None] * along) ** 2))
+        error = beyond + float(((g[:, None] * along) ** 2).sum())
         lost = moved_by(ROUNDING * length, beyond, 1.0)
         if ridge > 0:
             both = (g @ np.abs(along)) * (g**2 @ np.abs(along))
@@ -336,7 +336,7 @@ def _of_signs(
     for some, fits, swept in _fits(twin.A, x, n):
         sweeps += swept
         for i, fit in zip(some, fits, strict=True):
-            traces = np.sum(signs * fit[:, m:], axis=0)
+            traces = (signs * fit[:, m:]).sum(axis=0)
             free = freedom - float(traces.mean())
             scores[i] = _score(float(np.sum((B - fit[:, :m]) ** 2)), free, count) / m
             spread = float(np.std(traces, ddof=1)) / np.sqrt(PROBES)

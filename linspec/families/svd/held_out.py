@@ -37,7 +37,7 @@ class Reconstruction(HeldOutScore):
         values, V = np.linalg.eigh(split.training["A", "A"])
         values, V = np.maximum(values[::-1], 0.0) / split.training.count, V[:, ::-1]
         held = split.held_out["A", "A"]
-        along = np.sum(V * (held @ V), axis=0)
+        along = (V * (held @ V)).sum(axis=0)
         constant = split.factors("A") == 0  # in training
         squares = float(np.trace(held) + split.unscaled_squares("A")[constant].sum())
         arguments = values, float(values.sum()), along, squares, split.held_out.count
@@ -67,7 +67,7 @@ class Reconstruction(HeldOutScore):
         count = float(solution.rows)
         values = np.asarray(solution.S) ** 2 / count
         along = w @ scores**2
-        arguments = values, solution.total_squares / count, along, float(np.sum(w @ rows**2)), float(w.sum())
+        arguments = values, solution.total_squares / count, along, float((w @ rows**2).sum()), float(w.sum())
         found = [
             self._of(min(len(values) if k is None else k, len(values)), rows.shape[1], *arguments) for k in ks
         ]
@@ -108,10 +108,10 @@ class LogLikelihood(Reconstruction):
     ) -> float:
         noise = (total - float(values[:k].sum())) / max(p - k, 1)
         least = p * np.finfo(np.float64).eps * total
-        if (k < p and noise <= least) or np.min(values[:k], initial=math.inf) <= least:
+        if (k < p and noise <= least) or values[:k].min(initial=math.inf) <= least:
             return -math.inf  # the model has variance zero in some direction
-        mahalanobis = float(np.sum(along[:k] / values[:k]))
-        logarithms = float(np.sum(np.log(values[:k])))
+        mahalanobis = float((along[:k] / values[:k]).sum())
+        logarithms = float(np.log(values[:k]).sum())
         if k < p:
             mahalanobis += (squares - float(along[:k].sum())) / noise
             logarithms += (p - k) * math.log(noise)

@@ -124,7 +124,7 @@ class SVD(Problem[SVDSolution]):
         else:
             S = np.sqrt(np.maximum(to_host(place.xp.sum(V * AtAV, axis=0)), 0.0))
         U = place.place(arrays["U"]) if self.left and "U" in arrays else None
-        if (np.diff(S) > 0).any():
+        if (S[1:] > S[:-1]).any():
             order = np.argsort(-S, kind="stable")
             turn = place.place(selection_matrix(len(S), order))
             V, AtAV, S, U = V @ turn, AtAV @ turn, S[order], None if U is None else U @ turn
@@ -138,7 +138,7 @@ class SVD(Problem[SVDSolution]):
             V, AtAV = V @ place.place(turn), AtAV @ place.place(turn)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gaps = AtAV / unit - V * place.place(S**2 / unit)[None, :]
-        residual = float(np.max(to_host(place.column_norms(gaps)), initial=0.0)) if judged else math.nan
+        residual = float(place.column_norms(gaps).max(initial=0.0)) if judged else math.nan
         delta, least = enclosure([Euclidean(A.shape[1])], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
             findings += ((Status.INACCURATE, "The vectors are dependent."),)
@@ -161,7 +161,7 @@ class SVD(Problem[SVDSolution]):
         largest, entries = float(S.max(initial=0.0)), moments.least_value()
         squaring = 0.0 if moments.root is not None else math.sqrt(moments.least_square())
         means = moments.subtracted() * (squaring if moments.held is not None else NULL * EPS)
-        known = int(np.sum(max(squaring * largest, entries * largest, means) < S))
+        known = int(np.count_nonzero(max(squaring * largest, entries * largest, means) < S))
         if known == len(S) or squaring <= entries:
             return known, ()
         lengths: Any = [math.inf]
