@@ -191,7 +191,7 @@ class Block(ABC):
 
     @abstractmethod
     def cut(self, start: int, stop: int) -> Block:
-        """Return rows start to stop - 1, without a copy."""
+        """Return rows start to stop - 1, about the same row, without a copy."""
 
     @abstractmethod
     def dense(self) -> Array:

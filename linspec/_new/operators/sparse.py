@@ -145,7 +145,8 @@ class SparseBlock(Block):
         return about
 
     def cut(self, start: int, stop: int) -> SparseBlock:
-        return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop, far=self.far)
+        first = self.start
+        return type(self)(self.matrix, self.dtype, first + start, first + stop, None, self.row, far=self.far)
 
     def take(self, rows: HostArray) -> SparseBlock:
         return SparseBlock(self.matrix[self.start + rows], self.dtype, 0, len(rows), far=self.far)
