@@ -1,8 +1,12 @@
-"""Rows in blocks, and what is summed over them in one pass: read `executor`, `reductions`, `moments`, `cells`."""
+"""Rows in blocks, and what is summed over them in one pass.
+
+Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
+"""
 
 from linspec._new.operators.base import Rows
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
+from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.rows.inner_products import row_gram
 from linspec.rows.minibatch import Minibatch
 from linspec.rows.moments import Moments
@@ -12,7 +16,9 @@ from linspec.rows.preprocessing import Fitted, Preprocessing
 __all__ = [
     "LOCAL",
     "Cell",
+    "Discarded",
     "Executor",
+    "FewRows",
     "Fitted",
     "Minibatch",
     "Moments",
@@ -21,5 +27,6 @@ __all__ = [
     "Preprocessing",
     "Reduction",
     "Rows",
+    "merged",
     "row_gram",
 ]

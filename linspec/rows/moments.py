@@ -24,10 +24,11 @@ import scipy.sparse
 
 from linspec._new.operators.base import MULTIPLY_RATE, Block, LinearOperator, Rows
 from linspec.algebra import EPS, rank_cut
-from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, to_host
+from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
 from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of
+from linspec.rows.few_rows import FewRows, LeadingRows
 from linspec.rows.minibatch import Minibatch, Origins
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
@@ -394,6 +395,28 @@ class Moments:
         place, edges = self.operators[0].backend.blocks.place, np.cumsum([0, *self.widths]).tolist()
         self.root = [place(inner[:, a:b]) for a, b in pairwise(edges)]
         return inner
+
+    def few_rows(self, rank: int | None = None) -> FewRows:
+        """Return few rows that stand for all rows as they came, with their weights, in float64; in one pass.
+
+        Parameters
+        ----------
+        rank : int, optional
+            The leading combinations of rows that are kept, and up to twice as many; by default nothing is discarded.
+        """
+        for A in self.operators:
+            A.widen()
+        every, place = range(len(self.operators)), self.operators[0].backend.blocks
+        rows = LeadingRows(self.data, self.operators, rank)
+        (R, discarded), about = self._read(lambda: rows, every, learns=False)
+        count, w = int(self.operators[0].shape[0]), self.pre.w
+        origin = np.concatenate([about[i].times for i in every])
+        found = FewRows(R, place.place(origin), count, float(count if w is None else w.sum()), discarded)
+        with np.errstate(all="ignore"), on_device(R):
+            squares = to_host(place.column_sums(R**2))[1:] + found.total * origin**2
+        for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
+            self._check(i, squares[a:b], squares[a:b], found.total)
+        return found
 
     def products_with_triangle(self, V: Array, i: int = 0) -> tuple[Array, HostArray]:
         """Compute XᵢᵀDXᵢV, and R of the QR factorisation of √D XᵢV, in one pass."""

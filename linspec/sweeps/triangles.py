@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -36,34 +35,17 @@ COLUMNS_AT_ONCE = 32
 """Block size of TPQRT: columns whose reflections are applied together; measured best for 60 to 2000 columns."""
 
 
-class Discarded(NamedTuple):
-    """Bounds of what is missing from a Gram matrix: the norm ‖E‖₂ and the trace tr E of the missing part E ≥ 0."""
-
-    norm: float = 0.0
-    trace: float = 0.0
-
-    def plus(self, other: Discarded) -> Discarded:
-        """Return the bounds for the sum of two missing parts."""
-        return Discarded(self.norm + other.norm, self.trace + other.trace)
-
-
-NOTHING = Discarded()
-"""Nothing is missing."""
-
-
 @dataclass
 class TrianglePart:
     """R of the QR factorisation of [ones, confounds, rows − `origin`] for some rows of the data.
 
-    The first `taken` columns are those of ones and confounds. `rows` is the number of rows of the data. `discarded` is
-    what the rows of R lack, if some were discarded (`linspec.sweeps.held_rows`).
+    The first `taken` columns are those of ones and confounds. `rows` is the number of rows of the data.
     """
 
     R: Array
     origin: Array | None
     taken: int = 0
     rows: int = 0
-    discarded: Discarded = NOTHING
 
 
 @dataclass(frozen=True)
@@ -148,13 +130,10 @@ class Triangle(Task[TrianglePart]):
         R = _behind(None if into is None else into.R, block, self.home)
         return TrianglePart(R, origin, self.taken, n + (0 if into is None else into.rows))
 
-    def merge(self, left: TrianglePart, *others: TrianglePart) -> TrianglePart:
-        """The triangle of the rows of `left` and of the others together."""
-        rows = [self._about(left.origin, part) for part in others]
-        both = _behind(
-            _copied(left.R), rows[0] if len(rows) == 1 else self.home.xp.concat(rows, axis=0), self.home
-        )
-        return TrianglePart(both, left.origin, self.taken, left.rows + sum(part.rows for part in others))
+    def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
+        """The triangle of the rows of `left` and `right` together."""
+        both = _behind(_copied(left.R), self._about(left.origin, right), self.home)
+        return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
 
     def _about(self, origin: Array | None, part: TrianglePart) -> Array:
         """The rows of a part, minus another origin."""
