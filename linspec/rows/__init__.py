@@ -6,7 +6,6 @@ Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
 from linspec._new.operators.base import Rows
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
-from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.rows.inner_products import row_gram
 from linspec.rows.minibatch import Minibatch
 from linspec.rows.moments import Moments
@@ -16,9 +15,7 @@ from linspec.rows.preprocessing import Fitted, Preprocessing
 __all__ = [
     "LOCAL",
     "Cell",
-    "Discarded",
     "Executor",
-    "FewRows",
     "Fitted",
     "Minibatch",
     "Moments",
@@ -27,6 +24,5 @@ __all__ = [
     "Preprocessing",
     "Reduction",
     "Rows",
-    "merged",
     "row_gram",
 ]

@@ -11,21 +11,20 @@ What is discarded is summed: the Gram matrix of all rows is that of the held row
 sum of the largest discarded squares, and tr E the sum of all of them (cf. Baker, Gallivan & Van Dooren 2012,
 doi:10.1016/j.laa.2011.07.018).
 Where we differ: orthogonal transformations of rows take the place of sums of products, so no condition number is
-squared. Rows that are fewer than columns stay as they came until they are stacked. A cut waits until there are twice
-the rows that it keeps.
+squared. A cut waits until there are twice the rows that it keeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from linspec._new.operators.base import LinearOperator
-from linspec.arrays import Array, Home, HostArray, all_finite, to_host, triangular_factor
-from linspec.rows.reductions import RowData, Triangle, triangle_below
+from linspec.arrays import Array, Home, HostArray, all_finite, to_host, triangle_below, triangular_factor
+from linspec.rows.reductions import RowData, Triangle
 
 __all__ = ["Discarded", "FewRows", "LeadingRows", "merged"]
 
@@ -36,14 +35,10 @@ class Discarded(NamedTuple):
     norm: float = 0.0
     trace: float = 0.0
 
-    def plus(self, other: Discarded) -> Discarded:
-        """Return the bounds for the sum of two missing parts."""
-        return Discarded(self.norm + other.norm, self.trace + other.trace)
-
 
 @dataclass(frozen=True, eq=False)
 class FewRows:
-    """Rows of √D [1 X - origin], or fewer with the same inner products of columns.
+    """R of the QR factorisation of √D [1 X - origin], or fewer rows.
 
     Attributes
     ----------
@@ -65,16 +60,15 @@ class FewRows:
 
     def about(self, origin: Array) -> Array:
         """The rows about another origin."""
-        place = Home.of(self.R)
-        step = place.concat([place.zeros((1, 1)), (self.origin - origin)[None, :]])
-        return self.R + self.R[:, :1] * step
+        roots = self.R[:, :1]
+        return Home.of(roots).concat([roots, self.R[:, 1:] + roots * (self.origin - origin)[None, :]])
 
     def placed(self, place: Home, order: Sequence[int]) -> FewRows:
         """The same rows at another place, their columns in another order."""
-        columns = place.xp.asarray(np.asarray(order), device=place.device)
-        R, origin = place.place(self.R), place.xp.take(place.place(self.origin), columns, axis=0)
-        R = place.concat([R[:, :1], place.xp.take(R[:, 1:], columns, axis=1)])
-        return FewRows(R, origin, self.rows, self.total, self.discarded)
+        columns = place.xp.asarray([0, *(1 + i for i in order)], device=place.device)
+        R = place.xp.take(place.place(self.R), columns, axis=1)
+        origin = place.xp.take(place.place(self.origin), columns[1:] - 1, axis=0)
+        return replace(self, R=R, origin=origin)
 
     def standing(self, *, counts: bool) -> tuple[Array, HostArray]:
         """Return rows Z and weights w of these means and second moments; Z is minus the origin, and R is triangular.
@@ -95,60 +89,52 @@ class FewRows:
 
 
 class LeadingRows(Triangle):
-    """√D [1 X₁ X₂ …] as few rows, and what they lack: fewer than columns as they came, or R, or its leading rows."""
+    """The triangle of √D [1 X₁ X₂ …], or its leading rows, and what these lack."""
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator], rank: int | None) -> None:
         super().__init__(data, operators)
-        self.rank = rank
-        self.most = self.width if rank is None else min(self.width, 2 * rank)
-        self.height = min(self.height, rank or self.height)
+        self.rank, self.height = rank, rank or self.height
 
     def zero(self) -> list[Any]:
-        return [*super().zero(), Discarded()]
+        return [*super().zero(), np.zeros(2)]
 
     def include(self, total: list[Any], X: Array) -> None:
-        if total[0].shape[0] + X.shape[0] < self.most:
-            total[0] = self.place.xp.concat([total[0], X], axis=0)
-            return
         super().include(total, X)
         total[0], lost = _leading(total[0], self.rank)
-        total[1] = total[1].plus(lost)
+        total[1] += lost
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
-        left[1] = left[1].plus(right[1])
-        self.include(left, right[0])
-        return left
+        left[1] += right[1]
+        return super().merge(left, right)
 
 
-def merged(parts: Sequence[FewRows], rank: int | None = None) -> FewRows:
+def merged(parts: Sequence[FewRows], rank: int | None) -> FewRows:
     """Return few rows that stand for those of all parts: a triangle about their mean.
 
     Parameters
     ----------
     parts : sequence of FewRows
-        The first one is a triangle, or has fewer rows than columns.
-    rank : int, optional
-        More than twice as many rows are cut to so many; by default nothing is discarded.
+        Two or more.
+    rank : int or None
+        More than twice as many rows are cut to so many. None: nothing is discarded.
     """
-    R, origin = parts[0].R, parts[0].origin
-    place, rest = Home.of(R), [part.about(origin) for part in parts[1:]]
-    R = triangle_below(place, R + 0.0, place.xp.concat(rest, axis=0)) if rest else triangular_factor(R)
-    R, lost = _leading(R, rank)
+    origin, place = parts[0].origin, Home.of(parts[0].R)
+    rest = place.xp.concat([part.about(origin) for part in parts[1:]], axis=0)
+    R, lost = _leading(triangle_below(parts[0].R, rest), rank)
     mean = origin + R[0, 1:] / R[0, 0]
     rounding = R[0, 1:] - (mean - origin) * R[0, 0]
     R = place.xp.concat([place.concat([R[:1, :1], rounding[None, :]]), R[1:, :]], axis=0)
-    for part in parts:
-        lost = lost.plus(part.discarded)
-    return FewRows(R, mean, sum(part.rows for part in parts), sum(part.total for part in parts), lost)
+    discarded = Discarded(*np.sum([lost, *(part.discarded for part in parts)], axis=0).tolist())
+    return FewRows(R, mean, sum(part.rows for part in parts), sum(part.total for part in parts), discarded)
 
 
-def _leading(R: Array, rank: int | None) -> tuple[Array, Discarded]:
+def _leading(R: Array, rank: int | None) -> tuple[Array, tuple[float, float]]:
     """Keep the leading combinations of the rows about the mean, if there are more than twice `rank`."""
     if rank is None or R.shape[0] - 1 <= 2 * rank or not all_finite(R):  # what is not finite is refused later
-        return R, Discarded()
+        return R, (0.0, 0.0)
     L = triangular_factor(R[1:, 1:].T).T  # has the singular values of these rows, and their left vectors U
     place = Home.of(R)
     U, s, _ = place.xp.linalg.svd(L, full_matrices=False)
     squares = to_host(s[rank:]) ** 2
     kept = place.xp.concat([R[:1, :], U[:, :rank].T @ R[1:, :]], axis=0)
-    return kept, Discarded(float(squares[0]), float(squares.sum()))
+    return kept, (squares[0], squares.sum())

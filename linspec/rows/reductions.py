@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy.linalg import lapack
 
 from linspec._new.operators.base import Block, LinearOperator, rows_per_block
 from linspec._new.operators.dense import DenseBlock
 from linspec._new.operators.sparse import SparseBlock
-from linspec.arrays import Array, Home, all_finite, cast, to_host, triangular_factor
+from linspec.arrays import Array, all_finite, cast, to_host, triangle_below
 from linspec.errors import NonFiniteData, UnsupportedData
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
@@ -27,8 +26,8 @@ EVERY = slice(None)
 SHOWN = 256
 """Rows in which an entry that is not finite is looked for at once."""
 
-TALLEST, MOST = 512, 2**62
-"""Rows that are reduced at once on the host: more do not stay in its cache. More rows than there are."""
+TALLEST = 512
+"""Rows that are reduced at once on the host: more do not stay in its cache."""
 
 SIGNS, GROUP = 8, 4096
 """Entries of a column of a sketch, and rows that share a stream of random numbers."""
@@ -48,7 +47,6 @@ __all__ = [
     "Statistics",
     "Together",
     "Triangle",
-    "triangle_below",
 ]
 
 
@@ -398,23 +396,16 @@ class Triangle(Reduction):
         return [self.place.zeros((0, self.width))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        first, n = rows.start, blocks[0].rows
+        w, B, n = self.data.w(self.first, rows), self.data.B(self.first, rows), blocks[0].rows
         height = self.height if all(block.divisible for block in blocks) else n
         for a, b in pairwise([*range(0, n, height), n]):  # so that few sparse rows at a time are dense
-            self.include(
-                total, self._stacked([block.cut(a, b) for block in blocks], slice(first + a, first + b))
-            )
-
-    def _stacked(self, blocks: list[Block], rows: slice) -> Array:
-        """The rows of √D [1 B X₁ X₂ …]."""
-        columns = [self.place.place(self.columns_of(block)) for block in blocks]
-        w, B = self.data.w(self.first, rows), self.data.B(self.first, rows)
-        if B is not None:
-            columns.insert(0, B)
-        if self.data.pre.center:
-            columns.insert(0, self.place.ones((blocks[0].rows, 1)))
-        X = self.place.concat(columns)
-        return X if w is None else X * self.place.xp.sqrt(w)[:, None]
+            columns = [self.place.place(self.columns_of(block.cut(a, b))) for block in blocks]
+            if B is not None:
+                columns.insert(0, B[a:b, :])
+            if self.data.pre.center:
+                columns.insert(0, self.place.ones((b - a, 1)))
+            X = self.place.concat(columns)
+            self.include(total, X if w is None else X * self.place.xp.sqrt(w[a:b])[:, None])
 
     def columns_of(self, block: Block) -> Array:
         """The columns that are reduced."""
@@ -422,29 +413,11 @@ class Triangle(Reduction):
 
     def include(self, total: list[Any], X: Array) -> None:
         """Reduce more rows together with those of the total."""
-        total[0] = triangle_below(self.place, total[0], X)
+        total[0] = triangle_below(total[0], X)
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         self.include(left, right[0])
         return left
-
-
-def triangle_below(place: Home, R: Array, X: Array) -> Array:
-    """Return the triangle of [R; X]; on the host LAPACK's TPQRT makes use of the zeros of R, which it overwrites.
-
-    Parameters
-    ----------
-    place : Home
-    R : array of shape (m, p)
-        A triangle, or fewer rows than columns.
-    X : array of shape (n, p)
-    """
-    p = X.shape[1]
-    if not place.on_host or R.shape[0] < p:
-        return triangular_factor(place.xp.concat([R, X], axis=0))
-    block = np.array(X, dtype=np.float64, order="F")
-    triangle, *_ = lapack.dtpqrt(0, min(32, p), np.asfortranarray(R), block, overwrite_a=1, overwrite_b=1)
-    return triangle
 
 
 class ImageTriangle(Triangle):
@@ -456,7 +429,6 @@ class ImageTriangle(Triangle):
         super().__init__(data, [operator])
         self.V, self.columns = operator.thin(V), V.shape[1]
         self.width, self.multiplied = self.leading + self.columns, float(self.columns)
-        self.height = MOST
 
     def columns_of(self, block: Block) -> Array:
         return block.times(self.V)

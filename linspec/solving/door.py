@@ -46,18 +46,18 @@ def rows_of(A: Any, name: str = "data") -> Rows:
 
 def in_memory(A: Any, name: str) -> Rows:
     """The rows of an operator that holds them, or its products."""
-    less = A.mean if isinstance(A, DenseOperator) else None
-    data = A.stored_array if less is None else A.bare.stored_array
-    data = A.dense() if data is None and A.readable else data
-    rows: Rows
-    rows = (
+    bare = A.bare if isinstance(A, DenseOperator) else A
+    data = A.dense() if bare.stored_array is None and A.readable else bare.stored_array
+    rows: Rows = (
         ByProducts(A, name)
         if data is None
-        else Dense(data, name, less)
+        else Dense(data, name)
         if is_array(data)
         else as_operator(data, name)
     )
     rows.dtype, rows.rounding = A.dtype, rounding_of(A)
+    if bare is not A:
+        rows.less = A.mean
     return rows
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import linspec
 from linspec import registry
 from linspec.arrays import HOST, Array, Home, at_home, on_device, to_host
-from linspec.cost import human_bytes
+from linspec.cost import ALWAYS_AVAILABLE, human_bytes
 from linspec.errors import InvalidFile, InvalidOption, InvalidProblem, shown
 from linspec.frames import check_names
 from linspec.operators import DenseOperator
@@ -31,7 +31,8 @@ from linspec.process.machine import available_memory
 from linspec.process.turns import in_turn
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.options import is_number
-from linspec.rows import Discarded, FewRows, Moments, Preprocessing, merged
+from linspec.rows import Moments, Preprocessing
+from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.solving import archive
 from linspec.solving.checkpoints import check_state
 from linspec.solving.door import rows_of
@@ -75,8 +76,6 @@ class _Held:
     parts : tuple of FewRows
         Of all matrices and then the confounds side by side: rows that were reduced together, and those of small
         batches that came later. These wait, since one reduction costs as much for a few rows as for many.
-    settled : bool
-        Whether no rows wait.
     widths : mapping of str to int
         The number of columns, by matrix.
     names : mapping of str to tuple of str
@@ -90,7 +89,6 @@ class _Held:
     """
 
     parts: tuple[FewRows, ...]
-    settled: bool
     widths: Mapping[str, int]
     names: Mapping[str, tuple[str, ...]]
     library: str
@@ -116,7 +114,6 @@ class _Held:
         found = replace(
             self,
             parts=(*self.parts, *(part.placed(self.home, order) for part in other.parts)),
-            settled=False,
             names={**other.names, **self.names},
             library=self.library or other.library,
             counts=self.counts and other.counts,
@@ -127,7 +124,7 @@ class _Held:
     @at_home
     def joined(self, rank: int | None) -> _Held:
         """Return the same rows; no row waits."""
-        return self if self.settled else replace(self, parts=(merged(self.parts, rank),), settled=True)
+        return self if len(self.parts) == 1 else replace(self, parts=(merged(self.parts, rank),))
 
     def _check_columns(self, other: _Held) -> None:
         """Refuse rows with other columns than these."""
@@ -225,7 +222,6 @@ class HeldMoments:
         made.__new__(made, **numbers)  # which refuses unknown parameters
         self._class, self.rank, self._numbers = made, rank, dict(numbers)
         self._held: _Held | None = None
-        self._allowed = 0.0  # bytes that were available when they were first needed
 
     def __repr__(self) -> str:
         widths = {} if self._held is None else self._held.widths
@@ -283,7 +279,7 @@ class HeldMoments:
         part = Moments(rows, Preprocessing.of(center=True, weights=w), names=list(widths)).few_rows(self.rank)
         counts = w is None or bool(np.all(w == np.round(w)))
         names = dict(batch.column_names)
-        self._include(_Held((part,), False, widths, names, batch.frame_library, batch.vector, counts))
+        self._include(_Held((part,), widths, names, batch.frame_library, batch.vector, counts))
 
     def merge(self, other: Any) -> None:
         """Add all rows of other moments, such as those of another place; `other` stays as it is.
@@ -337,16 +333,13 @@ class HeldMoments:
     def _check_memory(self, rows: float, columns: int) -> None:
         """Refuse rows with more columns than a square matrix can have here; eight of them are needed at a time."""
         needed = 8 * 8 * columns * min(self.rows + rows, columns)
-        if self.rank is not None or needed <= self._allowed:
-            return
-        available = available_memory()
+        available = needed if self.rank is not None or needed <= ALWAYS_AVAILABLE else available_memory()
         if needed > available:
             remedy = "Pass a rank" if self._class.bounds_discarded else "Pass fewer columns"
             raise InvalidProblem(
                 f"moments of {columns:,} columns take {human_bytes(needed)}; {human_bytes(available)} are available. "
                 f"{remedy}."
             )
-        self._allowed = needed
 
     def _check(self, problem: Any) -> None:
         """Refuse a problem that cannot be solved from these moments."""
@@ -482,7 +475,7 @@ def _restored(fields: Mapping[str, Any], home: Home) -> _Held:
     part = fields["part"]
     R, origin = (home.place(np.asarray(part[name], dtype=np.float64)) for name in ("R", "origin"))
     few = FewRows(R, origin, part["rows"], fields["total"], Discarded(*part["discarded"]))
-    return _Held((few,), True, **{name: fields[name] for name in KNOWN})
+    return _Held((few,), **{name: fields[name] for name in KNOWN})
 
 
 def _check_held(fields: Mapping[str, Any], made: type[Problem[Any]], rank: int | None) -> None:
@@ -509,9 +502,8 @@ def _check_held(fields: Mapping[str, Any], made: type[Problem[Any]], rank: int |
         raise InvalidFile("its R must be triangular")
     if not 0 < total < np.inf or abs(R[0, 0] ** 2 - total) > ROUNDING * total:
         raise InvalidFile(f"total must be the sum of the weights, {R[0, 0] ** 2:g}; got {total:g}")
-    if not (len(discarded) == 2 and all(is_number(one) for one in discarded)):
-        raise InvalidFile(f"discarded must be two numbers; got {shown(discarded)}")
-    if not 0 <= discarded[0] <= discarded[1] < np.inf or (rank is None and any(discarded)):
+    two = len(discarded) == 2 and all(is_number(one) for one in discarded)
+    if not (two and 0 <= discarded[0] <= discarded[1] < np.inf) or (rank is None and any(discarded)):
         raise InvalidFile(
             f"discarded must be a norm and a trace, and 0 without a rank; got {shown(discarded)}"
         )

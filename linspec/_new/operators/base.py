@@ -259,10 +259,13 @@ class Rows(LinearOperator):
         The name in messages.
     executor : linspec.rows.Executor, optional
         What makes passes over these rows; by default they are read in this process.
+    less : array of shape (p,), optional
+        Subtracted from each row of an array, in float64.
     """
 
     name: str = "data"
     executor: Any = None
+    less: Array | None = None
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

@@ -155,8 +155,6 @@ class Dense(Rows):
         Real numbers of any dtype.
     name : str, default "data"
         The name in messages.
-    less : array of shape (p,), optional
-        Subtracted from each row, in float64.
 
     Raises
     ------
@@ -166,13 +164,13 @@ class Dense(Rows):
         There are not two dimensions.
     """
 
-    def __init__(self, array: Array, name: str = "data", less: Array | None = None) -> None:
+    def __init__(self, array: Array, name: str = "data") -> None:
         if len(array.shape) != 2:
             raise InvalidProblem(
                 f"{name} must be a matrix; got shape {tuple(array.shape)}. Pass a vector as one column, x[:, None]."
             )
         self.array, self.shape, self.resident, self.name = array, tuple(array.shape), True, name
-        self.dtype, self.backend, self.less = working_dtype(host_dtype(array), name), Home.of(array), less
+        self.dtype, self.backend = working_dtype(host_dtype(array), name), Home.of(array)
 
     def widen(self) -> bool:
         self.backend = self.backend.blocks  # blocks are brought to the host where their device has no float64
