@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
+from linspec.arrays import Array, Home, HostArray, all_finite, reciprocal, to_host, triangular_factor
 from linspec.errors import NonFiniteData
 from linspec.operators import (
     DenseOperator,
@@ -214,7 +214,7 @@ def triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
     """
     with np.errstate(all="ignore"):  # the check below finds entries that are not finite
         part = _triangle_of(task, sides)
-    if not np.isfinite(float(to_host(task.home.xp.sum(part.R)))):
+    if not all_finite(part.R):
         raise NonFiniteData(explain_non_finite({view.name: view.operator for view in sides}))
     return part
 
@@ -236,7 +236,7 @@ def _triangle_of(task: Triangle, sides: list[View]) -> TrianglePart:
         """Raise if entries are out of range or not finite, while the slices that show it can still be searched."""
         for view, size in zip(sides, found.sizes, strict=True):
             check_magnitude(view.name, size, complete=not gone)
-        if gone and not np.isfinite(float(to_host(task.home.xp.sum(found.part.R)))):
+        if gone and not all_finite(found.part.R):
             raise NonFiniteData(explain_non_finite({view.name: view.operator for view in sides}))
 
     found = swept(

@@ -1,4 +1,7 @@
-"""Rows in blocks, and what is summed over them in one pass: read `executor`, `reductions`, `moments`, `cells`."""
+"""Rows in blocks, and what is summed over them in one pass.
+
+Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
+"""
 
 from linspec._new.operators.base import Rows
 from linspec.rows.cells import Cell

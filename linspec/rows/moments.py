@@ -24,10 +24,11 @@ import scipy.sparse
 
 from linspec._new.operators.base import MULTIPLY_RATE, Block, LinearOperator, Rows
 from linspec.algebra import EPS, rank_cut
-from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, to_host
+from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
 from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of
+from linspec.rows.few_rows import Discarded, FewRows, LeadingRows
 from linspec.rows.minibatch import Minibatch, Origins
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
@@ -398,17 +399,36 @@ class Moments:
                 A.widen()
         (R,), _ = self._pass(lambda: Triangle(self.data, self.operators))
         inner: HostArray = to_host(R)[self.pre.directions :, self.pre.directions :]
-        if any(f.factors is not None for f in self.fitted.values()):
-            factors = [self.fitted[i].factors for i in range(len(self.operators))]
-            known = [np.ones(p) if f is None else f for p, f in zip(self.widths, factors, strict=True)]
-            inner = inner * np.concatenate(known)
-        live = [self.fitted[i].live for i in range(len(self.operators))]
-        inner = inner * np.concatenate(
-            [np.ones(p) if f is None else f for p, f in zip(self.widths, live, strict=True)]
+        known = [(self.fitted[i], np.ones((p, 1))) for i, p in enumerate(self.widths)]
+        inner = (
+            inner
+            * np.concatenate([f.scaled(one if f.live is None else f.live[:, None]) for f, one in known]).T
         )
         place, edges = self.operators[0].backend.blocks.place, np.cumsum([0, *self.widths]).tolist()
         self.root = [place(inner[:, a:b]) for a, b in pairwise(edges)]
         return inner
+
+    def few_rows(self, rank: int | None) -> FewRows:
+        """Return few rows that stand for all rows as they came, with their weights, in float64; in one pass.
+
+        Parameters
+        ----------
+        rank : int or None
+            The leading combinations of rows that are kept, and up to twice as many. None: nothing is discarded.
+        """
+        for A in self.operators:
+            A.widen()
+        every, place = range(len(self.operators)), self.operators[0].backend.blocks
+        leading = LeadingRows(self.data, self.operators, rank)
+        (R, lost), about = self._read(lambda: leading, every, learns=False)
+        count, w = int(self.operators[0].shape[0]), self.pre.w
+        total = float(count if w is None else w.sum())
+        origin = np.concatenate([about[i].times for i in every])
+        with np.errstate(all="ignore"), on_device(R):
+            squares = to_host(place.column_sums(R**2))[1:] + total * origin**2
+        for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
+            self._check(i, squares[a:b], squares[a:b], total)
+        return FewRows(R, place.place(origin), count, total, Discarded(*lost.tolist()))
 
     def products_with_triangle(self, V: Array, i: int = 0) -> tuple[Array, HostArray]:
         """Compute XᵢᵀDXᵢV, and R of the QR factorisation of √D XᵢV, in one pass."""

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from scipy.linalg import lapack
 
-from linspec._new.operators.base import Block, LinearOperator
+from linspec._new.operators.base import Block, LinearOperator, rows_per_block
 from linspec._new.operators.dense import DenseBlock
 from linspec._new.operators.sparse import SparseBlock
-from linspec.arrays import Array, all_finite, cast, to_host, triangular_factor
+from linspec.arrays import Array, all_finite, cast, to_host, triangle_below
 from linspec.errors import NonFiniteData, UnsupportedData
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
@@ -27,6 +26,9 @@ EVERY = slice(None)
 
 SHOWN = 256
 """Rows in which an entry that is not finite is looked for at once."""
+
+TALLEST = 512
+"""Rows that are reduced at once on the host: more do not stay in its cache."""
 
 SIGNS, GROUP = 8, 4096
 """Entries of a column of a sketch, and rows that share a stream of random numbers."""
@@ -61,7 +63,9 @@ class RowData:
     def __init__(self, pre: Preprocessing, operators: Sequence[LinearOperator]) -> None:
         self.pre = pre
         taken = operators if pre.w is not None or pre.B is not None else ()
-        self._placed: dict[Any, Any] = {A.backend: pre.placed(A.backend) for A in taken}
+        self._placed: dict[Any, Any] = {
+            place: pre.placed(place) for A in taken for place in (A.backend, A.backend.blocks)
+        }
 
     def w(self, A: LinearOperator, rows: slice = EVERY) -> Array | None:
         """The weights of some rows, beside a matrix."""
@@ -386,36 +390,34 @@ class Triangle(Reduction):
         self.place = self.first.backend.blocks
         self.leading = data.pre.directions
         self.width = self.leading + sum(A.shape[1] for A in operators)
+        self.height = TALLEST if self.place.on_host else rows_per_block(8 * self.width, on_host=False)
 
     def zero(self) -> list[Any]:
         return [self.place.zeros((0, self.width))]
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        columns = [self.place.place(self.columns_of(block)) for block in blocks]
-        w, B = self.data.w(self.first, rows), self.data.B(self.first, rows)
-        if B is not None:
-            columns.insert(0, B)
-        if self.data.pre.center:
-            columns.insert(0, self.place.ones((blocks[0].rows, 1)))
-        X = self.place.concat(columns)
-        total[0] = self._below(total[0], X if w is None else X * self.place.xp.sqrt(w)[:, None])
+        w, B, n = self.data.w(self.first, rows), self.data.B(self.first, rows), blocks[0].rows
+        height = self.height if all(block.divisible for block in blocks) else n
+        for a, b in pairwise([*range(0, n, height), n]):  # so that few sparse rows at a time are dense
+            columns = [self.place.place(self.columns_of(block.cut(a, b))) for block in blocks]
+            if B is not None:
+                columns.insert(0, B[a:b, :])
+            if self.data.pre.center:
+                columns.insert(0, self.place.ones((b - a, 1)))
+            X = self.place.concat(columns)
+            self.include(total, X if w is None else X * self.place.xp.sqrt(w[a:b])[:, None])
 
     def columns_of(self, block: Block) -> Array:
         """The columns that are reduced."""
         return block.dense()
 
-    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
-        return [self._below(left[0], right[0])]
+    def include(self, total: list[Any], X: Array) -> None:
+        """Reduce more rows together with those of the total."""
+        total[0] = triangle_below(total[0], X)
 
-    def _below(self, R: Array, X: Array) -> Array:
-        """The triangle of [R; X]; on the host LAPACK's TPQRT makes use of the zeros of R."""
-        if not self.place.on_host or R.shape[0] < self.width:
-            return triangular_factor(self.place.xp.concat([R, X], axis=0))
-        block = np.array(X, dtype=np.float64, order="F")
-        triangle, *_ = lapack.dtpqrt(
-            0, min(32, self.width), np.asfortranarray(R), block, overwrite_a=1, overwrite_b=1
-        )
-        return triangle
+    def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
+        self.include(left, right[0])
+        return left
 
 
 class ImageTriangle(Triangle):

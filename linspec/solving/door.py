@@ -13,6 +13,7 @@ import numpy as np
 from linspec._new.operators import ByProducts, Dense, Rows, as_operator
 from linspec._new.operators.base import Block
 from linspec.arrays import is_array
+from linspec.operators import DenseOperator
 from linspec.operators.row_blocks import row_blocks
 from linspec.rows.on_workers import WorkerRows
 
@@ -37,20 +38,17 @@ def rows_of(A: Any, name: str = "data") -> Rows:
         there = WorkerRows(**bring())
         there.name = name
         return there
-    if (
-        A.access in ("rows", "slices")
-        and A.readable | A.streamed
-        and (not A.resident or A.stored_array is None)
-    ):
+    kept = A.resident and (isinstance(A, DenseOperator) or A.stored_array is not None)
+    if A.access in ("rows", "slices") and A.readable | A.streamed and not kept:
         return ReadRows(A, name)
     return in_memory(A, name)
 
 
 def in_memory(A: Any, name: str) -> Rows:
     """The rows of an operator that holds them, or its products."""
-    data = A.dense() if A.stored_array is None and A.readable else A.stored_array
-    rows: Rows
-    rows = (
+    bare = A.bare if isinstance(A, DenseOperator) else A
+    data = A.dense() if bare.stored_array is None and A.readable else bare.stored_array
+    rows: Rows = (
         ByProducts(A, name)
         if data is None
         else Dense(data, name)
@@ -58,6 +56,8 @@ def in_memory(A: Any, name: str) -> Rows:
         else as_operator(data, name)
     )
     rows.dtype, rows.rounding = A.dtype, rounding_of(A)
+    if bare is not A:
+        rows.less = A.mean
     return rows
 
 

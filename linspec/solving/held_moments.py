@@ -3,7 +3,7 @@
 Problem: rows come over months or from several places, and cannot be kept or brought together. Answers should be those
 for all rows.
 Method: linear problems depend on the rows only by their means and second moments. These are held as a few rows that
-have the same means and second moments (`linspec.sweeps.held_rows`), of all matrices and confounds side by side. A
+have the same means and second moments (`linspec.rows.few_rows`), of all matrices and confounds side by side. A
 problem on these rows, with weights, is the problem on all rows: every solver, ridge, scale and certificate works.
 Each batch is checked as a problem of the same class, so that batches may be of every kind of data.
 Where we differ: estimators with `partial_fit` keep a state of one method. This one serves all problems and all numbers
@@ -22,23 +22,21 @@ import numpy as np
 
 import linspec
 from linspec import registry
-from linspec.arrays import HOST, Array, Home, to_host
-from linspec.cost import human_bytes
+from linspec.arrays import HOST, Array, Home, at_home, on_device, to_host
+from linspec.cost import ALWAYS_AVAILABLE, human_bytes
 from linspec.errors import InvalidFile, InvalidOption, InvalidProblem, shown
 from linspec.frames import check_names
-from linspec.moments.row_reduction import triangle_of
 from linspec.operators import DenseOperator
-from linspec.operators.row_model import RowModel
 from linspec.process.machine import available_memory
 from linspec.process.turns import in_turn
 from linspec.process.whole_files import named_file, replaced
 from linspec.registry.options import is_number
+from linspec.rows import Moments, Preprocessing
+from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.solving import archive
 from linspec.solving.checkpoints import check_state
+from linspec.solving.door import rows_of
 from linspec.solving.problem import Problem
-from linspec.sweeps.held_rows import HeldRows, about_mean, standing
-from linspec.sweeps.triangles import NOTHING, Discarded, TrianglePart
-from linspec.sweeps.views import views_of
 
 __all__ = ["HeldMoments"]
 
@@ -50,6 +48,9 @@ CONFOUNDS = "confounds"
 
 ROUNDING = 1e-6
 """The total of a file, and the sum of the weights by its rows, differ by at most this part."""
+
+KNOWN = ("widths", "names", "library", "vector", "counts")
+"""What is known of the columns, in the order of a file."""
 
 FIELDS: Mapping[str, Any] = {
     "problem": str,
@@ -72,10 +73,9 @@ class _Held:
 
     Attributes
     ----------
-    part : TrianglePart
-        The rows, of all matrices and then the confounds side by side.
-    total : float
-        The number of all rows, or the sum of their weights.
+    parts : tuple of FewRows
+        Of all matrices and then the confounds side by side: rows that were reduced together, and those of small
+        batches that came later. These wait, since one reduction costs as much for a few rows as for many.
     widths : mapping of str to int
         The number of columns, by matrix.
     names : mapping of str to tuple of str
@@ -86,24 +86,19 @@ class _Held:
         Whether the right-hand sides were a vector.
     counts : bool
         Whether all weights were integers, which count rows.
-    waiting : tuple of TrianglePart
-        Rows of small batches that came later, which are reduced together: one reduction costs as much for a few rows as
-        for many.
     """
 
-    part: TrianglePart
-    total: float
+    parts: tuple[FewRows, ...]
     widths: Mapping[str, int]
     names: Mapping[str, tuple[str, ...]]
     library: str
     vector: bool
     counts: bool
-    waiting: tuple[TrianglePart, ...] = ()
 
     @property
     def home(self) -> Home:
         """The library and device of the rows."""
-        return Home.of(self.part.R)
+        return Home.of(self.parts[0].R)
 
     @property
     def edges(self) -> dict[str, tuple[int, int]]:
@@ -111,28 +106,25 @@ class _Held:
         ends = np.cumsum([0, *self.widths.values()]).tolist()
         return dict(zip(self.widths, pairwise(ends), strict=True))
 
+    @at_home
     def plus(self, other: _Held, rank: int | None) -> _Held:
-        """Return the rows that stand for these and those of `other`; no row waits."""
+        """Return the rows that stand for these and those of `other`; those of a small batch wait."""
         self._check_columns(other)
-        most, more = rank or sum(self.widths.values()), other._in_order_of(self)
-        rows = more.R.shape[0] + sum(part.R.shape[0] for part in self.waiting)
-        before = self if rows <= most else self.joined(rank)
+        order = other._order_of(self)
         found = replace(
-            before,
-            total=self.total + other.total,
+            self,
+            parts=(*self.parts, *(part.placed(self.home, order) for part in other.parts)),
             names={**other.names, **self.names},
             library=self.library or other.library,
             counts=self.counts and other.counts,
-            waiting=(*before.waiting, more),
         )
-        return found if more.R.shape[0] < most else found.joined(rank)
+        waiting = sum(part.R.shape[0] for part in found.parts[1:])
+        return found if waiting < (rank or sum(self.widths.values())) else found.joined(rank)
 
+    @at_home
     def joined(self, rank: int | None) -> _Held:
         """Return the same rows; no row waits."""
-        if not self.waiting:
-            return self
-        task = HeldRows(self.home, center=True, rank=rank)
-        return replace(self, part=about_mean(task.merge(self.part, *self.waiting), self.home), waiting=())
+        return self if len(self.parts) == 1 else replace(self, parts=(merged(self.parts, rank),))
 
     def _check_columns(self, other: _Held) -> None:
         """Refuse rows with other columns than these."""
@@ -147,19 +139,13 @@ class _Held:
             if ours and theirs and set(ours) != set(theirs):
                 check_names(theirs, ours, name, "the rows before")
 
-    def _in_order_of(self, other: _Held) -> TrianglePart:
-        """Return the rows in the home of `other`, their columns in its order: by name, where both have names."""
-        home, part = other.home, self.part
-        R, origin = home.place(part.R), home.place(part.origin)
-        if any(other.names.get(name, own) != own for name, own in self.names.items()):
-            order: list[int] = []
-            for name, (a, b) in other.edges.items():
-                wanted, own = other.names.get(name), self.names.get(name)
-                order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
-            columns = home.xp.asarray(np.asarray(order), device=home.device)
-            origin = home.xp.take(origin, columns, axis=0)
-            R = home.concat([R[:, :1], home.xp.take(R[:, 1:], columns, axis=1)])
-        return replace(part, R=R, origin=origin)
+    def _order_of(self, other: _Held) -> list[int]:
+        """Return the numbers of these columns in the order of `other`: by name, where both have names."""
+        order: list[int] = []
+        for name, (a, b) in other.edges.items():
+            wanted, own = other.names.get(name), self.names.get(name)
+            order += [a + own.index(one) for one in wanted] if wanted and own else range(a, b)
+        return order
 
 
 class HeldMoments:
@@ -236,7 +222,6 @@ class HeldMoments:
         made.__new__(made, **numbers)  # which refuses unknown parameters
         self._class, self.rank, self._numbers = made, rank, dict(numbers)
         self._held: _Held | None = None
-        self._allowed = 0.0  # bytes that were available when they were first needed
 
     def __repr__(self) -> str:
         widths = {} if self._held is None else self._held.widths
@@ -246,19 +231,18 @@ class HeldMoments:
     @property
     def total(self) -> float:
         """The number of all rows, or the sum of their weights."""
-        return 0.0 if self._held is None else self._held.total
+        return 0.0 if self._held is None else sum(part.total for part in self._held.parts)
 
     @property
     def rows(self) -> int:
         """The number of all rows."""
-        held = self._held
-        return 0 if held is None else sum(part.rows for part in (held.part, *held.waiting))
+        return 0 if self._held is None else sum(part.rows for part in self._held.parts)
 
     @property
     def discarded(self) -> Discarded:
         """Bounds of the norm and of the trace of what the held Gram matrix lacks; zeros without a rank."""
         held = self._joined()
-        return NOTHING if held is None else held.part.discarded
+        return Discarded() if held is None else held.parts[0].discarded
 
     # ---- rows ---------------------------------------------------------------------------------
 
@@ -287,27 +271,15 @@ class HeldMoments:
                 "confounds need all second moments; got a rank. Leave out rank or confounds."
             )
         batch = self._batch(matrices, sample_weight, confounds)
-        sides = dict(batch.matrices)
+        rows = [rows_of(A, name) for name, A in batch.matrices.items()]
         if batch.confounds is not None:
-            sides[CONFOUNDS] = DenseOperator(batch.confounds)
-        self._check_memory(min(A.shape[0] for A in sides.values()), sum(A.shape[1] for A in sides.values()))
-        views = views_of(list(sides.items()), center=False)
-        home = batch.home.blocks
-        task = HeldRows(home, center=True, model=RowModel(True, batch.sample_weight), rank=self.rank)
-        part = triangle_of(task, views)
-        shifts = [view.adjustment.shift for view in views]
-        if any(shift is not None for shift in shifts):  # the operators are read without them
-            rows = [
-                home.zeros((view.operator.shape[1],)) if shift is None else home.place(shift)
-                for view, shift in zip(views, shifts, strict=True)
-            ]
-            part = replace(part, origin=part.origin - home.xp.concat(rows))
-        widths = {name: A.shape[1] for name, A in sides.items()}
-        total = float(task.model.total(part.rows))
-        names = dict(batch.column_names)
-        w = batch.sample_weight
+            rows.append(rows_of(DenseOperator(batch.confounds), CONFOUNDS))
+        widths, w = {A.name: A.shape[1] for A in rows}, batch.sample_weight
+        self._check_memory(min(A.shape[0] for A in rows), sum(widths.values()))
+        part = Moments(rows, Preprocessing.of(center=True, weights=w), names=list(widths)).few_rows(self.rank)
         counts = w is None or bool(np.all(w == np.round(w)))
-        self._include(_Held(part, total, widths, names, batch.frame_library, batch.vector, counts))
+        names = dict(batch.column_names)
+        self._include(_Held((part,), widths, names, batch.frame_library, batch.vector, counts))
 
     def merge(self, other: Any) -> None:
         """Add all rows of other moments, such as those of another place; `other` stays as it is.
@@ -329,7 +301,7 @@ class HeldMoments:
     def _include(self, more: _Held) -> None:
         with in_turn(self):  # threads that add at once would each go on from the same rows
             if self._held is None:
-                self._held = replace(more, part=about_mean(more.part, more.home))
+                self._held = more
             else:
                 self._held = self._held.plus(more, self.rank)
 
@@ -356,22 +328,18 @@ class HeldMoments:
                 "rows are added; got moments, which have none. Pass the data, or call merge."
             )
         self._check(batch)
-        batch.in_range(batch.looked_at())
         return batch
 
     def _check_memory(self, rows: float, columns: int) -> None:
         """Refuse rows with more columns than a square matrix can have here; eight of them are needed at a time."""
         needed = 8 * 8 * columns * min(self.rows + rows, columns)
-        if self.rank is not None or needed <= self._allowed:
-            return
-        available = available_memory()
+        available = needed if self.rank is not None or needed <= ALWAYS_AVAILABLE else available_memory()
         if needed > available:
             remedy = "Pass a rank" if self._class.bounds_discarded else "Pass fewer columns"
             raise InvalidProblem(
                 f"moments of {columns:,} columns take {human_bytes(needed)}; {human_bytes(available)} are available. "
                 f"{remedy}."
             )
-        self._allowed = needed
 
     def _check(self, problem: Any) -> None:
         """Refuse a problem that cannot be solved from these moments."""
@@ -406,12 +374,14 @@ class HeldMoments:
         held = self._joined()
         if held is None:
             raise InvalidProblem("a problem needs rows; got none so far. Call add.")
-        (rows, w), origin = standing(held.part, held.total, held.home, held.counts), held.part.origin
+        (part,) = held.parts
+        with on_device(held):
+            (rows, w), less = part.standing(counts=held.counts), -part.origin
         found: dict[str, Any] = {}
         for name, (a, b) in held.edges.items():
-            A = found[name] = DenseOperator(rows[:, a:b], None if origin is None else -origin[a:b])
+            A = found[name] = DenseOperator(rows[:, a:b], less[a:b])
             A.column_names, A.frame_library = held.names.get(name), held.library
-            A.lacks = held.part.discarded
+            A.lacks = part.discarded
         Z = found.pop(CONFOUNDS, None)
         first, declared = next(iter(self._class.stated.matrices.items()))
         if declared.several:
@@ -445,13 +415,11 @@ class HeldMoments:
         held = self._joined()
         if held is None:
             raise InvalidProblem("moments are saved with rows; got none so far. Call add.")
-        file, own = (
-            named_file(path),
-            {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank},
-        )
-        part = {**vars(held.part), "discarded": tuple(held.part.discarded)}
-        fields = {name: value for name, value in vars(held).items() if name != "waiting"}
-        nodes, arrays = archive.pack({**own, **fields, "part": part}, ())
+        file, part = named_file(path), vars(held.parts[0]) | {"taken": 1}
+        part["discarded"] = tuple(part["discarded"])
+        own = {"problem": self._class.name, "numbers": self._numbers, "rank": self.rank}
+        own |= {name: getattr(held, name) for name in KNOWN} | {"total": part.pop("total"), "part": part}
+        nodes, arrays = archive.pack(own, ())
         header = {"linspec": linspec.__version__, "moments": VERSION, "fields": nodes}
         header["digest"] = archive.digest(nodes, arrays)
         with replaced(file) as stream:
@@ -504,12 +472,10 @@ class HeldMoments:
 
 def _restored(fields: Mapping[str, Any], home: Home) -> _Held:
     """Return the rows of a file."""
-    part = dict(fields["part"])
-    arrays = {name: home.place(np.asarray(part[name], dtype=np.float64)) for name in ("R", "origin")}
-    known = {name: part[name] for name in ("taken", "rows")}
-    held = TrianglePart(**arrays, **known, discarded=Discarded(*part["discarded"]))
-    others = ("total", "widths", "names", "library", "vector", "counts")
-    return _Held(held, **{name: fields[name] for name in others})
+    part = fields["part"]
+    R, origin = (home.place(np.asarray(part[name], dtype=np.float64)) for name in ("R", "origin"))
+    few = FewRows(R, origin, part["rows"], fields["total"], Discarded(*part["discarded"]))
+    return _Held((few,), **{name: fields[name] for name in KNOWN})
 
 
 def _check_held(fields: Mapping[str, Any], made: type[Problem[Any]], rank: int | None) -> None:
@@ -536,9 +502,8 @@ def _check_held(fields: Mapping[str, Any], made: type[Problem[Any]], rank: int |
         raise InvalidFile("its R must be triangular")
     if not 0 < total < np.inf or abs(R[0, 0] ** 2 - total) > ROUNDING * total:
         raise InvalidFile(f"total must be the sum of the weights, {R[0, 0] ** 2:g}; got {total:g}")
-    if not (len(discarded) == 2 and all(is_number(one) for one in discarded)):
-        raise InvalidFile(f"discarded must be two numbers; got {shown(discarded)}")
-    if not 0 <= discarded[0] <= discarded[1] < np.inf or (rank is None and any(discarded)):
+    two = len(discarded) == 2 and all(is_number(one) for one in discarded)
+    if not (two and 0 <= discarded[0] <= discarded[1] < np.inf) or (rank is None and any(discarded)):
         raise InvalidFile(
             f"discarded must be a norm and a trace, and 0 without a rank; got {shown(discarded)}"
         )

@@ -18,12 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-import numpy as np
-from scipy.linalg import lapack
-
-from linspec.arrays import Array, Home, HostArray, triangular_factor
+from linspec.arrays import Array, Home, triangle_below
 from linspec.operators import LinearOperator
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES
 from linspec.operators.row_model import PLAIN, RowModel
@@ -32,38 +28,18 @@ from linspec.sweeps.task import Task
 FEWEST_ROWS = 512
 """Number of rows of a block on the host. On a device, a block has as many rows as keep the device busy."""
 
-COLUMNS_AT_ONCE = 32
-"""Block size of TPQRT: columns whose reflections are applied together; measured best for 60 to 2000 columns."""
-
-
-class Discarded(NamedTuple):
-    """Bounds of what is missing from a Gram matrix: the norm ‖E‖₂ and the trace tr E of the missing part E ≥ 0."""
-
-    norm: float = 0.0
-    trace: float = 0.0
-
-    def plus(self, other: Discarded) -> Discarded:
-        """Return the bounds for the sum of two missing parts."""
-        return Discarded(self.norm + other.norm, self.trace + other.trace)
-
-
-NOTHING = Discarded()
-"""Nothing is missing."""
-
 
 @dataclass
 class TrianglePart:
     """R of the QR factorisation of [ones, confounds, rows − `origin`] for some rows of the data.
 
-    The first `taken` columns are those of ones and confounds. `rows` is the number of rows of the data. `discarded` is
-    what the rows of R lack, if some were discarded (`linspec.sweeps.held_rows`).
+    The first `taken` columns are those of ones and confounds. `rows` is the number of rows of the data.
     """
 
     R: Array
     origin: Array | None
     taken: int = 0
     rows: int = 0
-    discarded: Discarded = NOTHING
 
 
 @dataclass(frozen=True)
@@ -89,29 +65,21 @@ class Triangle(Task[TrianglePart]):
         """The number of leading columns, of ones and confounds, before those of the views."""
         return int(self.center) + (0 if self.model.basis is None else self.model.basis.shape[1])
 
-    def height(self, columns: int) -> int:
-        """The number of rows of a block: few on the host, where TPQRT exploits the triangle; many on a device."""
-        return (
-            FEWEST_ROWS
-            if self.home.on_host
-            else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
-        )
-
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
     ) -> TrianglePart:
         """Reduce some rows together with `into`, the triangle of earlier rows."""
-        height = self.height(sum(A.shape[1] for A in rows) + self.taken)
-        n = rows[0].shape[0]
-        if not all(A.access == "rows" for A in rows):
-            height = max(n, 1)
+        n, width = rows[0].shape[0], sum(A.shape[1] for A in rows) + self.taken
+        height = FEWEST_ROWS if self.home.on_host else max(4 * width, DEVICE_BLOCK_BYTES // (8 * width + 1))
+        cut = all(A.access == "rows" for A in rows)
+        height = height if cut else max(n, 1)
         for start in range(0, n, height):
             some = slice(start, min(start + height, n))
-            block = self.home.concat([self.home.place(_entries(A, some)) for A in rows])
+            parts = [A.rows(some) if cut else A for A in rows]
+            block = self.home.concat([self.home.place(part.dense()) for part in parts])
             into = self.reduced(block, into, None, first_row + start)
             for A in rows:
                 A.release()
-        width = sum(A.shape[1] for A in rows) + self.taken
         return into or TrianglePart(self.home.zeros((0, width)), None, self.taken)
 
     def reduced(
@@ -145,16 +113,13 @@ class Triangle(Task[TrianglePart]):
         columns += [block] if basis is None else [basis, block]
         block = self.home.concat(columns) if len(columns) > 1 else block
         block = block if roots is None else block * roots[:, None]
-        R = _behind(None if into is None else into.R, block, self.home)
+        R = triangle_below(block[:0, :] if into is None else into.R, block)
         return TrianglePart(R, origin, self.taken, n + (0 if into is None else into.rows))
 
-    def merge(self, left: TrianglePart, *others: TrianglePart) -> TrianglePart:
-        """The triangle of the rows of `left` and of the others together."""
-        rows = [self._about(left.origin, part) for part in others]
-        both = _behind(
-            _copied(left.R), rows[0] if len(rows) == 1 else self.home.xp.concat(rows, axis=0), self.home
-        )
-        return TrianglePart(both, left.origin, self.taken, left.rows + sum(part.rows for part in others))
+    def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
+        """The triangle of the rows of `left` and `right` together."""
+        both = triangle_below(left.R, self._about(left.origin, right))
+        return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
 
     def _about(self, origin: Array | None, part: TrianglePart) -> Array:
         """The rows of a part, minus another origin."""
@@ -171,39 +136,3 @@ class Triangle(Task[TrianglePart]):
     def finished(self, part: TrianglePart) -> Array:
         """R of the adjusted rows: the triangle without the rows and columns of ones and confounds."""
         return part.R[self.taken :, self.taken :]
-
-
-def _behind(R: Array | None, block: Array, home: Home) -> Array:
-    """Triangular factor of [R; block]; R may be overwritten, and may be None."""
-    if not home.on_host:
-        return triangular_factor(block if R is None else home.xp.concat([R, block], axis=0))
-    columns = block.shape[1]
-    held = 0 if R is None else R.shape[0]
-    if R is None or held < columns:
-        both = np.empty((held + block.shape[0], columns), order="F")
-        both[:held], both[held:] = 0.0 if R is None else R, block
-        return _reduced_in_place(both)
-    nb = min(COLUMNS_AT_ONCE, columns)
-    own = np.array(block, dtype=np.float64, order="F")  # a copy: the block may be the data themselves
-    found, *_ = lapack.dtpqrt(0, nb, R, own, overwrite_a=1, overwrite_b=1)
-    return found
-
-
-def _copied(R: Array) -> Array:
-    """Copy R, on the host in the order that TPQRT overwrites."""
-    return np.array(R, order="F") if isinstance(R, np.ndarray) else R + 0.0
-
-
-def _reduced_in_place(M: HostArray) -> HostArray:
-    """Compute R of the QR factorisation of a Fortran-ordered matrix M; M is overwritten."""
-    if 0 in M.shape:
-        return M[: min(M.shape)]
-    M, *_ = lapack.dgeqrf(M, overwrite_a=1)
-    R: HostArray = M if M.shape[0] <= M.shape[1] else M[: M.shape[1]].copy(order="F")
-    for j in range(R.shape[0] - 1):
-        R[j + 1 :, j] = 0.0
-    return R
-
-
-def _entries(A: LinearOperator, rows: slice) -> Array:
-    return A.rows(rows).dense() if A.access == "rows" else A.dense()

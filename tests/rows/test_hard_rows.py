@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -10,8 +11,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from backends import backends
 
+import linspec as ls
 from linspec._new.operators import as_operator
+from linspec.arrays import to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.process import machine
 from linspec.rows import Moments, OutOfPasses, Passes, Preprocessing
@@ -264,3 +268,37 @@ def test_no_column_vanishes_where_squares_are_estimated(*, weighted: bool, confo
         C = A * np.sqrt(w)[:, None]
         C = C - Q @ (Q.T @ C)
         assert np.abs(G - C.T @ C).max() <= 1e-10 * np.abs(C.T @ C).max()
+
+
+@pytest.mark.parametrize("weights", [None, late])
+def test_where_the_device_has_no_float64_the_host_multiplies_what_float32_cannot(weights: Any) -> None:
+    (backend,) = backends(["array-api-strict-no-float64"])
+    A = (noise * 1e13).astype(np.float32)
+    wide, w = A.astype(np.float64), np.ones(n) if weights is None else weights
+    C = (wide - np.average(wide, axis=0, weights=w)) * np.sqrt(w)[:, None]
+    found = ls.solve(ls.SVD(backend.wrap(A), k=p, center=True, sample_weight=weights))
+    assert to_host(found.S) == pytest.approx(np.linalg.svd(C, compute_uv=False), rel=1e-6)
+
+
+def test_a_row_that_is_subtracted_with_the_means_costs_no_digits() -> None:
+    far = np.full(p, 1e10)
+    A = ls.as_operator(noise.copy()).centered(far)
+    wanted = np.linalg.svd(noise - noise.mean(axis=0), compute_uv=False)
+    found = ls.solve(ls.SVD(A, k=p, center=True))
+    assert pytest.approx(wanted, rel=1e-13) == found.S
+    assert found.mean == pytest.approx(noise.mean(axis=0) - far, rel=1e-15)
+    chosen = ls.SVD(A, k=p, center=True).on_rows(np.arange(0, n, 3))
+    wanted = np.linalg.svd(noise[::3] - noise[::3].mean(axis=0), compute_uv=False)
+    assert pytest.approx(wanted, rel=1e-13) == ls.solve(chosen).S
+
+
+def test_a_triangle_of_sparse_rows_makes_few_of_them_dense_at_a_time() -> None:
+    A = scipy.sparse.random_array((20_000, 400), density=0.005, rng=0, format="csr")
+    moments = Moments([as_operator(A)], Preprocessing.of(center=True))
+    tracemalloc.start()
+    R = moments.triangle()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    C = A.toarray() - A.toarray().mean(axis=0)
+    assert np.abs(R.T @ R - C.T @ C).max() < 1e-12 * np.abs(C.T @ C).max()
+    assert peak < 20e6  # all rows as floats take 64 MB

@@ -16,8 +16,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from backends import backends
 
 import linspec as ls
+from linspec.arrays import Home, to_host
 from linspec.errors import (
     InvalidFile,
     InvalidProblem,
@@ -26,6 +28,7 @@ from linspec.errors import (
 )
 from linspec.estimators import CCA, PCA, Ridge
 from linspec.solving import archive
+from linspec.sweeps import BlockOperator, InProcess
 
 
 def correlated(rng, n, p):
@@ -90,6 +93,34 @@ def test_constant_columns_stay_exactly_constant():
     solution = ls.solve(held.problem())
     assert len(solution.S) == 2
     assert solution.mean[1] == 1e8 / 3
+
+
+@pytest.mark.parametrize("name", ["svd", "least-squares"])
+def test_means_far_above_the_deviations_cost_no_digits(name):
+    rng = np.random.default_rng(0)
+    A = correlated(rng, 500, 4) + 1e10
+    b = A @ np.arange(4.0) + rng.standard_normal(500)
+    held = ls.HeldMoments(name, center=True)
+    for some in parts(rng, 500, 12):
+        held.add(*(M[some] for M in ((A,) if name == "svd" else (A, b))))
+    wide, right = (M.astype(np.longdouble) for M in (A, b))
+    C = (wide - wide.mean(axis=0)).astype(np.float64)
+    if name == "svd":
+        found, wanted = ls.solve(held.problem(k=4)).S, np.linalg.svd(C, compute_uv=False)
+    else:
+        found = ls.solve(held.problem()).x
+        wanted = np.linalg.lstsq(C, (right - right.mean()).astype(np.float64), rcond=None)[0]
+    assert found == pytest.approx(wanted, rel=1e-12, abs=1e-12)
+
+
+def test_rows_that_do_not_count_leave_no_trace():
+    A, far = correlated(np.random.default_rng(0), 80, 4), np.full((300, 4), 1e7)
+    held = ls.HeldMoments(ls.SVD, center=True, k=4)
+    held.add(np.vstack([far, A]), sample_weight=np.repeat([0, 1], [300, 80]))
+    held.add(np.vstack([far[:1], A]), sample_weight=np.repeat([0, 1], [1, 80]))
+    wanted = np.linalg.svd(A - A.mean(axis=0), compute_uv=False) * np.sqrt(2)
+    assert pytest.approx(wanted, rel=1e-9) == ls.solve(held.problem()).S
+    assert (held.rows, held.total) == (461, 160)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
@@ -231,6 +262,47 @@ def test_batches_may_be_of_every_kind():
     assert pytest.approx(np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[:2], rel=1e-12) == found.S
 
 
+@pytest.mark.parametrize("backend", backends(), ids=lambda backend: backend.name)
+def test_answers_are_in_the_library_of_the_first_batch(backend):
+    if reason := backend.missing():
+        pytest.skip(reason)
+    A = correlated(np.random.default_rng(0), 90, 4) + 3
+    given = [backend.wrap(A[:40].astype(np.float64 if backend.float64 else np.float32)), A[40:60], A[60:]]
+    held, other = (ls.HeldMoments(ls.SVD, center=True, k=2) for _ in range(2))
+    held.add(given[0])
+    held.add(given[1])
+    other.add(given[2])
+    held.merge(other)
+    rows = np.vstack([A[:40] if backend.float64 else A[:40].astype(np.float32).astype(np.float64), A[40:]])
+    found = ls.solve(held.problem())
+    wanted = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False)[:2]
+    assert to_host(found.S) == pytest.approx(wanted, rel=1e-12)
+    if backend.is_array and backend.float64:
+        assert Home.of(found.Vh) == Home.of(ls.solve(ls.SVD(given[0], k=1)).Vh)
+
+
+def test_batches_may_be_in_blocks_elsewhere():
+    A = correlated(np.random.default_rng(0), 90, 4) + 3
+    engine = InProcess()
+    held = ls.HeldMoments(ls.SVD, center=True, k=2)
+    held.add(BlockOperator(engine.hold([A[:3], A[3:40], A[40:60]]), engine))
+    held.add(A[60:])
+    wanted = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:2]
+    assert pytest.approx(wanted, rel=1e-12) == ls.solve(held.problem()).S
+
+
+def test_moments_that_were_merged_stay_as_they_are():
+    A = correlated(np.random.default_rng(0), 90, 4)
+    held, other = (ls.HeldMoments(ls.SVD, center=True, k=4) for _ in range(2))
+    other.add(A)
+    held.merge(other)
+    for rows in np.array_split(A, 9):
+        held.add(3 * rows)
+    assert other.rows == 90
+    wanted = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)
+    assert pytest.approx(wanted, rel=1e-12) == ls.solve(other.problem()).S
+
+
 def test_columns_are_joined_by_name():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(correlated(rng, 80, 3), columns=["a", "b", "c"])
@@ -274,6 +346,19 @@ def test_what_is_discarded_is_bounded(seed):
     residuals = np.linalg.norm(C.T @ (C @ v) - v * found.S**2, axis=0)
     assert residuals.max() / found.S[0] ** 2 <= found.residual
     assert found.total_squares == pytest.approx(np.sum(C**2), rel=1e-12)
+
+
+def test_rows_that_are_not_finite_are_refused_with_a_rank_too():
+    A = np.random.default_rng(0).standard_normal((60, 30))
+    bad = A.copy()
+    bad[41, 3] = np.inf
+    held = held_with_rank(A, 2, 3, k=1)
+    for data in (bad, lambda: iter([bad[:20], bad[20:]])):
+        with pytest.raises(NonFiniteData, match="row 41, column 3"):
+            held.add(data)
+    with pytest.raises(NonFiniteData):
+        held.add(iter([bad[:20], bad[20:]]))
+    assert held.rows == 60
 
 
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")

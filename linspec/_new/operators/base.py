@@ -191,7 +191,7 @@ class Block(ABC):
 
     @abstractmethod
     def cut(self, start: int, stop: int) -> Block:
-        """Return rows start to stop - 1, without a copy."""
+        """Return rows start to stop - 1, about the same row, without a copy."""
 
     @abstractmethod
     def dense(self) -> Array:
@@ -257,10 +257,13 @@ class Rows(LinearOperator):
         The name in messages.
     executor : linspec.rows.Executor, optional
         What makes passes over these rows; by default they are read in this process.
+    less : array of shape (p,), optional
+        Subtracted from each row of an array, in float64.
     """
 
     name: str = "data"
     executor: Any = None
+    less: Array | None = None
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

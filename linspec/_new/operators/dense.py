@@ -28,10 +28,10 @@ EXACT = 2**24
 
 
 class DenseBlock(Block):
-    """Some rows of an array; `array` is as it was passed until `about` has made the working copy."""
+    """Some rows of an array, less a row; `array` is as it was passed until `about` has made the working copy."""
 
-    def __init__(self, array: Array, dtype: np.dtype[Any], backend: Home) -> None:
-        self.array, self.dtype, self.backend = array, dtype, backend
+    def __init__(self, array: Array, dtype: np.dtype[Any], backend: Home, less: Array | None = None) -> None:
+        self.array, self.dtype, self.backend, self.less = array, dtype, backend, less
         self.rows, self.columns = array.shape
         self.entries = self.rows * self.columns
 
@@ -39,10 +39,14 @@ class DenseBlock(Block):
         shares = self.backend.place(first_shares(w, self.rows), self.dtype)
         some = self.backend.place(self.array[: shares.shape[0], :], self.dtype)
         gaps = some - some[0, :]  # so a column that does not vary is met exactly
-        return some[0, :] + shares @ gaps
+        row = some[0, :] + shares @ gaps
+        return row if self.less is None else row - self.less
 
     def about(self, row: Array | None) -> DenseBlock:
-        if isinstance(self.array, np.ndarray) and row is not None:
+        if self.less is not None:  # both rows are subtracted as one: large ones cancel, and cost no digits
+            row = self.less if row is None else self.less + self.backend.blocks.place(row)
+            array = self.backend.place(self.dense() - row, self.dtype)
+        elif isinstance(self.array, np.ndarray) and row is not None:
             array = np.subtract(self.array, row, dtype=self.dtype)
         else:
             array = self.backend.place(self.array, self.dtype)
@@ -75,7 +79,7 @@ class DenseBlock(Block):
         return self._with_positive_diagonal(X.T @ X, w)
 
     def cut(self, start: int, stop: int) -> DenseBlock:
-        return type(self)(self.array[start:stop, :], self.dtype, self.backend)
+        return type(self)(self.array[start:stop, :], self.dtype, self.backend, self.less)
 
     def take(self, rows: HostArray) -> DenseBlock:
         chosen = (
@@ -85,7 +89,7 @@ class DenseBlock(Block):
                 self.array, self.backend.xp.asarray(rows, device=self.backend.device), axis=0
             )
         )
-        return type(self)(chosen, self.dtype, self.backend)
+        return type(self)(chosen, self.dtype, self.backend, self.less)
 
     def edges(self, sum_bytes: int) -> list[int]:
         height = rows_per_block(self.columns * self.dtype.itemsize, sum_bytes, on_host=self.backend.on_host)
@@ -168,8 +172,13 @@ class Dense(Rows):
         self.array, self.shape, self.resident, self.name = array, tuple(array.shape), True, name
         self.dtype, self.backend = working_dtype(host_dtype(array), name), Home.of(array)
 
+    def widen(self) -> bool:
+        self.backend = self.backend.blocks  # blocks are brought to the host where their device has no float64
+        return super().widen()
+
     def blocks(self) -> Iterator[Block]:
         narrow = (
             isinstance(self.array, np.ndarray) and self.array.dtype.kind in "iub" and self.dtype == np.float32
         )
-        yield (IntegerBlock if narrow else DenseBlock)(self.array, self.dtype, self.backend)
+        kind = IntegerBlock if narrow and self.less is None else DenseBlock
+        yield kind(self.array, self.dtype, self.backend, self.less)

@@ -71,7 +71,7 @@ class DeviceSparseBlock(Block):
         return X if self.row is None else X - self.row[None, :]
 
     def cut(self, start: int, stop: int) -> DeviceSparseBlock:
-        return self if stop - start == self.rows else DeviceSparseBlock(self.X[start:stop, :])
+        return self if stop - start == self.rows else DeviceSparseBlock(self.X[start:stop, :], None, self.row)
 
     def take(self, rows: HostArray) -> Block:
         return DeviceSparseBlock(self.X[self.place.xp.asarray(rows)])

@@ -145,7 +145,8 @@ class SparseBlock(Block):
         return about
 
     def cut(self, start: int, stop: int) -> SparseBlock:
-        return SparseBlock(self.matrix, self.dtype, self.start + start, self.start + stop, far=self.far)
+        ends = self.start + start, self.start + stop
+        return type(self)(self.matrix, self.dtype, *ends, None, self.row, far=self.far)
 
     def take(self, rows: HostArray) -> SparseBlock:
         return SparseBlock(self.matrix[self.start + rows], self.dtype, 0, len(rows), far=self.far)
