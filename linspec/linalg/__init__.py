@@ -3,12 +3,14 @@
 from linspec.linalg.bidiagonalisation import Bidiagonal, golub_kahan, lsqr
 from linspec.linalg.conjugate_gradients import block_cg, cg_steps
 from linspec.linalg.krylov import RISK, RitzPairs, block_krylov, search
+from linspec.linalg.lobpcg import RitzBlocks, lobpcg_steps
 from linspec.linalg.small import inverse, inverse_triangle, orthonormal, tall_svd
 from linspec.linalg.steps import Step, Steps, Variables, driven, in_variables, side_by_side
 
 __all__ = [
     "RISK",
     "Bidiagonal",
+    "RitzBlocks",
     "RitzPairs",
     "Step",
     "Steps",
@@ -21,6 +23,7 @@ __all__ = [
     "in_variables",
     "inverse",
     "inverse_triangle",
+    "lobpcg_steps",
     "lsqr",
     "orthonormal",
     "search",

@@ -3,7 +3,7 @@
 The pencil is [0 C; Cᵀ 0] z = ρ S z with S = diag(Sx, Sy), and ‖ϱᵢ‖ the length of its residual in S⁻¹ (`canonical`).
 
 1. Within ‖ϱᵢ‖/√2 of each ρᵢ there is an exact correlation (Parlett 1998, 11.5): these are the `bounds`. To second order
-   a pair loses ‖ϱᵢ‖²/(2gᵢ), where gᵢ is the gap to the correlations that are left out (Parlett 11.7).
+   a pair loses ‖ϱᵢ‖²/(2gᵢ), where gᵢ is the gap to the correlations outside the block (Parlett 11.7).
 2. Where Gram matrices or a triangle are held, all correlations are computed if that is quick, and else a Krylov space
    from random columns beside the pairs searches for larger ones (`linspec.linalg.search`): nothing is missed. Elsewhere
    the random columns of the start were the search.
@@ -77,6 +77,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     else:
         pairs = pairs.canonical()
         carried = float(pairs.rho[k]) if len(pairs.rho) > k else None
+    last = float(pairs.rho[-1]) if len(pairs.rho) > k else None
     pairs = _unit(pairs.leading(k))
     squares, rho = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), pairs.rho
     total = float(rho.sum())
@@ -88,22 +89,20 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
     lost, hidden = _lost(moments, metrics), missing > 0 and bool(findings)
     findings += lost
-    off = _squared(moments, metrics)
-    if off > max(TOLERATED * tol, SQUARED):
-        text = f"The Gram matrices have so large condition numbers that correlations may be off by {off:.0e}, which "
-        text += 'the residual does not show. Choose "direct", or add a ridge.'
-        findings.append((Status.ILL_CONDITIONED, text))
+    off, doubts = _squared(moments, metrics, tol)
+    findings += doubts
     within = np.sqrt(squares / 2)
     loss: float | None = None
+    outside = carried if last is None else last
     if carried is not None and total > 0:
-        loss = max(missing, float(raised(rho - carried, squares / 2).sum())) / total
+        loss = max(missing, float(raised(rho - outside, squares / 2).sum())) / total
         if "correlations" not in arrays and loss > max(tol, TOLERATED * residual) and residual <= tol:
             findings.append(left_out_nearby(loss, residual))
         if len(rho) and rho[-1] - carried <= within[-1]:
             findings.append((None, "The span at the cut is a choice: the next correlation is as large."))
     accuracy = ""
     if len(rho):
-        errors = within if carried is None else np.minimum(within, raised(rho - carried, squares / 2))
+        errors = within if outside is None else np.minimum(within, raised(rho - outside, squares / 2))
         worst = max(float(errors.max()), off, EPS * max(moments.widths))
         accuracy = f"correlations: about {digits(worst)} correct digits"
     ranks = None if not exact else (metrics[0].rank, metrics[1].rank)
@@ -208,14 +207,17 @@ def _lost(moments: Moments, metrics: Sequence[Metric]) -> list[Finding]:
     return findings
 
 
-def _squared(moments: Moments, metrics: Sequence[Metric]) -> float:
-    """The error of a correlation that squaring in held Gram matrices leaves."""
+def _squared(moments: Moments, metrics: Sequence[Metric], tol: float) -> tuple[float, list[Finding]]:
+    """The error of a correlation that squaring in held Gram matrices leaves, and what is said of it."""
     if moments.held is None:
-        return 0.0
-    return max(
+        return 0.0, []
+    off = max(
         max(A.rounding if not A.readable else EPS, moments.error_of_means(i)) / metric.least**2
         for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True))
     )
+    text = f"The Gram matrices have so large condition numbers that correlations may be off by {off:.0e}, "
+    text += 'which the residual does not show. Choose "direct", or add a ridge.'
+    return off, [(Status.ILL_CONDITIONED, text)] if off > max(TOLERATED * tol, SQUARED) else []
 
 
 def _bounds(
