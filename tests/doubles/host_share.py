@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec_cca import search_space
+from linspec.linalg import lobpcg
 
 
 class Clock:
@@ -47,10 +47,10 @@ def main(k: int) -> None:
     shared = rng.standard_normal((3000, k))
     X, Y = (shared @ rng.standard_normal((k, p)) + 8 * rng.standard_normal((3000, p)) for p in (1500, 1000))
     clock = Clock()
-    for name in ("append", "shrink"):
-        clock.counts(search_space.SearchSpace, name, 1)
-    clock.counts(search_space.SearchSpace, "_inner_products", -1)  # what is made of panels
-    clock.counts(search_space.SubspaceView, "fold", -1)
+    for name in ("solve", "restart"):
+        clock.counts(lobpcg._Space, name, 1)
+    clock.counts(lobpcg._View, "grown", 1)
+    clock.counts(lobpcg._View, "fold", -1)  # what is made of panels
     seen: list[tuple[float, float]] = []
 
     def look(_: Any) -> None:

@@ -1,4 +1,4 @@
-"""`lobpcg`: planted pairs found on every kind of data, what a sweep is spent on, and the parts that it is made of."""
+"""`lobpcg`: planted pairs found where columns are ill-conditioned, dependent or zero, and from a start."""
 
 from __future__ import annotations
 
@@ -66,6 +66,20 @@ def test_units_of_columns_do_not_matter(condition, form):
     )
     exact = ls.solve(ls.CCA(*views, 4, center=False, ridge=ridge), "direct")
     np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-7)
+
+
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+@pytest.mark.parametrize("lacking", [0, 2])
+def test_a_start_that_lacks_a_pair_finds_it(form, lacking):
+    """All pairs of the start are exact, so its residual is zero."""
+    X, Y, case = planted()
+    exact = ls.solve(ls.CCA(X, Y, 9), "direct")
+    some = [i for i in range(5) if i != lacking]
+    start = {"x_weights": exact.x_weights[:, some], "y_weights": exact.y_weights[:, some]}
+    for seed in range(3):
+        found = ls.solve(ls.CCA(X, Y, 4), "lobpcg", rng=seed, form=form, start=start)
+        assert found.converged
+        np.testing.assert_allclose(found.correlations, case.truth["correlations"], atol=1e-5)
 
 
 # ---- hard spectra ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 The pencil is [0 C; Cᵀ 0] z = ρ S z with S = diag(Sx, Sy), and ‖ϱᵢ‖ the length of its residual in S⁻¹ (`canonical`).
 
 1. Within ‖ϱᵢ‖/√2 of each ρᵢ there is an exact correlation (Parlett 1998, 11.5): these are the `bounds`. To second order
-   a pair loses ‖ϱᵢ‖²/(2gᵢ), where gᵢ is the gap to the correlations that are left out (Parlett 11.7).
+   a pair loses ‖ϱᵢ‖²/(2gᵢ), where gᵢ is the gap to the correlations outside the block (Parlett 11.7).
 2. Where Gram matrices or a triangle are held, all correlations are computed if that is quick, and else a Krylov space
    from random columns beside the pairs searches for larger ones (`linspec.linalg.search`): nothing is missed. Elsewhere
    the random columns of the start were the search.
