@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ DEGENERATE, UNRESOLVED = 1e-8, 1e-4
 
 QUICK = 2e7
 """Up to so many p·q·(p + q), all correlations of held matrices are computed."""
+
+PLAIN = 0.1
+"""A larger residual says by itself that something is missing, and nothing is searched."""
 
 BESIDE = 8
 """Random columns of a search."""
@@ -81,7 +85,9 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     squares, rho = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), pairs.rho
     total = float(rho.sum())
     residual = ratio(float(squares.sum()), total)
-    missing, carried = _missing(problem, moments, pairs, metrics, carried, complete="correlations" in arrays)
+    missing, carried = _missing(
+        problem, moments, pairs, metrics, carried, residual, complete="correlations" in arrays
+    )
     findings: list[Finding] = []
     if missing > TOLERATED * max(tol, residual) * max(total, tol):
         text = f"Larger correlations exist: the sum is about {missing:.1e} too small. "
@@ -131,12 +137,12 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
 
 
 def _unit(pairs: Pairs) -> Pairs:
-    """The pairs with weights of length 1 in S, and signs that data determine."""
+    """The pairs with weights of length 1 in S, signs that data determine, and correlations of at most 1."""
     flips, turns = signs_of_columns(pairs.W[0], pairs.home), []
     for V, SV in zip(pairs.W, pairs.SW, strict=True):
         squares = to_host(pairs.home.column_sums(V * SV))
         turns.append(np.diag(flips / np.sqrt(np.where(squares > 0, squares, 1.0))))
-    return pairs.turned(turns)
+    return replace(pairs.turned(turns), rho=np.minimum(pairs.rho, 1.0))
 
 
 def _rounding_of_weights(problem: Any, pairs: Pairs) -> Any:
@@ -155,12 +161,14 @@ def _missing(
     pairs: Pairs,
     metrics: Sequence[Metric],
     carried: float | None,
+    residual: float,
     *,
     complete: bool,
 ) -> tuple[float, float | None]:
     """By how much the sum of k correlations is too small, as far as it is known, and the next correlation."""
     total, k = float(pairs.rho.sum()), problem.k
-    if complete or not moments.holds or not all(metric.rank for metric in metrics):
+    known = complete or residual > PLAIN
+    if known or not moments.holds or not all(metric.rank for metric in metrics):
         return 0.0, carried
     p, q = (metric.rank for metric in metrics)
     if float(p) * q * (p + q) <= QUICK:
