@@ -272,8 +272,8 @@ def multiplied(
             squares = moments.fitted[i].squares
             made = Metric.of_rows(moments.sketch()[i], ridge, squares, A.rounding, exact=False)
         else:
-            SZ, squares = every.SW[i][:, m:], moments.squares(i)
-            d = raised_diagonal(Z[i], SZ, ridge, home) if squares is None else home.place(squares)
+            SZ, known = every.SW[i][:, m:], moments.squares(i)
+            d = raised_diagonal(Z[i], SZ, ridge, home) if known is None else home.place(known)
             made = Preconditioned(preconditioner_from_sketch(Z[i], SZ, ridge, d, None, home))
         metrics.append(made.on(home))
     return every.leading(m), metrics
