@@ -8,7 +8,7 @@ from linspec.certificates.linear import (
     needs_metric,
     sketch_pays,
 )
-from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, Preconditioned
+from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, NearDiagonal, Preconditioned
 from linspec.certificates.pencil import PencilCertificate, Products, certify_pencil, enclosure
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Euclidean",
     "LinearCertificate",
     "Metric",
+    "NearDiagonal",
     "PencilCertificate",
     "Preconditioned",
     "Products",

@@ -33,9 +33,8 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, is_array, to_host
 from linspec.certificates.metric import EPS, SKETCH_ROWS, SQUARED, Bounded, Metric
 from linspec.linalg.conjugate_gradients import block_cg
 from linspec.linalg.small import lengths_of
@@ -302,7 +301,7 @@ def _metrics(
 def _by_gram(moments: Moments, ridges: Sequence[float], rounding: float) -> list[Metric]:
     """The metrics of the held Gram matrix."""
     G = moments.gram()[0][0]
-    G = to_host(G.toarray() if scipy.sparse.issparse(G) else G)
+    G = to_host(G) if is_array(G) else G.toarray()
     return [Metric.of_gram(G, ridge, rounding) for ridge in ridges]
 
 

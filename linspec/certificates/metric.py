@@ -25,10 +25,10 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from linspec.algebra import EPS, Preconditioner
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
 from linspec.linalg.small import lengths_of
 
-__all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "Preconditioned"]
+__all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "NearDiagonal", "Preconditioned"]
 
 SKETCH_ROWS = 6
 """Rows of a sketch for each column of the data."""
@@ -130,8 +130,7 @@ class Metric:
             if metric is not None:
                 return metric
         values, V = np.linalg.eigh(S)
-        cut = max(ROUNDING * np.sqrt(p) * rounding, np.sqrt(p * EPS)) if ridge == 0 else np.sqrt(p * EPS)
-        return cls(np.sqrt(np.maximum(values, 0.0)), V, D, cut, 1.0)
+        return cls(np.sqrt(np.maximum(values, 0.0)), V, D, _cut(p, ridge, rounding), 1.0)
 
     @classmethod
     def _of_triangle(cls, R: HostArray, D: HostArray, least: float, up: float) -> Metric | None:
@@ -180,12 +179,87 @@ class Metric:
         return self.lift(self.dual(g))
 
 
-class Preconditioned(Metric):
-    """The norm of P⁻¹ for a preconditioner P of S, which has few numbers: for any number of columns.
+class NearDiagonal(Metric):
+    """The norm of S⁻¹ for S that is diagonal but for few directions: for any number of columns.
 
-    With P⁻¹ = W - L Lᵀ, W = diag(w), and the orthonormal columns U of W^(-1/2) L, whose lengths are √c,
+    With W = diag(root²) and orthonormal columns U,
 
-        P⁻¹ = N Nᵀ,    N = W^(1/2) (I - U diag(1 - √(1 - c)) Uᵀ).    (2)
+        S⁻¹ = N Nᵀ,    N = W^(1/2) (I - U diag(1 - stretch) Uᵀ).    (2)
+
+    Parameters
+    ----------
+    root : array of shape (p,)
+        0 for columns of zeros.
+    U : array of shape (p, m)
+    stretch : numpy.ndarray of shape (m,)
+        0 for directions that are left out.
+    home : Home, optional
+        Where `root` and `U` are.
+    """
+
+    def __init__(self, root: Array, U: Array, stretch: HostArray, home: Home = HOST) -> None:
+        self.home, self.root, self.back = home, root[:, None], reciprocal(root)[:, None]
+        self.U, self.stretch, live = U, stretch, stretch > 0
+        D, longest = to_host(self.back)[:, 0], float(stretch.max(initial=1.0))
+        self.D, self.up = np.where(D > 0, D, 1.0), 1.0
+        self.rank = int(np.count_nonzero(D)) - int(np.sum(~live))
+        self.least = float(stretch[live].min(initial=1.0)) / longest
+        self.reach = longest * float(to_host(root).max(initial=0.0))
+        left_out = to_host(self.root * U)[:, ~live]
+        self.null = np.linalg.qr(left_out)[0] if left_out.shape[1] else left_out
+
+    @classmethod
+    def of_thin(cls, d: HostArray, L: HostArray, ridge: float, rounding: float) -> NearDiagonal:
+        """Make the metric of diag(d) - L Lᵀ + ridge I: with the SVD W^(1/2) L = U Σ Yᵀ, stretch = (I - Σ²)^(-1/2).
+
+        Parameters
+        ----------
+        d : numpy.ndarray of shape (p,)
+        L : numpy.ndarray of shape (p, m)
+            Few columns.
+        ridge, rounding : float
+            Of the data.
+        """
+        root = np.sqrt(reciprocal(d + ridge))
+        U, sizes, _ = np.linalg.svd(root[:, None] * L, full_matrices=False)
+        left = np.sqrt(np.maximum(1.0 - sizes**2, 0.0))
+        live = left > _cut(len(d), ridge, rounding)
+        return cls(root, U, np.divide(1.0, left, out=np.zeros_like(left), where=live))
+
+    @classmethod
+    def of_diagonal(cls, d: Array, home: Home) -> NearDiagonal:
+        """Make the metric of diag(d), for d of shape (p, 1)."""
+        return cls(home.xp.sqrt(reciprocal(d[:, 0])), home.zeros((d.shape[0], 0)), np.zeros(0), home)
+
+    @property
+    def N(self) -> Array:
+        """N, of shape (p, p)."""
+        return self.lift(self.home.eye(len(self.D)))
+
+    def on(self, home: Home) -> Metric:
+        return self
+
+    def dual(self, g: Array) -> Array:
+        return self._stretched(self.root * g, self.stretch)
+
+    def lift(self, y: Array) -> Array:
+        return self.root * self._stretched(y, self.stretch)  # (2)
+
+    def coordinates(self, W: Array) -> Array:
+        return self._stretched(self.back * W, reciprocal(self.stretch))
+
+    def solve(self, g: Array) -> Array:
+        return self.lift(self.dual(g))
+
+    def _stretched(self, y: Array, stretch: HostArray) -> Array:
+        """Stretch y along U."""
+        return y + self.U @ (self.home.place(stretch - 1.0)[:, None] * (self.U.T @ y)) if len(stretch) else y
+
+
+class Preconditioned(NearDiagonal):
+    """The norm of P⁻¹ for a preconditioner P of S.
+
+    P⁻¹ = W - L Lᵀ, so U has the directions of the columns of W^(-1/2) L, whose squared lengths are 1 - stretch².
 
     Parameters
     ----------
@@ -196,30 +270,11 @@ class Preconditioned(Metric):
     kind = "preconditioned"
 
     def __init__(self, preconditioner: Preconditioner) -> None:
-        home, w, L = preconditioner.home, preconditioner.weights, preconditioner.L
-        self.root, self.D = home.xp.sqrt(w)[:, None], _units(1.0 / np.maximum(to_host(w), TINY))
-        back = reciprocal(self.root)
-        U = L * back
+        home, root = preconditioner.home, preconditioner.home.xp.sqrt(preconditioner.weights)
+        U = preconditioner.L * reciprocal(root)[:, None]
         c = to_host(home.column_sums(U * U))
-        self.U = U * home.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
-        left = np.sqrt(np.maximum(1.0 - c, EPS))
-        self.back, self.shrink, self.stretch = back, home.place(1.0 - left), home.place(1.0 / left - 1.0)
-        self.up, self.rank, self.null = 1.0, len(self.D), np.zeros((len(self.D), 0))
-        self.least, self.reach = float(left.min(initial=1.0)), float(np.sqrt(to_host(w).max(initial=0.0)))
-
-    def on(self, home: Home) -> Metric:
-        return self
-
-    def dual(self, g: Array) -> Array:
-        y = self.root * g
-        return y - self.U @ (self.shrink[:, None] * (self.U.T @ y))
-
-    def lift(self, y: Array) -> Array:
-        return self.root * (y - self.U @ (self.shrink[:, None] * (self.U.T @ y)))  # (2)
-
-    def coordinates(self, W: Array) -> Array:
-        y = self.back * W
-        return y + self.U @ (self.stretch[:, None] * (self.U.T @ y))
+        U = U * home.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
+        super().__init__(root, U, np.sqrt(np.maximum(1.0 - c, EPS)), home)
 
 
 class Bounded(Metric):
@@ -265,6 +320,12 @@ class Euclidean(Metric):
 
     def lift(self, y: HostArray) -> HostArray:
         return y
+
+
+def _cut(p: int, ridge: float, rounding: float) -> float:
+    """The fraction of the largest singular value below which those from a Gram matrix of order p are rounding."""
+    squared = float(np.sqrt(p * EPS))
+    return max(ROUNDING * float(np.sqrt(p)) * rounding, squared) if ridge == 0 else squared
 
 
 def _largest(M: HostArray) -> float:

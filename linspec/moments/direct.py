@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from linspec.arrays import Array, HostArray, at_home
-from linspec.errors import InvalidProblem
+from linspec.arrays import Array, at_home
 from linspec.moments.aspect import Aspect, one_at_a_time
 from linspec.moments.row_reduction import ReducedRows, reduced
-from linspec.operators import LinearOperator, SparseOperator
 from linspec.process.log import timed
-from linspec.sweeps.held_grams import ReducedGram, SparseGram
+from linspec.sweeps.held_grams import ReducedGram
 
 
 class Direct(Aspect):
@@ -26,23 +24,6 @@ class Direct(Aspect):
         index : int
         """
         return self._moments.form == "dense" or self._moments._diagonal_form(index) is not None
-
-    @one_at_a_time
-    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
-        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ and sparse B, from Gram matrices held sparse.
-
-        P and Q have one column for the means, if these are subtracted, and one for each confound.
-
-        Parameters
-        ----------
-        left : numpy.ndarray of shape (p,)
-        right : numpy.ndarray of shape (q,)
-        """
-        gram = self._moments._held_gram()
-        if not isinstance(gram, SparseGram) or len(gram.upper) == 1:
-            raise InvalidProblem('scaled_cross needs two views and Gram matrices held sparse: form="sparse".')
-        B, P, Q = gram.scaled_cross(left, right)
-        return SparseOperator(B), P, Q
 
     @one_at_a_time
     def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:

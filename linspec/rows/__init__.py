@@ -11,6 +11,7 @@ from linspec.rows.minibatch import Minibatch
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
+from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = [
     "LOCAL",
@@ -24,5 +25,6 @@ __all__ = [
     "Preprocessing",
     "Reduction",
     "Rows",
+    "SparseMinusThin",
     "row_gram",
 ]

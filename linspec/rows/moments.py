@@ -14,7 +14,8 @@ digits would be lost, the pass is made again about the means, once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -22,7 +23,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import MULTIPLY_RATE, Block, LinearOperator, Rows
+from linspec._new.operators import ByProducts
+from linspec._new.operators.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.algebra import EPS, rank_cut
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
@@ -49,6 +51,7 @@ from linspec.rows.reductions import (
     Triangle,
     refuse_entry,
 )
+from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = ["Moments", "Preprocessed"]
 
@@ -70,6 +73,10 @@ LEAST_SQUARES, MOST_SQUARES = 1e-270, 1e300
 
 ROUNDED_PRODUCT = 4
 """Rounding of eigenvalues of XᵀX from float32 products, in units of float32; .7 was the largest that was measured."""
+
+SCATTERED, NARROW = 0.05, 1000
+"""Gram matrices of more columns than the second are held sparse if at most the first share of their entries is stored:
+to multiply so many takes about as long as a dense one."""
 
 SMALLEST, LARGEST, SINGLE = 1e-60, 1e60, 1e9
 """Entries must lie between the first two: their fourth powers, times rows and columns, are numbers. Those of float32
@@ -158,16 +165,20 @@ class Moments:
         """
         if form == "implicit" or self.held is not None:
             return
+        entries, sparse = float(sum(self.widths)) ** 2, form == "sparse"
         if form == "auto":
-            order = float(sum(self.widths))
-            small = 24 * order**2 < 2**24
-            if not small and 24 * order**2 > self.operators[0].backend.blocks.free_memory() / 2:
+            if min(self.widths) > NARROW:
+                stored = sum(A.gram_entries(B) for A in self.operators for B in self.operators)
+                sparse = stored <= SCATTERED * entries
+            entries, rate = (stored, STORED_RATE) if sparse else (entries, MULTIPLY_RATE)
+            small = 24 * entries < 2**24
+            if not small and 24 * entries > self.operators[0].backend.blocks.free_memory() / 2:
                 return
             once = sum(A.product_seconds(columns) for A in self.operators)
-            use = 2 * order**2 * columns / MULTIPLY_RATE
+            use = 2 * entries * columns / rate
             if sum(A.gram_seconds() for A in self.operators) > products * (once - use):
                 return
-        self.gram()
+        self.gram(sparse=sparse)
 
     @property
     def holds(self) -> bool:
@@ -197,7 +208,7 @@ class Moments:
         """Sums of squares of the columns; None where products alone have told about them."""
         if self.held is not None:
             G = self.held[i][i]
-            diagonal: HostArray = (G if scipy.sparse.issparse(G) else to_host(G)).diagonal()
+            diagonal: HostArray = to_host(G).diagonal() if is_array(G) else G.diagonal()
             return diagonal
         return self.fitted[i].squares if self.operators[i].readable else None
 
@@ -364,28 +375,57 @@ class Moments:
             squares = np.maximum(to_host(held[i][i]).diagonal(), 0.0)
             self._take_as_it_is(i, squares, total, (squares > 0).astype(np.float64))
 
-    def take_as_they_are(self) -> None:
-        """Learn nothing of matrices by their products, which another pass has looked at."""
-        for i, A in enumerate(self.operators):
-            self._take_as_it_is(i, np.zeros(self.widths[i]), float(A.shape[0]), None)
+    @classmethod
+    def of_products(cls, operators: Mapping[str, Any], passes: Passes) -> Moments:
+        """Moments of operators, by their names in messages, of which nothing is to be learnt: they are preprocessed."""
+        moments = cls([ByProducts(A, name) for name, A in operators.items()], passes=passes)
+        for i, A in enumerate(moments.operators):
+            moments._take_as_it_is(i, np.zeros(A.shape[1]), float(A.shape[0]), None)
+        return moments
+
+    @contextmanager
+    def view(self, i: int) -> Iterator[Moments]:
+        """Moments of one matrix, whose passes count here, and which leave what they have learnt of it."""
+        own, scaled = self.operators[i], range(int(self.scales(i)))
+        alone = Moments([own], self.pre, self.passes, [self.names[i]], self.executor, scaled=scaled)
+        alone.read = [
+            self.read[i],
+            max(self.read),
+        ]  # it counts where this matrix is read more often than all were
+        alone.held = None if self.held is None else [[self.held[i][i]]]
+        alone.root = None if self.root is None else [self.root[i]]
+        for known, other in zip(self._learnt, alone._learnt, strict=True):
+            other.update({0: known[i]} if i in known else {})
+        yield alone
+        self.read[i] = alone.read[0]
+        for known, other in zip(self._learnt, alone._learnt, strict=True):
+            known.update({i: other[0]} if 0 in other else {})
+
+    @property
+    def _learnt(self) -> tuple[dict[int, Any], ...]:
+        """All that is learnt of matrices, by their numbers."""
+        return self.fitted, self.subtracts, self.raw_squares
 
     def _take_as_it_is(self, i: int, squares: HostArray, total: float, live: HostArray | None) -> None:
         none = 0.0 * squares
         self.subtracts[i], self.raw_squares[i] = True, squares
         self.fitted[i] = Fitted(none, none, none, None, None, squares, total, live, none > 0, 1.0, 1.0)
 
-    def gram(self) -> list[list[Any]]:
-        """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones."""
+    def gram(self, *, sparse: bool = False) -> list[list[Any]]:
+        """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones.
+
+        With `sparse`, what is taken out of sparse ones is held beside them: `SparseMinusThin`.
+        """
         if self.held is None:
             self._will_hold()
-            self._hold(*self._pass(lambda: Grams(self.data, self.operators)))
+            self._hold(*self._pass(lambda: Grams(self.data, self.operators)), sparse=sparse)
         return self.held  # type: ignore[return-value]
 
-    def _hold(self, total: list[Any], about: About) -> None:
+    def _hold(self, total: list[Any], about: About, *, sparse: bool = False) -> None:
         """Hold Gram matrices, from those about the origins."""
         m = len(self.operators)
         pairs = [(i, j) for i in range(m) for j in range(i, m)]
-        upper = {pair: self._corrected_gram(total.pop(0), *pair, about) for pair in pairs}
+        upper = {pair: self._corrected_gram(total.pop(0), *pair, about, sparse=sparse) for pair in pairs}
         self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
 
     def triangle(self) -> HostArray:
@@ -734,28 +774,29 @@ class Moments:
             sketches.append(SX if f.factors is None else SX * f.factors)
         return sketches
 
-    def _corrected_gram(self, P: Any, i: int, j: int, about: About) -> Any:
-        """Formula (2), in place; a sparse matrix stays sparse if nothing is taken out of it."""
-        f, g = self.fitted[i], self.fitted[j]
+    def _corrected_gram(self, P: Any, i: int, j: int, about: About, *, sparse: bool) -> Any:
+        """Formula (2), in place; a sparse matrix stays sparse if nothing is taken out of it, or if `sparse`."""
+        left, right = self._taken(i, about), self._taken(j, about)
+        d, e = self.fitted[i].kept, self.fitted[j].kept
+        plain = bool((d == 1).all() and (e == 1).all())
         if scipy.sparse.issparse(P):
-            if not self.pre.directions:
-                P = P if f.factors is None else P.multiply(f.factors[:, None]).tocsr()
-                return P if g.factors is None else P.multiply(g.factors).tocsr()
-            P = P.toarray()
+            P = P if plain else (scipy.sparse.diags_array(d) @ P @ scipy.sparse.diags_array(e)).tocsr()
+            held = SparseMinusThin(P, d[:, None] * left, e[:, None] * right)
+            return P if not self.pre.directions else held if sparse else held.toarray()
         place = Home.of(P).place
-        if self.pre.center:
-            P -= place(f.total * f.gap(about[i].adjoint))[:, None] * place(g.gap(about[j].adjoint))[None, :]
-        if self.pre.B is not None:
-            P -= place(f.slopes) @ place(g.slopes).T
-        if f.live is not None:
-            P *= place(f.live)[:, None]
-        if g.live is not None:
-            P *= place(g.live)[None, :]
-        if f.factors is not None:
-            P *= place(f.factors)[:, None]
-        if g.factors is not None:
-            P *= place(g.factors)[None, :]
+        if self.pre.directions:
+            P -= place(left) @ place(right).T
+        if not plain:
+            P *= place(d)[:, None]
+            P *= place(e)[None, :]
         return P
+
+    def _taken(self, i: int, about: About) -> HostArray:
+        """T of shape (p, m): formula (2) takes TᵢTⱼᵀ out of the product of matrices i and j."""
+        f, columns = self.fitted[i], [np.zeros((self.widths[i], 0))]
+        if self.pre.center:
+            columns.append(math.sqrt(f.total) * f.gap(about[i].adjoint)[:, None])
+        return np.hstack(columns if f.slopes is None else [*columns, f.slopes])
 
 
 def _finite(total: Any) -> bool:

@@ -208,6 +208,12 @@ class Fitted(NamedTuple):
             float((about_mean[kept] / left[kept]).max(initial=1.0)),
         )
 
+    @property
+    def kept(self) -> HostArray:
+        """The diagonal of F, and 0 for a column of which nothing is left."""
+        live = np.ones_like(self.mean) if self.live is None else self.live
+        return live if self.factors is None else live * self.factors
+
     def scaled(self, V: Array) -> Array:
         """Compute F V."""
         return V if self.factors is None else V * Home.of(V).place(self.factors)[:, None]

@@ -115,7 +115,7 @@ class OnRows(iteration.Problem):
 
 
 def shared_moments(problem: Any, passes: Passes) -> Moments | None:
-    """Moments with the Gram matrices that `linspec.Moments` in place of the data hold, or will hold; else None.
+    """Moments with the dense Gram matrices that `linspec.Moments` in place of the data hold, or will hold; else None.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def shared_moments(problem: Any, passes: Passes) -> Moments | None:
         Counts the pass that forms them.
     """
     shared, names = problem.shared, tuple(problem.matrices)
-    if shared is None or not (shared.held or shared.form == "dense"):
+    if shared is None or shared.form == "sparse" or not (shared.held or shared.form == "dense"):
         return None
     if not shared.held:
         passes.take()

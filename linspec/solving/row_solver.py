@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from linspec import iteration
-from linspec._new.operators import ByProducts
 from linspec.arrays import Array, copied, is_array
 from linspec.iteration import Limits, Outcome
 from linspec.process.log import LOG, tells
@@ -49,18 +48,30 @@ class RowSolver(Solver, iteration.Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         """Solve `problem`, whose matrices are preprocessed, as a part of another solver."""
-        asked = getattr(self, "tol", None)
-        tol = float(asked) if asked is not None else problem.default_tol
-        context = iteration.Context(tol, run.rng, Passes())
+        context = iteration.Context(problem.default_tol, run.rng, Passes())
         moments = shared_moments(problem, context.passes)
         if moments is None:
-            rows = [ByProducts(A, name) for name, A in problem.matrices.items()]
-            moments = Moments(rows, passes=context.passes)
-            moments.take_as_they_are()
-        for last in self.iterate(problem, moments, context, None):
-            if last.final or (last.residual <= context.tol and not last.doubt):
+            moments = Moments.of_products(problem.matrices, context.passes)
+        return run.finish(**self.answered(problem, moments, context))
+
+    def answered(self, problem: Any, moments: Moments, context: iteration.Context) -> Mapping[str, Array]:
+        """The arrays of the first iterate within the tolerance, as a part of another solver, which judges them.
+
+        Parameters
+        ----------
+        problem : object
+            With `k`, and what else the solver asks of it.
+        moments : Moments
+        context : Context
+            Its tolerance serves if the solver has none of its own.
+        """
+        asked = getattr(self, "tol", None)
+        own = iteration.Context(context.tol if asked is None else asked, context.rng, context.passes)
+        for made, last in enumerate(self.iterate(problem, moments, own, None)):
+            within = last.residual <= own.tol and not last.doubt
+            if last.final or within or made >= self.max_iterations:
                 break
-        return run.finish(**last.arrays())
+        return last.arrays()
 
 
 def run_on_rows(  # noqa: PLR0913 (what one call of `solve` sets)

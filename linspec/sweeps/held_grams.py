@@ -306,24 +306,6 @@ class SparseGram(HeldGram):
             product -= left @ (right.T @ V)
         return product
 
-    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[Any, HostArray, HostArray]:
-        """(B, P, Q) with diag(left) X₁ᵀX₂ diag(right) = B - P Qᵀ for sparse B and P, Q of few columns.
-
-        Parameters
-        ----------
-        left : numpy.ndarray of shape (p,)
-        right : numpy.ndarray of shape (q,)
-        """
-        B = self.upper[0][1].tocsr().copy()
-        B.data *= np.repeat(left, np.diff(B.indptr))
-        B.data *= right[B.indices]
-        pairs = self._corrections(0, 1)
-        P, Q = (
-            np.stack([pair[i] * scale for pair in pairs], axis=1) if pairs else np.zeros((len(scale), 0))
-            for i, scale in enumerate((left, right))
-        )
-        return B, P, Q
-
     def _corrections(self, i: int, j: int) -> list[tuple[HostArray, HostArray]]:
         """Pairs of vectors (a, b): XᵢᵀXⱼ of the adjusted views is the stored matrix minus the sum of all a bᵀ."""
         (mean, taken), (other_mean, other_taken) = self.views[i], self.views[j]

@@ -78,7 +78,7 @@ class AlternatingLeastSquares(RowSolver):
         k, width, ridges = problem.k, block_width(problem, self.oversample), problem.ridge
         moments.expect(EXPECTED, width, self.form)
         W = first_blocks(moments, context, start, width, self.test_matrix)
-        pairs, metrics = multiplied(problem, moments, W, products=EXPECTED)
+        pairs, metrics = multiplied(problem, moments, W)
         solves = [self.lstsq.begins(moments, i, r, context) for i, r in enumerate(ridges)]
         reduction = INNER_REDUCTION if rounds is None else None
         pairs, gains = pairs.canonical(self.normalizer), Gains(metrics)

@@ -5,17 +5,22 @@ Method: compute m principal components of each view by a randomized SVD, and the
 weights are combinations of leading right singular vectors.
 Source: Lu 2015 (thesis), section 3.5 (RPCCA); Ma, Lu & Foster 2015, arXiv:1506.08170, section 4 (PCA-CCA).
 Where we differ: any SVD solver can be chosen by name, and its answer is not judged separately. The ridge
-enters the CCA between components. That CCA uses the sweep that also judges the answer, so the certificate
+enters the CCA between components. That CCA uses the pass that also judges the answer, so the certificate
 costs nothing. With all components the answer is that of CCA. Correlations in short directions are not found,
 even if the SVD is exact.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from linspec import SVD, Run, Solution, Solver, Status, form_option, option, part
+from linspec import SVD, Status, form_option, option, part
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 
 ENDED = (
     "CCA between {found} of {all} principal components: the residual shows the contribution of the others. "
@@ -24,24 +29,22 @@ ENDED += 'Raise components, or choose a solver that iterates to a tolerance, suc
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrincipalCCA(Solver):
+class PrincipalCCA(RowSolver):
     """Exact CCA between principal components (Lu 2015, section 3.5)."""
 
     components: int = option(300, "principal components of each view, at least k", at_least=1)
     svd: Any = part("lazy-spca", "the solver that finds the components", problem="svd")
     form: str = form_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a CCA problem."""
-        wanted = max(self.components, problem.k)
-        moments = run.moments(self.form, expect=(3, wanted))
-        svd, weights, counts = run.part(self.svd), [], []
-        for i, label in enumerate(problem.matrices):
-            view = moments.view(i)
-            n, p, _ = view.shape
-            components = SVD(view, min(wanted, n, p), center=view.center)
-            weights.append(moments.home.place(run.within(components, svd, label)["Vh"]).T)
-            counts.append((weights[i].shape[1], min(n, p)))
-        found, others = (" and ".join(str(count[j]) for count in counts) for j in (0, 1))
-        run.note(Status.APPROXIMATE, ENDED.format(found=found, all=others))
-        return run.finish(x_weights=weights[0], y_weights=weights[1])
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        wanted, W = max(self.components, problem.k), []
+        moments.expect(3, wanted, self.form)
+        for i, A in enumerate((problem.X, problem.Y)):
+            m = int(min(wanted, *moments.operators[i].shape))
+            with moments.view(i) as view:
+                W.append(self.svd.answered(SVD(A, m), view, context)["Vh"].T)
+        found = " and ".join(str(V.shape[1]) for V in W)
+        others = " and ".join(str(int(min(A.shape))) for A in moments.operators)
+        context.note(Status.APPROXIMATE, ENDED.format(found=found, all=others))
+        yield Iterate(0.0, partial(dict, x_weights=W[0], y_weights=W[1]), final=True)

@@ -1,13 +1,17 @@
 """CCA of rows with one entry: exact whitening by a scaling, and an iterative SVD of the sparse whitened cross matrix.
 
-Problem: the leading singular values of Sx^(-1/2) C Sy^(-1/2), for one-hot rows with many columns: words and next words,
-users and items. Dense Gram matrices do not fit, although Sx and Sy are diagonal.
-Method: no row has two entries, so XᵀX is diagonal, and what centring subtracts from it has rank one. The inverse square
-root of both together is known (`linspec.algebra.whitener.DiagonalWhitener`): it is the one whitening here that needs no
-factorisation. C is sparse. Any SVD solver that needs products alone finds the triplets; the default finds all copies of
-repeated correlations.
-Source: Lu 2015 (thesis), section 3.3.1, for diagonal whitening; the inverse square root of a diagonal matrix less few
-columns follows from the thin SVD of these (Golub & Van Loan 2013, section 2.4).
+Problem: the leading singular values of T = Sx^(-1/2) C Sy^(-1/2), for one-hot rows with many columns: words and next
+words, users and items. Dense Gram matrices do not fit, although Sx and Sy are nearly diagonal.
+Method: no row has two entries, so XᵀX is diagonal, and what centring subtracts from it has rank one. C is sparse, minus
+rank one. With the inverse roots of both (`linspec.certificates.metric`, formula (2))
+
+    Sx⁻¹ = Nx Nxᵀ,  Sy⁻¹ = Ny Nyᵀ,  T = Nxᵀ C Ny        (1)
+    T = U diag(ρ) Vᵀ,  Φ = Nx U,  Ψ = Ny V              (2)
+
+no whitening needs a factorisation. Any SVD solver that needs products alone finds the triplets; the default finds all
+copies of repeated correlations.
+Source: Lu 2015 (thesis), section 3.3.1, for diagonal whitening; the inverse root of a diagonal matrix less few columns
+follows from the thin SVD of these (Golub & Van Loan 2013, section 2.4).
 Where we differ: the ridge, the means and confounds are part of the whitening, so the answer is that of CCA, where
 "d-cca" and "dw-cca" approximate it. One triplet more than requested shows the gap after the last. Views that have rows
 with several entries, or few columns, are solved as "gram" solves them.
@@ -15,17 +19,20 @@ with several entries, or few columns, are solved as "gram" solves them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
-from linspec import SVD, LinearOperator, Moments, Run, Solution, part, tol_option
-from linspec.algebra import DiagonalWhitener
-from linspec.arrays import Array
+from linspec import SVD, part, tol_option
+from linspec.certificates import NearDiagonal
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
-from linspec.families.cca import Evidence
+from linspec.families.cca import norms_of_held
+from linspec.iteration import Context, Iterate
 from linspec.linalg import tall_svd
+from linspec.rows import Moments, Passes
 from linspec_cca.gram import GramCCA
 
 FEWEST_COLUMNS = 500
@@ -51,40 +58,37 @@ class WhitenedSVD(GramCCA):
     svd: Any = part("block-krylov", "the solver that finds the singular triplets", problem="svd")
     tol: float | None = tol_option()
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a CCA problem."""
-        sizes = problem.sizes()
-        moments = run.moments("sparse" if _scales(sizes) else "dense")
-        if moments.form != "sparse":
-            return super().solve(problem, run)
-        if not all(moments.direct.factored(i) for i in (0, 1)):
-            return super().solve(problem, run)
-        T = WhitenedCross(moments, problem.ridge)
-        wanted = min(problem.k + 1, *T.shape)  # one more, for the gap after the k-th
-        Vh = run.within(SVD(T, wanted), self._svd(run), None)["Vh"]
-        V = moments.home.place(Vh).T
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        wide = max(moments.widths) > FEWEST_COLUMNS
+        C = moments.gram(sparse=wide)[0][1]
+        metrics = norms_of_held(moments, problem.ridge) if wide else None
+        if metrics is None or not all(isinstance(metric, NearDiagonal) for metric in metrics):
+            yield from super().iterate(problem, moments, context, start)
+            return
+        moments.metrics, (x, y) = metrics, metrics
+        T = LinearOperator(
+            C.shape,
+            matvec=lambda v: x.dual(C @ y.lift(v)),
+            matmat=lambda V: x.dual(C @ y.lift(V)),  # (1)
+            rmatmat=lambda U: y.dual(C.T @ x.lift(U)),
+            dtype=np.dtype(np.float64),
+        )
+        svd = self.svd
+        if getattr(svd, "block", NARROW) is None:
+            svd = replace(svd, block=NARROW)
+        sharp = Context(min(SHARP, context.tol), context.rng, Passes(until=context.passes.until))
+        alone = Moments.of_products({"the whitened cross matrix": T}, sharp.passes)
+        k, wanted = problem.k, min(problem.k + 1, *T.shape)  # one more, for the gap after the k-th
+        V = svd.answered(SVD(T, wanted), alone, sharp)["Vh"].T
         U, rho, turn = tall_svd(T.matmat(V))
-        V, k = V @ moments.home.place(turn), min(problem.k, len(rho))
-        x, y = T.whiteners
-        return run.finish(
-            x_weights=x.solve_adjoint(U[:, :k]),
-            y_weights=y.solve_adjoint(V[:, :k]),
-            ranks=(x.rank, y.rank),
-            evidence=Evidence(carried=float(min(rho[k], 1.0)) if len(rho) > k else None),
-        )
-
-    def _svd(self, run: Run) -> Any:
-        """The SVD solver; unless set by the user, its tolerance follows from that of CCA, and its blocks are narrow."""
-        svd = run.part(self.svd)
-        own = {"tol": min(SHARP, run.tol), "block": NARROW}
-        return replace(
-            svd, **{name: value for name, value in own.items() if getattr(svd, name, value) is None}
-        )
+        W = {"x_weights": x.lift(U[:, :k]), "y_weights": y.lift((V @ turn)[:, :k])}  # (2)
+        yield Iterate(0.0, lambda: {**W, "correlations": rho[:k], "next": rho[k:]}, final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Estimated cost of the cross matrix, products with it, and the algebra between them; None for other data."""
-        if not _scales(sizes):
+        if not (sizes.one_entry and max(sizes.p, sizes.q) > FEWEST_COLUMNS):
             return None
         entries = min(float(sizes.pairs or 0), float(sizes.p) * sizes.q)
         columns = min(BASIS[0] * (sizes.k + 1) + BASIS[1], sizes.p, sizes.q)
@@ -95,50 +99,3 @@ class WhitenedSVD(GramCCA):
         return Estimate(
             seconds, held, f"some {columns} columns times a sparse matrix of {entries:.2g} entries"
         )
-
-
-def _scales(sizes: Sizes) -> bool:
-    """Whether whitening is a scaling, and there are too many columns for a dense SVD."""
-    return sizes.one_entry and max(sizes.p, sizes.q) > FEWEST_COLUMNS
-
-
-class WhitenedCross(LinearOperator):
-    """T = Fx⁻¹ C Fy⁻ᵀ for Sx = Fx Fxᵀ and Sy = Fy Fyᵀ, from Gram matrices that are held.
-
-    The entries of C are scaled by the diagonals once. Centring and confounds subtract a product P Qᵀ of matrices with
-    few columns; P and Q are kept separately.
-
-    Parameters
-    ----------
-    moments : Moments
-    ridges : pair of float
-
-    Attributes
-    ----------
-    whiteners : list of DiagonalWhitener
-        Fx and Fy.
-    """
-
-    dtype = np.dtype(np.float64)
-
-    def __init__(self, moments: Moments, ridges: tuple[float, float]) -> None:
-        self.home, self.shape = moments.home, (moments.shape[1], moments.shape[2])
-        # Gram matrices that are factored and held sparse are diagonal, but for a few columns.
-        x, y = (cast("DiagonalWhitener", moments.whitener(i, ridge)) for i, ridge in enumerate(ridges))
-        self.whiteners = [x, y]
-        self.scaled, self.P, self.Q = moments.direct.scaled_cross(x.root, y.root)
-
-    def _matmat(self, V: Array) -> Array:
-        x, y = self.whiteners
-        V = y.stretched(V)
-        return x.stretched(less(self.scaled.matmat(V), self.P, self.Q.T @ V))
-
-    def _rmatmat(self, U: Array) -> Array:
-        x, y = self.whiteners
-        U = x.stretched(U)
-        return y.stretched(less(self.scaled.rmatmat(U), self.Q, self.P.T @ U))
-
-
-def less(product: Array, left: Array, right: Array) -> Array:
-    """The product minus `left @ right`, where `left` may have no columns."""
-    return product - left @ right if left.shape[1] else product

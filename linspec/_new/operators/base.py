@@ -32,8 +32,9 @@ FEWEST_ROWS = 256
 """Fewest rows of a block: to add a product of fewer to the sum costs as much as the product."""
 
 
-MULTIPLY_RATE, READING_RATE, ASSUMED_ROWS = 2e10, 1e9, 10**6
-"""Operations a second of dense products, bytes a second of files, and rows of what has not been counted yet."""
+MULTIPLY_RATE, STORED_RATE, READING_RATE, ASSUMED_ROWS = 2e10, 1.5e9, 1e9, 10**6
+"""Operations a second of dense and of sparse products, bytes a second of files, and rows of what has not been counted
+yet."""
 
 ORIGIN_ROWS = 256
 """Rows whose mean sums are about until the mean of all rows is known."""
@@ -103,6 +104,10 @@ class LinearOperator(ABC):
         entries = min(self.shape[0], ASSUMED_ROWS) * self.shape[1]
         reading = 0.0 if self.resident else 8 * entries / READING_RATE
         return 4 * entries * max(columns, self.cheap_columns / 4) / MULTIPLY_RATE + reading
+
+    def gram_entries(self, other: LinearOperator) -> float:
+        """About the entries of AᵀB that are stored."""
+        return float(self.shape[1]) * other.shape[1]
 
     def gram_seconds(self) -> float:
         """About the time of AᵀA."""

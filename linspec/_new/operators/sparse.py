@@ -15,9 +15,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import MULTIPLY_RATE, Block, Rows, first_shares
+from linspec._new.operators.base import (
+    MULTIPLY_RATE,
+    STORED_RATE,
+    Block,
+    LinearOperator,
+    Rows,
+    first_shares,
+)
 from linspec.arrays import Array, HostArray, working_dtype
-from linspec.operators.sparse_grams import gram, pair_count
+from linspec.operators.sparse_grams import gram, gram_entries, pair_count
 from linspec.operators.sparse_slabs import LONGEST_STRETCH, Slab, row_block
 
 __all__ = ["Sparse", "SparseBlock"]
@@ -32,8 +39,8 @@ LEAST = 1e-154
 CHEAP_COLUMNS = 8
 """Columns of a thin block below which a product costs about as much."""
 
-STORED_RATE, PAIR_RATE = 1.5e9, 1e8
-"""Operations a second of sparse products, and of Gram matrices of sparse rows."""
+PAIR_RATE = 1e8
+"""Operations a second of Gram matrices of sparse rows."""
 
 FULL = 0.1
 """Share of stored entries above which rows are multiplied as dense ones for a Gram matrix."""
@@ -231,6 +238,11 @@ class Sparse(Rows):
 
     def product_seconds(self, columns: int) -> float:
         return 4 * int(self.matrix.indptr[-1]) * max(columns, 2) / STORED_RATE
+
+    def gram_entries(self, other: LinearOperator) -> float:
+        if not isinstance(other, Sparse):
+            return super().gram_entries(other)
+        return min(gram_entries(self.matrix, other.matrix), super().gram_entries(other))
 
     def gram_seconds(self) -> float:
         pairs = pair_count(self.matrix) / PAIR_RATE

@@ -22,6 +22,7 @@ _HOLDERS = {
     "block_width": "linspec.families.cca.canonical",
     "first_blocks": "linspec.families.cca.canonical",
     "multiplied": "linspec.families.cca.canonical",
+    "norms_of_held": "linspec.families.cca.canonical",
     "first_pairs": "linspec.families.cca.pairs",
     "inverse_norms": "linspec.families.cca.law.evidence",
     "probes": "linspec.families.cca.law.evidence",

@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from linspec.algebra import (
     leading_svd,
@@ -29,11 +28,11 @@ from linspec.algebra import (
     ratio,
     whitening_above_noise,
 )
-from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.certificates import SKETCH_ROWS, Metric, Preconditioned, sketch_pays
+from linspec.arrays import Array, Home, HostArray, is_array, to_host
+from linspec.certificates import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned, sketch_pays
 from linspec.iteration import Context
 from linspec.iteration.solver import FRESH
-from linspec.rows import Moments
+from linspec.rows import Moments, SparseMinusThin
 
 SIGNS = 50
 """Random signs beyond k beside the first blocks, where nothing better makes a norm."""
@@ -120,7 +119,7 @@ class Pairs:
         )
         m = len(rho)
         pairs = self.turned((turns[0] @ U[:, :m], turns[1] @ Vt[:m].T))
-        return replace(pairs, rho=np.minimum(rho, 1.0))
+        return replace(pairs, rho=rho)
 
     def ordered(self, rho: HostArray) -> Pairs:
         """Pairs that are canonical already, with their correlations, largest first."""
@@ -248,9 +247,7 @@ def noise_of(moments: Moments, ridges: Sequence[float], W: Sequence[Array], SW: 
     return tuple(noise)
 
 
-def multiplied(
-    problem: Any, moments: Moments, W: Sequence[Array], *, products: float = 1.0
-) -> tuple[Pairs, list[Metric]]:
+def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pairs, list[Metric]]:
     """Multiply two blocks, and make the norms of their residuals, in one pass.
 
     Parameters
@@ -260,15 +257,13 @@ def multiplied(
         Keeps the norms.
     W : sequence of array
         A block for each view.
-    products : float, default 1
-        Passes whose time a sketch may take: those of an iteration.
     """
     ridges = problem.ridge
     if moments.metrics is None or any(metric.kind != "exact" for metric in moments.metrics):
-        moments.metrics = _of_what_is_held(moments, ridges) or moments.metrics
+        moments.metrics = norms_of_held(moments, ridges) or moments.metrics
     if moments.metrics is not None:
         return Pairs.of(moments, ridges, W), moments.metrics
-    if not moments.sketched and sketch_pays(moments, products * max(V.shape[1] for V in W)):
+    if not moments.sketched and sketch_pays(moments, max(V.shape[1] for V in W)):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
     sketches = bool(moments.sketch_rows) or bool(moments.sketched)
     m, Z = W[0].shape[1], []
@@ -284,27 +279,39 @@ def multiplied(
             squares = moments.fitted[i].squares
             made = Metric.of_rows(moments.sketch()[i], ridge, squares, A.rounding, exact=False)
         else:
-            SZ, squares = every.SW[i][:, m:], moments.squares(i)
-            d = raised_diagonal(Z[i], SZ, ridge, home) if squares is None else home.place(squares)
+            SZ, known = every.SW[i][:, m:], moments.squares(i)
+            d = raised_diagonal(Z[i], SZ, ridge, home) if known is None else home.place(known)
             made = Preconditioned(preconditioner_from_sketch(Z[i], SZ, ridge, d, None, home))
         metrics.append(made.on(home))
     return every.leading(m), metrics
 
 
-def _of_what_is_held(moments: Moments, ridges: Sequence[float]) -> list[Metric] | None:
-    """The norms of held Gram matrices or of a held triangle; None if nothing is held, or too much to be factored."""
+def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = False) -> list[Metric] | None:
+    """The norms of held Gram matrices or of a held triangle; None if nothing is held, or too much to be factored.
+
+    Parameters
+    ----------
+    moments : Moments
+    ridges : sequence of float
+    every : bool, default False
+        Whether Gram matrices are factored however large, and as dense ones.
+    """
     if not moments.holds:
         return None
-    metrics = []
+    metrics: list[Metric] = []
     for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
         if moments.root is not None:
             squares = moments.fitted[i].squares
             made = Metric.of_rows(to_host(moments.root[i]), ridge, squares, A.rounding, exact=True)
         else:
-            G = moments.held[i][i]  # type: ignore[index]
-            if scipy.sparse.issparse(G) and G.shape[0] > WIDEST:
+            G: Any = moments.held[i][i]  # type: ignore[index]
+            thin = None if is_array(G) or every else SparseMinusThin.of(G)
+            if thin is not None and thin.is_near_diagonal:
+                made = NearDiagonal.of_thin(thin.G.diagonal(), thin.P, ridge, A.rounding)
+            elif thin is not None and len(thin.P) > WIDEST:
                 return None
-            made = Metric.of_gram(to_host(G.toarray() if scipy.sparse.issparse(G) else G), ridge, A.rounding)
+            else:
+                made = Metric.of_gram(to_host(G) if is_array(G) else G.toarray(), ridge, A.rounding)
         metrics.append(made.on(A.backend.blocks))
     return metrics
 
@@ -320,7 +327,7 @@ def cross(moments: Moments, metrics: Sequence[Metric]) -> Array:
 
 def all_pairs(problem: Any, moments: Moments) -> dict[str, Any]:
     """The k leading pairs and the next correlation, from held Gram matrices or a held triangle."""
-    moments.metrics = moments.metrics or _of_what_is_held(moments, problem.ridge)
+    moments.metrics = moments.metrics or norms_of_held(moments, problem.ridge, every=True)
     T, k = cross(moments, moments.metrics), problem.k
     U, rho, V = T[:, :0], np.zeros(0), T.T[:, :0]
     if all(T.shape):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,9 @@ DEGENERATE, UNRESOLVED = 1e-8, 1e-4
 
 QUICK = 2e7
 """Up to so many p·q·(p + q), all correlations of held matrices are computed."""
+
+PLAIN = 0.1
+"""A larger residual says by itself that something is missing, and nothing is searched."""
 
 BESIDE = 8
 """Random columns of a search."""
@@ -166,19 +169,18 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
             errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
     pairs = _unit(pairs.leading(k))
     squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
-    searched = moments.holds and not computed and all(metric.kind == "exact" for metric in metrics)
+    total, exact = float(pairs.rho.sum()), all(metric.kind == "exact" for metric in metrics)
+    residual = ratio(float(squares.sum()), total)
+    searched = moments.holds and exact and not computed and residual <= PLAIN
     if searched:
         every = _every(moments, metrics)
     if every is not None:
-        following, missing = (
-            float(every[k]) if len(every) > k else 0.0,
-            float(every[:k].sum() - pairs.rho.sum()),
-        )
+        following = float(every[k]) if len(every) > k else 0.0
+        missing = float(every[:k].sum()) - total
         errors = np.maximum(every[: len(squares)] - pairs.rho, 0.0)
     elif searched and len(pairs.rho):
         missing = _missing(problem, moments, pairs, metrics)
-    within = max(tol, ratio(float(squares.sum()), float(pairs.rho.sum()))) * max(float(pairs.rho.sum()), tol)
-    missing = missing if missing > TOLERATED * within else 0.0
+    missing = missing if missing > TOLERATED * max(tol, residual) * max(total, tol) else 0.0
     rounding = _rounding(moments, metrics)
     return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
 
@@ -216,12 +218,12 @@ def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:
 
 
 def _unit(pairs: Pairs) -> Pairs:
-    """The pairs with weights of length 1 in S, and signs that data determine."""
+    """The pairs with weights of length 1 in S, signs that data determine, and correlations of at most 1."""
     flips, turns = signs_of_columns(pairs.W[0], pairs.home), []
     for V, SV in zip(pairs.W, pairs.SW, strict=True):
         squares = to_host(pairs.home.column_sums(V * SV))
         turns.append(np.diag(flips / np.sqrt(np.where(squares > 0, squares, 1.0))))
-    return pairs.turned(turns)
+    return replace(pairs.turned(turns), rho=np.minimum(pairs.rho, 1.0))
 
 
 def _rounding_of_weights(problem: Any, pairs: Pairs) -> Any:
