@@ -50,13 +50,15 @@ class OnRows(iteration.Problem):
     problem : Problem
     resumed : bool, default False
         Whether a start is an iterate of a run, and not an answer for the columns of the data.
+    complete : bool, default False
+        Whether the certificate shall prove that no component is missing.
     """
 
     rows: Moments
 
-    def __init__(self, problem: Any, *, resumed: bool = False) -> None:
+    def __init__(self, problem: Any, *, resumed: bool = False, complete: bool = False) -> None:
         self.problem, self.name, self.tol = problem, problem.name, problem.default_tol
-        self.resumed = resumed
+        self.resumed, self.complete = resumed, complete
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.problem, name)
@@ -93,7 +95,14 @@ class OnRows(iteration.Problem):
     def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:
         if moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
+        moments.complete = self.complete
+        if self.complete and moments.rereads and not moments.holds:
+            moments.gram()
+            moments.metrics = None
         certificate: Certificate = self.problem.certify(moments, arrays, tol)
+        if self.complete and not moments.holds:
+            text = "It is not shown that no component is missing: rows cannot be read again."
+            certificate = certificate._replace(findings=(*certificate.findings, (None, text)))
         ridges = least_ridges(self.problem)
         for i, name in enumerate(moments.names):
             columns = moments.faint(i)
@@ -215,8 +224,9 @@ def certified_apart(problem: Any, arrays: Mapping[str, Array], terms: Terms) -> 
     arrays : mapping of str to array
     terms : Terms
     """
-    uncounted = {name: A.operator for name, A in problem.matrices.items() if isinstance(A, CountedOperator)}
-    stated = OnRows(problem.with_matrices(uncounted) if problem.given is None else problem.given)
+    whole = {name: A.operator for name, A in problem.matrices.items() if isinstance(A, CountedOperator)}
+    uncounted = problem.with_matrices(whole) if problem.given is None else problem.given
+    stated = OnRows(uncounted, complete=terms.complete)
     passes = Passes(problem.certified_passes + max(terms.passes_left, 0.0))
     moments = stated.moments(passes)
     passes.reserved = 0.0  # they are for this certificate

@@ -91,9 +91,10 @@ def run_on_rows(  # noqa: PLR0913 (what one call of `solve` sets)
     max_passes: float | None,
     max_seconds: float | None,
     began: float,
+    complete: bool = False,
 ) -> Any:
     """Run one solver on a problem, and return its solution."""
-    stated = OnRows(problem, resumed=resumed)
+    stated = OnRows(problem, resumed=resumed, complete=complete)
     own = getattr(solver, "tol", None)
     asked = own if is_number(own) else tol
     saving: Saving | None = None if writer is None else _Saving(writer)

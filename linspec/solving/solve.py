@@ -162,8 +162,8 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
         "warm-start" begin at its iterate.
     complete : bool, default False
         Prove that no component larger than the last returned one is missing. Only problems with `proves_completeness`
-        can, such as a CCA: the inertia of a matrix of order p + q, if the matrix fits into memory, counts the
-        correlations above a threshold just below the last returned one. `solution.loss_bounds` has the result.
+        can, such as a CCA: its certificate forms Gram matrices, and computes all correlations. The status is
+        `INCOMPLETE` if larger ones were missed.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -346,7 +346,6 @@ def _run(  # noqa: PLR0913
 ) -> Any:
     """Run one solver once, and return its answer for the columns of the data."""
     if isinstance(instance, RowSolver):
-        limits.pop("complete")
         begin = start if saved is None else saved.iterate
         return run_on_rows(
             problem,
@@ -421,8 +420,8 @@ def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, Firs
 
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
-    """Convert a solution to the columns of the data."""
-    if not changes_columns(solved):
+    """Convert a solution to the columns of the data, unless a certificate on rows has done so (`certified_apart`)."""
+    if not changes_columns(solved) or type(solved).conclude is Problem.conclude:
         return solution
     fields = {
         *solved.solution.layout.scaled.values(),

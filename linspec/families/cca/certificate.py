@@ -81,7 +81,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     squares, rho = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), pairs.rho
     total = float(rho.sum())
     residual = ratio(float(squares.sum()), total)
-    missing, carried = _missing(problem, moments, pairs, metrics, carried, complete="correlations" in arrays)
+    missing, carried = _missing(problem, moments, pairs, metrics, carried, known="correlations" in arrays)
     findings: list[Finding] = []
     if missing > TOLERATED * max(tol, residual) * max(total, tol):
         text = f"Larger correlations exist: the sum is about {missing:.1e} too small. "
@@ -120,8 +120,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         **_regressions(problem, moments, pairs),
         **fields_of_preprocessing(problem, moments),
     }
-    findings += facts_of(problem, rho, squares, ranks, moments)
-    findings += lost_to_preprocessing(problem, moments)
+    findings += [*facts_of(problem, rho, squares, ranks, moments), *lost_to_preprocessing(problem, moments)]
     findings += constant_columns_of(problem, moments, findings)
     kind = min((metric.kind for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
     empty = not len(rho) and all(bool(moments.fitted[i].squares.any()) for i in (0, 1))
@@ -156,14 +155,14 @@ def _missing(
     metrics: Sequence[Metric],
     carried: float | None,
     *,
-    complete: bool,
+    known: bool,
 ) -> tuple[float, float | None]:
     """By how much the sum of k correlations is too small, as far as it is known, and the next correlation."""
     total, k = float(pairs.rho.sum()), problem.k
-    if complete or not moments.holds or not all(metric.rank for metric in metrics):
+    if known or not moments.holds or not all(metric.rank for metric in metrics):
         return 0.0, carried
     p, q = (metric.rank for metric in metrics)
-    if float(p) * q * (p + q) <= QUICK:
+    if moments.complete or float(p) * q * (p + q) <= QUICK:
         every = np.minimum(np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False), 1.0)
         return max(float(every[:k].sum()) - total, 0.0), float(every[k]) if len(every) > k else 0.0
     if not len(pairs.rho):
@@ -249,9 +248,9 @@ def _bounds(
 def _regressions(problem: Any, moments: Moments, pairs: Pairs) -> dict[str, Array]:
     """Coefficients of the columns of each view on the variates of each view, by least squares without a ridge."""
     found = {}
-    names, views, ridges = "xy", (problem.X, problem.Y), problem.ridge
+    names, views = "xy", (problem.X, problem.Y)
     for i, view in enumerate(names):
-        own = pairs.SW[i] - pairs.W[i] * ridges[i]
+        own = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
         solved = pairs.home.place(inverse(to_host(pairs.W[i].T @ own)))
         for j, name in enumerate(names):
             columns = own if i == j else pairs.CW[j]
