@@ -43,8 +43,7 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     limits = dict.fromkeys(found, 1e-4) | {"law": SILENT * tol, "loss": SILENT * max(claim, least) + grain}
     limits["excess"] = least + grain + explained + tol
     if solution.status is Status.APPROXIMATE:
-        bound = (getattr(solution, "law_bounds", None) or (None, None))[1] or 0.0
-        limits = {"law": SILENT * max(residual, tol, bound)}
+        limits = {"law": SILENT * max(residual, tol)}
     for name, slack in (("law", 0.0), ("loss", SILENT * least + grain)):
         below, above = getattr(solution, f"{name}_bounds", None) or (None, None)
         value = found.get(name, 0.0)
