@@ -44,14 +44,6 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     limits["excess"] = least + grain + explained + tol
     if solution.status is Status.APPROXIMATE:
         limits = {"law": SILENT * max(residual, tol)}
-    for name, slack in (("law", 0.0), ("loss", SILENT * least + grain)):
-        below, above = getattr(solution, f"{name}_bounds", None) or (None, None)
-        value = found.get(name, 0.0)
-        if (below is not None and below > 2 * value + least + slack) or (
-            above is not None and 2 * above + least + slack < value
-        ):
-            found[f"{name} beyond its bounds"] = max(value, below or 0.0)
-            limits[f"{name} beyond its bounds"] = 0.0
     wrong = over(found, limits, {}) if grain < 1 else {}
     return over(found, limits, truth.effects(truth.answer(solution))) if wrong else {}
 
