@@ -43,16 +43,7 @@ def faults(truth: Truth, solution: Any) -> dict[str, str]:
     limits = dict.fromkeys(found, 1e-4) | {"law": SILENT * tol, "loss": SILENT * max(claim, least) + grain}
     limits["excess"] = least + grain + explained + tol
     if solution.status is Status.APPROXIMATE:
-        bound = (getattr(solution, "law_bounds", None) or (None, None))[1] or 0.0
-        limits = {"law": SILENT * max(residual, tol, bound)}
-    for name, slack in (("law", 0.0), ("loss", SILENT * least + grain)):
-        below, above = getattr(solution, f"{name}_bounds", None) or (None, None)
-        value = found.get(name, 0.0)
-        if (below is not None and below > 2 * value + least + slack) or (
-            above is not None and 2 * above + least + slack < value
-        ):
-            found[f"{name} beyond its bounds"] = max(value, below or 0.0)
-            limits[f"{name} beyond its bounds"] = 0.0
+        limits = {"law": SILENT * max(residual, tol)}
     wrong = over(found, limits, {}) if grain < 1 else {}
     return over(found, limits, truth.effects(truth.answer(solution))) if wrong else {}
 

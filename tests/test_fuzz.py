@@ -151,13 +151,13 @@ def test_a_term_that_is_forgotten_is_caught(problem: str, term: str, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("problem", "name"), [("svd", "U"), ("multiset-cca", "agreement"), ("cca", "loss_bounds")]
+    ("problem", "name"), [("svd", "U"), ("multiset-cca", "agreement"), ("cca", "y_weights")]
 )
 def test_what_stands_with_the_values_is_judged(
     problem: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = case_of(problem, **({"left": True} if problem == "svd" else {}))
-    wrong = {"U": lambda U: -U, "agreement": lambda a: a[::-1], "loss_bounds": lambda _: (0.1, 0.2)}[name]
+    wrong = {"U": lambda U: -U, "agreement": lambda a: a[::-1], "y_weights": lambda W: W[:, ::-1]}[name]
     with monkeypatch.context() as once:
         assert told(once, case, lambda found: found) == "right"
     assert (

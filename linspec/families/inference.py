@@ -10,13 +10,13 @@ from typing import Any
 
 from linspec.arrays import at_home
 from linspec.errors import InvalidOption, InvalidProblem, UnknownOption, shown
-from linspec.families.cca.inference.bootstrap import Bootstrap, bootstrapped_pairs
+from linspec.families.cca.inference.bootstrap import Bootstrap, DrawnPairs
 from linspec.families.cca.inference.permutation import PermutationTest, stepwise_test
 from linspec.families.cca.problem import CCA
 from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.solver import Solver
-from linspec.studies.inference.bootstrap import ComponentBootstrap, drawn_solves
+from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, drawn_solves
 from linspec.studies.inference.permutation import ComponentTest, permuted_solves
 
 __all__ = ["bootstrap", "permutation_test"]
@@ -114,8 +114,8 @@ def permutation_test(
     Rows must be exchangeable: not ordered in time, and not from a few families.
 
     Stepwise: the data are read once, as a dense float64 matrix for each view. Each permutation takes 2npq operations
-    for one product, and for Wilks' statistics of all K = min(p, q) steps about p²q + p³/3 and six times pK². Roy's take
-    about K⁴.
+    for one product, and for Wilks' statistics of all K = min(p, q) steps about p²q + p³/3 and a few times K³. Roy's
+    take about K⁴.
 
     By solving: the rows of every matrix but the first are permuted, each matrix in its own order, so the hypothesis for
     the first component is that no two matrices are related. Files are read once if their rows fit into memory. Earlier
@@ -208,7 +208,7 @@ def bootstrap(
         Any problem with `sample_weight` whose solution declares column weights and the values of its components: CCA,
         SVD, Discriminant, problems of your own. Its ridge, centring, scale and confounds are used. `sample_weight` must
         hold integers: how many equal rows each row stands for. Targets of a Discriminant are used as given. The data
-        are read many times; files are read once if their rows fit into memory, but for a CCA also many times.
+        are read many times; files are read once if their rows fit into memory.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once. Solvers with the trait "warm-start" begin at the solution.
     solution : Solution, optional
@@ -234,7 +234,7 @@ def bootstrap(
     Returns
     -------
     Bootstrap or ComponentBootstrap
-        A Bootstrap for a CCA, a ComponentBootstrap for all other problems.
+        A ComponentBootstrap; for a CCA a Bootstrap, which is one and has loadings, too.
 
     Raises
     ------
@@ -271,6 +271,8 @@ def bootstrap(
     (2, 4, 2)
     """
     settings = {"solution": solution, "draws": draws, "level": level, "method": method, "groups": groups}
-    if isinstance(problem, CCA):
-        return bootstrapped_pairs(problem, solver, **settings, rng=rng, options=options)
-    return drawn_solves(problem, solver, **settings, rng=rng, options=options)
+    kind = DrawnPairs if isinstance(problem, CCA) else Draws
+    found: Bootstrap | ComponentBootstrap = drawn_solves(
+        problem, solver, **settings, rng=rng, options=options, kind=kind
+    )
+    return found

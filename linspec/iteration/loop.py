@@ -225,6 +225,7 @@ class _Watch:
                 status = self._look(iterate)
                 if status is not None:
                     return status
+                self.context.passes.look()  # steps with what is held make no pass
         except OutOfPasses:
             return Status.INTERRUPTED if self.context.passes.interrupted else Status.BUDGET
         except Exception as error:

@@ -122,6 +122,8 @@ class Moments:
         rows.
     metrics : list of Metric, or None
         The norms that a problem has made of what is known of these matrices (`linspec.certificates`).
+    complete : bool
+        Whether a certificate shall compute all values that Gram matrices have.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 (what a problem says of its data)
@@ -150,6 +152,7 @@ class Moments:
         self.held: list[list[Any]] | None = None
         self.root: Any = None
         self.metrics: Any = None
+        self.complete = False
         self.data = RowData(self.pre, self.operators)
         self.sketch_rows, self.seed = sketch_rows, seed
         self.sketched: list[HostArray] = []

@@ -249,7 +249,7 @@ class Products(Reduction):
             for i, (block, other) in enumerate(zip(blocks, self.operators, strict=True)):
                 block.t_times(other.thin(U), total[j * len(blocks) + i])
             if self.data.pre.center:
-                total[len(blocks) ** 2 + j] += A.backend.column_sums(U)
+                total[len(blocks) ** 2 + j] += A.backend.blocks.place(A.backend.column_sums(U))
 
 
 class Residuals(Reduction):

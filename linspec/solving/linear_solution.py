@@ -10,9 +10,9 @@ from typing import Any
 from linspec.arrays import at_home, reciprocal
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
-from linspec.moments.loadings import loadings
 from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import view_names
+from linspec.solving.loadings import Loadings, loadings_of
 from linspec.solving.new_rows import NewRows
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
@@ -90,7 +90,7 @@ class LinearSolution(Solution):
             A column for each component. The index of a pandas frame labels the rows.
         """
         passed = self._passed("scores_table", rows, named)
-        found = self.transform(confounds=confounds, **passed)
+        found = self.transform(**passed, **({} if confounds is None else {"confounds": confounds}))
         pairs = zip(as_several(found), passed.values(), strict=True)
         return single_or_several([table_of_rows(self, part, data, library) for part, data in pairs])
 
@@ -105,7 +105,7 @@ class LinearSolution(Solution):
         ----------
         *rows : data of shape (n, p)
             The training rows or other rows, as for `transform`. If the problem centres, the means of these
-            rows are subtracted. Slices are read twice.
+            rows are subtracted. Slices are read once, or twice if their first rows are far from the means.
         confounds : array of shape (n, c), optional
             The confounds of these rows, if the problem had any: their effect in these rows is subtracted.
         sample_weight : array of shape (n,), optional
@@ -126,15 +126,28 @@ class LinearSolution(Solution):
             If an operator is known only by its products.
         """
         given = self._given("loadings", rows, named, confounds=confounds, sample_weight=sample_weight)
-        options = self._of_rows(given, confounds, sample_weight)
-        weights, found = weights_by_matrix(self), []
+        found = self._loadings_of(given, confounds, sample_weight)
+        return single_or_several([part.given_back for part in found])
+
+    def _loadings_of(
+        self, given: dict[str, Any], confounds: Any, sample_weight: Any, *, crossed: bool = False
+    ) -> list[Loadings]:
+        """Correlate the columns of the passed rows with their scores, or with those of the other matrix."""
         for name, data in given.items():
-            W, axis = weights[name]
+            check_columns(self, name, data)
+            own = NewRows.of(self, name)
+            NewRows(slopes=own.slopes, confound_names=own.confound_names).confounds_less_mean(confounds, {})
+        weights = []
+        for name in given:
+            W, axis = weights_by_matrix(self)[name]
             scale = NewRows.of(self, name).scale  # of weights that belong to scaled columns
             W = W.T if axis else W
-            W = W if scale is None else W * reciprocal(scale)[:, None]
-            found.append(loadings(data, W, name, **options))
-        return single_or_several(found)
+            weights.append(W if scale is None else W * reciprocal(scale)[:, None])
+        rows = {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
+        if crossed:
+            return loadings_of(given, weights, crossed=True, **rows)
+        pairs = zip(given.items(), weights, strict=True)
+        return [loadings_of({name: data}, [W], **rows)[0] for (name, data), W in pairs]
 
     @at_home
     def loadings_table(
@@ -160,7 +173,9 @@ class LinearSolution(Solution):
             A row for each column of the matrix, and a column for each component.
         """
         passed = self._passed("loadings_table", rows, named)
-        found = self.loadings(confounds=confounds, sample_weight=sample_weight, **passed)
+        found = self.loadings(
+            sample_weight=sample_weight, **passed, **({} if confounds is None else {"confounds": confounds})
+        )
         pairs = zip(as_several(found), passed.items(), strict=True)
         return single_or_several(
             [table_of_columns(self, name, part, library, data) for part, (name, data) in pairs]
@@ -170,7 +185,7 @@ class LinearSolution(Solution):
 
     def _passed(self, method: str, rows: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Return the passed rows by matrix."""
-        known = tuple(weights_by_matrix(self))
+        known = self._matrices
         if not known:
             raise InvalidProblem(
                 f"{method} needs weights of columns; {type(self).__name__} declares none by linspec.field(rows_of=...)."
@@ -204,22 +219,15 @@ class LinearSolution(Solution):
         check_order({**given, **beside}, again=True)
         return {name: as_operator(data, name) for name, data in given.items()}
 
-    def _of_rows(self, given: dict[str, Any], confounds: Any, sample_weight: Any) -> dict[str, Any]:
-        """Check columns and confounds of the passed rows, and return how these rows are adjusted.
-
-        The result has the keyword arguments `center`, `confounds` and `sample_weight` of functions that compute
-        correlations with the columns, such as `linspec.moments.loadings`.
-        """
-        for name, data in given.items():
-            check_columns(self, name, data)
-            own = NewRows.of(self, name)
-            NewRows(slopes=own.slopes, confound_names=own.confound_names).confounds_less_mean(confounds, {})
-        return {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
+    @property
+    def _matrices(self) -> tuple[str, ...]:
+        """The matrices whose rows have scores."""
+        return tuple(weights_by_matrix(self))
 
     @property
     def _centers(self) -> bool:
         """Whether the problem subtracts column means."""
-        return NewRows.of(self, next(iter(weights_by_matrix(self)))).mean is not None
+        return NewRows.of(self, self._matrices[0]).mean is not None
 
 
 def single_or_several(found: list[Any]) -> Any:

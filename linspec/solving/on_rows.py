@@ -52,7 +52,7 @@ class OnRows(iteration.Problem):
     resumed : bool, default False
         Whether a start is an iterate of a run, and not an answer for the columns of the data.
     complete : bool, default False
-        Whether the certificate forms the Gram matrices, by which it sees that nothing is missing.
+        Whether the certificate shall prove that no component is missing, from Gram matrices.
     """
 
     rows: Moments
@@ -97,6 +97,7 @@ class OnRows(iteration.Problem):
     def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:
         if self.counts and moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
+        moments.complete = self.complete
         if self.complete and not moments.holds and moments.rereads:
             if 48.0 * sum(moments.widths) ** 2 > self.problem.home.blocks.free_memory():
                 raise OutOfMemory(
@@ -105,6 +106,9 @@ class OnRows(iteration.Problem):
                 )
             moments.gram()
         certificate: Certificate = self.problem.certify(moments, arrays, tol)
+        if self.complete and not moments.holds:
+            text = "It is not shown that no component is missing: rows cannot be read again."
+            certificate = certificate._replace(findings=(*certificate.findings, (None, text)))
         ridges = least_ridges(self.problem)
         for i, name in enumerate(moments.names):
             columns = moments.faint(i)
@@ -226,8 +230,9 @@ def certified_apart(problem: Any, arrays: Mapping[str, Array], terms: Terms) -> 
     arrays : mapping of str to array
     terms : Terms
     """
-    uncounted = {name: A.operator for name, A in problem.matrices.items() if isinstance(A, CountedOperator)}
-    stated = OnRows(problem.with_matrices(uncounted) if problem.given is None else problem.given)
+    whole = {name: A.operator for name, A in problem.matrices.items() if isinstance(A, CountedOperator)}
+    uncounted = problem.with_matrices(whole) if problem.given is None else problem.given
+    stated = OnRows(uncounted, complete=terms.complete)
     passes = Passes(problem.certified_passes + max(terms.passes_left, 0.0))
     moments = stated.moments(passes)
     passes.reserved = 0.0  # they are for this certificate

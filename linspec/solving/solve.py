@@ -162,7 +162,7 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     complete : bool, default False
         Prove that no component larger than the last returned one is missing. Only problems with `proves_completeness`
         can, such as a CCA: the certificate forms the Gram matrices, which takes a pass and memory for a matrix of order
-        p + q, and looks in them for all that are larger.
+        p + q, and computes all correlations. The status is `INCOMPLETE` if larger ones were missed.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -410,8 +410,8 @@ def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, Firs
 
 
 def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
-    """Convert a solution to the columns of the data."""
-    if not changes_columns(solved):
+    """Convert a solution to the columns of the data, unless a certificate on rows has done so (`certified_apart`)."""
+    if not changes_columns(solved) or type(solved).conclude is Problem.conclude:
         return solution
     fields = {
         *solved.solution.layout.scaled.values(),

@@ -11,7 +11,8 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca import TwoViewSolution, single_or_pair
+from linspec.families.cca import TwoViewSolution
+from linspec.operators import LinearOperator
 from linspec.process import count_of
 from linspec_deep.nets import Net, side_by_side
 
@@ -67,48 +68,23 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
                 )
         return found
 
-    def transform(self, X: Any = None, Y: Any = None) -> Any:
+    def variates(self, view: str, A: LinearOperator) -> Array:
         """Canonical variates of rows: features by the net, minus their training means, times the weights.
 
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            Anything that `linspec.as_operator` takes and whose entries can be read.
-
-        Returns
-        -------
-        array of shape (n, r), or a pair of them when both are given
-            In the library, on the device and in the working dtype of the rows; of NumPy for sparse matrices and files.
-            torch is not needed.
-
-        Raises
-        ------
-        InvalidProblem
-            Neither view is given, a view has no rows, or its number of columns differs from that of the training rows.
-        MissingCapability
-            The entries cannot be read.
+        torch is not needed.
         """
-        X, Y = self.checked_views(X, Y)
-        views = (
-            ("X", X, self.x_net, self.x_feature_mean, self.x_weights),
-            ("Y", Y, self.y_net, self.y_feature_mean, self.y_weights),
+        net, mean, weights = (
+            getattr(self, f"{view.lower()}_{what}") for what in ("net", "feature_mean", "weights")
         )
-        found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        return single_or_pair(found, "transform needs X, Y or both")
-
-
-def _variates(name: str, data: Any, net: Net, mean: HostArray, weights: Array) -> Array:
-    """Variates of rows, in the library of the data."""
-    A = ls.as_operator(data, name)
-    if A.shape[1] != net.sizes[0]:
-        raise InvalidProblem(
-            f"{name} must have {net.sizes[0]} columns, as the training rows; got {A.shape[1]}."
-        )
-    if A.shape[0] == 0:
-        raise InvalidProblem(f"{name} must have rows; got shape {A.shape}.")
-    W = np.asarray(to_host(weights), dtype=np.float64)
-    if A.access == "rows":
-        parts = [(features - mean) @ W for _, (features,) in side_by_side((A,), (net,))]
-    else:
-        parts = [(net(to_host(A.dense())) - mean) @ W]
-    return A.home.place(np.concatenate(parts), A.dtype)
+        if A.shape[1] != net.sizes[0]:
+            raise InvalidProblem(
+                f"{view} must have {net.sizes[0]} columns, as the training rows; got {A.shape[1]}."
+            )
+        if A.shape[0] == 0:
+            raise InvalidProblem(f"{view} must have rows; got shape {A.shape}.")
+        W = np.asarray(to_host(weights), dtype=np.float64)
+        if A.access == "rows":
+            parts = [(features - mean) @ W for _, (features,) in side_by_side((A,), (net,))]
+        else:
+            parts = [(net(to_host(A.dense())) - mean) @ W]
+        return A.home.place(np.concatenate(parts), A.dtype)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,7 +11,7 @@ import numpy as np
 from linspec import field
 from linspec.arrays import Array, Home, HostArray, at_home, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.families.cca import TwoViewSolution, single_or_pair
+from linspec.families.cca import TwoViewSolution
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
 from linspec.operators import LinearOperator
@@ -37,29 +36,6 @@ class Fitted:
 
 class FunctionsSolution(TwoViewSolution):
     """Base class of answers whose variates are functions of rows."""
-
-    @at_home
-    def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Variates of rows: the functions at these rows, with their training means subtracted.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            Anything with rows that `linspec.as_operator` takes. If the kernel is precomputed, pass its values between
-            these rows and the training rows.
-
-        Returns
-        -------
-        array of shape (n, k), or a pair of them when both are given
-            In the library and dtype of the rows.
-        """
-        views = zip("XY", self.checked_views(X, Y), strict=True)
-        found = [self.variates(view, data) for view, data in views if data is not None]
-        return single_or_pair(found, "transform needs X, Y or both")
-
-    @abstractmethod
-    def variates(self, view: str, data: Any) -> Array:
-        """The variates of rows of one view, "X" or "Y"."""
 
     def centred(self, side: str, Z: Array, A: LinearOperator) -> Array:
         """Variates minus the training means of a view, in the library and dtype of its rows."""

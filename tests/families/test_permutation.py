@@ -311,3 +311,17 @@ def test_max_seconds_ends_a_test_with_the_permutations_made(monkeypatch):
     whole = ls.permutation_test(ls.CCA(X, Y), permutations=9, max_seconds=np.inf, rng=3)
     assert (ended.permutations, ended.interrupted) == (9, False)
     np.testing.assert_array_equal(ended.uncorrected, whole.uncorrected)
+
+
+@pytest.mark.parametrize("solver", [None, "gram"])
+def test_large_means_do_not_hide_what_confounds_leave(solver):
+    """The test is that of columns about their means."""
+    rng = np.random.default_rng(0)
+    X, Y, Z = rng.standard_normal((60, 4)), rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
+    Y[:, 0] += X[:, 0]
+    near, far = (
+        ls.permutation_test(ls.CCA(X + mean, Y - mean, 3, confounds=Z), solver, permutations=19, rng=0)
+        for mean in (0.0, 1e7)
+    )
+    np.testing.assert_allclose(far.values, near.values, atol=1e-6)
+    np.testing.assert_array_equal(far.p_values, near.p_values)

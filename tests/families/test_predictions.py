@@ -312,7 +312,7 @@ def test_what_cannot_be_predicted_is_said(solution, views):
     X, Y = views
     with pytest.raises(InvalidProblem, match="predict needs X, Y or both; got neither"):
         solution.predict()
-    with pytest.raises(InvalidProblem, match="of X, of Y or of both; got neither"):
+    with pytest.raises(InvalidProblem, match="inverse_transform needs X, Y or both; got neither"):
         solution.inverse_transform()
     with pytest.raises(InvalidProblem, match="X must have the 8 columns of the training data; got 6"):
         solution.predict(Y)

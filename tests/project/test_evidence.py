@@ -128,7 +128,6 @@ SMALL = {
     "measure_bootstrap": "--sources 0",
     "measure_by_hand": "--rounds 1",
     "measure_cca": "--sets homedepot:1",
-    "measure_cca_loss": "--sets digits --ridges 1 --forms auto --tols 1e-4 --seeds 1",
     "measure_cca_peers": "--sets images --rounds 1",
     "measure_code_of_solvers": "",
     "measure_compiled_products": "--columns 3 --rounds 1",

@@ -1,6 +1,7 @@
 """Canonical correlations of two views: the problem, its certificate, its inference and its command.
 
-Read `problem` first, then `law`: solvers (`linspec_cca`) compute weights, and the law measures their residual.
+Read `problem` first, then `canonical` and `certificate`: solvers (`linspec_cca`) compute weights, and the certificate
+says how good they are.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ _HOLDERS = {
     "inverse_norms": "linspec.families.cca.law.evidence",
     "probes": "linspec.families.cca.law.evidence",
     "random_signs": "linspec.families.cca.law.evidence",
-    "single_or_pair": "linspec.families.cca.variates",
 }
 
 __all__ = list(_HOLDERS)

@@ -16,5 +16,4 @@ from linspec.families.cca.pairs import KEPT as KEPT
 from linspec.families.cca.pairs import PairsIterate as PairsIterate
 from linspec.families.cca.pairs import behind_an_answer as behind_an_answer
 from linspec.families.cca.pairs import first_pairs as first_pairs
-from linspec.families.cca.variates import single_or_pair as single_or_pair
 from linspec.families.cca.views import TwoViewSolution as TwoViewSolution

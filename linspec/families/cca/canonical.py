@@ -57,6 +57,8 @@ class Pairs:
         The correlations, once the blocks are canonical.
     noise : pair of (array, float)
         The diagonals of Sx and Sy, and the part of a squared length that is rounding of products.
+    GW : pair of arrays, or None
+        XᵀXΦ and YᵀYΨ, which a large ridge would round away; None once a block has been renewed.
     """
 
     W: tuple[Array, Array]
@@ -64,6 +66,7 @@ class Pairs:
     CW: tuple[Array, Array]
     noise: tuple[tuple[Array, float], tuple[Array, float]]
     rho: HostArray = field(default_factory=lambda: np.zeros(0))
+    GW: tuple[Array, Array] | None = None
 
     @classmethod
     def of(cls, moments: Moments, ridges: Sequence[float], W: Sequence[Array]) -> Pairs:
@@ -71,14 +74,14 @@ class Pairs:
         (Sx, Cx), (Cy, Sy) = moments.products(*W)
         (phi, psi), (rx, ry) = W, ridges
         SW = Sx + phi * rx, Sy + psi * ry
-        return cls((phi, psi), SW, (Cy, Cx), noise_of(moments, ridges, W, SW))
+        return cls((phi, psi), SW, (Cy, Cx), noise_of(moments, ridges, W, SW), GW=(Sx, Sy))
 
     def renewed(self, moments: Moments, ridges: Sequence[float], i: int, V: Array) -> Pairs:
         """Take another block for view i, in one pass."""
         made = moments.products(*((V, None) if i == 0 else (None, V)))[i]
         W, SW, CW = list(self.W), list(self.SW), list(self.CW)
         W[i], SW[i], CW[1 - i] = V, made[i] + V * ridges[i], made[1 - i]
-        return replace(self, W=tuple(W), SW=tuple(SW), CW=tuple(CW))
+        return replace(self, W=tuple(W), SW=tuple(SW), CW=tuple(CW), GW=None)
 
     @property
     def home(self) -> Home:
@@ -94,7 +97,8 @@ class Pairs:
         """Multiply Φ and Ψ by small matrices from the right."""
         T = [self.home.place(turn) for turn in turns]
         W, SW = ((V[0] @ T[0], V[1] @ T[1]) for V in (self.W, self.SW))
-        return replace(self, W=W, SW=SW, CW=(self.CW[0] @ T[1], self.CW[1] @ T[0]))
+        GW = None if self.GW is None else (self.GW[0] @ T[0], self.GW[1] @ T[1])
+        return replace(self, W=W, SW=SW, CW=(self.CW[0] @ T[1], self.CW[1] @ T[0]), GW=GW)
 
     def canonical(self, normalizer: Any = None, new: Sequence[int] = (0, 1)) -> Pairs:
         """Turn the blocks to the canonical pairs of their spans (1).
@@ -132,7 +136,8 @@ class Pairs:
     def leading(self, k: int) -> Pairs:
         """The first k pairs."""
         W, SW, CW = ((V[0][:, :k], V[1][:, :k]) for V in (self.W, self.SW, self.CW))
-        return replace(self, W=W, SW=SW, CW=CW, rho=self.rho[:k])
+        GW = None if self.GW is None else (self.GW[0][:, :k], self.GW[1][:, :k])
+        return replace(self, W=W, SW=SW, CW=CW, GW=GW, rho=self.rho[:k])
 
     def gap(self, i: int) -> Array:
         """ϱ of view i (2): the residual of (1), and minus half the gradient of a half step at Φ diag(ρ)."""

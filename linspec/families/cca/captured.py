@@ -1,22 +1,29 @@
-"""The correlation captured by given weights, in total (`tcc`), relative to a reference (`pcc`), and pair by pair."""
+"""The correlation captured by given weights, in total (`tcc`), relative to a reference (`pcc`), and pair by pair.
+
+Method: one pass multiplies the weights of all pairs of blocks by Sx, Sy and C (`Pairs`); the rest is k x k algebra.
+Rows are multiplied about their own means m, and about given ones m' afterwards, with the number of rows w:
+
+    (X - 1m'ᵀ)ᵀ(Y - 1n'ᵀ) = (X - 1mᵀ)ᵀ(Y - 1nᵀ) + w (m - m')(n - n')ᵀ.    (1)
+"""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, canonical_rotation, whitening
+from linspec.algebra.small_matrices import EPS, whitening
 from linspec.arrays import Array, HostArray, host_dtype, to_host
 from linspec.errors import InvalidProblem
+from linspec.families.cca.canonical import Pairs
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import cosines
-from linspec.moments.moments import Moments
-from linspec.operators import as_operator
-from linspec.solving.adjusting import adjusted
+from linspec.rows import Passes
 from linspec.solving.checks import finite_array, finite_block
+from linspec.solving.on_rows import OnRows
 
 __all__ = ["correlations", "pcc", "tcc"]
 
@@ -57,7 +64,7 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
 
     Notes
     -----
-    The score takes one sweep over the data, and one more if ``center=True`` and the means are still unknown.
+    The score takes one pass over the data.
 
     Directions that are only rounding add nothing to the score. To find them, the columns of XΦ (and of YΨ) are scaled
     to length 1, where lengths are measured by Sx (by Sy). A combination of the scaled columns with a unit vector of
@@ -76,9 +83,8 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
     >>> bool(np.isclose(total, found.correlations.sum()))
     True
     """
-    problem = _problem(X, Y, ridge, center)
-    pair = _weights(problem, x_weights, y_weights, ("x_weights", "y_weights"))
-    return float(_Swept(problem, [pair]).canonical(0).sum())
+    (pairs,), cut = _multiplied(X, Y, [(x_weights, y_weights)], ridge, center)
+    return _total(pairs, cut)
 
 
 def pcc(
@@ -115,7 +121,7 @@ def pcc(
 
     Notes
     -----
-    Both scores come from the same sweep.
+    Both scores come from the same pass.
 
     Examples
     --------
@@ -136,21 +142,15 @@ def pcc(
             "reference must be a CCASolution or a pair (x_weights, y_weights); got "
             f"{type(reference).__name__}."
         )
-    problem = _problem(X, Y, ridge, center)
-    swept = _Swept(
-        problem,
-        [
-            _weights(problem, x_weights, y_weights, ("x_weights", "y_weights")),
-            _weights(problem, reference[0], reference[1], ("reference x_weights", "reference y_weights")),
-        ],
-    )
-    captured, best = (float(swept.canonical(which).sum()) for which in (0, 1))
+    both = [(x_weights, y_weights), tuple(reference)]
+    every, cut = _multiplied(X, Y, both, ridge, center)
+    found, best = (_total(pairs, cut) for pairs in every)
     if best == 0:
         raise InvalidProblem(
             "the reference captures no correlation on these rows, so a proportion of it is not defined. Pass "
             "the weights of a solver that finds some."
         )
-    return captured / best
+    return found / best
 
 
 def correlations(
@@ -187,86 +187,63 @@ def correlations(
     >>> bool(np.allclose(held, found.correlations))
     True
     """
-    problem = _problem(X, Y, ridge, center)
-    pair = _weights(problem, x_weights, y_weights, ("x_weights", "y_weights"))
-    return _Swept(problem, [pair]).componentwise()
+    (pairs,), _ = _multiplied(X, Y, [(x_weights, y_weights)], ridge, center)
+    (phi, psi), (Sphi, Spsi), (Cpsi, _) = pairs.W, pairs.SW, pairs.CW
+    products = phi * Sphi, psi * Spsi, phi * Cpsi
+    return cosines(*(to_host(pairs.home.column_sums(each)) for each in products))
 
 
-class _Swept:
-    """Products of the weights of several pairs (Φ, Ψ) with the matrices Sx, Sy and C of a problem, from one sweep.
-
-    `arrays` holds Φ, SxΦ, Ψ, SyΨ and CΨ. In each of them, the columns of all pairs are side by side. `slices` holds the
-    range of the columns of each pair.
-    """
-
-    def __init__(self, problem: CCA, pairs: list[tuple[Array, Array]]) -> None:
-        widths = [phi.shape[1] for phi, _ in pairs]
-        moments = problem.moments("implicit", (1, sum(widths)))
-        self.home = moments.home
-        phi, psi = (self.home.concat([self.home.place(pair[side]) for pair in pairs]) for side in (0, 1))
-        Sphi, Cpsi, _, Spsi = moments.products(phi, psi)
-        rx, ry = problem.ridge
-        self.arrays = (phi, Sphi + phi * rx, psi, Spsi + psi * ry, Cpsi)
-        edges = np.cumsum([0, *widths]).tolist()
-        self.slices = [slice(a, b) for a, b in pairwise(edges)]
-        # Products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths.
-        rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in pairs for W in pair)
-        self.cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
-
-    def canonical(self, which: int) -> HostArray:
-        """Canonical correlations of XΦ and YΨ for the pair of blocks with this index."""
-        cut = self.cut
-        phi, Sphi, psi, Spsi, Cpsi = (V[:, self.slices[which]] for V in self.arrays)
-        Tx, Ty = (self.home.place(whitening(to_host(V.T @ SV), cut)) for V, SV in ((phi, Sphi), (psi, Spsi)))
-        phi, Sphi, psi, Spsi, Cpsi = phi @ Tx, Sphi @ Tx, psi @ Ty, Spsi @ Ty, Cpsi @ Ty
-        if 0 in (phi.shape[1], psi.shape[1]):
-            return np.zeros(0)
-        Gx, C, Gy = (to_host(G) for G in (phi.T @ Sphi, phi.T @ Cpsi, psi.T @ Spsi))
-        return canonical_rotation(Gx, C, Gy, min(C.shape))[1]
-
-    def componentwise(self) -> HostArray:
-        """Correlations of each column of XΦ with the same column of YΨ, in one array for the columns of all pairs."""
-        xp = self.home.xp
-        phi, Sphi, psi, Spsi, Cpsi = self.arrays
-        sums = [xp.sum(A * B, axis=0) for A, B in ((phi, Sphi), (psi, Spsi), (phi, Cpsi))]
-        xx, yy, xy = to_host(xp.stack(sums))
-        return cosines(xx, yy, xy)
-
-
-def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
-    """Make the CCA with k = 1 whose products with Sx, Sy and C give the scores.
-
-    If `center` is a pair of arrays, they are subtracted from the columns of X and Y in place of the means of these
-    rows. `CCA` checks shapes, devices and the ridge; this function checks the pair.
-    """
-    if not isinstance(center, tuple | list):
-        made: CCA = adjusted(CCA(X, Y, k=1, ridge=ridge, center=bool(center)))
-        return made
-    if isinstance(X, Moments) or len(center) != 2:
+def _multiplied(
+    X: Any, Y: Any, blocks: Sequence[tuple[Any, Any]], ridge: Any, center: Any
+) -> tuple[list[Pairs], float]:
+    """Multiply pairs of blocks of weights, all in one pass; also the share of a squared length that is rounding."""
+    given = isinstance(center, tuple | list)
+    problem = CCA(X, Y, k=1, ridge=ridge, center=given or bool(center))
+    if given and (problem.shared is not None or len(center) != 2):
         raise InvalidProblem(
             "center must be True, False or, for data that are not Moments, a pair (x_mean, y_mean); got "
             f"{len(center)} arrays for {type(X).__name__}."
         )
-    views = []
-    for name, data, mean in zip("XY", (X, Y), center, strict=True):
-        A = as_operator(data, name)
-        mean = finite_array(mean, f"the mean of {name}")
+    named = zip("XY", center, strict=True) if given else ()
+    means = [finite_array(mean, f"the mean of {name}") for name, mean in named]
+    for mean, (name, A) in zip(means, problem.matrices.items(), strict=False):
         if tuple(mean.shape) != (A.shape[1],):
             raise InvalidProblem(
                 f"the mean of {name} must have shape ({A.shape[1]},); got {tuple(mean.shape)}."
             )
-        views.append(A.centered(A.home.blocks.place(mean)).with_names_of(A))
-    return CCA(views[0], views[1], k=1, ridge=ridge, center=False)
+    checked = [_checked(problem, pair, "reference " * (i > 0)) for i, pair in enumerate(blocks)]
+    rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in checked for W in pair)
+    # products with float32 rows have float32 accuracy; the rounding of weights is squared in squared lengths
+    cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
+    moments = OnRows(problem).moments(Passes())
+    place = moments.operators[0].backend.blocks
+    W = [place.concat([place.place(pair[i]) for pair in checked]) for i in (0, 1)]
+    pairs = Pairs.of(moments, problem.ridge, W)
+    if given:
+        d = [place.place(moments.fitted[i].gap(to_host(mean))) for i, mean in enumerate(means)]
+        along = [moments.fitted[0].total * (d[i] @ W[i]) for i in (0, 1)]
+        SW = tuple(pairs.SW[i] + d[i][:, None] * along[i][None, :] for i in (0, 1))  # (1)
+        CW = tuple(pairs.CW[i] + d[i][:, None] * along[1 - i][None, :] for i in (0, 1))
+        pairs = replace(pairs, SW=SW, CW=CW)
+    edges = np.cumsum([0, *(phi.shape[1] for phi, _ in checked)])
+    columns = np.split(np.eye(edges[-1]), edges[1:-1], axis=1)
+    return [pairs.turned((chosen, chosen)) for chosen in columns], cut
 
 
-def _weights(problem: CCA, phi: Any, psi: Any, names: tuple[str, str]) -> tuple[Array, Array]:
+def _total(pairs: Pairs, cut: float) -> float:
+    """The sum of the canonical correlations of XΦ and YΨ; the second whitening removes the errors of the first."""
+    turns = [whitening(to_host(V.T @ SV), cut) for V, SV in zip(pairs.W, pairs.SW, strict=True)]
+    return float(pairs.turned(turns).canonical().rho.sum())
+
+
+def _checked(problem: CCA, pair: tuple[Any, Any], words: str) -> tuple[Array, Array]:
     """Check that both blocks of weights fit the data and each other; return them as two-dimensional arrays."""
-    phi, psi = finite_block(phi, names[0]), finite_block(psi, names[1])
-    for W, A, name, view in zip((phi, psi), (problem.X, problem.Y), names, "XY", strict=True):
+    names = [f"{words}{field}" for field in ("x_weights", "y_weights")]
+    phi, psi = (finite_block(W, name) for W, name in zip(pair, names, strict=True))
+    for W, (view, A), name in zip((phi, psi), problem.matrices.items(), names, strict=True):
         if W.shape[0] != A.shape[1]:
             raise InvalidProblem(
-                f"{name} must have a row for each of the {A.shape[1]} columns of {view}; got shape "
-                f"{tuple(W.shape)}."
+                f"{name} must have a row for each of the {A.shape[1]} columns of {view}; got shape {tuple(W.shape)}."
             )
     if phi.shape[1] != psi.shape[1]:
         raise InvalidProblem(

@@ -251,9 +251,9 @@ def _missing(problem: Any, moments: Moments, pairs: Pairs, metrics: Sequence[Met
 
 
 def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
-    """All correlations of held matrices; None if that takes long."""
+    """All correlations of held matrices; None if that takes long and no proof is asked for."""
     p, q = (float(metric.rank) for metric in metrics)
-    if p * q * (p + q) > QUICK:
+    if p * q * (p + q) > QUICK and not moments.complete:
         return None
     every: HostArray = np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False)
     return np.minimum(every, 1.0)
@@ -320,9 +320,9 @@ def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:
 def _regressions(problem: Any, moments: Moments, pairs: Pairs) -> dict[str, Array]:
     """Coefficients of the columns of each view on the variates of each view, by least squares without a ridge."""
     found = {}
-    names, views, ridges = "xy", (problem.X, problem.Y), problem.ridge
+    names, views = "xy", (problem.X, problem.Y)
     for i, view in enumerate(names):
-        own = pairs.SW[i] - pairs.W[i] * ridges[i]
+        own = pairs.GW[i]  # type: ignore[index]  # no block has been renewed
         solved = pairs.home.place(inverse(to_host(pairs.W[i].T @ own)))
         for j, name in enumerate(names):
             columns = own if i == j else pairs.CW[j]

@@ -8,7 +8,6 @@ matrices; the demo makes them read the data in every step, as they do with data 
 from __future__ import annotations
 
 from functools import partial
-from typing import IO, Any
 
 import numpy as np
 
@@ -75,13 +74,12 @@ def _demo(plot: str | None, quick: bool, save: bool) -> None:
         show_facts(SOLVERS.items())
         echo(EXPLANATION)
         panels = [partial(plots.convergence, table, against="passes"), partial(plots.scree, exact)]
-        files = [(file, partial(_save, view)) for file, view in zip(saved, views, strict=False)]
+        files = [
+            (file, lambda stream, _, view=view: np.save(stream, view))
+            for file, view in zip(saved, views, strict=False)
+        ]
         output.write_all(*files, (target, partial(output.draw, lambda: panels)))
         echo(NEXT)
-
-
-def _save(view: Any, stream: IO[bytes], _: str) -> None:
-    np.save(stream, view)
 
 
 # The parameters, the function and the help of the command.

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.algebra.small_matrices import EPS
 from linspec.algebra.whitener import leading_svd
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.families.cca.variates import captured, componentwise
@@ -40,22 +39,28 @@ class TotalCaptured(HeldOutScore):
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
-        rows, (found, rounding) = split.held_out.rows, np.zeros((2, len(ridges), len(ks)))
-        most = max(k or 1 for k in ks)
-        for i, (x, y, condition) in enumerate(_weights(problem, split, ridges, most)):
-            both = split.images([{"X": x}, {"Y": y}])
+        X, Y = (Metric.of(problem, split, name) for name in problem.matrices)
+        C, most, rows = split.training["X", "Y"], max(k or 1 for k in ks), split.held_out.rows
+        found, rounding = np.zeros((2, len(ridges), len(ks)))
+        for i, (rx, ry) in enumerate(ridges):
+            Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
+            U, V = Bx[:0].T, By[:0].T
+            if Bx.shape[1] and By.shape[1]:
+                U, _, V = leading_svd(Bx.T @ C @ By, most, HOST)
+            both = split.images([{"X": Bx @ U}, {"Y": By @ V}])
             G = both.spread + np.outer(both.means * both.count, both.means)
             found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
-            lost = np.sum(np.reshape(both.share_lost, (2, -1)), axis=0)
+            lost, condition = both.share_lost.reshape(2, -1).sum(axis=0), X.condition(rx) + Y.condition(ry)
             rounding[i] = [split.rounding * condition + float(lost[:k].sum()) for k in ks]
         return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
         p, q = (float(A.shape[1]) for A in problem.matrices.values())
-        shorter, longer = min(p, q), max(p, q)
-        once = cost.EIGEN * (p**3 + q**3) / cost.FACTOR_RATE + 2 * p * q * (p + q) / cost.DENSE_RATE
-        products = 2 * longer * shorter**2 + 4 * (p + q) ** 2 * int(problem.width)
-        return once + ridges * (products / cost.DENSE_RATE + 4 / 3 * shorter**3 / cost.FACTOR_RATE)
+        products = (
+            2 * p * q * (p + q) + 2 * max(p, q) * min(p, q) ** 2 + 4 * (p + q) ** 2 * int(problem.width)
+        )
+        factored = cost.EIGEN * (p**3 + q**3) + ridges * 4 / 3 * min(p, q) ** 3
+        return factored / cost.FACTOR_RATE + ridges * products / cost.DENSE_RATE
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores: HostArray = self.of_solutions(problem, [solution], ks)[0]
@@ -70,17 +75,12 @@ class TotalCaptured(HeldOutScore):
         }
         P, Q = replace(solutions[0], **weights).transform(problem.X, problem.Y, confounds=problem.confounds)
         (P, w), (Q, _) = weighted_rows(P, problem), weighted_rows(Q, problem)
-        edges = np.cumsum([0, *(len(solution.correlations) for solution in solutions)]).tolist()
-        return np.asarray(
-            [self._of_variates(problem, P[:, a:b], Q[:, a:b], w, ks) for a, b in pairwise(edges)]
-        )
-
-    def _of_variates(
-        self, problem: Any, P: HostArray, Q: HostArray, w: HostArray, ks: Sequence[int | None]
-    ) -> HostArray:
-        Z, count = np.hstack([P, Q]), float(w.sum())
-        G = Z.T @ (Z * w[:, None])
-        return self._scored(problem, G, w @ Z / count, count, int(np.count_nonzero(w)), ks)
+        edges, found = np.cumsum([0, *(len(solution.correlations) for solution in solutions)]), []
+        count, rows = float(w.sum()), int(np.count_nonzero(w))
+        for a, b in pairwise(edges.tolist()):
+            Z = np.hstack([P[:, a:b], Q[:, a:b]])
+            found.append(self._scored(problem, Z.T @ (Z * w[:, None]), w @ Z / count, count, rows, ks))
+        return np.asarray(found)
 
     def _scored(
         self,
@@ -105,7 +105,7 @@ class TotalCaptured(HeldOutScore):
         return found
 
     def _of(self, G: HostArray, constant: HostArray) -> float:
-        return math.nan if constant.all(axis=1).any() else captured(G, constant.shape[1], cut=EPS)
+        return math.nan if constant.all(axis=1).any() else captured(G)
 
 
 class SumOfCorrelations(TotalCaptured):
@@ -114,30 +114,4 @@ class SumOfCorrelations(TotalCaptured):
     label = "sum of correlations"
 
     def _of(self, G: HostArray, constant: HostArray) -> float:
-        return math.nan if constant.any() else float(componentwise(G, constant.shape[1]).sum())
-
-
-def _weights(problem: Any, split: Split, ridges: Sequence[Any], k: int) -> Any:
-    """Yield for each ridge the canonical weights of both views on the training rows, and a condition number.
-
-    There are k columns or fewer; the condition number is the sum of the condition numbers of both views.
-    """
-    X, Y = (Metric.of(problem, split, name) for name in problem.matrices)
-    C, between = split.training["X", "Y"], None
-    for rx, ry in ridges:
-        condition = X.condition(rx) + Y.condition(ry)
-        if X.shares(rx) and Y.shares(ry):
-            between = X.vectors.T @ C @ Y.vectors if between is None else between
-            dx, dy = 1 / np.sqrt(X.values + rx), 1 / np.sqrt(Y.values + ry)
-            U, _, V = _leading(dx[:, None] * between * dy, k)
-            yield X.vectors @ (dx[:, None] * U), Y.vectors @ (dy[:, None] * V), condition
-        else:
-            Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
-            U, _, V = _leading(Bx.T @ C @ By, k)
-            yield Bx @ U, By @ V, condition
-
-
-def _leading(T: HostArray, k: int) -> Any:
-    if 0 in T.shape:
-        return np.zeros((T.shape[0], 0)), np.zeros(0), np.zeros((T.shape[1], 0))
-    return leading_svd(T, k, HOST)
+        return math.nan if constant.any() else float(componentwise(G).sum())

@@ -57,8 +57,8 @@ class CCA(Problem[CCASolution]):
     S⁻¹ for the block diagonal matrix S = diag(Sx, Sy).
 
     Loss: let gᵢ be the gap, the difference between ρᵢ and the largest correlation that was left out. The sum of the
-    returned correlations is then smaller than the exact sum by about Σ‖ϱᵢ‖²/(2gᵢ). `linspec.families.cca.law.judging`
-    explains how the norm and the certificate are computed.
+    returned correlations is then smaller than the exact sum by about Σ‖ϱᵢ‖²/(2gᵢ). `linspec.families.cca.certificate`
+    explains what is proved.
 
     Examples
     --------

@@ -9,16 +9,18 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.families.cca.variates import CCAScore, paired_views, score_views, single_or_pair
+from linspec.families.cca.variates import CCAScore, score_views
 from linspec.frames import check_order
-from linspec.moments.loadings import cross_loadings, mean_squares, varying_columns
 from linspec.process.plurals import count_of
 from linspec.solving.fields import field
-from linspec.solving.linear_solution import LinearSolution
+from linspec.solving.linear_solution import LinearSolution, as_several, single_or_several
+from linspec.solving.loadings import Loadings
 from linspec.solving.new_rows import NewRows
 from linspec.solving.summary import percent
 from linspec.solving.tables import table_of_rows
 from linspec.sweeps.blocks import brought_here
+
+OTHER = {"X": "Y", "Y": "X"}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -48,25 +50,16 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     residuals : numpy.ndarray of shape (k,)
         For each pair the squared length ‖ϱᵢ‖² of the residual ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of
         S⁻¹. S is the block diagonal matrix of Sx = XᵀX + ridge·I and Sy = YᵀY + ridge·I. `residual` is Σ‖ϱᵢ‖² / Σρᵢ.
-        `residual_kind` names how the norm was computed. "exact": by a factor of S. "quadrature": by conjugate
-        gradients with a sparse S, which give a number slightly below ‖ϱᵢ‖², correct to about one digit.
-        "preconditioned": by a preconditioner of S, within a factor of about two.
+        `residual_kind` names how the norm was computed. "exact": by a factor of S. "sketched": by a factor of a random
+        sketch of the rows, and never too small but by rare chance. "preconditioned": by a preconditioner of S, within a
+        factor of about two.
     bounds : numpy.ndarray of shape (k,) or None
         For each correlation a distance within which there is an exact correlation; None if there is no bound
-        (ridge 0 with a norm that is not exact).
-    law_bounds : (float, float)
-        Lower and upper bound of the residual in the exact norm. The upper bound is infinite if none is known.
-        The bounds are for information, and do not change the status.
+        (ridge 0 with the norm of a preconditioner, or directions of the data that the solve has left out).
     loss_estimate : float or None
         The estimated fraction of the exact sum of the k largest correlations that is missing: about Σ‖ϱᵢ‖²/(2gᵢ) over
-        Σρᵢ, where gᵢ is the difference between ρᵢ and the left-out correlations. None if the left-out correlations
-        are not known.
-    loss_bounds : (float, float or None)
-        A lower and an upper bound of this missing fraction. The lower bound is the relative gain in the sum if further
-        columns are added to the weights; rounding of the correlations may make it negative. The upper bound is None
-        unless it is proved that no pair is missing. The solvers "gram" and "direct" prove this, because they compute
-        all correlations. It is also proved for views with few columns, and if ``linspec.solve`` is called with
-        ``complete=True`` and the proof succeeds.
+        Σρᵢ, where gᵢ is the difference between ρᵢ and the next correlation; and at least what a search for larger ones
+        has found. None if the next correlation is not known.
     ranks : tuple of int or None
         Numerical ranks of the two views, if the solver determines them.
 
@@ -117,14 +110,12 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
 
     def explained_table(self, X: Any, Y: Any, **rows: Any) -> list[dict[str, Any]]:
         """The share of each view that its own variates explain, and those of the other view: a row for each pair."""
-        of_own, of_others = self.variance_extracted(X, Y, **rows), self.redundancy(X, Y, **rows)
-        columns = {
-            f"of {view} by {whose}": [percent(float(share)) for share in shares]
-            for i, (view, other) in enumerate((("X", "Y"), ("Y", "X")))
-            for whose, shares in (("its variate", of_own[i]), (f"that of {other}", of_others[i]))
-        }
+        own, others = self.variance_extracted(X, Y, **rows), self.redundancy(X, Y, **rows)
+        shares: dict[str, HostArray] = {}
+        for i, (view, other) in enumerate(OTHER.items()):
+            shares |= {f"of {view} by its variate": own[i], f"of {view} by that of {other}": others[i]}
         return [
-            {"pair": i + 1, **{name: shares[i] for name, shares in columns.items()}}
+            {"pair": i + 1, **{name: percent(float(share[i])) for name, share in shares.items()}}
             for i in range(len(self.correlations))
         ]
 
@@ -167,18 +158,11 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         >>> bool((error**2).sum() < 0.05 * (Y[200:] ** 2).sum())
         True
         """
-        X, Y = paired_views(X, Y, confounds=confounds)
-        given = [
-            self._combined(
-                NewRows.of(self, name).images(data, weights, name, confounds), name, field, other, confounds
-            )
-            for data, weights, name, field, other in (
-                (X, self.x_weights, "X", "y_from_x", "Y"),
-                (Y, self.y_weights, "Y", "x_from_y", "X"),
-            )
-            if data is not None
-        ]
-        return single_or_pair(given, "predict needs X, Y or both")
+        given = self._given("predict", (X, Y), {}, confounds=confounds)
+        variates = as_several(self.transform(**given, confounds=confounds))
+        return single_or_several(
+            [self._combined(P, name, OTHER[name], confounds) for name, P in zip(given, variates, strict=True)]
+        )
 
     @at_home
     def predictions_table(
@@ -208,14 +192,13 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         >>> list(solution.predictions_table(X[:1])[0])
         ['sales', 'costs']
         """
-        found = []
-        for rows, name, other in ((X, "X", "Y"), (Y, "Y", "X")):
-            if rows is not None:
-                values = to_host(brought_here(self.predict(**{name: rows}, confounds=confounds)))
-                names = self.column_names.get(other) or [f"target{i + 1}" for i in range(values.shape[1])]
-                columns = {text: values[:, j] for j, text in enumerate(names)}
-                found.append(table_of_rows(self, columns, rows, library))
-        return single_or_pair(found, "predictions_table needs X, Y or both")
+        passed, tables = self._passed("predictions_table", (X, Y), {}), []
+        predicted = as_several(self.predict(**passed, confounds=confounds))
+        for (name, rows), found in zip(passed.items(), predicted, strict=True):
+            values = to_host(brought_here(found))
+            names = self.column_names.get(OTHER[name]) or [f"target{i + 1}" for i in range(values.shape[1])]
+            tables.append(table_of_rows(self, dict(zip(names, values.T, strict=True)), rows, library))
+        return single_or_several(tables)
 
     @at_home
     def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
@@ -244,20 +227,17 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
             If the solution has no coefficients (`x_from_x`, `y_from_y`).
         """
         check_order({"X": X, "Y": Y, "confounds": confounds})
-        given = [
-            self._combined(scores, name, field, name, confounds)
-            for scores, name, field in ((X, "X", "x_from_x"), (Y, "Y", "y_from_y"))
-            if scores is not None
-        ]
-        return single_or_pair(given, "inverse_transform needs variates of X, of Y or of both")
+        passed = self._passed("inverse_transform", (X, Y), {})
+        return single_or_several([self._combined(P, name, name, confounds) for name, P in passed.items()])
 
-    def _combined(self, scores: Any, name: str, field: str, to: str, confounds: Any) -> Array:
+    def _combined(self, scores: Any, name: str, to: str, confounds: Any) -> Array:
         """Compute rows of X or Y: variates times coefficients, plus the means and confound effects."""
+        field = f"{to.lower()}_from_{name.lower()}"
         coefficients = getattr(self, field)
         if coefficients is None:
             raise MissingCapability(
-                f"this needs the coefficients {field} of a solution; got None, so the law of linspec.CCA has not made "
-                "this solution. Solve the problem with linspec.solve."
+                f"this needs the coefficients {field} of a solution; got None, so the certificate of linspec.CCA has "
+                "not made this solution. Solve the problem with linspec.solve."
             )
         return NewRows.of(self, to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
 
@@ -305,7 +285,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         >>> bool(correlations[0] > 0.7), bool(abs(correlations[1]) < 0.3)
         (True, True)
         """
-        return score_views(self, X, Y, centered=self.x_mean is not None, confounds=confounds)
+        return score_views(self, X, Y, centered=self._centers, confounds=confounds)
 
     @at_home
     def cross_loadings(
@@ -337,9 +317,17 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         -----
         On the training rows with ridge 0 the cross-loadings equal the loadings times the correlations of the pairs.
         """
-        X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
-        rows = self._of_rows({"X": X, "Y": Y}, confounds, sample_weight)
-        return cross_loadings(X, Y, (self.x_weights, self.y_weights), **rows)
+        of_x, of_y = self._related("cross_loadings", X, Y, confounds, sample_weight, crossed=True)
+        return of_x.given_back, of_y.given_back
+
+    def _related(
+        self, method: str, X: Any, Y: Any, confounds: Any, sample_weight: Any, *, crossed: bool = False
+    ) -> list[Loadings]:
+        """Correlate the columns of the passed views with their variates, or with those of the other view."""
+        given = self._given(method, (X, Y), {}, confounds=confounds, sample_weight=sample_weight)
+        if crossed and len(given) < len(OTHER):
+            raise InvalidProblem(f"{method} needs the rows of both views; got one. Pass X and Y.")
+        return self._loadings_of(given, confounds, sample_weight, crossed=crossed)
 
     @at_home
     def variance_extracted(
@@ -367,13 +355,8 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. The shares of several
         variates add up if the variates are uncorrelated, as on the training rows with ridge 0.
         """
-        X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
-        loaded = [
-            self.loadings(**{name: data, "confounds": confounds, "sample_weight": sample_weight})
-            for name, data in (("X", X), ("Y", Y))
-            if data is not None
-        ]
-        return self._mean_squares(loaded, X, Y, confounds, sample_weight)
+        found = self._related("variance_extracted", X, Y, confounds, sample_weight)
+        return single_or_several([part.mean_squares for part in found])
 
     @at_home
     def redundancy(
@@ -415,18 +398,8 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
         >>> bool(np.allclose(of_x, solution.variance_extracted(X) * solution.correlations**2))
         True
         """
-        found = self.cross_loadings(X, Y, confounds=confounds, sample_weight=sample_weight)
-        of_x, of_y = self._mean_squares([*found], X, Y, confounds, sample_weight)
-        return of_x, of_y
-
-    def _mean_squares(self, found: list[Array], X: Any, Y: Any, confounds: Any, sample_weight: Any) -> Any:
-        views = [(name, data) for name, data in (("X", X), ("Y", Y)) if data is not None]
-        rows = self._of_rows(dict(views), confounds, sample_weight)
-        means = [
-            mean_squares(correlations, varying_columns(data, name, **rows))
-            for correlations, (name, data) in zip(found, views, strict=True)
-        ]
-        return single_or_pair(means, "variance_extracted needs X, Y or both")
+        of_x, of_y = self._related("redundancy", X, Y, confounds, sample_weight, crossed=True)
+        return of_x.mean_squares, of_y.mean_squares
 
     @at_home
     def supported(self, level: Any = 0.0) -> int:

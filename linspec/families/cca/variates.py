@@ -12,37 +12,31 @@ Their quotient of sums is not 0, because the means are those of other rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
 from linspec.algebra.small_matrices import EPS, canonical_rotation, whitening
-from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
-from linspec.frames import check_order
-from linspec.moments.moments import Moments
+from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.errors import InvalidProblem
 from linspec.operators import as_operator
+from linspec.solving.loadings import moments_of_rows
+from linspec.studies.held_out.scores import still
 
 __all__ = [
     "CCAScore",
     "captured",
     "componentwise",
     "cosines",
-    "paired_views",
-    "score_variates",
     "score_views",
-    "single_or_pair",
 ]
 
 
-class _Score(NamedTuple):
-    correlations: HostArray
-    total: float
-
-
-class CCAScore(_Score):
-    """The correlation that canonical weights capture on some rows: a named tuple of correlations and total.
+@dataclass(frozen=True, eq=False)
+class CCAScore:
+    """The correlation that canonical weights capture on some rows. It unpacks into `correlations` and `total`.
 
     Attributes
     ----------
@@ -56,76 +50,15 @@ class CCAScore(_Score):
         The number of rows scored. With hardly more rows than components, `total` is near k for any weights.
     """
 
+    correlations: HostArray
+    total: float
     rows: int = 0
 
-    def __new__(cls, correlations: HostArray, total: float, rows: int = 0) -> Self:
-        """Create a tuple of two values, with `rows` as an attribute."""
-        score = super().__new__(cls, correlations, total)
-        score.rows = rows
-        return score
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.correlations, self.total))
 
-    def __getnewargs__(self) -> tuple[HostArray, float, int]:  # what pickle hands to __new__
-        return (*self, self.rows)
-
-    def _replace(self, **fields: Any) -> Self:
-        """Return the score with some values replaced."""
-        return type(self)(**{**self._asdict(), "rows": self.rows, **fields})
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, tuple):
-            return NotImplemented
-        return (
-            len(other) == 2 and np.array_equal(self.correlations, other[0]) and bool(self.total == other[1])
-        )
-
-    def __ne__(self, other: object) -> bool:
-        equal = self.__eq__(other)
-        return equal if equal is NotImplemented else not equal
-
-    __hash__ = None  # type: ignore[assignment]  # arrays have none
-
-    def __repr__(self) -> str:
-        return f"CCAScore(correlations={self.correlations!r}, total={self.total!r}, rows={self.rows})"
-
-
-def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
-    """Compute the correlations of two blocks of variates, column by column and in total.
-
-    Parameters
-    ----------
-    P, Q : array of shape (n, k)
-    centered : bool
-        Whether means were subtracted. A variate that does not vary then has correlation 0.
-
-    Returns
-    -------
-    CCAScore
-        The correlation of column i of P with column i of Q for each i, the total correlation captured, and the number
-        of rows n.
-
-    Raises
-    ------
-    InvalidProblem
-        If the blocks have no rows, or different numbers of rows.
-    NonFiniteData
-        If entries of the blocks are not finite.
-    UnsupportedData
-        If the blocks are in different libraries or on different devices.
-    """
-    joint, k = _joint(P, Q), P.shape[1]
-    G, sums, rows = joint.gram, joint.sums, joint.rows
-    if not np.isfinite(G).all():
-        sides = [name for name, part in (("X", G[:k, :k]), ("Y", G[k:, k:])) if not np.isfinite(part).all()]
-        raise NonFiniteData(
-            f"the variates of {' and '.join(sides) or 'X and Y'} must be finite for a score; some are NaN, infinite "
-            "or overflow. Drop or impute such rows."
-        )
-    squares = np.diag(G).copy()
-    if centered:
-        still = squares - sums**2 / rows <= max(rows * EPS, 16 * joint.eps**2) * squares
-        G = G * np.outer(~still, ~still)
-    found = componentwise(G, k)
-    return CCAScore(found, captured(G, k, cut=joint.eps), rows)
+    def __getitem__(self, i: int) -> Any:
+        return (self.correlations, self.total)[i]
 
 
 def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any) -> CCAScore:
@@ -137,7 +70,7 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
         A solution whose method `transform` accepts both views.
     X, Y : data of shape (n, p), (n, q)
     centered : bool
-        Whether the problem of the solution centres: see `score_variates`.
+        Whether the problem of the solution centres. A variate that does not vary then has correlation 0.
     **beside
         Further arguments of `transform`, such as confounds.
 
@@ -149,122 +82,46 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
     Raises
     ------
     InvalidProblem
-        If a view is missing; otherwise as for `score_variates`.
+        If a view is missing, or the views have no rows, or different numbers of rows.
+    NonFiniteData
+        If variates are not finite.
+    UnsupportedData
+        If the views are in different libraries or on different devices.
     """
     if X is None or Y is None:
         raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-    P, Q = solution.transform(*paired_views(X, Y, **beside), **beside)
-    return score_variates(P, Q, centered=centered)
-
-
-def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
-    """Check that row labels are in the same order, and return the views as operators; None for a missing view.
-
-    Parameters
-    ----------
-    X, Y : data of shape (n, p), (n, q), or None
-    **beside
-        Further data with a row for each row of the views, such as confounds.
-
-    Raises
-    ------
-    InvalidProblem
-        If two of the data have the same row labels in different orders.
-    """
-    check_order({"X": X, "Y": Y, **beside}, again=True)
-    X, Y = (data if data is None else as_operator(data, name) for name, data in (("X", X), ("Y", Y)))
-    return X, Y
-
-
-def single_or_pair(found: list[Any], needs: str) -> Any:
-    """Return the result for one view, or the pair of results for both, in a method with two optional views.
-
-    Parameters
-    ----------
-    found : list
-        One entry for each view that was passed.
-    needs : str
-        The error message if there was none, such as "transform needs X, Y or both".
-
-    Returns
-    -------
-    object or tuple
-        The only entry, or a tuple of both.
-
-    Raises
-    ------
-    InvalidProblem
-        If the list is empty.
-
-    Examples
-    --------
-    >>> from linspec.families.cca import single_or_pair
-    >>> single_or_pair(["of X"], "transform needs X, Y or both")
-    'of X'
-    >>> single_or_pair(["of X", "of Y"], "transform needs X, Y or both")
-    ('of X', 'of Y')
-    """
-    if not found:
-        raise InvalidProblem(f"{needs}; got neither.")
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-@dataclass(frozen=True)
-class _Joint:
-    """Sums of two blocks of variates P and Q over their rows, on the host.
-
-    `gram` is [P, Q]ᵀ[P, Q], and `sums` holds the column sums of [P, Q]. `rows` is the number of rows. `eps` is the
-    relative rounding error of one number in the less precise of the two dtypes.
-    """
-
-    gram: HostArray
-    sums: HostArray
-    rows: int
-    eps: float
-
-
-def _joint(P: Array, Q: Array) -> _Joint:
-    operators = [as_operator(V, "the variates") for V in (P, Q)]
-    homes, dtypes = [A.home for A in operators], [A.dtype for A in operators]
-    if homes[0] != homes[1]:
-        raise UnsupportedData(
-            f"X and Y must come from one library and device; got {homes[0]} and {homes[1]}. Move one of them."
-        )
-    if P.shape[0] != Q.shape[0]:
-        raise InvalidProblem(f"X and Y must have equally many rows; got {P.shape[0]} and {Q.shape[0]}.")
-    if P.shape[0] == 0:
+    found = zip("XY", solution.transform(X, Y, **beside), strict=True)
+    variates = {f"the variates of {name}": as_operator(V, f"the variates of {name}") for name, V in found}
+    rows, others = (int(A.shape[0]) for A in variates.values())
+    if rows != others:
+        raise InvalidProblem(f"X and Y must have equally many rows; got {rows} and {others}.")
+    if not rows:
         raise InvalidProblem("X and Y must have rows for a score; got none.")
-    home, rows = homes[0].blocks, int(P.shape[0])
-    eps = max(float(np.finfo(dtype).eps) for dtype in dtypes)
-    if any(A.access == "blocks" for A in operators):  # rows in blocks stay where they are
-        moments = Moments(
-            *operators, center=False, form="dense", names=("the variates of X", "the variates of Y")
-        )
-        Gx, C, Gy = (to_host(block) for block in moments.dense())
-        both = np.concatenate([to_host(part) for part in moments.columns.sums() if part is not None])
-        return _Joint(np.block([[Gx, C], [C.T, Gy]]), both, rows, eps)
-    columns = home.concat([home.place(P), home.place(Q)])
-    with np.errstate(all="ignore"):  # entries that are not finite show in the sums
-        G, sums = to_host(columns.T @ columns), to_host(home.xp.sum(columns, axis=0))
-    return _Joint(G, sums, rows, eps)
+    eps = max(float(np.finfo(A.dtype).eps) for A in variates.values())
+    moments = moments_of_rows(variates, center=False)
+    G = np.block([[to_host(block) for block in row] for row in moments.gram()])
+    means = np.concatenate([moments.fitted[i].average for i in (0, 1)])
+    varying = ~still(np.diag(G), means, rows, rows, eps) | (not centered)
+    G = G * np.outer(varying, varying)
+    return CCAScore(componentwise(G), captured(G, eps), rows)
 
 
-def componentwise(G: HostArray, k: int) -> HostArray:
-    """The correlation of each column of one block with the same column of the other, from G = [P, Q]ᵀ[P, Q]."""
-    squares = np.diag(G)
+def componentwise(G: HostArray) -> HostArray:
+    """The correlation of each column of P with the same column of Q, from G = [P, Q]ᵀ[P, Q]."""
+    k, squares = len(G) // 2, np.diag(G)
     return cosines(squares[:k], squares[k:], np.diag(G[:k, k:]))
 
 
 def cosines(xx: HostArray, yy: HostArray, xy: HostArray) -> HostArray:
     """Cosines xy / √(xx · yy) from inner products and squared lengths of columns; 0 for a zero column."""
     lengths = np.sqrt(np.maximum(xx, 0.0)) * np.sqrt(np.maximum(yy, 0.0))
-    found = np.divide(xy, lengths, out=np.zeros_like(xy), where=lengths > 0)
-    clipped: HostArray = np.clip(found, -1.0, 1.0)
-    return clipped
+    found: HostArray = np.clip(xy * reciprocal(lengths), -1.0, 1.0)
+    return found
 
 
-def captured(G: HostArray, k: int, cut: float) -> float:
-    """The sum of the canonical correlations of both blocks, from G = [P, Q]ᵀ[P, Q]."""
+def captured(G: HostArray, cut: float = EPS) -> float:
+    """The sum of the canonical correlations of P and Q, of equally many columns, from G = [P, Q]ᵀ[P, Q]."""
+    k = len(G) // 2
     Tx, Ty = whitening(G[:k, :k], cut), whitening(G[k:, k:], cut)
     if 0 in (Tx.shape[1], Ty.shape[1]):
         return 0.0

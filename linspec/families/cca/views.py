@@ -9,45 +9,28 @@ Where we differ: variates may be nonlinear, and then a related column may have c
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import numpy as np
+
 from linspec.arrays import Array, at_home
-from linspec.families.cca.variates import CCAScore, paired_views, score_views, single_or_pair
-from linspec.moments.loadings import column_loadings
-from linspec.solving.solution import Solution
-from linspec.solving.tables import check_columns, table_of_columns, table_of_rows
+from linspec.families.cca.variates import CCAScore, score_views
+from linspec.operators import LinearOperator
+from linspec.solving.linear_solution import LinearSolution, single_or_several
+from linspec.solving.loadings import loadings_of
+from linspec.solving.tables import check_columns
 
-__all__ = ["TwoViewSolution", "loadings_tables", "scores_tables"]
-
-
-def scores_tables(solution: Solution, X: Any, Y: Any, library: str | None, **beside: Any) -> Any:
-    """Tables of the variates of one view or both, with the labels of the rows."""
-    given = [data for data in (X, Y) if data is not None]
-    found = solution.transform(X, Y, **beside)  # type: ignore[attr-defined]  # solutions of two views have it
-    parts = found if len(given) == 2 else (found,)
-    tables = [table_of_rows(solution, part, data, library) for part, data in zip(parts, given, strict=True)]
-    return single_or_pair(tables, "scores_table needs X, Y or both")
+__all__ = ["TwoViewSolution"]
 
 
-def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **beside: Any) -> Any:
-    """Tables of the loadings of one view or both, with the names of the columns."""
-    given = {name: data for name, data in (("X", X), ("Y", Y)) if data is not None}
-    found = solution.loadings(X, Y, **beside)  # type: ignore[attr-defined]  # solutions of two views have it
-    parts = found if len(given) == 2 else (found,)
-    tables = [
-        table_of_columns(solution, name, part, library, given[name])
-        for name, part in zip(given, parts, strict=True)
-    ]
-    return single_or_pair(tables, "loadings_table needs X, Y or both")
-
-
-class TwoViewSolution(Solution, vector="pair", score="total correlation captured"):
+class TwoViewSolution(LinearSolution, vector="pair", score="total correlation captured"):
     """Base class of solutions whose variates may be any functions of the rows of two views.
 
     It computes scores, loadings and their tables.
 
-    A class that derives from it has the fields of `linspec.Solution` and its own, and a method `transform`.
+    A class that derives from it has the fields of `linspec.Solution` and its own, and a method `variates`.
 
     Attributes
     ----------
@@ -73,48 +56,51 @@ class TwoViewSolution(Solution, vector="pair", score="total correlation captured
         "Y": "y_mean",
     }  # the field that is None without centring
 
-    def transform(self, X: Any = None, Y: Any = None) -> Any:
+    @property
+    def _matrices(self) -> tuple[str, ...]:
+        return tuple(self.center_of)
+
+    @at_home
+    def transform(self, X: Any = None, Y: Any = None) -> Any:  # type: ignore[override]  # no confounds
         """Compute variates of rows of X, of Y, or of both.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
+            Anything that `linspec.as_operator` takes and whose entries can be read.
 
         Returns
         -------
         array of shape (n, k), or a pair of arrays when both are given
-            See `single_or_pair`.
-
-        Raises
-        ------
-        NotImplementedError
-            If the subclass does not define `transform`.
-        """
-        raise NotImplementedError
-
-    def checked_views(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """Check columns and row order of the views, and return them as operators, for `transform`.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), or None
-
-        Returns
-        -------
-        LinearOperator or None, LinearOperator or None
+            In the library, on the device and in the working dtype of the rows; of NumPy for sparse matrices and files.
 
         Raises
         ------
         InvalidProblem
-            If the column names of a view differ from the training data, or Y has the rows of X in another order.
+            Neither view is given, the column names or the number of columns of a view differ from the training data, or
+            Y has the rows of X in another order.
+        MissingCapability
+            The entries cannot be read.
         """
-        X, Y = paired_views(X, Y)
-        for name, data in (("X", X), ("Y", Y)):
-            check_columns(self, name, data)
-        return X, Y
+        given = self._given("transform", (X, Y), {})
+        for name, A in given.items():
+            check_columns(self, name, A)
+        return single_or_several([self.variates(name, A) for name, A in given.items()])
 
-    def _centers(self, view: str) -> bool:
-        return getattr(self, self.center_of[view]) is not None
+    @abstractmethod
+    def variates(self, view: str, A: LinearOperator) -> Array:
+        """Compute variates of rows of one view.
+
+        Parameters
+        ----------
+        view : {"X", "Y"}
+        A : LinearOperator of shape (n, p)
+            The rows, whose names have been checked.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
 
     @at_home
     def score(self, X: Any, Y: Any) -> CCAScore:
@@ -137,35 +123,19 @@ class TwoViewSolution(Solution, vector="pair", score="total correlation captured
         InvalidProblem
             If a view is missing, does not have the columns of the training rows, or not the rows of the other view.
         """
-        return score_views(self, X, Y, centered=self._centers("X"))
+        return score_views(self, X, Y, centered=getattr(self, self.center_of["X"]) is not None)
 
     @at_home
-    def scores_table(self, X: Any = None, Y: Any = None, *, library: str | None = None) -> Any:
-        """The variates of `transform` in a table, with the labels of the rows.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`; by default the library of the data.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A column for each pair; two tables when both views are given. The rows are labelled by the index of a pandas
-            frame, or by the labels passed to `linspec.labelled`.
-        """
-        return scores_tables(self, X, Y, library)
-
-    @at_home
-    def loadings(self, X: Any = None, Y: Any = None, *, sample_weight: Any = None) -> Any:
+    def loadings(  # type: ignore[override]  # no confounds
+        self, X: Any = None, Y: Any = None, *, sample_weight: Any = None
+    ) -> Any:
         """Compute structure correlations, of each column of a view with each of its variates on the same rows.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
             The training rows or other rows, of one view or of both. If the problem centres, the means of these rows are
-            subtracted. They are read three times: once for the variates, and twice for the correlations.
+            subtracted. They are read twice: once for the variates, and once for the correlations.
         sample_weight : array of shape (n,), optional
             How often each row counts.
 
@@ -182,37 +152,13 @@ class TwoViewSolution(Solution, vector="pair", score="total correlation captured
         MissingCapability
             If an operator is known only by its products.
         """
-        X, Y = paired_views(X, Y, sample_weight=sample_weight)
-        found: list[Array] = [
-            column_loadings(
-                data,
-                self.transform(**{name: data}),
-                name,
-                center=self._centers(name),
-                sample_weight=sample_weight,
+        given = self._given("loadings", (X, Y), {}, sample_weight=sample_weight)
+        found = []
+        for name, A in given.items():
+            variates = self.transform(**{name: A})
+            centred = getattr(self, self.center_of[name]) is not None
+            rows, turn = {name: A, "the variates": variates}, np.eye(variates.shape[1])
+            found += loadings_of(
+                rows, [None, turn], crossed=True, center=centred, sample_weight=sample_weight
             )
-            for name, data in (("X", X), ("Y", Y))
-            if data is not None
-        ]
-        return single_or_pair(found, "loadings need X, Y or both")
-
-    @at_home
-    def loadings_table(
-        self, X: Any = None, Y: Any = None, *, sample_weight: Any = None, library: str | None = None
-    ) -> Any:
-        """The structure correlations of `loadings` in a table, with the names of the columns.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q), optional
-            As for `loadings`.
-        sample_weight : array of shape (n,), optional
-        library : {"pandas", "polars", "pyarrow", ""}, optional
-            As for `weights_table`.
-
-        Returns
-        -------
-        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A row for each column of the view, and a column for each pair; or two tables when both views are given.
-        """
-        return loadings_tables(self, X, Y, library, sample_weight=sample_weight)
+        return single_or_several([part.given_back for part in found])

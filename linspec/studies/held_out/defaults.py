@@ -153,8 +153,8 @@ def _units(S: HostArray, w: HostArray, *, centred: bool) -> HostArray:
 
 def number_of(score: Any) -> float:
     """Return the number of what a method `score` returns; NaN for correlations of rows that say nothing about them."""
-    if isinstance(score, tuple) and hasattr(score, "correlations"):
-        return float(score.total) if score.rows >= FEWEST and score.total else math.nan  # type: ignore[attr-defined]
+    if hasattr(score, "correlations"):
+        return float(score.total) if score.rows >= FEWEST and score.total else math.nan
     return float(getattr(score, "total", score))
 
 

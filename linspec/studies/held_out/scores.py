@@ -324,9 +324,10 @@ FEWEST = 2
 """The smallest number of counted rows that have a correlation."""
 
 
-def still(squares: HostArray, means: HostArray, count: float, rows: int) -> HostArray:
-    """Mask of the variates that are constant up to rounding errors, and not 0; they have no correlation."""
-    found: HostArray = (squares > 0) & (squares - count * means**2 <= max(rows, 16) * EPS * squares)
+def still(squares: HostArray, means: HostArray, count: float, rows: int, eps: float = EPS) -> HostArray:
+    """Mask of the variates, rounded to `eps`, that are constant up to rounding, and not 0: none has a correlation."""
+    rounding = max(max(rows, 16) * EPS, 16 * eps**2)
+    found: HostArray = (squares > 0) & (squares - count * means**2 <= rounding * squares)
     return found
 
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -64,7 +64,7 @@ from linspec.studies.inference.rows import (
 )
 from linspec.sweeps.blocks import brought_here
 
-__all__ = ["ComponentBootstrap", "check_draws", "drawn_solves", "solve_draws", "weights_on_host"]
+__all__ = ["ComponentBootstrap", "Draws", "Side", "check_solution", "drawn_solves", "weights_on_host"]
 
 METHODS = ("corrected", "percentile")
 
@@ -125,6 +125,7 @@ class ComponentBootstrap:
     draws: int
     unconverged: int = 0
     interrupted: bool = False
+    words: ClassVar = ("components", "values")
 
     def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
         """Group the components, counted from 0, into sets of neighbours whose values may be equal.
@@ -183,8 +184,9 @@ class ComponentBootstrap:
         return table_of_column_intervals(self.solution, matrix, known, library)
 
     def __repr__(self) -> str:
+        name, (components, values) = type(self).__name__, self.words
         lines = [
-            f"<ComponentBootstrap of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
+            f"<{name} of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
         ]
         for i, value in enumerate(values_of(self.solution)):
             low, high = self.values[:, i]
@@ -196,10 +198,162 @@ class ComponentBootstrap:
             if len(run) > 1:
                 p = " and ".join(f"{self.ties[i]:.2f}" for i in run[:-1])
                 lines.append(
-                    f"  components {run[0] + 1} to {run[-1] + 1}: their values may be equal (p {p}); these rows "
-                    "determine the span, not each component"
+                    f"  {components} {run[0] + 1} to {run[-1] + 1}: their {values} may be equal (p {p}); these rows "
+                    f"determine the span of the {components}, not each of them"
                 )
         return "\n".join(lines) + ">"
+
+
+@dataclass
+class Side:
+    """Matrices whose scores are rotated together: what is collected of the draws, rotated to the scores of all rows.
+
+    Attributes
+    ----------
+    lengths : numpy.ndarray of shape (k,)
+        The lengths of the scores of all rows.
+    cosines : list of numpy.ndarray of shape (k, k)
+        The inner products of these scores with those of each draw.
+    grams : list of numpy.ndarray of shape (k, k)
+        The inner products of the scores of each draw with each other.
+    blocks : dict of str to list of numpy.ndarray of shape (p, k)
+        Other numbers of each draw that turn with its scores, such as the weights of each matrix.
+    """
+
+    lengths: HostArray
+    cosines: list[HostArray] = field(default_factory=list)
+    grams: list[HostArray] = field(default_factory=list)
+    blocks: dict[str, list[HostArray]] = field(default_factory=dict)
+
+    def add(self, T: HostArray, gram: HostArray, blocks: Mapping[str, HostArray]) -> HostArray:
+        """Add a draw, with the inner products T of its scores with those of all rows; return its rotation R."""
+        R = nearest_rotation(T)
+        self.cosines.append(T @ R.T)
+        self.grams.append(R @ gram @ R.T)
+        for name, block in blocks.items():
+            self.blocks.setdefault(name, []).append(block @ R.T)
+        return R
+
+    def compared(self, turns: HostArray) -> tuple[HostArray, HostArray]:
+        """The cosines of scores of all rows and those of each draw times `turns`, and the lengths of the latter."""
+        squares = np.sum(turns * (np.array(self.grams) @ turns), axis=1)
+        lengths = np.sqrt(np.maximum(squares, 0.0))
+        products = np.einsum("dij,dji->di", np.array(self.cosines), turns)
+        return products * reciprocal(lengths * self.lengths), lengths
+
+
+class Draws:
+    """The results of the draws so far, rotated to the components of all rows."""
+
+    arrays: ClassVar = 1  # as large as the weights, of each draw
+
+    def __init__(self, problem: Problem[Any], solution: Any, level: float, method: str) -> None:
+        self.problem, self.solution, self.level, self.method = problem, solution, level, method
+        self.count = self.unconverged = 0
+        self.k = len(values_of(solution))
+        self.values: list[HostArray] = []
+        self.found: list[int] = []  # the number of components of each draw, at most k
+        self.crossings: list[HostArray] = []  # the matrices M
+        self.sides = self.begun()
+
+    def begun(self) -> list[Side]:
+        """The sides, without a draw."""
+        own = self._scores(self.solution)
+        weights = [self.problem.weights_of(name) for name in weights_by_matrix(self.solution)]
+        self.row_weights = [1.0 if w is None else w[:, None] for w in weights]
+        # weighted, ready for inner products
+        self.scores = [S * w for S, w in zip(own, self.row_weights, strict=True)]
+        squares = [np.sum(S * T, axis=0) for S, T in zip(own, self.scores, strict=True)]
+        return [Side(np.sqrt(sum(squares)))]
+
+    def _scores(self, solution: Any) -> list[HostArray]:
+        """The scores of all rows, one block for each matrix with weights."""
+        rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
+        beside = {} if self.problem.confounds is None else {"confounds": self.problem.confounds}
+        found = as_several(solution.transform(*rows, **beside))
+        return [np.asarray(to_host(brought_here(part)), dtype=np.float64)[:, : self.k] for part in found]
+
+    def rotated(self, found: Any, w: HostArray) -> list[HostArray]:
+        """Add a draw to each side, by the scores that its weights give to all rows; return their rotations."""
+        scores = self._scores(found)
+        T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
+        gram = np.sum([V.T @ (V * w) for V, w in zip(scores, self.row_weights, strict=True)], axis=0)
+        blocks = {name: W[:, : self.k] for name, W in weights_on_host(found).items()}
+        return [self.sides[0].add(T, gram, blocks)]
+
+    def add(self, found: Any, w: HostArray) -> None:
+        """Add the solution of one more draw, whose rows have the weights `w`."""
+        values, rotations = values_of(found)[: self.k], self.rotated(found, w)
+        self.crossings.append((rotations[0] * values) @ rotations[-1].T)
+        self.found.append(len(values))
+        self.values.append(np.pad(values, (0, self.k - len(values))))
+        self.count += 1
+        self.unconverged += not found.converged
+
+    def result(self, *, interrupted: bool) -> ComponentBootstrap:
+        """Compute the intervals."""
+        drawn, values, M = np.array(self.values), values_of(self.solution), np.array(self.crossings)
+        gaps, ties = gaps_of(values, M)
+        corrected, found = self.method == "corrected", np.array(self.found)
+        if corrected:
+            M = M - (found == self.k)[:, None, None] * np.diag(excess_of(values, gaps))
+        present = (np.arange(self.k) < found[:, None])[:, None, :]  # a draw may lack components: zero
+        turns = [turn * present for turn in self.vectors(M)]
+        cosines = sum(side.compared(turn)[0] for side, turn in zip(self.sides, turns, strict=True))
+        signs = np.where(cosines < 0, -1.0, 1.0)[:, None, :]
+        cosines = np.abs(cosines) / len(turns)
+        turns = [turn * signs for turn in turns]
+        return self.made(
+            turns,
+            solution=self.solution,
+            values=self.interval(drawn, values) if corrected else self.quantiles(drawn),
+            bias=drawn.mean(axis=0) - values,
+            errors=drawn.std(axis=0, ddof=1),
+            drawn=drawn,
+            gaps=gaps,
+            ties=ties,
+            agreement=np.minimum(cosines.mean(axis=0), 1.0),
+            level=self.level,
+            method=self.method,
+            draws=self.count,
+            unconverged=self.unconverged,
+            interrupted=interrupted,
+        )
+
+    def vectors(self, M: HostArray) -> list[HostArray]:
+        """The vectors of the matrices M for each side, in the order of decreasing values."""
+        return [np.linalg.eigh(M)[1][:, :, ::-1]]
+
+    def made(self, turns: list[HostArray], **fields: Any) -> ComponentBootstrap:
+        """Make the result, with the intervals of what turns with the scores."""
+        return ComponentBootstrap(**self.of_weights(turns), **fields)
+
+    def of_weights(self, turns: list[HostArray]) -> dict[str, Any]:
+        """The intervals and standard errors of the weights."""
+        weights = {}
+        for side, turn in zip(self.sides, turns, strict=True):
+            for name in side.blocks.keys() & self.problem.matrices.keys():
+                weights[name] = np.array(side.blocks[name]) @ turn
+        weights = {name: weights[name] for name in weights_by_matrix(self.solution)}
+        return {
+            "weights": {name: self.quantiles(block) for name, block in weights.items()},
+            "weight_errors": {name: block.std(axis=0, ddof=1) for name, block in weights.items()},
+        }
+
+    def quantiles(self, drawn: HostArray) -> HostArray:
+        """The plain percentiles of the draws."""
+        return np.asarray(np.quantile(drawn, [(1 - self.level) / 2, (1 + self.level) / 2], axis=0))
+
+    def interval(self, drawn: HostArray, values: HostArray) -> HostArray:
+        """Corrected intervals, within the range that the values may have."""
+        most = self.solution.layout.at_most
+        return np.asarray(np.clip(self.ends(drawn, values), 0.0, math.inf if most is None else most))
+
+    def ends(self, drawn: HostArray, values: HostArray) -> list[HostArray]:
+        """The ends s − b ± z·e of corrected intervals."""
+        center = 2 * values - drawn.mean(axis=0)
+        half = ndtri((1 + self.level) / 2) * np.sqrt(np.mean((drawn - values) ** 2, axis=0))
+        return [center - half, center + half]
 
 
 def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
@@ -213,7 +367,8 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     groups: Any,
     rng: Any,
     options: dict[str, Any],
-) -> ComponentBootstrap:
+    kind: type[Draws] = Draws,
+) -> Any:
     """Compute intervals by solving a problem on drawn rows; `linspec.bootstrap` explains it."""
     _check(problem, draws, level, method)
     counted = frequencies(problem, "bootstrap draws rows")
@@ -225,14 +380,19 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
         solution = solve_on_host(problem, solver, rng=generator, **options)
-    _check_solution(solution, problem)
-    _check_memory(problem, solution, draws)
+    check_solution(solution, problem)
+    columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
+    needed = (
+        8.0 * 3 * draws * columns * len(values_of(solution)) * kind.arrays
+    )  # with the copies of quantiles
+    what = "the weights" if kind.arrays == 1 else "loadings and weights"
+    check_fits(needed, f"{what} of {draws} draws", "Ask for fewer draws or components.")
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
     total = n if counted is None else float(counted.sum())
-    again = 0
+    into, again, stop = kind(problem, solution, level, method), 0, Request()
 
-    def counts() -> HostArray:
+    def draw(_: int) -> None:
         nonlocal again
         while True:
             w = drawn_counts(generator, n, counted, numbers)
@@ -240,72 +400,9 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
             if all(np.any(drawn.weights_of(name)) for name in drawn.matrices):
                 break
             again += 1  # some matrix has none of these rows
-        return np.asarray(
+        w = np.asarray(
             w * (total / w.sum())
         )  # groups of other sizes: values may grow with the number of rows
-
-    result: ComponentBootstrap = solve_draws(
-        problem,
-        solver,
-        options,
-        generator=generator,
-        counts=counts,
-        draws=draws,
-        into=_Draws(problem, solution, level, method),
-        remedy="choose a direct solver",
-    )
-    if again:
-        warn(
-            f"bootstrap: {count_of(again, 'more draw')} had no row of some matrix, from which rows are absent. Others "
-            "replaced them, so the intervals are those of draws that have rows of all matrices.",
-            AccuracyWarning,
-        )
-    return result
-
-
-class Draws(Protocol):
-    """The results of the draws so far: `solve_draws` adds to them, and returns the intervals that they make."""
-
-    count: int
-    unconverged: int
-
-    def add(self, found: Any, w: HostArray) -> None:
-        """Add the solution of one more draw, whose rows have the weights `w`."""
-
-    def result(self, *, interrupted: bool) -> Any:
-        """Compute the intervals."""
-
-
-def solve_draws(  # the parts of a bootstrap
-    problem: Problem[Any],
-    solver: str | Solver,
-    options: dict[str, Any],
-    *,
-    generator: np.random.Generator,
-    counts: Callable[[], HostArray],
-    draws: int,
-    into: Draws,
-    remedy: str,
-) -> Any:
-    """Solve a problem on drawn rows as often as there are draws, and return the result of all draws.
-
-    Parameters
-    ----------
-    problem, solver, options
-        The problem, and how each draw is solved.
-    generator : numpy.random.Generator
-    counts : callable
-        Draws rows, and returns the weight of each.
-    draws : int
-    into : Draws
-        Collects the solutions.
-    remedy : str
-        The end of the warning that draws have not converged: "choose a direct solver".
-    """
-    stop = Request()
-
-    def draw(_: int) -> None:
-        w = counts()
         found = solve_on_host(with_counts(problem, w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
@@ -320,99 +417,16 @@ def solve_draws(  # the parts of a bootstrap
     if into.unconverged:
         warn(
             f"bootstrap: {into.unconverged} of {into.count} draws have not converged; they count as they are. Raise "
-            f"max_iterations, loosen tol, or {remedy}.",
+            "max_iterations, loosen tol, or choose a direct solver.",
             ConvergenceWarning,
         )
-    return result
-
-
-class _Draws:
-    """The results of the draws so far, rotated to the components of all rows."""
-
-    def __init__(self, problem: Problem[Any], solution: Any, level: float, method: str) -> None:
-        self.problem, self.solution, self.level, self.method = problem, solution, level, method
-        self.count = 0
-        self.k = len(values_of(solution))
-        own = self._scores(solution)
-        weights = [problem.weights_of(name) for name in weights_by_matrix(solution)]
-        self.row_weights = [1.0 if w is None else w[:, None] for w in weights]
-        # weighted, ready for inner products
-        self.scores = [S * w for S, w in zip(own, self.row_weights, strict=True)]
-        self.lengths = np.sqrt(sum(np.sum(S * T, axis=0) for S, T in zip(own, self.scores, strict=True)))
-        self.values: list[HostArray] = []
-        self.found: list[int] = []  # the number of components of each draw, at most k
-        self.weights: dict[str, list[HostArray]] = {name: [] for name in weights_on_host(solution)}
-        self.cosines: list[HostArray] = []  # inner products of the scores of all rows with those of the draw
-        self.grams: list[HostArray] = []  # inner products of the scores of the draw
-        self.crossings: list[HostArray] = []  # the matrices M
-        self.unconverged = 0
-
-    def _scores(self, solution: Any) -> list[HostArray]:
-        """The scores of all rows, one block for each matrix with weights."""
-        rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
-        beside = {} if self.problem.confounds is None else {"confounds": self.problem.confounds}
-        found = as_several(solution.transform(*rows, **beside))
-        return [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in found]
-
-    def add(self, found: Any, w: HostArray) -> None:  # its scores are of all rows
-        """Add the solution of one more draw."""
-        values, scores = values_of(found)[: self.k], [S[:, : self.k] for S in self._scores(found)]
-        T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
-        R = nearest_rotation(T)
-        for name, W in weights_on_host(found).items():
-            self.weights[name].append(W[:, : self.k] @ R.T)
-        gram = sum(V.T @ (V * w) for V, w in zip(scores, self.row_weights, strict=True))
-        self.grams.append(R @ gram @ R.T)
-        self.cosines.append(T @ R.T)
-        self.crossings.append((R * values) @ R.T)
-        self.found.append(len(values))
-        self.values.append(np.pad(values, (0, self.k - len(values))))
-        self.count += 1
-        self.unconverged += not found.converged
-
-    def result(self, *, interrupted: bool) -> ComponentBootstrap:
-        """Compute the intervals."""
-        level, method = self.level, self.method
-        drawn, values, M = np.array(self.values), values_of(self.solution), np.array(self.crossings)
-        gaps, ties = gaps_of(values, M)
-        corrected, found = method == "corrected", np.array(self.found)
-        if corrected:
-            M = M - (found == self.k)[:, None, None] * np.diag(excess_of(values, gaps))
-        turns = np.linalg.eigh(M)[1][:, :, ::-1]  # decreasing
-        turns = turns * (np.arange(self.k) < found[:, None])[:, None, :]  # a draw may lack components: zero
-        products = np.einsum("dij,dji->di", np.array(self.cosines), turns)
-        squares = np.sum(turns * (np.array(self.grams) @ turns), axis=1)
-        turns = turns * np.where(products < 0, -1.0, 1.0)[:, None, :]
-        cosines = np.abs(products) * reciprocal(np.sqrt(np.maximum(squares, 0.0)) * self.lengths)
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        weights = {name: np.array(blocks) @ turns for name, blocks in self.weights.items()}
-        most = self.solution.layout.at_most
-        return ComponentBootstrap(
-            solution=self.solution,
-            values=_corrected(drawn, values, level, math.inf if most is None else most)
-            if corrected
-            else np.quantile(drawn, tails, axis=0),
-            bias=drawn.mean(axis=0) - values,
-            errors=drawn.std(axis=0, ddof=1),
-            weights={name: np.quantile(block, tails, axis=0) for name, block in weights.items()},
-            weight_errors={name: block.std(axis=0, ddof=1) for name, block in weights.items()},
-            drawn=drawn,
-            gaps=gaps,
-            ties=ties,
-            agreement=np.minimum(cosines.mean(axis=0), 1.0),
-            level=level,
-            method=method,
-            draws=self.count,
-            unconverged=self.unconverged,
-            interrupted=interrupted,
+    if again:
+        warn(
+            f"bootstrap: {count_of(again, 'more draw')} had no row of some matrix, from which rows are absent. Others "
+            "replaced them, so the intervals are those of draws that have rows of all matrices.",
+            AccuracyWarning,
         )
-
-
-def _corrected(drawn: HostArray, values: HostArray, level: float, most: float) -> HostArray:
-    """Corrected intervals: s − b ± z·e, within the range that the values may have."""
-    center = 2 * values - drawn.mean(axis=0)
-    half = ndtri((1 + level) / 2) * np.sqrt(np.mean((drawn - values) ** 2, axis=0))
-    return np.asarray(np.clip([center - half, center + half], 0.0, most))
+    return result
 
 
 def weights_on_host(solution: Any) -> dict[str, HostArray]:
@@ -445,11 +459,6 @@ def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
             f"of {kind}, has none. Derive it from linspec.LinearSolution, and declare the weights: "
             "linspec.field(rows_of=..., leading=True)."
         )
-    check_draws(problem, draws, level, method)
-
-
-def check_draws(problem: Problem[Any], draws: Any, level: Any, method: Any) -> None:
-    """Raise if the rows of a problem are not known, or an argument of `linspec.bootstrap` is invalid."""
     check_rows_are_known(problem, "bootstrap draws rows")
     check_count("draws", draws, 2)
     check_fraction("level", level)
@@ -457,7 +466,7 @@ def check_draws(problem: Problem[Any], draws: Any, level: Any, method: Any) -> N
         raise InvalidOption(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
 
 
-def _check_solution(solution: Any, problem: Problem[Any]) -> None:
+def check_solution(solution: Any, problem: Problem[Any]) -> None:
     """Raise if a given solution is not one of this problem, by its class and the sizes of its weights."""
     if not isinstance(solution, problem.solution):
         raise InvalidProblem(
@@ -468,10 +477,3 @@ def _check_solution(solution: Any, problem: Problem[Any]) -> None:
     columns = {name: problem.matrices[name].shape[1] for name in sizes if name in problem.matrices}
     if sizes != columns:
         raise InvalidProblem(f"solution must be of the columns of the problem, {columns}; got {sizes}.")
-
-
-def _check_memory(problem: Problem[Any], solution: Any, draws: int) -> None:
-    """Raise if the weights of all draws, and the copies that quantiles need, do not fit into memory."""
-    columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
-    needed = 8.0 * 3 * draws * columns * len(values_of(solution))
-    check_fits(needed, f"the weights of {draws} draws", "Ask for fewer draws or components.")

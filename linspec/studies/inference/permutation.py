@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +65,10 @@ from linspec.studies.inference.rows import (
 
 __all__ = [
     "ComponentTest",
+    "Tested",
     "checked_seconds",
     "leading_components",
+    "made_in_time",
     "permuted_solves",
     "sums_from",
     "warn_of_time",
@@ -78,31 +81,26 @@ TIE = 1e-9
 """Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class ComponentTest:
-    """The values of the components of an answer with p-values by permutation.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tested:
+    """The values of components with p-values by permutation.
 
     Attributes
     ----------
     values : numpy.ndarray of shape (k,)
-        The values of the answer, in decreasing order.
+        In decreasing order.
     p_values : numpy.ndarray of shape (k,)
         For each component, the probability of a false finding at or before it. They never decrease and are at least
         1 / (permutations + 1).
     uncorrected : numpy.ndarray of shape (k,)
         The p-value of each component by itself, before the closure.
     statistics : numpy.ndarray of shape (k,)
-        The values themselves, or with "sum" the sums of the values from each component on.
-    statistic : {"largest", "sum", "ranked"}
+        The statistic of the data for each component.
+    statistic : str
+        Its name.
     permutations : int
         The number of permutations, not counting the original order; smaller than requested if Ctrl-C or
         `max_seconds` ended the test.
-    drawn : numpy.ndarray of shape (permutations, k)
-        The values of the permuted data, each row decreasing; 0 for components that are missing.
-    solution : Solution
-        The answer for the data in their order.
-    unconverged : int
-        The number of permutations whose solutions have not converged; they are used as well.
     interrupted : bool
         Whether Ctrl-C ended the test.
     """
@@ -113,10 +111,12 @@ class ComponentTest:
     statistics: HostArray
     statistic: str
     permutations: int
-    drawn: HostArray
-    solution: Any
-    unconverged: int = 0
     interrupted: bool = False
+
+    @property
+    def described(self) -> Any:
+        """What has the layout and the frames of the components."""
+        return self
 
     def components(self, alpha: float = 0.05) -> int:
         """The number of leading components with a p-value of at most `alpha`.
@@ -140,18 +140,68 @@ class ComponentTest:
         ----------
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `Solution.weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Rows are numbered from 1.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> X = np.random.default_rng(0).standard_normal((40, 2))
+        >>> row = ls.permutation_test(ls.CCA(X, X[:, :1]), permutations=9, rng=0).table()[0]
+        >>> list(row), row["p value"]
+        (['component', 'canonical correlation', 'p value', 'uncorrected'], 0.1)
         """
-        values = {self.solution.layout.value_label: self.values}
+        values = {self.described.layout.value_label: self.values}
         columns = {**values, "p value": self.p_values, "uncorrected": self.uncorrected}
-        return table_of_components(self.solution, columns, library)
+        return table_of_components(self.described, columns, library)
 
     def __repr__(self) -> str:
         return (
-            f"<ComponentTest by {self.statistic}, {count_of(self.permutations, 'permutation')}"
+            f"<{type(self).__name__} by {self.statistic}, {count_of(self.permutations, 'permutation')}"
             f"{', interrupted' * self.interrupted}: {self.components()} of "
-            f"{count_of(len(self.values), self.solution.layout.value_label)} at 5 %, p "
+            f"{count_of(len(self.values), self.described.layout.value_label)} at 5 %, p "
             f"{p_values_in_words(self.p_values)}>"
         )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ComponentTest(Tested):
+    """The values of the components of an answer with p-values by permutation.
+
+    Attributes
+    ----------
+    values, p_values, uncorrected, permutations, interrupted
+        As in `Tested`; `values` are those of the answer.
+    statistics : numpy.ndarray of shape (k,)
+        The values themselves, or with "sum" the sums of the values from each component on.
+    statistic : {"largest", "sum", "ranked"}
+    drawn : numpy.ndarray of shape (permutations, k)
+        The values of the permuted data, each row decreasing; 0 for components that are missing.
+    solution : Solution
+        The answer for the data in their order.
+    unconverged : int
+        The number of permutations whose solutions have not converged; they are used as well.
+    """
+
+    drawn: HostArray
+    solution: Any
+    unconverged: int = 0
+
+    @property
+    def described(self) -> Any:
+        """The answer."""
+        return self.solution
 
 
 def permuted_solves(
@@ -192,19 +242,34 @@ def permuted_solves(
         some = values_of(found)[:k]
         drawn[number, : len(some)] = some
 
-    with first_interrupt(stop.make), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        made = repeated(permute, permutations, stop, until=until)
-    if not made and not stop.made:
-        raise BudgetTooSmall(
-            f"max_seconds={max_seconds:g} were over before a permutation was solved: one solve took "
-            f"{solution.seconds:.3g} s. Raise max_seconds."
+        made = made_in_time(
+            permute, permutations, stop, max_seconds, until, f"one solve took {solution.seconds:.3g} s"
         )
-    if not made:
-        raise NothingYet
     test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
     _warn_of(test, permutations, max_seconds)
     return test
+
+
+def made_in_time(
+    permute: Callable[[int], None],
+    permutations: int,
+    stop: Request,
+    max_seconds: float,
+    until: float,
+    slow: str,
+) -> int:
+    """Permute until Ctrl-C or the time limit, and return how often; `slow` says why the first takes so long."""
+    with first_interrupt(stop.make):
+        made = repeated(permute, permutations, stop, until=until)
+    if not made and not stop.made:
+        raise BudgetTooSmall(
+            f"max_seconds={max_seconds:g} were over before a permutation was made: {slow}. Raise max_seconds."
+        )
+    if not made:
+        raise NothingYet
+    return made
 
 
 def _of_columns(problem: Problem[Any]) -> list[str]:

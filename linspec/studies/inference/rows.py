@@ -20,9 +20,11 @@ import numpy as np
 
 from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
-from linspec.operators import LinearOperator, as_operator
+from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.chosen_rows import chosen_rows
+from linspec.operators.largest_entry import magnitude_of
+from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import row_model
 from linspec.process import machine
 from linspec.solving.problem import Problem
@@ -169,12 +171,10 @@ def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
             f"{function} permutes what confounds leave of all matrices, and this problem removes nothing from "
             f"{fixed[0]}; got confounds. Subtract their effect from all matrices beforehand, or leave them out."
         )
-    vectors: list[HostArray] = []
     if Z is not None:
         _check_images_fit(problem, function)
-        model = row_model(center=bool(problem.center), weights=None, confounds=Z)
-        vectors = reflections(model.taken_of(0, len(Z), HOST))
-    centred, found = bool(problem.center) and Z is None, {}
+    vectors = reflections(problem)
+    centred, found = bool(problem.center), {}
     for name, A in problem.matrices.items():
         scaled = bool(problem.scale) and field_of(name) in layout.scaled
         image = _image(name, A, vectors, centred=centred, scaled=scaled)
@@ -196,12 +196,17 @@ def _are_dense(problem: Problem[Any]) -> bool:
     )
 
 
-def reflections(L: HostArray) -> list[HostArray]:
-    """Return the unit vectors v of s Householder reflections I − 2vvᵀ.
+def reflections(problem: Problem[Any]) -> list[HostArray]:
+    """Return the unit vectors v of s Householder reflections I − 2vvᵀ; none without confounds.
 
-    L is an n x s matrix of full rank, such as the constant and confounds. The product of the reflections maps the span
-    of its columns to the span of the first s unit vectors.
+    The product of the reflections maps the span of the confounds, and of the constant if the problem centres, to the
+    span of the first s unit vectors.
     """
+    Z = problem.confounds
+    if Z is None:
+        return []
+    model = row_model(center=bool(problem.center), weights=None, confounds=Z)
+    L = model.taken_of(0, len(Z), HOST)
     L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
     for j in range(L.shape[1]):
         v = np.concatenate([np.zeros(j), L[j:, j]])
@@ -250,12 +255,13 @@ def reflected(
 
     Raises
     ------
-    NonFiniteData
-        An entry of A is not finite.
+    NonFiniteData, DataOutOfRange
+        An entry of A is not finite, or all are too small or too large to be squared.
     """
     home = A.home.blocks
     xp = home.xp
     W = home.place(A.dense())
+    check_magnitude(name, magnitude_of(DenseOperator(W).with_names_of(A)), ridge=False)
     with np.errstate(all="ignore"):  # entries that are not finite show in the squares
         if centred:  # subtract the first row before the mean: a constant column is then exactly zero
             W = W - W[:1, :]

@@ -21,7 +21,7 @@ exist without the earlier ones, so `components` uses the largest p-value up to e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,11 +32,12 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.families.cca.inference.permutation import PermutationTest, check_problem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.operators.row_model import row_model
 from linspec.registry.keywords import hinted
+from linspec.rows import Preprocessing
 from linspec.solving.solve import solve_on_host
 from linspec.solving.tables import table_of_components
 from linspec.status import Status
+from linspec.studies.inference.bootstrap import check_solution
 from linspec.studies.inference.p_values import p_in_words
 from linspec.studies.inference.permutation import leading_components, sums_from
 from linspec.studies.inference.rows import frequencies
@@ -164,28 +165,22 @@ class Significance:
         >>> list(row)[:5]
         ['component', 'canonical correlation', 'Wilks', 'F', 'df']
         """
-        columns = {self.layout.value_label: self.correlations, **self._statistics(), **self._p_values()}
+        columns = {self.layout.value_label: self.correlations, **self._columns()}
         return table_of_components(self, columns, library)
 
-    def _statistics(self) -> dict[str, HostArray]:
-        """Return Wilks' Λ with its F statistic and degrees of freedom, by the heads of the printed table."""
-        w = self.wilks
-        assert w.df_error is not None  # noqa: S101
-        return {"Wilks": w.values, "F": w.statistics, "df": w.df, "df error": w.df_error}
-
-    def _p_values(self) -> dict[str, HostArray]:
-        """Return the p-values of all tests, by the heads of the printed table."""
-        heads = ("p Rao", "p Bartlett", "p Pillai", "p Hotelling", "p Roy TW")
-        found = {head: getattr(self, name).p_values for head, name in zip(heads, NAMES, strict=True)}
-        return found if self.permutation is None else {**found, "p permuted": self.permutation.p_values}
+    def _columns(self) -> dict[str, HostArray]:
+        """Wilks' Λ with its F statistic and degrees of freedom, and the p-values of all tests, by their heads."""
+        w, heads = self.wilks, ("p Rao", "p Bartlett", "p Pillai", "p Hotelling", "p Roy TW")
+        columns: dict[str, Any] = {"Wilks": w.values, "F": w.statistics, "df": w.df, "df error": w.df_error}
+        columns |= {head: getattr(self, name).p_values for head, name in zip(heads, NAMES, strict=True)}
+        return columns if self.permutation is None else {**columns, "p permuted": self.permutation.p_values}
 
     def __repr__(self) -> str:
-        numbers = {"correlation": self.correlations, **self._statistics()}
-        cells = {head: [f"{value:.5g}" for value in column] for head, column in numbers.items()}
-        cells |= {
-            head: [p_in_words(p, digits=5) for p in column] for head, column in self._p_values().items()
-        }
-        cells = {"pair": [str(j + 1) for j in range(len(self.correlations))], **cells}
+        cells = {"pair": [str(j + 1) for j in range(len(self.correlations))]}
+        for head, column in {"correlation": self.correlations, **self._columns()}.items():
+            cells[head] = [
+                p_in_words(value, digits=5) if head.startswith("p ") else f"{value:.5g}" for value in column
+            ]
         rows = [tuple(cells), *zip(*cells.values(), strict=True)]
         return "\n".join("".join(f"{text:>12}" for text in row) for row in rows)
 
@@ -237,12 +232,13 @@ def significance(
     if any(problem.ridge):
         raise _refused(f"ridge 0; got {problem.ridge}")
     w = frequencies(problem, "significance counts rows")
+    if min(p, q) > problem.X.shape[0]:
+        raise _refused(f"more rows than p + q; got {problem.X.shape[0]}")
     if solution is None:
-        solution = solve_on_host(_of_all_pairs(problem))
-    _check_solution(solution, problem)
-    rows = problem.X.shape[0] if w is None else float(w.sum())
-    model = row_model(center=bool(problem.center), weights=w, confounds=problem.confounds)
-    df = float(rows - problem.center - (0 if model.basis is None else model.basis.shape[1]))
+        solution = solve_on_host(problem.with_numbers(k=min(p, q)))
+    _check(solution, problem)
+    pre = Preprocessing.of(center=bool(problem.center), weights=w, confounds=problem.confounds)
+    df = float(problem.X.shape[0] if w is None else w.sum()) - pre.directions
     if not np.isfinite(df) or df <= p + q:
         raise _refused(
             f"more than p + q = {p + q} rows, beside one for the means and one for each confound; got {df:g}"
@@ -252,8 +248,7 @@ def significance(
             f"permutation must be a test of all {min(p, q)} pairs of this problem; got {len(permutation.correlations)}."
         )
     rho = np.asarray(solution.correlations, dtype=np.float64)
-    tests = _tests(rho, p, q, df, permutation)
-    return replace(tests, frame_library=problem.frame_library)
+    return _tests(rho, p, q, df, permutation=permutation, frame_library=problem.frame_library)
 
 
 def _refused(needed: str) -> InvalidProblem:
@@ -263,30 +258,15 @@ def _refused(needed: str) -> InvalidProblem:
     )
 
 
-def _of_all_pairs(problem: CCA) -> CCA:
-    """Return the problem with k = min(p, q)."""
-    pairs = min(problem.X.shape[1], problem.Y.shape[1])
-    if pairs > problem.X.shape[0]:
-        raise _refused(f"more rows than p + q; got {problem.X.shape[0]}")
-    return problem.with_numbers(k=pairs)
-
-
-def _check_solution(solution: CCASolution, problem: CCA) -> None:
-    p, q = problem.X.shape[1], problem.Y.shape[1]
-    if not isinstance(solution, CCASolution):
-        raise InvalidProblem(
-            f"solution must be a CCASolution; got {type(solution).__name__}. Leave it out to have it computed."
-        )
-    sizes = (solution.x_weights.shape[0], solution.y_weights.shape[0])
-    if sizes != (p, q):
-        raise InvalidProblem(f"solution must be of the {p} and {q} columns of the problem; got {sizes}.")
-    ranks = solution.ranks
-    if (ranks is not None and tuple(ranks) != (p, q)) or solution.status is Status.RANK_DEFICIENT:
-        got = "a lower one" if ranks is None else tuple(ranks)
-        refused = _refused(f"views of full rank {p} and {q}; got {got}")
+def _check(solution: CCASolution, problem: CCA) -> None:
+    """Refuse a solution that has not all pairs of views of full rank."""
+    check_solution(solution, problem)
+    widths, ranks = (problem.X.shape[1], problem.Y.shape[1]), tuple(solution.ranks or ())
+    if ranks not in ((), widths) or solution.status is Status.RANK_DEFICIENT:
+        refused = _refused(f"views of full rank {widths[0]} and {widths[1]}; got {ranks or 'a lower one'}")
         raise InvalidProblem(f"{refused} Of the views the solution says: {solution.message}")
-    if len(solution.correlations) < min(p, q):
-        raise _refused(f"all {min(p, q)} pairs; got {len(solution.correlations)}")
+    if len(solution.correlations) < min(widths):
+        raise _refused(f"all {min(widths)} pairs; got {len(solution.correlations)}")
     if not solution.converged:
         raise MissingCapability(
             f"significance needs a solution that has converged; got {solution.status.name}: {solution.message} Solve "
@@ -294,7 +274,7 @@ def _check_solution(solution: CCASolution, problem: CCA) -> None:
         )
 
 
-def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTest | None) -> Significance:
+def _tests(rho: HostArray, p: int, q: int, df: float, **beside: Any) -> Significance:
     """Compute all tests; the hypothesis at index j = 0, 1, … is that at most j correlations are not zero."""
     j = np.arange(len(rho))
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
@@ -312,7 +292,7 @@ def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTe
             hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
             roy=_roy(roots, *sizes),
             tracy_widom=_tracy_widom(roots, *sizes),
-            permutation=permutation,
+            **beside,
         )
 
 
