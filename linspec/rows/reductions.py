@@ -169,6 +169,10 @@ class Statistics(Reduction):
     ) -> None:
         self.data, self.operators, self.squares, self.names = data, operators, squares, names
         self.directions = 0 if data.pre.B is None else data.pre.B.shape[1]
+        self.first = 0
+
+    def begin_at(self, row: int) -> None:
+        self.first = row
 
     def zero(self) -> list[Any]:
         sums: list[Any] = [np.zeros(1)]
@@ -183,7 +187,7 @@ class Statistics(Reduction):
             w, B = self.data.w(A, rows), self.data.B(A, rows)
             sums, squares = block.sums(w, squares=self.squares[i], exact=self.data.pre.scale)
             if not all_finite(sums):
-                refuse_entry(self.names[i], block, rows.start)
+                refuse_entry(self.names[i], block, self.first + rows.start)
             total[3 * i + 1] += sums
             if squares is not None:
                 total[3 * i + 2] += squares
