@@ -297,7 +297,7 @@ class _Watch:
 def _closing(passes: Passes, seconds: float, *, counted: bool = True) -> Iterator[None]:
     """Give the passes that are set aside and as much time again; what looks at iterates on the way is not counted."""
     limits = passes.reserved, passes.until, passes.closing, passes.most
-    made = passes.count, passes.columns, passes.flops
+    counts = passes.count, passes.columns, passes.flops
     passes.reserved, passes.until, passes.closing = 0.0, time.perf_counter() + seconds, True
     passes.most = passes.most if counted else math.inf
     try:
@@ -305,4 +305,4 @@ def _closing(passes: Passes, seconds: float, *, counted: bool = True) -> Iterato
     finally:
         passes.reserved, passes.until, passes.closing, passes.most = limits
         if not counted:
-            passes.count, passes.columns, passes.flops = made
+            passes.count, passes.columns, passes.flops = counts
