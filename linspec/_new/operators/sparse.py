@@ -101,7 +101,7 @@ class SparseBlock(Block):
 
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[HostArray, HostArray | None]:
         slab = self._multiplied.without_duplicates()
-        row = np.zeros(self.columns) if self.row is None else self.row
+        row = np.zeros(self.columns) if self.row is None else self.row.astype(np.float64)
         gaps = slab.data - row[slab.indices]
         counts = None if w is None else np.repeat(w, np.diff(slab.indptr))
         stored = np.bincount(slab.indices, minlength=self.columns)
