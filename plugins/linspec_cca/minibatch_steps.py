@@ -43,8 +43,8 @@ MOST_ENTRIES, CHUNK_BYTES, DEVICE_FACTOR = 2**22, 4 << 20, 64
 """Largest number of entries in a batch; bytes that are read at once, and how many times as much on a device."""
 
 STEP = 0.7
-"""Step in units of 1/(λ + V), chosen by measurement: below 2 the mean square error of a quadratic decreases, and a shorter
-step leaves less noise."""
+"""Step in units of 1/(λ + V), chosen by measurement: below 2 the mean square error of a quadratic decreases, and a
+shorter step leaves less noise."""
 
 PIECES, MET = 64, 4.0
 """Pieces of a chunk from which the squares of columns in batches are estimated; and by how much they may be too small
@@ -97,7 +97,9 @@ class FirstRows:
         self.chunk, self.n, self.ridges, self.SV = chunk, n, ridges, SV
         self.met = [rows.column_squares() * (n / rows.rows) for rows in chunk]
         of_each = zip(D, self.met, ridges, strict=True)
-        self.D = [Home.of(d).xp.maximum(each, d + r) for each, d, r in of_each]  # whose λ is near that of all rows
+        self.D = [
+            Home.of(d).xp.maximum(each, d + r) for each, d, r in of_each
+        ]  # whose λ is near that of all rows
 
     def batch(self, k: int) -> int:
         """Rows of a batch: a multiple of the intrinsic dimension of the views scaled to unit columns."""

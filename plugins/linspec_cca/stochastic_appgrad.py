@@ -60,7 +60,9 @@ TEXT = "Stochastic gradients give an approximate answer."
 
 GREW = "The blocks grew with step={:g}: smaller steps were taken. Leave the option out."
 
-READ = "Steps have read the rows {:.3g} times. Raise epochs, or choose a solver that makes passes over all rows."
+READ = (
+    "Steps have read the rows {:.3g} times. Raise epochs, or choose a solver that makes passes over all rows."
+)
 
 
 class Side:
@@ -79,8 +81,8 @@ class Side:
     step: Array
     safe: Array
 
-    def __init__(self, tilde: Array, SV: Array, ridge: float) -> None:
-        self.tilde, self.mean, self.drift, self.ridge = tilde, tilde, tilde * 0.0, ridge
+    def __init__(self, tilde: Array, SV: Array, drift: Array, ridge: float) -> None:
+        self.tilde, self.mean, self.drift, self.ridge = tilde, tilde, drift, ridge
         self.normalize(to_host(tilde.T @ SV))
 
     def normalize(self, G: HostArray) -> None:
@@ -135,10 +137,10 @@ class StochasticAppGrad(RowSolver):
         first, metrics = multiplied(problem, moments, W, products=self.epochs)
         normal = first.canonical()
         tilde = fitted(normal)
-        sides = [Side(*each) for each in zip(tilde.W, tilde.SW, problem.ridge, strict=True)]
+        sides = [Side(tilde.W[i], tilde.SW[i], -normal.gap(i), r) for i, r in enumerate(problem.ridge)]
         t, read = (0, 0) if start is None else map(int, start["steps"])
-        residual, due = normal.residual(metrics, k), t
-        yield Iterate(residual, partial(_arrays, *(side.mean for side in sides), t, read))
+        residual, due = normal.residual(metrics, k), float(t)
+        yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read))
         chunks = random_chunks(moments, rng, max(rows_at_once(moments, n, k), self.batch or 1))
         others = random_chunks(moments, rng, min(self.normalizer_rows or 1, n))
         begin = next(chunks)
@@ -164,22 +166,24 @@ class StochasticAppGrad(RowSolver):
                         side.drift = side.drift + (gradient - side.drift) * share
                     elif self.step is not None:
                         context.note(Status.BREAKDOWN, GREW.format(self.step))
-                    side.mean = side.mean + (side.tilde - side.mean) * (share if self.averaging else 1.0)  # (3)
+                    side.mean = side.mean + (side.tilde - side.mean) * (
+                        share if self.averaging else 1.0
+                    )  # (3)
                 if t >= due:
                     residual, due = _residual(sides, metrics), APART * t
-                last = read >= self.epochs * n and I.stop == rows[0].rows
+                last = residual <= context.tol or (read >= self.epochs * n and I.stop == rows[0].rows)
                 if last:
                     context.note(None, READ.format(read / n))
-                yield Iterate(residual, partial(_arrays, *(side.mean for side in sides), t, read), final=last)
+                yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read), final=last)
 
 
 def _residual(sides: Sequence[Side], metrics: Sequence[Metric]) -> float:
     """The residual, from the mean gradients."""
     found = zip(sides, metrics, strict=True)
-    squares = sum(metric.up**2 * Home.of(side.drift).norm(metric.dual(side.drift)) ** 2 for side, metric in found)
-    return ratio(2 * squares, sum(side.size for side in sides))
+    lengths = [metric.up * Home.of(side.drift).norm(metric.dual(side.drift)) for side, metric in found]
+    return ratio(2 * lengths[0] ** 2 + 2 * lengths[1] ** 2, sum(side.size for side in sides))
 
 
-def _arrays(x: Array, y: Array, t: int, read: int) -> dict[str, Any]:
+def _arrays(means: Sequence[Array], t: int, read: int) -> dict[str, Any]:
     """The means of the blocks, and the numbers of steps and of rows that were read."""
-    return {"x_weights": x, "y_weights": y, "steps": np.array([float(t), float(read)])}
+    return {"x_weights": means[0], "y_weights": means[1], "steps": np.array([float(t), float(read)])}

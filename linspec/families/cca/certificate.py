@@ -38,6 +38,9 @@ from linspec.status import Status
 TOLERATED = 10.0
 """What is missing, or an error, is said if it is above so many tolerances, or residuals."""
 
+NEARBY = 4.0
+"""What is missing is no larger correlation if it is at most so many times what the residuals explain."""
+
 SQUARED = 1e-6
 """The error of a correlation by squaring is said above this."""
 
@@ -83,7 +86,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     residual = ratio(float(squares.sum()), total)
     missing, carried = _missing(problem, moments, pairs, metrics, carried, complete="correlations" in arrays)
     findings: list[Finding] = []
-    if missing > TOLERATED * max(tol, residual) * max(total, tol):
+    explained = 0.0 if carried is None else float(raised(rho - carried, squares / 2).sum())
+    if missing > max(TOLERATED * max(tol, residual) * max(total, tol), NEARBY * explained):
         text = f"Larger correlations exist: the sum is about {missing:.1e} too small. "
         findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.'))
     lost, hidden = _lost(moments, metrics), missing > 0 and bool(findings)
@@ -96,7 +100,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     within = np.sqrt(squares / 2)
     loss: float | None = None
     if carried is not None and total > 0:
-        loss = max(missing, float(raised(rho - carried, squares / 2).sum())) / total
+        loss = max(missing, explained) / total
         if "correlations" not in arrays and loss > max(tol, TOLERATED * residual) and residual <= tol:
             findings.append(left_out_nearby(loss, residual))
         if len(rho) and rho[-1] - carried <= within[-1]:

@@ -15,7 +15,7 @@ import numpy as np
 import linspec as ls
 from linspec.algebra import inverse_root
 from linspec.arrays import Home, to_host
-from linspec.families.cca import Gains, Pairs, first_blocks, multiplied
+from linspec.families.cca import Gains, first_blocks, multiplied
 from linspec.iteration import Iterate
 from linspec.solving import RowSolver
 
