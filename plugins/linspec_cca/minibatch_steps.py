@@ -52,18 +52,19 @@ in the chunk."""
 
 
 def random_chunks(moments: Moments, rng: np.random.Generator, size: int) -> Iterator[list[Minibatch]]:
-    """The same rows of both views in random order, about `size` at a time, without end; none that does not count."""
-    numbers = counted(moments)
+    """The same rows of both views in random order, about `size` at a time, without end.
+
+    Among n draws each row has its share in proportion to its weight, rounded up or down (systematic sampling).
+    """
+    n = int(moments.operators[0].shape[0])
+    w = np.ones(n) if moments.pre.w is None else moments.pre.w
     while True:
-        order = rng.permutation(numbers)
-        for S in equal_slices(len(order), size):
-            yield [moments.minibatch(order[S], i) for i in (0, 1)]
-
-
-def counted(moments: Moments) -> np.ndarray:
-    """The numbers of the rows that have a weight."""
-    w = moments.pre.w
-    return np.arange(int(moments.operators[0].shape[0])) if w is None else np.flatnonzero(w)
+        order = rng.permutation(n)
+        reached = np.cumsum(w[order])
+        places = (rng.random() + np.arange(n)) * (reached[-1] / n)
+        order = rng.permutation(order[np.searchsorted(reached, places, side="right").clip(max=n - 1)])
+        for S in equal_slices(n, size):
+            yield [moments.minibatch(order[S], i, drawn=True) for i in (0, 1)]
 
 
 def rows_at_once(moments: Moments, n: int, k: int) -> int:
