@@ -11,6 +11,7 @@ Rows are subtracted where the kind of data can do that, else their terms of rank
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from linspec.arrays import Array, HostArray
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
 
-__all__ = ["Minibatch", "Origins"]
+__all__ = ["Minibatch", "Origins", "equal_slices"]
 
 
 class Origins(NamedTuple):
@@ -65,6 +66,7 @@ class Minibatch:
         self.A, self.block, self.fitted, self.passes, self.rows = A, block, fitted, passes, len(numbers)
         self.about = None if origins.times is None else A.thin(origins.times)
         self.entries = block.entries
+        self.kept: tuple[slice, Block] | None = None
         self.w = None if pre.w is None else place(pre.w[numbers])
         self.B = None if pre.B is None else place(pre.B[numbers])
         self.slopes = place(np.zeros((0, 0)) if fitted.slopes is None else fitted.slopes)
@@ -72,33 +74,55 @@ class Minibatch:
 
     def gram_product(self, V: Array, some: slice = slice(None)) -> Array:
         """Compute (1) for these rows, or for some of them."""
-        A, place, fitted = self.A, self.A.backend.blocks, self.fitted
-        start, stop, _ = some.indices(self.rows)
-        block = self.block.cut(start, stop).about(self.about)
-        V = fitted.scaled(V)
-        U = place.place(block.times(A.thin(V)))
+        return self.adjoint_images(self.images(V, some), some)
+
+    def images(self, V: Array, some: slice = slice(None)) -> Array:
+        """Compute U of (1) times √D, for these rows, or for some of them."""
+        A, place, V = self.A, self.A.backend.blocks, self.fitted.scaled(V)
+        U = place.place(self._some(some, V.shape[1]).times(A.thin(V)))
         if self.gaps is not None:
             U = U - (self.gaps[0] @ V)[None, :]
         if self.B is not None:
             U = U - self.B[some, :] @ (self.slopes.T @ V)
-        if self.w is not None:
-            U = U * self.w[some, None]
-        P = place.zeros((A.shape[1], V.shape[1]))
-        block.t_times(A.thin(U), P)
+        return self._weighted(U, some)
+
+    def adjoint_images(self, U: Array, some: slice = slice(None)) -> Array:
+        """Compute the first factor of (1), with √D in place of D, times U for these rows, or for some of them."""
+        A, place, U = self.A, self.A.backend.blocks, self._weighted(U, some)
+        P = place.zeros((A.shape[1], U.shape[1]))
+        self._some(some, U.shape[1]).t_times(A.thin(U), P)
         if self.gaps is not None:
             P = P - self.gaps[1][:, None] * place.column_sums(U)[None, :]
         if self.B is not None:
             P = P - self.slopes @ (self.B[some, :].T @ U)
-        self.passes.columns += 2.0 * V.shape[1] * (stop - start) / A.shape[0]
-        self.passes.flops += 4.0 * V.shape[1] * block.entries
-        P = fitted.scaled(P)
-        return P if fitted.live is None else P * place.place(fitted.live)[:, None]
+        P = self.fitted.scaled(P)
+        return P if self.fitted.live is None else P * place.place(self.fitted.live)[:, None]
 
-    def row_squares(self) -> Array:
-        """Squared lengths of the preprocessed rows, with their weights."""
+    def column_squares(self, some: slice = slice(None)) -> Array:
+        """Sums of squares of the columns over these rows, or over some of them, with what confounds explain."""
+        w = None if self.w is None else self.w[some]
+        _, squares = self._some(some, 0).sums(w, squares=True, exact=True)
+        return self.fitted.scaled(self.fitted.scaled(self.A.backend.blocks.place(squares)[:, None]))
+
+    def _some(self, some: slice, columns: int) -> Block:
+        """Some rows as they are multiplied, which is counted; they are kept until others are asked for."""
+        if self.kept is None or self.kept[0] != some:
+            start, stop, _ = some.indices(self.rows)
+            self.kept = some, self.block.cut(start, stop).about(self.about)
+        block = self.kept[1]
+        self.passes.columns += columns * block.rows / self.A.shape[0]
+        self.passes.flops += 2.0 * columns * block.entries
+        return block
+
+    def _weighted(self, U: Array, some: slice) -> Array:
+        return U if self.w is None else U * self.A.backend.blocks.xp.sqrt(self.w[some])[:, None]
+
+    def row_squares(self, D: Array | None = None) -> Array:
+        """Squared lengths of the preprocessed rows, with their weights, in the metric of a diagonal."""
         place, f = self.A.backend.blocks, self.fitted
         kept = f.live if f.factors is None else f.factors**2
-        D = None if kept is None else place.place(kept)
+        if kept is not None:
+            D = place.place(kept) if D is None else place.place(kept) * D
         block = self.block.cut(0, self.rows).about(self.about)
         squares = block.row_squares(D)
         if self.B is not None:
@@ -107,3 +131,17 @@ class Minibatch:
             squares = squares + place.xp.sum(self.B * (self.B @ (self.slopes.T @ S) - 2 * images), axis=1)
             squares = place.xp.where(squares > 0, squares, place.zeros(tuple(squares.shape)))
         return squares if self.w is None else squares * self.w
+
+
+def equal_slices(n: int, size: int) -> Iterator[slice]:
+    """Slices of about `size` numbers that together cover n; their lengths differ by at most one.
+
+    Examples
+    --------
+    >>> from linspec.rows import equal_slices
+    >>> [(some.start, some.stop) for some in equal_slices(10, 3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    count = max(1, round(n / size))
+    for i in range(count):
+        yield slice(n * i // count, n * (i + 1) // count)

@@ -546,8 +546,11 @@ class Moments:
             terms["along"] = self._along(i, V)
         return terms
 
-    def minibatch(self, numbers: HostArray, i: int = 0) -> Minibatch:
-        """Read some rows of one matrix into memory, by their numbers; it counts as their share of a pass."""
+    def minibatch(self, numbers: HostArray, i: int = 0, *, drawn: bool = False) -> Minibatch:
+        """Read some rows of one matrix into memory, by their numbers; it counts as their share of a pass.
+
+        Rows that were `drawn` in proportion to their weights all have the mean weight.
+        """
         A = self.operators[i]
         self.settle(i)
         self._take([i], len(numbers) / A.shape[0])
@@ -555,7 +558,10 @@ class Moments:
         if self.pre.center:
             row = self.mean(i)
             origins = Origins(row, row if self.subtracts[i] else None)
-        return Minibatch(A, A.take(numbers), self.pre, self.fitted[i], origins, numbers, self.passes)
+        pre = self.pre
+        if drawn and pre.w is not None:
+            pre = replace(pre, w=np.broadcast_to(np.mean(pre.w), pre.w.shape))
+        return Minibatch(A, A.take(numbers), pre, self.fitted[i], origins, numbers, self.passes)
 
     def operator(self, i: int = 0) -> Preprocessed:
         """Return √D times the preprocessed Xᵢ, as an operator."""

@@ -588,7 +588,7 @@ def _checkpoint_writer(
     if given is not None and not isinstance(given, Checkpoint):
         raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(given)}.")
     traits = () if spec is None else spec.traits
-    iterative = isinstance(instance, IterativeSolver)
+    iterative = isinstance(instance, IterativeSolver) or (spec is None and isinstance(instance, RowSolver))
     if not (iterative or {"resumable", "warm-start"}.intersection(traits)):
         able = _with_trait(problem, "resumable", "warm-start")
         raise MissingCapability(

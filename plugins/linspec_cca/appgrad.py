@@ -2,54 +2,65 @@
 
 Problem: compute the leading canonical pairs in the memory of a few blocks of weights, without an inverse of a Gram
 matrix.
-Method: beside the normalised blocks Φ, Ψ there are unnormalised ones Φ̃, Ψ̃, on which gradient descent runs,
+Method: beside the normalised blocks Φ, Ψ there are unnormalised ones Φ̃, Ψ̃, on which gradient descent runs. With
+Sx = XᵀX + rx I, Sy = YᵀY + ry I and C = XᵀY,
 
-    Φ̃ ← Φ̃ − η [Xᵀ(XΦ̃ − YΨ)/n + λΦ̃],   Φ = Φ̃ (Φ̃ᵀ(XᵀX/n + λI)Φ̃)^(-1/2),
+    (1)  Φ̃ ← Φ̃ − (η/n) (SxΦ̃ − CΨ),   Ψ̃ ← Ψ̃ − (η/n) (SyΨ̃ − CᵀΦ),
+    (2)  Φ = Φ̃ (Φ̃ᵀSxΦ̃)^(-1/2),       Ψ = Ψ̃ (Ψ̃ᵀSyΨ̃)^(-1/2).
 
-and the same for Ψ. A canonical pair is a fixed point (Φ̃ = ΦΛ). For projected gradient descent it is not.
-Source: Ma, Lu & Foster 2015, ICML, Algorithm 4; Lu 2015 (thesis), Algorithm 10.
-Where we differ: (a) With S = XᵀX + ridge I, which is not divided by n (the ridge is nλ), Φ and Ψ here are the paper's
-over √n; Φ̃ and Ψ̃ are the paper's. (b) "simultaneous" takes the old Φ for Ψ, as printed, with one sweep per iteration.
-"alternating" takes the new one (Remark 4.2.4), as in the authors' experiments, with two sweeps. The former can reach a
-cycle of two in which the spans no longer improve, so the latter is the default. (c) The default step is 1.7 over the
-largest eigenvalue of each view's own Gram matrix, which a short block power iteration estimates. If Φ̃ or Ψ̃ is longer
-after a step than the answer can be, the step is rejected for both, and η of that view is halved. (d) The fixed point is
-determined up to a rotation of both blocks, so the canonical pairs of their spans are yielded.
+A canonical pair is a fixed point (Φ̃ = Φ diag ρ). For projected gradient descent it is not ("naive-gradient").
+Source: Ma, Lu & Foster 2015, ICML, Algorithms 3 and 4; Lu 2015 (thesis), Algorithms 9 and 10.
+Where we differ: (a) The source divides S and C by n. So the ridge is nλ here, and all four blocks are the paper's over
+√n. (b) "simultaneous" takes the old Φ for Ψ̃, as printed, with one pass per iteration. "alternating" takes the new one
+(Remark 4.2.4), as in the authors' experiments, with two passes. The former can reach a cycle of two in which the spans
+no longer improve, so the latter is the default. (c) Without `step`, η/n is 1.7 over the largest eigenvalue of S, by the
+power method:
+
+    (3)  λ = max ‖D^(-1/2) S D^(-1/2) v‖ over unit v,   step 1.7/λ D⁻¹   with D = I.
+
+If Φ̃ or Ψ̃ is longer after a step than the answer can be, the step is rejected for both, and later steps of that view
+are half as long. (d) The fixed point is determined up to a rotation of both blocks, so the canonical pairs of the spans
+of Φ and Ψ are yielded. A run that goes on from these begins with the best auxiliary blocks in their spans:
+
+    (4)  Φ̃ = ΦM,   Ψ̃ = ΨMᵀ,   M = ΦᵀCΨ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import IterativeSolver, Run, form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, reciprocal, to_host
-from linspec.families.cca import KEPT, ExpectedGain, PairsIterate, first_pairs
-from linspec.moments import Pairs, square
+from linspec import form_option, limit_option, option, part, tol_option
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.certificates import Metric
+from linspec.families.cca import Gains, Pairs, first_blocks, multiplied
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 
-STEP = 1.7
-"""The default step in units of 1/λmax; gradient descent on a quadratic is stable below 2."""
+STEP, POWERS = 1.7, 4
+"""The step in units of 1/λ, below 2 where gradient descent on a quadratic is stable; and steps of the power method,
+which estimates λ to a few per cent, from below."""
 
-POWER_SWEEPS = 4
-"""Sweeps of the block power iteration that estimates λmax (to a few per cent, from below)."""
+EXPECTED = 500
+"""Expected products, for the decision whether to hold Gram matrices."""
 
 APART, SLOWEST = 50, 0.9999
-"""`apart` and `slowest` of `ExpectedGain`: a gain of the sum of correlations is compared with the gain APART steps
-before, since a single step gains little. The ratio of successive gains is taken to be at most SLOWEST."""
+"""A gain of the sum of correlations is compared with the gain so many steps before, since a single step gains little.
+The ratio of successive gains is taken to be at most SLOWEST."""
 
 GROWTH = 4.0
-"""A step of a view is rejected, and its η halved, if the mean square of the auxiliary variates XΦ̃ (or YΨ̃) over rows
-and pairs exceeds this value after the step, and also its value before. At the answer the mean square is at most 1."""
+"""A step is rejected if tr(Φ̃ᵀSΦ̃)/k exceeds this value after the step, and also its value before; at the answer it is
+at most 1."""
 
-Steps = tuple[float, float]
-"""The step η of each view."""
+Shrink = Callable[[int, Array, Array], Array]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppGrad(IterativeSolver):
+class AppGrad(RowSolver):
     """Augmented approximate gradient (Ma, Lu & Foster 2015, Algorithm 4)."""
 
     step: float | None = option(None, "step for XᵀX/n; none: from the data, one for each view", above=0)
@@ -67,128 +78,120 @@ class AppGrad(IterativeSolver):
     max_iterations: int = limit_option(5000)
     form: str = form_option()
 
-    kept: ClassVar = KEPT
-
-    def iterates(self, problem: Any, run: Run, state: PairsIterate | None = None) -> Iterator[PairsIterate]:
-        """The canonical pairs of the spans of Φ and Ψ after each step."""
-        k, moments = problem.k, run.moments(self.form, expect=(500, problem.k))
-        alternating, normalizer = self.update == "alternating", run.part(self.normalizer)
-
-        def begun() -> PairsIterate:
-            """Return the first iterate: random Φ and Ψ; Φ̃ and Ψ̃ are fitted to these, or zero (option `auxiliary`)."""
-            first = first_pairs(problem, run, moments, run.part(self.test_matrix), k)
-            normalized = first.normalized(normalizer)
-            tilde = fitted(normalized, moments.total if self.auxiliary == "start" else 0.0)
-            given = self.step
-            steps = (given, given) if given else steps_from_data(problem, run, moments, self.test_matrix)
-            return judged(tilde, normalized, steps, ExpectedGain(run.tol, apart=APART, slowest=SLOWEST))
-
-        def judged(tilde: Pairs, normalized: Pairs, steps: Steps, gain: Any) -> PairsIterate:
-            """Return the iterate: the canonical pairs of the spans of Φ and Ψ.
-
-            For the next step the iterate also has the auxiliary blocks Φ̃ and Ψ̃ (`tilde`), Φ and Ψ themselves
-            (`normalized`), the steps of both views, and the gain still expected.
-            """
-            pairs = normalized.canonical()
-            gain = gain.after(pairs.residual, pairs.total, whole=pairs.exact)
-            return PairsIterate(pairs, k, gain=gain, tilde=tilde, normalized=normalized, steps=steps)
-
-        iterate = state or begun()
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the canonical pairs of the spans of Φ and Ψ after each step."""
+        first, metrics = begun(self, problem, moments, context, start)
+        normal = normalized(first, self.normalizer)
+        tilde = fitted(normal, 1.0 if start is not None or self.auxiliary == "start" else 0.0)
+        if self.step is None:
+            steps = longest_steps(problem, moments, normal, [V[:, :1] * 0.0 + 1.0 for V in normal.W])
+        else:
+            steps = [V[:, :1] * 0.0 + self.step / moments.fitted[0].total for V in normal.W]
+        gains = Gains(metrics, APART, SLOWEST)
+        descent = Descent(problem, moments, self.normalizer, steps, alternating=self.update == "alternating")
         while True:
-            yield iterate
-            tilde, normalized, steps = (iterate[name] for name in ("tilde", "normalized", "steps"))
-            # Φ̃ ← Φ̃ − η (SxΦ̃ − √n C Ψ)/n, Ψ̃ ← Ψ̃ − η (SyΨ̃ − √n CᵀΦ)/n
-            V = tilde[0].V - gradient(tilde, 0, normalized.image(0), moments.total) * steps[0]
-            if alternating:
-                new = tilde.renewed(moments, V, None)
-                image = new.image(1) @ normalizing(new, normalizer)
-                W = tilde[1].V - gradient(tilde, 1, image, moments.total) * steps[1]
-                new = new.renewed(moments, None, W)
-            else:
-                W = tilde[1].V - gradient(tilde, 1, normalized.image(1), moments.total) * steps[1]
-                new = tilde.renewed(moments, V, W)
-            steps, grows = checked(steps, new, tilde, moments.total)
-            if not grows:
-                tilde, normalized = new, new.normalized(normalizer)  # Φ = Φ̃ (Φ̃ᵀSxΦ̃)^(-1/2), and Ψ
-            iterate = judged(tilde, normalized, steps, iterate.gain)
+            pairs = normal.canonical()
+            yield Iterate(gains.residual(pairs.residual(metrics, problem.k), pairs.rho), pairs.arrays)
+            tilde, normal = descent.after(tilde, normal)
 
 
-def gradient(tilde: Pairs, i: int, image: Array, n: float) -> Array:
-    """(S Φ̃ − √n C Ψ)/n: the paper's gradient, whose Ψ is √n times ours."""
-    return (tilde[i].SV - image * float(np.sqrt(n))) / n
+@dataclass
+class Descent:
+    """The steps of AppGrad: (1), a threshold if there is one, and (2).
 
-
-def normalizing(tilde: Pairs, normalizer: Any) -> Array:
-    """(Φ̃ᵀSxΦ̃)^(-1/2), in the home of the blocks."""
-    return tilde.metrics.home.place(square(normalizer.orthonormalize(tilde[0].V, tilde[0].SV)[1]))
-
-
-def checked(steps: Steps, new: Pairs, old: Pairs, n: float) -> tuple[Steps, bool]:
-    """Return the steps of both views, halved for a view whose auxiliary block has grown, and whether one was halved.
-
-    `old` and `new` have the auxiliary blocks before and after a step on `n` rows. A block has grown if its mean square,
-    tr(Φ̃ᵀSΦ̃)/(nk) for k columns, exceeds `GROWTH` and its value in `old`, or is not finite.
-    """
-    xp, k = new.metrics.home.xp, new[0].V.shape[1]
-    sums = [xp.sum(pairs[i].V * pairs[i].SV) for pairs in (new, old) for i in (0, 1)]
-    found = to_host(xp.stack(sums)) / (n * k)
-    squares, before = found[:2], found[2:]
-    wild = ~(squares <= np.maximum(GROWTH, before))
-    halved = tuple(step / 2 if grows else step for step, grows in zip(steps, wild, strict=True))
-    return (halved[0], halved[1]), bool(wild.any())
-
-
-def steps_from_data(
-    problem: Any, run: Run, moments: Any, test_matrix: Any, scales: Sequence[Array] | None = None
-) -> Steps:
-    """Steps of both views from a block power iteration: 1.7/λmax(S/n), or 1.7/λmax(D^(-1/2) S D^(-1/2)) with `scales`.
-
-    Parameters
+    Attributes
     ----------
-    problem : CCA
-    run : Run
-    moments : Moments
-    test_matrix : str or TestMatrix
-        The start of the power iteration.
-    scales : pair of arrays, optional
-        The diagonals D of both views.
-
-    Returns
-    -------
-    pair of float
+    steps : list of array of shape (p, 1)
+        η/n of each view; in a metric with the diagonal D, η/n D⁻¹.
+    shrunk : callable, optional
+        What takes a view's number, its auxiliary block and its steps, and returns a sparser block.
     """
-    width = min(4, problem.X.shape[1], problem.Y.shape[1])
-    pairs = first_pairs(problem, run, moments, test_matrix, width, diagonal=True)
-    home, largest = pairs.metrics.home, [0.0, 0.0]
-    D = None if scales is None else [d[:, None] for d in scales]
-    for sweep in range(POWER_SWEEPS):
-        growths = [_growth(pairs, i, None if D is None else D[i]) for i in (0, 1)]
-        norms = to_host(home.xp.stack([home.xp.sqrt(home.xp.max(growth)) for growth in growths]))
-        largest = [max(a, float(b)) for a, b in zip(largest, norms, strict=True)]
-        if sweep == POWER_SWEEPS - 1 or not all(norm > 0 for norm in norms):
-            break
-        blocks = [pairs[i].SV / float(norms[i]) for i in (0, 1)]
-        if D is not None:
-            blocks = [V * reciprocal(d) for V, d in zip(blocks, D, strict=True)]
-        pairs = pairs.renewed(moments, *blocks)
-    n = moments.total if scales is None else 1
-    steps = [STEP * n / value if value > 0 else 1.0 for value in largest]
-    return steps[0], steps[1]
+
+    problem: Any
+    moments: Moments
+    normalizer: Any
+    steps: list[Array]
+    shrunk: Shrink | None = None
+    alternating: bool = True
+
+    def after(self, tilde: Pairs, normal: Pairs) -> tuple[Pairs, Pairs]:
+        """Return Φ̃, Ψ̃ and Φ, Ψ after a step; the same ones if it is rejected."""
+        moments, ridges = self.moments, self.problem.ridge
+        V = self._moved(tilde, 0, normal.CW[0])
+        if self.alternating:
+            new = tilde.renewed(moments, ridges, 0, V)
+            roots = [root(new, 0, self.normalizer)]
+            new = new.renewed(moments, ridges, 1, self._moved(new, 1, new.CW[1] @ new.home.place(roots[0])))
+        else:
+            new = Pairs.of(moments, ridges, (V, self._moved(tilde, 1, normal.CW[1])))
+            roots = [root(new, 0, self.normalizer)]
+        sizes, before = _squares(new), _squares(tilde)
+        grown = ~(sizes <= np.maximum(GROWTH * V.shape[1], before))
+        if grown.any():
+            self.steps = [step / 2 if wild else step for step, wild in zip(self.steps, grown, strict=True)]
+            return tilde, normal
+        return new, new.turned((roots[0], root(new, 1, self.normalizer)))  # (2)
+
+    def _moved(self, tilde: Pairs, i: int, image: Array) -> Array:
+        """Φ̃ after a step (1), for the image CΨ; likewise Ψ̃."""
+        V = moved(tilde, i, image, self.steps[i])
+        return V if self.shrunk is None else self.shrunk(i, V, self.steps[i])
 
 
-def _growth(pairs: Pairs, i: int, d: Array | None) -> Array:
-    """‖Sv‖² / ‖v‖² of each column v. With a diagonal d it is Σ (Sv)²/d, divided by Σ d v²."""
-    xp, V, S = pairs.metrics.home.xp, pairs[i].V, pairs[i].SV
-    if d is None:
-        return xp.sum(S * S, axis=0) * reciprocal(xp.sum(V * V, axis=0))
-    return xp.sum(S * S * reciprocal(d), axis=0) * reciprocal(xp.sum(V * V * d, axis=0))
+def begun(
+    solver: Any, problem: Any, moments: Moments, context: Context, start: Any
+) -> tuple[Pairs, list[Metric]]:
+    """The first blocks, those of a start or random ones, and the norms of residuals."""
+    moments.expect(EXPECTED, problem.k, solver.form)
+    W = first_blocks(moments, context, start, problem.k, solver.test_matrix, fresh=0)
+    return multiplied(problem, moments, W, products=EXPECTED)
 
 
-def fitted(pairs: Pairs, n: float) -> Pairs:
-    """Auxiliary blocks Φ M √n and Ψ Mᵀ √n with M = ΦᵀCΨ, for blocks Φ and Ψ that are orthonormal in Sx and Sy.
+def normalized(pairs: Pairs, normalizer: Any) -> Pairs:
+    """Φ and Ψ (2), from blocks with the same spans."""
+    return pairs.turned([root(pairs, i, normalizer) for i in (0, 1)])
 
-    Among all blocks in the span of Φ, Φ M √n minimises ‖XΦ̃ − √n YΨ‖² plus the ridge term. With n = 0 in place of the
-    number of rows, both auxiliary blocks are zero.
-    """
-    M = to_host(pairs[0].V.T @ pairs.image(0)) * float(np.sqrt(n))
-    return pairs.turned((M, M.T))
+
+def moved(pairs: Pairs, i: int, image: Array, step: Array) -> Array:
+    """Φ̃ − (η/n) (SxΦ̃ − CΨ), or Ψ̃ − (η/n) (SyΨ̃ − CᵀΦ) (1)."""
+    return pairs.W[i] - (pairs.SW[i] - image) * step
+
+
+def root(pairs: Pairs, i: int, normalizer: Any) -> HostArray:
+    """(Φ̃ᵀSxΦ̃)^(-1/2) (2), with columns of zeros for directions without length."""
+    T = normalizer.orthonormalize(pairs.W[i], pairs.SW[i])[1]
+    return np.pad(T, ((0, 0), (0, T.shape[0] - T.shape[1])))
+
+
+def fitted(normal: Pairs, share: float = 1.0) -> Pairs:
+    """A share of the best auxiliary blocks in the spans of Φ and Ψ (4)."""
+    M = to_host(normal.W[0].T @ normal.CW[0]) * share
+    return normal.turned((M, M.T))
+
+
+def longest_steps(problem: Any, moments: Moments, first: Pairs, D: Sequence[Array]) -> list[Array]:
+    """The steps of both views (3), whose power method begins at SxΦ and SyΨ."""
+    products = [lambda V, i=i, r=r: moments.gram_product(V, i) + V * r for i, r in enumerate(problem.ridge)]
+    return [longest_step(*each) for each in zip(products, first.SW, D, strict=True)]
+
+
+def longest_step(product: Callable[[Array], Array], SV: Array, D: Array) -> Array:
+    """1.7/λ D⁻¹ (3); 0 where D is."""
+    largest = largest_eigenvalue(product, SV, D)
+    return reciprocal(D) * (STEP / largest if largest > 0 else 1.0)
+
+
+def largest_eigenvalue(product: Callable[[Array], Array], SV: Array, D: Array) -> float:
+    """λ (3) by the power method, from V ↦ SV and the first product."""
+    home, half, largest = Home.of(SV), Home.of(SV).xp.sqrt(reciprocal(D)), 0.0
+    U = half * SV
+    for _ in range(POWERS):
+        U = half * product(half * U * reciprocal(home.place(home.column_norms(U)))[None, :])
+        largest = max(largest, float(home.column_norms(U).max(initial=0.0)))
+    return largest
+
+
+def _squares(pairs: Pairs) -> HostArray:
+    """tr(Φ̃ᵀSxΦ̃) and tr(Ψ̃ᵀSyΨ̃)."""
+    xp = pairs.home.xp
+    return to_host(xp.stack([xp.sum(V * SV) for V, SV in zip(pairs.W, pairs.SW, strict=True)]))

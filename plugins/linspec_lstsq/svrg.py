@@ -50,7 +50,7 @@ from linspec import Moments as PartMoments
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
-from linspec.rows import Minibatch, Moments
+from linspec.rows import Minibatch, Moments, equal_slices
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, worst
 from linspec_lstsq.parts.prepared_svrg import PreparedSVRG
@@ -237,13 +237,6 @@ class PreprocessedRows:
     def read(self, numbers: HostArray) -> Minibatch:
         """A chunk of rows."""
         return self.moments.minibatch(numbers, self.i)
-
-
-def equal_slices(n: int, size: int) -> Iterator[slice]:
-    """Slices of about `size` numbers that together cover n; their lengths differ by at most one."""
-    count = max(1, round(n / size))
-    for i in range(count):
-        yield slice(n * i // count, n * (i + 1) // count)
 
 
 def quotient(a: Array, b: Array) -> Array:

@@ -72,14 +72,14 @@ def test_batches_of_all_rows_are_appgrad_by_its_formula():
             scipy.linalg.sqrtm(V.T @ (A.T @ A / n + penalty * np.eye(A.shape[1])) @ V)
         )
 
-    phi, psi = (normalised(seen[0][f"{view}_weights"], A) for view, A in (("x", X), ("y", Y)))
-    tx, ty = np.zeros((6, k)), np.zeros((5, k))
+    # In sums over rows normalised blocks, and with them the auxiliary ones, are shorter by √n.
+    tx, ty = (seen[0][f"{view}_weights"] * np.sqrt(n) for view in "xy")
+    phi, psi = normalised(tx, X), normalised(ty, Y)
     for found in seen[1:]:
         tx = tx - step * (X.T @ (X @ tx - Y @ psi) / n + penalty * tx)
         phi = normalised(tx, X)
         ty = ty - step * (Y.T @ (Y @ ty - X @ phi) / n + penalty * ty)
         psi = normalised(ty, Y)
-        # In sums over rows normalised blocks, and with them the auxiliary ones, are shorter by √n.
         np.testing.assert_allclose(found["x_weights"] * np.sqrt(n), tx, atol=1e-10)
         np.testing.assert_allclose(found["y_weights"] * np.sqrt(n), ty, atol=1e-10)
 

@@ -172,25 +172,30 @@ class Gains:
     ----------
     metrics : sequence of Metric
         Only where one of them is that of a preconditioner, gains are expected.
+    apart : int, default 5
+        Steps between the gains that q comes from; more for a method with small gains in each step.
+    slowest : float, default 0.98
+        The largest q.
     """
 
-    APART, USUAL, SLOWEST, OPTIMISTIC = 5, 0.5, 0.98, 3.0
+    USUAL, OPTIMISTIC = 0.5, 3.0
 
-    def __init__(self, metrics: Sequence[Metric]) -> None:
+    def __init__(self, metrics: Sequence[Metric], apart: int = 5, slowest: float = 0.98) -> None:
         self.rough = any(metric.kind == "preconditioned" for metric in metrics)
+        self.apart, self.slowest = apart, slowest
         self.totals: list[float] = []
 
     def residual(self, residual: float, rho: HostArray) -> float:
         """The residual, or a third of the relative gain that is expected, if that is larger."""
         if not self.rough:
             return residual
-        self.totals = [*self.totals[-self.APART - 1 :], float(rho.sum())]
+        self.totals = [*self.totals[-self.apart - 1 :], float(rho.sum())]
         gains = np.maximum(np.diff(self.totals), 0.0)
         if not len(gains):
             return max(residual, 1.0)
         apart, first = len(gains) - 1, gains[0]
         q = (gains[-1] / first) ** (1 / apart) if apart and first > 0 else self.USUAL
-        q = min(q, self.SLOWEST)
+        q = min(q, self.slowest)
         expected = ratio(float(gains[-1]) * q / (1 - q), self.totals[-1])
         return max(residual, min(expected / self.OPTIMISTIC, 1.0))
 
@@ -201,8 +206,9 @@ def first_blocks(
     start: Mapping[str, Array] | None,
     width: int,
     test_matrix: Any,
+    fresh: int = FRESH,
 ) -> list[Array]:
-    """Draw a block for each view: the weights of a start, and random columns, of which there are always some.
+    """Draw a block for each view: the weights of a start, and random columns.
 
     Parameters
     ----------
@@ -212,12 +218,14 @@ def first_blocks(
         With `x_weights` and `y_weights`.
     width : int
     test_matrix : TestMatrix
+    fresh : int, default 5
+        Random columns beside a start, at least; 0 where only runs go on from their own blocks.
     """
     blocks = []
     for A, name in zip(moments.operators, ("x_weights", "y_weights"), strict=True):
         place = A.backend.blocks
         known = 0 if start is None else start[name].shape[1]
-        columns = min(max(width, known + FRESH * (known > 0)), *moments.widths)
+        columns = min(max(width, known + fresh * (known > 0)), *moments.widths)
         drawn = place.place(test_matrix.draw(A.shape[1], columns, context.rng))
         if start is not None:
             kept = place.place(start[name])[:, :columns]

@@ -38,6 +38,9 @@ from linspec.status import Status
 TOLERATED = 10.0
 """What is missing, or an error, is said if it is above so many tolerances, or residuals."""
 
+NEARBY = 4.0
+"""What is missing is no larger correlation if it is at most so many times what the residuals explain."""
+
 SQUARED = 1e-6
 """The error of a correlation by squaring is said above this."""
 
@@ -171,6 +174,7 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
     total, exact = float(pairs.rho.sum()), all(metric.kind == "exact" for metric in metrics)
     residual = ratio(float(squares.sum()), total)
+    explained = 0.0 if errors is None else float(errors.sum())
     searched = moments.holds and exact and not computed and residual <= PLAIN
     if searched:
         every = _every(moments, metrics)
@@ -180,7 +184,8 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         errors = np.maximum(every[: len(squares)] - pairs.rho, 0.0)
     elif searched and len(pairs.rho):
         missing = _missing(problem, moments, pairs, metrics)
-    missing = missing if missing > TOLERATED * max(tol, residual) * max(total, tol) else 0.0
+    if missing <= max(TOLERATED * max(tol, residual) * max(total, tol), NEARBY * explained):
+        missing = 0.0
     rounding = _rounding(moments, metrics)
     return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
 
