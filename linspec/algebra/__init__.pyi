@@ -3,13 +3,10 @@ from linspec.algebra.inverse_norm import BasisNorm as BasisNorm
 from linspec.algebra.inverse_norm import FactorNorm as FactorNorm
 from linspec.algebra.inverse_norm import InverseNorm as InverseNorm
 from linspec.algebra.inverse_norm import SketchNorm as SketchNorm
-from linspec.algebra.inverse_norm import diagonal_norm as diagonal_norm
-from linspec.algebra.inverse_norm import squares_together as squares_together
 from linspec.algebra.preconditioner import Preconditioner as Preconditioner
 from linspec.algebra.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.algebra.preconditioner import raised_diagonal as raised_diagonal
 from linspec.algebra.small_matrices import EPS as EPS
-from linspec.algebra.small_matrices import LEAST_LENGTH as LEAST_LENGTH
 from linspec.algebra.small_matrices import canonical_rotation as canonical_rotation
 from linspec.algebra.small_matrices import eigenpairs as eigenpairs
 from linspec.algebra.small_matrices import inverse_root as inverse_root
@@ -17,7 +14,6 @@ from linspec.algebra.small_matrices import leading_eigenpairs as leading_eigenpa
 from linspec.algebra.small_matrices import metric_rounding as metric_rounding
 from linspec.algebra.small_matrices import rank_cut as rank_cut
 from linspec.algebra.small_matrices import ratio as ratio
-from linspec.algebra.small_matrices import rounding_of_rows as rounding_of_rows
 from linspec.algebra.small_matrices import whitening as whitening
 from linspec.algebra.small_matrices import whitening_above_noise as whitening_above_noise
 from linspec.algebra.unit_vectors import inner_products as inner_products

@@ -24,11 +24,6 @@ CROOKED = 1e-12
 """Eigenvectors V count as orthonormal if no entry of VᵀV − I is larger than this."""
 
 
-LEAST_LENGTH = 10.0
-"""A direction v counts as a null direction of the data X if Xv is no longer than this multiple of the rounding error
-of Xv."""
-
-
 def ratio(a: float, b: float) -> float:
     """a / b for numbers that are not negative: 0 if a is 0, and infinity if only b is 0.
 
@@ -52,50 +47,6 @@ def ratio(a: float, b: float) -> float:
     return a / b if b > 0 else math.inf
 
 
-def raised(gap: HostArray, squares: HostArray) -> HostArray:
-    """The larger eigenvalue of [[g, e], [e, 0]] minus g, for e² = squares; e if the gap g is not positive.
-
-    The result is the increase of an eigenvalue by a coupling e to another eigenvalue that is smaller by g.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.algebra.small_matrices import raised
-    >>> raised(np.asarray([1.5, 0.0]), np.asarray([1.0, 4.0]))
-    array([0.5, 2. ])
-    """
-    half = np.maximum(gap, 0.0) / 2
-    root = np.sqrt(half**2 + squares)
-    found: HostArray = np.divide(squares, root + half, out=np.zeros_like(root), where=root > 0)
-    return found
-
-
-def rounding_of_rows(dtype: Any, ridge: float = 0.0) -> float:
-    """The relative rounding error of the entries of data rows that are decomposed in float64.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        The dtype of the data, float32 or float64.
-    ridge : float, default 0.0
-        With a ridge, √ridge·I is appended below the rows. Then no direction is null, so the entries count as exact,
-        and only the decomposition has rounding errors.
-
-    Returns
-    -------
-    float
-        The machine epsilon of `dtype`, or that of float64 with a ridge.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.algebra import rounding_of_rows
-    >>> f"{rounding_of_rows(np.float32):.1e}", f"{rounding_of_rows(np.float32, ridge=1.0):.1e}"
-    ('1.2e-07', '2.2e-16')
-    """
-    return EPS if ridge > 0 else float(np.finfo(dtype).eps)
-
-
 def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     """Fraction of the largest singular value below which other singular values are rounding errors, for columns of
     length 1.
@@ -109,9 +60,9 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     shape : (int, int)
         Rows n and columns p; n is positive.
     dtype : numpy.dtype
-        The dtype of the data: see `rounding_of_rows`.
+        The dtype of the data.
     ridge : float, default 0.0
-        See `rounding_of_rows`.
+        With a ridge the entries count as exact.
 
     Returns
     -------

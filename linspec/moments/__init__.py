@@ -11,18 +11,12 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "Basis": "linspec.moments.pairs",
-    "Metrics": "linspec.moments.pairs",
-    "NOISE": "linspec.moments.pairs",
-    "PARTS_OF_PAIRS": "linspec.moments.pairs",
-    "Pairs": "linspec.moments.pairs",
     "RowGram": "linspec.moments.row_gram",
     "column_basis": "linspec.moments.row_reduction",
     "multiplied": "linspec.moments.pairs",
     "reduce_rows": "linspec.moments.row_reduction",
     "reduce_rows_of": "linspec.moments.row_reduction",
     "reduced_rows": "linspec.moments.row_reduction",
-    "square": "linspec.moments.pairs",
-    "sum_with_short": "linspec.moments.row_reduction",
 }
 
 __all__ = list(_HOLDERS)

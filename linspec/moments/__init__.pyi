@@ -1,13 +1,7 @@
-from linspec.moments.pairs import NOISE as NOISE
-from linspec.moments.pairs import PARTS_OF_PAIRS as PARTS_OF_PAIRS
 from linspec.moments.pairs import Basis as Basis
-from linspec.moments.pairs import Metrics as Metrics
-from linspec.moments.pairs import Pairs as Pairs
 from linspec.moments.pairs import multiplied as multiplied
-from linspec.moments.pairs import square as square
 from linspec.moments.row_gram import RowGram as RowGram
 from linspec.moments.row_reduction import column_basis as column_basis
 from linspec.moments.row_reduction import reduce_rows as reduce_rows
 from linspec.moments.row_reduction import reduce_rows_of as reduce_rows_of
 from linspec.moments.row_reduction import reduced_rows as reduced_rows
-from linspec.moments.row_reduction import sum_with_short as sum_with_short

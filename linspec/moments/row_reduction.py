@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, LEAST_LENGTH
 from linspec.arrays import Array, Home, HostArray, all_finite, reciprocal, to_host, triangular_factor
 from linspec.errors import NonFiniteData
 from linspec.operators import (
@@ -317,19 +316,11 @@ class ColumnBasis:
         The combinations of the columns of R that give U.
     condition : float
         The ratio of the largest to the smallest singular value that was kept, for columns of R scaled to length 1.
-    short : array of shape (p, s)
-        Short directions: combinations of the columns of R that were left out of W, because their singular values are
-        at most the fraction `cut` of the largest. These singular values are above the rounding of the data, by the
-        factor `LEAST_LENGTH`.
-    U_short : array of shape (m, s)
-        The orthonormal left singular vectors of the short directions.
     """
 
     U: Array
     W: Array
     condition: float
-    short: Array
-    U_short: Array
 
     @property
     def rank(self) -> int:
@@ -337,7 +328,7 @@ class ColumnBasis:
         return int(self.W.shape[1])
 
 
-def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnBasis:
+def column_basis(R: Array, cut: float, home: Home) -> ColumnBasis:
     """Compute an orthonormal basis of the columns of R by an SVD of the columns at unit length.
 
     Parameters
@@ -348,16 +339,12 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
         The basis spans the left singular vectors with singular values above this fraction of the largest: see
         `linspec.algebra.rank_cut`.
     home : Home
-    unit : float, default machine epsilon
-        The relative rounding error of the entries of the data: see `linspec.algebra.rounding_of_rows`.
 
     Returns
     -------
     ColumnBasis
         `W`, an array of shape (p, r) with orthonormal `U` = RW of shape (m, r); `rank`, r; `condition`, the ratio of
-        the largest to the smallest singular value above the cut, for columns of length 1; `short`, an array of shape
-        (p, s) of directions that were left out although their singular values are above the rounding of the data; and
-        `U_short` of shape (m, s), the orthonormal left singular vectors of these directions.
+        the largest to the smallest singular value above the cut, for columns of length 1.
 
     Examples
     --------
@@ -374,46 +361,10 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
     U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
     sizes = to_host(s)
     if not len(sizes) or sizes[0] <= 0:
-        return ColumnBasis(U[:, :0], Vt.T[:, :0], 1.0, Vt.T[:, :0], U[:, :0])
+        return ColumnBasis(U[:, :0], Vt.T[:, :0], 1.0)
     rank = int(np.sum(sizes > cut * sizes[0]))
-    longer = max(int(np.sum(sizes > LEAST_LENGTH * unit * sizes[0])), rank)
-    short = scale[:, None] * Vt.T[:, rank:longer]
     W = scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :])
-    return ColumnBasis(U[:, :rank], W, float(sizes[0] / sizes[rank - 1]), short, U[:, rank:longer])
-
-
-def sum_with_short(x: ColumnBasis, y: ColumnBasis, k: int, home: Home) -> float:
-    """The sum of the k leading canonical correlations if the bases of both views also include the short directions.
-
-    Short directions (`ColumnBasis.short`) were left out because they may be rounding. If the sum is larger with them,
-    correlations may be missing. Solvers that reduce rows pass it to the certificate, as the argument `short` of
-    `Evidence` in `linspec.families.cca`.
-
-    Parameters
-    ----------
-    x, y : ColumnBasis
-        As `column_basis` returns them, of rows that were reduced together.
-    k : int
-    home : Home
-
-    Returns
-    -------
-    float
-        Between 0 and k.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.arrays import HOST
-    >>> from linspec.moments import column_basis, sum_with_short
-    >>> x = column_basis(np.array([[1.0], [0.0]]), 1e-12, HOST)
-    >>> y = column_basis(np.array([[3.0], [4.0]]), 1e-12, HOST)
-    >>> round(sum_with_short(x, y, 1, HOST), 12)  # the cosine of the angle between both columns
-    0.6
-    """
-    T = home.concat([x.U, x.U_short]).T @ home.concat([y.U, y.U_short])
-    found = np.linalg.svd(to_host(T), compute_uv=False)
-    return float(np.clip(found[:k], 0.0, 1.0).sum())
+    return ColumnBasis(U[:, :rank], W, float(sizes[0] / sizes[rank - 1]))
 
 
 def _ridge_rows(widths: list[int], ridges: tuple[float, ...]) -> list[HostArray]:

@@ -96,7 +96,7 @@ def judged(
     gaps = pencil.shifted_image(bases, home.place(values)[None, :])
     squares = np.zeros(count)
     for norm, gap, Z, weight in zip(norms, gaps, products.directions, pencil.weights, strict=True):
-        squares = squares + norm.lengths(gap, Z.V, Z.SV).squares / weight
+        squares = squares + norm.lengths(gap, Z.V, Z.SV) / weight
     first = float(values[0]) if count else 0.0
     residual = ratio(float(np.sqrt(np.max(squares, initial=0.0))), first)
     exact = all(norm.kind == "exact" for norm in norms)

@@ -9,14 +9,7 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
-    "Evidence": "linspec.families.cca.law.evidence",
-    "ExpectedGain": "linspec.families.cca.expected_gain",
-    "KEPT": "linspec.families.cca.pairs",
-    "OPTIMISTIC": "linspec.families.cca.expected_gain",
-    "PairsIterate": "linspec.families.cca.pairs",
-    "SKETCH": "linspec.families.cca.law.evidence",
     "TwoViewSolution": "linspec.families.cca.views",
-    "behind_an_answer": "linspec.families.cca.pairs",
     "Gains": "linspec.families.cca.canonical",
     "Pairs": "linspec.families.cca.canonical",
     "all_pairs": "linspec.families.cca.canonical",
@@ -24,10 +17,6 @@ _HOLDERS = {
     "first_blocks": "linspec.families.cca.canonical",
     "multiplied": "linspec.families.cca.canonical",
     "norms_of_held": "linspec.families.cca.canonical",
-    "first_pairs": "linspec.families.cca.pairs",
-    "inverse_norms": "linspec.families.cca.law.evidence",
-    "probes": "linspec.families.cca.law.evidence",
-    "random_signs": "linspec.families.cca.law.evidence",
 }
 
 __all__ = list(_HOLDERS)

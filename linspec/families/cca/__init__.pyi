@@ -5,15 +5,4 @@ from linspec.families.cca.canonical import block_width as block_width
 from linspec.families.cca.canonical import first_blocks as first_blocks
 from linspec.families.cca.canonical import multiplied as multiplied
 from linspec.families.cca.canonical import norms_of_held as norms_of_held
-from linspec.families.cca.expected_gain import OPTIMISTIC as OPTIMISTIC
-from linspec.families.cca.expected_gain import ExpectedGain as ExpectedGain
-from linspec.families.cca.law.evidence import SKETCH as SKETCH
-from linspec.families.cca.law.evidence import Evidence as Evidence
-from linspec.families.cca.law.evidence import inverse_norms as inverse_norms
-from linspec.families.cca.law.evidence import probes as probes
-from linspec.families.cca.law.evidence import random_signs as random_signs
-from linspec.families.cca.pairs import KEPT as KEPT
-from linspec.families.cca.pairs import PairsIterate as PairsIterate
-from linspec.families.cca.pairs import behind_an_answer as behind_an_answer
-from linspec.families.cca.pairs import first_pairs as first_pairs
 from linspec.families.cca.views import TwoViewSolution as TwoViewSolution
