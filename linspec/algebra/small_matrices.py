@@ -24,6 +24,11 @@ CROOKED = 1e-12
 """Eigenvectors V count as orthonormal if no entry of VᵀV − I is larger than this."""
 
 
+LEAST_LENGTH = 10.0
+"""A direction v counts as a null direction of the data X if Xv is no longer than this multiple of the rounding error
+of Xv."""
+
+
 def ratio(a: float, b: float) -> float:
     """a / b for numbers that are not negative: 0 if a is 0, and infinity if only b is 0.
 
@@ -79,7 +84,7 @@ def rank_cut(shape: tuple[int, int], dtype: Any, ridge: float = 0.0) -> float:
     1
     """
     n, p = shape
-    eps = rounding_of_rows(dtype, ridge)
+    eps = EPS if ridge > 0 else float(np.finfo(dtype).eps)
     return float(8 * eps * (1 + np.sqrt(p)) * (1 + np.sqrt(p / n)))
 
 
