@@ -9,6 +9,7 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
+    "LEAST_LENGTH": "linspec.algebra.small_matrices",
     "BasisNorm": "linspec.algebra.inverse_norm",
     "DiagonalWhitener": "linspec.algebra.whitener",
     "EPS": "linspec.algebra.small_matrices",

@@ -249,7 +249,7 @@ class Products(Reduction):
             U, A = blocks[j].times(v), self.operators[j]
             w = self.data.w(A, rows)
             if w is not None:
-                U = U * cast(w, A.dtype)[:, None]
+                U = U * A.thin(w)[:, None]
             for i, (block, other) in enumerate(zip(blocks, self.operators, strict=True)):
                 block.t_times(other.thin(U), total[j * len(blocks) + i])
             if self.data.pre.center:

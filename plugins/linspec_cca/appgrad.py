@@ -144,7 +144,7 @@ def begun(
     """The first blocks, those of a start or random ones, and the norms of residuals."""
     moments.expect(EXPECTED, problem.k, solver.form)
     W = first_blocks(moments, context, start, problem.k, solver.test_matrix, fresh=0)
-    return multiplied(problem, moments, W, products=EXPECTED)
+    return multiplied(problem, moments, W)
 
 
 def normalized(pairs: Pairs, normalizer: Any) -> Pairs:

@@ -134,7 +134,7 @@ class StochasticAppGrad(RowSolver):
         context.note(Status.APPROXIMATE, TEXT)
         k, n, rng = problem.k, int(problem.X.shape[0]), context.rng
         W = first_blocks(moments, context, start, k, self.test_matrix, fresh=0)
-        first, metrics = multiplied(problem, moments, W, products=self.epochs)
+        first, metrics = multiplied(problem, moments, W)
         normal = first.canonical()
         tilde = fitted(normal)
         sides = [Side(tilde.W[i], tilde.SW[i], -normal.gap(i), r) for i, r in enumerate(problem.ridge)]

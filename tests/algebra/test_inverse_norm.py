@@ -1,20 +1,12 @@
-"""Lengths in the norm of S⁻¹, and their bounds, beside a solve with the matrix itself."""
+"""Lengths in the norm of S⁻¹ beside a solve with the matrix itself."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from linspec.algebra import inverse_norm
-from linspec.algebra.inverse_norm import (
-    BasisNorm,
-    FactorNorm,
-    QuadratureNorm,
-    SketchNorm,
-    diagonal_norm,
-    galerkin,
-)
-from linspec.algebra.preconditioner import jacobi, preconditioner_from_sketch
+from linspec.algebra.inverse_norm import BasisNorm, FactorNorm, SketchNorm, galerkin
+from linspec.algebra.preconditioner import preconditioner_from_sketch
 from linspec.algebra.whitener import Whitener
 from linspec.arrays import HOST
 
@@ -50,40 +42,8 @@ def test_a_factor_and_a_basis_give_the_lengths_themselves(seed):
     for norm in (factor, basis):
         found = norm.lengths(R)
         np.testing.assert_allclose(norm.squares(R), exact(S, R), rtol=1e-6)
-        np.testing.assert_allclose(np.sum(np.asarray(norm.coordinates(R)) ** 2, axis=0), found.squares)
-        assert np.all(found.below <= found.squares)
-        assert np.all(found.squares <= found.above)
-        np.testing.assert_allclose(np.sum(R * norm.solve(R), axis=0), found.squares, rtol=1e-6)
-
-
-@pytest.mark.parametrize("sketched", [False, True])
-@pytest.mark.parametrize("steps", [1, 2, 5, 300])
-def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypatch, steps, sketched):
-    """Golub & Meurant 1994: the rules bound the integral, whatever the matrix."""
-    monkeypatch.setattr(inverse_norm, "MOST_STEPS", steps)
-    for seed in SEEDS:
-        S, rng = gram(seed, last=10 ** np.random.default_rng(seed).uniform(-4, 0))
-        ridge = 10 ** rng.uniform(-8, 1) * np.diag(S).max()
-        M = S + ridge * np.eye(ORDER)
-        R = residuals(M, rng)
-        Omega = rng.integers(0, 2, (ORDER, ORDER // 3)) * 2.0 - 1.0
-        by_sketch = preconditioner_from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST)
-        P = by_sketch if sketched else jacobi(np.diag(M), HOST)
-        norm = QuadratureNorm(lambda V, M=M: M @ V, P, ridge, HOST)
-        found, truth = norm.lengths(R), exact(M, R)
-        assert np.all(found.below <= truth * (1 + 1e-6))
-        assert np.all(found.above >= truth * (1 - 1e-6))
-        if steps > 5:
-            assert np.all(found.squares >= 0.8 * truth)
-
-
-def test_quadrature_without_a_ridge_has_no_upper_bound():
-    S, rng = gram(0)
-    found = QuadratureNorm(lambda V: S @ V, jacobi(np.diag(S), HOST), 0.0, HOST).lengths(
-        rng.standard_normal((ORDER, 2))
-    )
-    assert np.all(np.isinf(found.above))
-    assert np.all(found.below > 0)
+        np.testing.assert_allclose(np.sum(np.asarray(norm.coordinates(R)) ** 2, axis=0), found)
+        np.testing.assert_allclose(np.sum(R * norm.solve(R), axis=0), found, rtol=1e-6)
 
 
 def test_galerkin_is_a_lower_bound_and_exact_where_the_block_has_the_answer():
@@ -102,49 +62,6 @@ def test_galerkin_is_a_lower_bound_and_exact_where_the_block_has_the_answer():
         np.testing.assert_allclose(galerkin(R, E, S @ E, HOST)[0], truth, rtol=1e-5)
 
 
-@pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0, 100.0])
-def test_a_preconditioner_is_bounded_by_its_ridge_and_by_products(ridge):
-    """S ≥ FFᵀ + rI ≥ μP, whatever the random block."""
-    for seed in SEEDS:
-        S, rng = gram(seed, last=1e-2, columns=60)
-        M = S + ridge * np.eye(60)
-        Omega = rng.integers(0, 2, (60, 15)) * 2.0 - 1.0
-        norm = SketchNorm(
-            preconditioner_from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST), ridge, HOST
-        )
-        R = residuals(M, rng)
-        truth = exact(M, R)
-        alone, Z = norm.lengths(R), norm.solve(R)
-        helped = norm.lengths(R, Z, M @ Z)
-        for found in (alone, helped):
-            assert np.all(found.below <= truth * (1 + 1e-9))
-            assert np.all(found.above >= truth * (1 - 1e-9))
-            assert np.all(found.squares <= found.above)
-            assert np.all(found.squares >= found.below)
-        assert np.all(helped.below > 0)
-        assert np.all(np.isfinite(helped.above)) == (ridge > 0)
-        assert np.all(helped.above <= alone.above)
-
-
-@pytest.mark.parametrize("unit", [1e-320, 1e-150, 1.0, 1e150])
-@pytest.mark.parametrize("ridge", [0.0, 1e-160, 1.0])
-def test_units_in_which_squares_are_no_numbers_raise_nothing(unit, ridge):
-    d = np.array([unit, 0.0, 2 * unit])
-    with np.errstate(all="ignore"):
-        norms = [
-            diagonal_norm(d, ridge, HOST),
-            QuadratureNorm(lambda V: d[:, None] * V, jacobi(d + ridge, HOST), ridge, HOST),
-        ]
-        for norm in norms:
-            assert norm.condition > 0
-            assert norm.squares(np.ones((3, 1))).shape == (1,)
-
-
-def test_a_diagonal_is_the_norm_of_columns_that_do_not_overlap():
-    d, R = np.array([4.0, 0.25, 1.0]), np.arange(6.0).reshape(3, 2)
-    np.testing.assert_allclose(diagonal_norm(d, 0.0, HOST).squares(R), exact(np.diag(d), R))
-
-
 @pytest.mark.parametrize("short", [1e-3, 1e-9])
 def test_a_whitener_names_the_directions_that_it_cuts(short):
     """Squared, 1e-9 is rounding: it is left out, and handed over to be looked at."""
@@ -160,3 +77,19 @@ def test_a_whitener_names_the_directions_that_it_cuts(short):
         return
     assert found.rank == 4
     assert np.linalg.norm(X @ found.cut) < 1e-7 * np.linalg.norm(found.cut)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1.0, 100.0])
+def test_a_preconditioner_is_helped_by_products(ridge):
+    """S ≥ FFᵀ + rI ≥ μP, whatever the random block; one more product narrows it."""
+    for seed in SEEDS:
+        S, rng = gram(seed, last=1e-2, columns=60)
+        M = S + ridge * np.eye(60)
+        Omega = rng.integers(0, 2, (60, 15)) * 2.0 - 1.0
+        norm = SketchNorm(
+            preconditioner_from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST), ridge, HOST
+        )
+        R = residuals(M, rng)
+        truth, Z = exact(M, R), norm.solve(R)
+        assert np.all(norm.squares(R) / norm.least >= truth * (1 - 1e-9))
+        assert np.all(norm.lengths(R, Z, M @ Z) >= galerkin(R, Z, M @ Z, HOST)[0])
