@@ -199,7 +199,8 @@ def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:
     root = np.sqrt(half + np.sqrt(half**2 + np.diag(inner)))
     E = np.divide(inner, np.outer(root, root), out=np.zeros_like(inner), where=np.outer(root, root) > 0)
     values = np.linalg.eigvalsh(np.diag(pairs.rho) + E)[::-1]
-    return np.maximum(np.minimum(values, 1.0) - pairs.rho, 0.0)
+    raised: HostArray = np.maximum(np.minimum(values, 1.0) - pairs.rho, 0.0)
+    return raised
 
 
 def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:
