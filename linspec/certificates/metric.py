@@ -74,11 +74,11 @@ class Metric:
         The smallest singular value that is kept, in units of the columns; 1 / least is the condition number.
     null : numpy.ndarray of shape (p, p - rank)
         Orthonormal directions that are left out.
-    kind : str
+    source : str
         Whether lengths are "exact", or "sketched", or those of another matrix: "preconditioned".
     """
 
-    kind: str = "exact"
+    source: str = "exact"
     N: Any
     _inverse: Any
 
@@ -115,7 +115,7 @@ class Metric:
         if metric is None:
             _, s, Vt = np.linalg.svd(R)
             metric = cls(np.append(s, np.zeros(p - len(s))), Vt.T, D, cut, up)
-        metric.kind = "exact" if exact else "sketched"
+        metric.source = "exact" if exact else "sketched"
         return metric
 
     @classmethod
@@ -149,9 +149,9 @@ class Metric:
         """‖N‖₂, the largest length of e for gᵀS⁻¹g = 1."""
         return _largest(to_host(self.N))
 
-    def on(self, home: Home) -> Metric:
+    def on(self, device: Home) -> Metric:
         """Place what multiplies blocks where these are."""
-        self.N, self._inverse = home.place(self.N), home.place(self._inverse)
+        self.N, self._inverse = device.place(self.N), device.place(self._inverse)
         return self
 
     def lengths(self, g: HostArray) -> HostArray:
@@ -193,12 +193,12 @@ class NearDiagonal(Metric):
     U : array of shape (p, m)
     stretch : numpy.ndarray of shape (m,)
         0 for directions that are left out.
-    home : Home, optional
+    device : Home, optional
         Where `root` and `U` are.
     """
 
-    def __init__(self, root: Array, U: Array, stretch: HostArray, home: Home = HOST) -> None:
-        self.home, self.root, self.back = home, root[:, None], reciprocal(root)[:, None]
+    def __init__(self, root: Array, U: Array, stretch: HostArray, device: Home = HOST) -> None:
+        self.device, self.root, self.back = device, root[:, None], reciprocal(root)[:, None]
         self.U, self.stretch, live = U, stretch, stretch > 0
         D, longest = to_host(self.back)[:, 0], float(stretch.max(initial=1.0))
         self.D, self.up = np.where(D > 0, D, 1.0), 1.0
@@ -227,16 +227,16 @@ class NearDiagonal(Metric):
         return cls(root, U, np.divide(1.0, left, out=np.zeros_like(left), where=live))
 
     @classmethod
-    def of_diagonal(cls, d: Array, home: Home) -> NearDiagonal:
+    def of_diagonal(cls, d: Array, device: Home) -> NearDiagonal:
         """Make the metric of diag(d), for d of shape (p, 1)."""
-        return cls(home.xp.sqrt(reciprocal(d[:, 0])), home.zeros((d.shape[0], 0)), np.zeros(0), home)
+        return cls(device.xp.sqrt(reciprocal(d[:, 0])), device.zeros((d.shape[0], 0)), np.zeros(0), device)
 
     @property
     def N(self) -> Array:
         """N, of shape (p, p)."""
-        return self.lift(self.home.eye(len(self.D)))
+        return self.lift(self.device.eye(len(self.D)))
 
-    def on(self, home: Home) -> Metric:
+    def on(self, device: Home) -> Metric:
         return self
 
     def dual(self, g: Array) -> Array:
@@ -253,7 +253,7 @@ class NearDiagonal(Metric):
 
     def _stretched(self, y: Array, stretch: HostArray) -> Array:
         """Stretch y along U."""
-        return y + self.U @ (self.home.place(stretch - 1.0)[:, None] * (self.U.T @ y)) if len(stretch) else y
+        return y + self.U @ (self.device.place(stretch - 1.0)[:, None] * (self.U.T @ y)) if len(stretch) else y
 
 
 class Preconditioned(NearDiagonal):
@@ -267,14 +267,14 @@ class Preconditioned(NearDiagonal):
         Where blocks are.
     """
 
-    kind = "preconditioned"
+    source = "preconditioned"
 
     def __init__(self, preconditioner: Preconditioner) -> None:
-        home, root = preconditioner.home, preconditioner.home.xp.sqrt(preconditioner.weights)
+        device, root = preconditioner.home, preconditioner.home.xp.sqrt(preconditioner.weights)
         U = preconditioner.L * reciprocal(root)[:, None]
-        c = to_host(home.column_sums(U * U))
-        U = U * home.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
-        super().__init__(root, U, np.sqrt(np.maximum(1.0 - c, EPS)), home)
+        c = to_host(device.column_sums(U * U))
+        U = U * device.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
+        super().__init__(root, U, np.sqrt(np.maximum(1.0 - c, EPS)), device)
 
 
 class Bounded(Metric):
@@ -309,7 +309,7 @@ class Euclidean(Metric):
         self.D, self.up, self.rank, self.least, self.reach = np.ones(p), 1.0, p, 1.0, 1.0
         self.null = np.zeros((p, 0))
 
-    def on(self, home: Home) -> Metric:
+    def on(self, device: Home) -> Metric:
         return self
 
     def dual(self, g: HostArray) -> HostArray:

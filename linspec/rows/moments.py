@@ -389,12 +389,9 @@ class Moments:
     @contextmanager
     def view(self, i: int) -> Iterator[Moments]:
         """Moments of one matrix, whose passes count here, and which leave what they have learnt of it."""
-        own, scaled = self.operators[i], range(int(self.scales(i)))
-        alone = Moments([own], self.pre, self.passes, [self.names[i]], self.executor, scaled=scaled)
-        alone.read = [
-            self.read[i],
-            max(self.read),
-        ]  # it counts where this matrix is read more often than all were
+        A, scaled = self.operators[i], range(int(self.scales(i)))
+        alone = Moments([A], self.pre, self.passes, [self.names[i]], self.executor, scaled=scaled)
+        alone.read = [self.read[i], max(self.read)]  # a pass counts where no other matrix was read as often
         alone.held = None if self.held is None else [[self.held[i][i]]]
         alone.root = None if self.root is None else [self.root[i]]
         for known, other in zip(self._learnt, alone._learnt, strict=True):

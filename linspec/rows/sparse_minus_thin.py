@@ -47,7 +47,7 @@ class SparseMinusThin:
     @property
     def is_near_diagonal(self) -> bool:
         """Whether all that is stored is on the diagonal, as where no row has two entries."""
-        return bool(self.G.nnz == np.count_nonzero(self.G.diagonal()))
+        return len(self.G.data) == np.count_nonzero(self.G.diagonal())
 
     @property
     def shape(self) -> tuple[int, int]:

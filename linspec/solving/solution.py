@@ -140,6 +140,9 @@ class Solution:
     """
 
     layout: ClassVar[Layout] = Layout()
+    withdrawn: ClassVar[frozenset[str]] = frozenset()
+    """Fields of saved answers that this version has no more, and does not read."""
+
     _plain: ClassVar[Any] = None
 
     status: Status
@@ -662,6 +665,7 @@ def load_solution(
     with archive.opened(path) as file:
         cls = _class_of(file.header)
         parts = file.unpack(file.header["fields"], cls.layout.saved_types)
+        parts = {name: value for name, value in parts.items() if name not in cls.withdrawn}
         unknown = parts.keys() - {each.name for each in dataclasses.fields(cls)}
         if unknown:
             raise InvalidFile(

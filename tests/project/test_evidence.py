@@ -137,6 +137,7 @@ SMALL = {
     "measure_estimators": "--alphas 1 --parts pca",
     "measure_gpu": "",
     "measure_hard_least_squares": "--solvers auto,cg,lsqr",
+    "measure_hard_correlations": "",
     "measure_hard_spectra": "",
     "measure_inference": "--parts size columns wide",
     "measure_kernel": "--rows 300 --landmarks 50 --columns 50",

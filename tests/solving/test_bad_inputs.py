@@ -106,7 +106,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "options beside an instance": lambda: cca(solver=ls.get_solver("als", "cca")(), tol=1e-3),
     "options for auto": lambda: cca(solver="auto", max_iterations=3),
     "max_passes = 0": lambda: cca(max_passes=0),
-    "max_passes too small": lambda: cca(solver="direct", max_passes=1),
+    "max_passes too small": lambda: cca(solver="als", form="implicit", max_passes=1),
     "a solver that needs entries, products only": lambda: cca(
         by_products(X), by_products(Y), solver="direct"
     ),

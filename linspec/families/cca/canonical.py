@@ -181,7 +181,7 @@ class Gains:
     USUAL, OPTIMISTIC = 0.5, 3.0
 
     def __init__(self, metrics: Sequence[Metric], apart: int = 5, slowest: float = 0.98) -> None:
-        self.rough = any(metric.kind == "preconditioned" for metric in metrics)
+        self.rough = any(metric.source == "preconditioned" for metric in metrics)
         self.apart, self.slowest = apart, slowest
         self.totals: list[float] = []
 
@@ -272,7 +272,7 @@ def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pair
         A block for each view.
     """
     ridges = problem.ridge
-    if moments.metrics is None or any(metric.kind != "exact" for metric in moments.metrics):
+    if moments.metrics is None or any(metric.source != "exact" for metric in moments.metrics):
         moments.metrics = norms_of_held(moments, ridges) or moments.metrics
     if moments.metrics is not None:
         return Pairs.of(moments, ridges, W), moments.metrics

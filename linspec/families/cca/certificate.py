@@ -129,7 +129,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     pairs, metrics = judged.pairs, judged.metrics
     lost = _lost(moments, metrics)
     findings = [*_found(judged, tol, held=moments.held is not None), *lost]
-    exact = all(metric.kind == "exact" for metric in metrics)
+    exact = all(metric.source == "exact" for metric in metrics)
     ranks = (metrics[0].rank, metrics[1].rank) if exact else None
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
     fields: dict[str, Any] = {
@@ -150,7 +150,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     empty = not len(pairs.rho) and all(bool(moments.fitted[i].squares.any()) for i in (0, 1))
     if empty:
         findings.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
-    kind = min((metric.kind for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
+    kind = min((metric.source for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
     misses = any(status is Status.INCOMPLETE for status, _ in findings)
     return Certificate(judged.residual, tuple(findings), fields, kind, lost=bool(lost) or misses)
 
@@ -172,7 +172,7 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
             errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
     pairs = _unit(pairs.leading(k))
     squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
-    total, exact = float(pairs.rho.sum()), all(metric.kind == "exact" for metric in metrics)
+    total, exact = float(pairs.rho.sum()), all(metric.source == "exact" for metric in metrics)
     residual = ratio(float(squares.sum()), total)
     explained = 0.0 if errors is None else float(errors.sum())
     searched = moments.holds and exact and not computed and residual <= PLAIN
@@ -309,7 +309,7 @@ def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:
     Between views of different widths [0 C; Cᵀ 0] has eigenvalues 0, which are no correlations.
     """
     pairs, above = judged.pairs, np.full_like(judged.squares, np.inf)
-    if all(metric.kind != "preconditioned" for metric in judged.metrics):
+    if all(metric.source != "preconditioned" for metric in judged.metrics):
         above = judged.squares
     if min(problem.ridge) > 0:
         plain = sum(to_host(pairs.home.column_sums(pairs.gap(i) ** 2)) for i in (0, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     >>> bool(np.isclose(np.corrcoef(U[:, 0], V[:, 0])[0, 1], solution.correlations[0]))
     True
     """
+
+    withdrawn: ClassVar[frozenset[str]] = frozenset({"law_bounds", "loss_bounds"})
 
     x_weights: Array = field(rows_of="X", leading=True)
     y_weights: Array = field(rows_of="Y", leading=True)
