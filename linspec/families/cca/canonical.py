@@ -176,6 +176,14 @@ class Gains:
         Steps between the gains that q comes from; more for a method with small gains in each step.
     slowest : float, default 0.98
         The largest q.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.certificates import Euclidean
+    >>> from linspec.families.cca import Gains
+    >>> Gains([Euclidean(3)] * 2).residual(1e-9, np.array([0.9, 0.5]))  # exact norms bound what is missing
+    1e-09
     """
 
     USUAL, OPTIMISTIC = 0.5, 3.0
@@ -220,6 +228,19 @@ def first_blocks(
     test_matrix : TestMatrix
     fresh : int, default 5
         Random columns beside a start, at least; 0 where only runs go on from their own blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from types import SimpleNamespace
+    >>> from linspec.families.cca import first_blocks
+    >>> from linspec.rows import Moments, Passes
+    >>> moments = Moments.of_products({"X": ls.as_operator(np.eye(9, 6)), "Y": ls.as_operator(np.eye(9, 8))}, Passes())
+    >>> context = SimpleNamespace(rng=np.random.default_rng(0))
+    >>> matrix = SimpleNamespace(draw=lambda rows, columns, rng: rng.standard_normal((rows, columns)))
+    >>> [V.shape for V in first_blocks(moments, context, None, 2, matrix)]
+    [(6, 2), (8, 2)]
     """
     blocks = []
     for A, name in zip(moments.operators, ("x_weights", "y_weights"), strict=True):
@@ -270,6 +291,18 @@ def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pair
         Keeps the norms.
     W : sequence of array
         A block for each view.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.cca import multiplied
+    >>> from linspec.rows import Moments, Passes
+    >>> X, Y = np.random.default_rng(0).standard_normal((2, 50, 3))
+    >>> problem = ls.CCA(X, Y, k=2, center=False)
+    >>> pairs, metrics = multiplied(problem, Moments.of_products(problem.matrices, Passes()), [np.eye(3), np.eye(3)])
+    >>> bool(np.allclose(pairs.CW[0], X.T @ Y)), [metric.source for metric in metrics]
+    (True, ['preconditioned', 'preconditioned'])
     """
     ridges = problem.ridge
     if moments.metrics is None or any(metric.source != "exact" for metric in moments.metrics):
@@ -308,6 +341,18 @@ def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = Fa
     ridges : sequence of float
     every : bool, default False
         Whether Gram matrices are factored however large, and as dense ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.cca import norms_of_held
+    >>> from linspec.rows import Moments, Passes
+    >>> moments = Moments.of_products({"X": ls.as_operator(np.diag([2.0, 4.0]))}, Passes())
+    >>> norms_of_held(moments, (0.0,)) is None
+    True
+    >>> moments.triangle() is not None, float(norms_of_held(moments, (0.0,))[0].lengths(np.array([[0.0], [4.0]]))[0])
+    (True, 1.0)
     """
     if not moments.holds:
         return None
@@ -339,7 +384,20 @@ def cross(moments: Moments, metrics: Sequence[Metric]) -> Array:
 
 
 def all_pairs(problem: Any, moments: Moments) -> dict[str, Any]:
-    """The k leading pairs and the next correlation, from held Gram matrices or a held triangle."""
+    """The k leading pairs and the next correlation, from held Gram matrices or a held triangle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.cca import all_pairs
+    >>> from linspec.rows import Moments, Passes
+    >>> X, Y = np.eye(4)[:, :2], np.eye(4)[:, 1:3]
+    >>> problem = ls.CCA(X, Y, k=1, center=False)
+    >>> moments = Moments.of_products(problem.matrices, Passes())
+    >>> moments.gram() is not None, all_pairs(problem, moments)["correlations"].round(12)
+    (True, array([1.]))
+    """
     moments.metrics = moments.metrics or norms_of_held(moments, problem.ridge, every=True)
     T, k = cross(moments, moments.metrics), problem.k
     U, rho, V = T[:, :0], np.zeros(0), T.T[:, :0]

@@ -152,7 +152,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         findings.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
     kind = min((metric.source for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
     misses = any(status is Status.INCOMPLETE for status, _ in findings)
-    return Certificate(judged.residual, tuple(findings), fields, kind, lost=bool(lost) or misses)
+    residual = 1.0 if empty else judged.residual
+    return Certificate(residual, tuple(findings), fields, kind, lost=bool(lost) or misses)
 
 
 def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Judged:
