@@ -80,7 +80,7 @@ class CrossSVD(RowSolver):
             return home.xp.concat(both, axis=0)
 
         def weights(Z: Array) -> dict[str, Array]:
-            return {"x_weights": roots[0] * Z[:p], "y_weights": roots[1] * Z[p:]}  # (2)
+            return {"x_weights": roots[0] * Z[:p, :], "y_weights": roots[1] * Z[p:, :]}  # (2)
 
         def product(Z: Array) -> Array:
             (_, CtPhi), (CPsi, _) = moments.products(*weights(Z).values())

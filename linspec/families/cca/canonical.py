@@ -149,8 +149,8 @@ class Pairs:
         return to_host(sum(y.T @ y for y in duals))
 
     def squares(self, metrics: Sequence[Metric], k: int | None = None) -> HostArray:
-        """‖ϱᵢ‖² for k pairs, by default all, which are not too small where the norms are sketched."""
-        duals = [metric.up * metric.dual(self.gap(i)[:, :k]) for i, metric in enumerate(metrics)]
+        """‖ϱᵢ‖² for k pairs, by default all."""
+        duals = [metric.dual(self.gap(i)[:, :k]) for i, metric in enumerate(metrics)]
         return to_host(sum(self.home.column_sums(y * y) for y in duals))
 
     def residual(self, metrics: Sequence[Metric], k: int) -> float:

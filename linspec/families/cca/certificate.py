@@ -106,7 +106,7 @@ class Judged:
         """The digits of correlations, in words."""
         if not len(self.squares):
             return ""
-        within = np.sqrt(self.squares / 2)
+        within = max(metric.up for metric in self.metrics) * np.sqrt(self.squares / 2)
         errors = within if self.errors is None else np.minimum(within, self.errors)
         worst = max(float(errors.max()), self.rounding, EPS * columns)
         text = f"correlations: about {digits(worst)} correct digits"
@@ -185,7 +185,8 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         errors = np.maximum(every[: len(squares)] - pairs.rho, 0.0)
     elif searched and len(pairs.rho):
         missing = _missing(problem, moments, pairs, metrics)
-    if missing <= max(TOLERATED * max(tol, residual) * max(total, tol), NEARBY * explained):
+    within = float(np.sqrt(squares / 2).sum())  # near each of these correlations there is an exact one
+    if missing <= max(TOLERATED * max(tol * max(total, tol), within), NEARBY * explained):
         missing = 0.0
     rounding = _rounding(moments, metrics)
     return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
@@ -311,7 +312,7 @@ def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:
     """
     pairs, above = judged.pairs, np.full_like(judged.squares, np.inf)
     if all(metric.source != "preconditioned" for metric in judged.metrics):
-        above = judged.squares
+        above = judged.squares * max(metric.up for metric in judged.metrics) ** 2
     if min(problem.ridge) > 0:
         plain = sum(to_host(pairs.home.column_sums(pairs.gap(i) ** 2)) for i in (0, 1))
         above = np.minimum(above, plain / min(problem.ridge))
