@@ -14,8 +14,8 @@ Where we differ: (a) The source divides sums by |I|. So the ridge is nλ here, a
 √n. (b) Step lengths and the size of a batch come from the data (`minibatch_steps`), not by cross-validation; ``step``
 is the form of the source, one number for all columns. (c) Algorithm 11 picks a new random subset of the rows at every
 step, so a row may occur twice before others occur once. Here rows are read in a random order, each once before any
-occurs twice (rows with weights: as often as these require), and batches are cut out of chunks. (d) Ψ takes the new Φ, as in the authors' program, and not the old one,
-as printed. (e) The mean of the iterates with polynomial weights,
+occurs twice (rows with weights: as often as these require), and batches are cut out of chunks. (d) Ψ takes the new Φ,
+as in the authors' program, and not the old one, as printed. (e) The mean of the iterates with polynomial weights,
 
     (3)  Φ̄ ← Φ̄ + (Φ̃ − Φ̄) (1 + 8)/(t + 8),
 
@@ -146,7 +146,7 @@ class StochasticAppGrad(RowSolver):
         begin = next(chunks)
         known = FirstRows(begin, n, problem.ridge, first.SW, [D for D, _ in first.noise])
         batch = min(n, self.batch or known.batch(k))
-        for side, step in zip(sides, known.steps(batch, scaled=self.scaling == "columns"), strict=True):
+        for side, step in zip(sides, known.steps(batch, self.scaling), strict=True):
             side.step = side.safe = step
             if self.step is not None:
                 side.step = step * 0.0 + self.step / moments.fitted[0].total
@@ -166,9 +166,7 @@ class StochasticAppGrad(RowSolver):
                         side.drift = side.drift + (gradient - side.drift) * share
                     elif self.step is not None:
                         context.note(Status.BREAKDOWN, GREW.format(self.step))
-                    side.mean = side.mean + (side.tilde - side.mean) * (
-                        share if self.averaging else 1.0
-                    )  # (3)
+                    side.mean = side.mean + (side.tilde - side.mean) * (share if self.averaging else 1)  # (3)
                 if t >= due:
                     residual, due = _residual(sides, metrics), APART * t
                 last = residual <= context.tol or (read >= self.epochs * n and I.stop == rows[0].rows)
