@@ -2,9 +2,13 @@
 
 Problem: leading pairs, each of which uses few columns of both views.
 Method: Ma, Lu & Foster (2015, ICML), section 5: a soft threshold between the gradient step of "appgrad" and its
-normalisation. With V = Φ̃ − η [Xᵀ(XΦ̃ − YΨ)/n + λΦ̃] and columns of unit size, Φ̃ ← sign(V) max(|V| − ητ, 0). This is a
-step of the proximal gradient method (Daubechies, Defrise & De Mol 2004, doi:10.1002/cpa.20042) with the penalty τ Σ|φ̃|
-on the least-squares problem that has the canonical pairs as fixed points.
+normalisation. With D = diag(S), which scales columns to unit size,
+
+    (1)  V = Φ̃ − η D⁻¹(SxΦ̃ − CΨ),   Φ̃ ← sign(V) max(|V| − ητ D^(-1/2), 0),
+
+and the same for Ψ̃. This is a step of the proximal gradient method (Daubechies, Defrise & De Mol 2004,
+doi:10.1002/cpa.20042) with the penalty τ Σ|φ̃| on the least-squares problem that has the canonical pairs as fixed
+points.
 Units: steps and thresholds are those of columns scaled to unit size, so a threshold is a correlation. A column stays
 at zero while its correlation with the part of the variate that the others do not fit is below τ in absolute value.
 If τ is not given, it is √(2 ln p/n): the largest of p correlations that are only chance just reaches this value.
@@ -21,7 +25,7 @@ uncorrelated. With ``penalty="rows"`` they are turned: rows of zeros stay zero. 
 its threshold is at most nine tenths of the largest.
 Where it fails: data with more columns than rows. There the first iterations, which have no penalty, find chance before
 any planted direction, and the threshold then keeps the wrong columns.
-The answer is not that of the problem without the penalty: its residual, by the law, shows the distance.
+The answer is not that of the problem without the penalty: its residual shows the distance.
 """
 
 from __future__ import annotations
@@ -115,7 +119,7 @@ class SparseAppGrad(RowSolver):
 
 @dataclass(frozen=True)
 class Shrinkage:
-    """Soft threshold of the entries or the rows of blocks, for columns of the data scaled to unit size.
+    """Soft threshold (1) of the entries or the rows of blocks.
 
     Attributes
     ----------
@@ -139,7 +143,7 @@ class Shrinkage:
         return any(self.thresholds) or self.counts != (None, None)
 
     def __call__(self, i: int, V: Array, step: Array) -> Array:
-        """sign(V) max(|V| − ητ, 0) for the step ηD⁻¹ (1)."""
+        """sign(V) max(|V| − ητ D^(-1/2), 0) (1), for the step ηD⁻¹."""
         xp, count = Home.of(V).xp, self.counts[i]
         size, level = xp.abs(V) * xp.sqrt(self.D[i]), step * self.D[i] * self.thresholds[i]
         if self.rows:

@@ -146,7 +146,7 @@ class StochasticAppGrad(RowSolver):
         begin = next(chunks)
         known = FirstRows(begin, n, problem.ridge, first.SW, [D for D, _ in first.noise])
         batch = min(n, self.batch or known.batch(k))
-        for side, step in zip(sides, known.steps(batch, scaled=self.scaling == "columns"), strict=True):
+        for side, step in zip(sides, known.steps(batch, self.scaling), strict=True):
             side.step = side.safe = step
             if self.step is not None:
                 side.step = step * 0.0 + self.step / moments.fitted[0].total
@@ -166,9 +166,7 @@ class StochasticAppGrad(RowSolver):
                         side.drift = side.drift + (gradient - side.drift) * share
                     elif self.step is not None:
                         context.note(Status.BREAKDOWN, GREW.format(self.step))
-                    side.mean = side.mean + (side.tilde - side.mean) * (
-                        share if self.averaging else 1.0
-                    )  # (3)
+                    side.mean = side.mean + (side.tilde - side.mean) * (share if self.averaging else 1)  # (3)
                 if t >= due:
                     residual, due = _residual(sides, metrics), APART * t
                 last = residual <= context.tol or (read >= self.epochs * n and I.stop == rows[0].rows)

@@ -115,3 +115,17 @@ def test_without_a_threshold_it_is_cca():
     problem = ls.CCA(X, Y, 2, ridge=1.0)
     s = ls.solve(problem, NAME, rng=0, x_threshold=0.0, y_threshold=0.0, max_iterations=5000)
     np.testing.assert_allclose(s.correlations, ls.solve(problem, "gram").correlations, atol=1e-4)
+
+
+@pytest.mark.parametrize("penalty", ["entries", "rows"])
+@pytest.mark.parametrize("stop", [5, 15])  # before and after thresholds apply
+def test_a_run_that_is_gone_on_from_finds_the_same_zeros(tmp_path, penalty, stop):
+    X, Y, _ = planted(0)
+    problem, options = ls.CCA(X, Y, 2, ridge=1.0), {"penalty": penalty, "rng": 0}
+    whole = ls.solve(problem, NAME, **options)
+    path = tmp_path / "run.ckpt"
+    ls.solve(problem, NAME, callback=lambda step: step.iteration >= stop, checkpoint=path, **options)
+    again = ls.solve(problem, NAME, start=path, penalty=penalty)
+    assert again.iterations < whole.iterations
+    assert np.array_equal(again.x_weights != 0, whole.x_weights != 0)
+    np.testing.assert_allclose(again.correlations, whole.correlations, atol=1e-5)

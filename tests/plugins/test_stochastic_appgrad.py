@@ -160,6 +160,16 @@ def test_it_ends_by_its_own_rule_without_a_budget():
     assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
 
 
+def test_a_run_that_is_gone_on_from_reads_the_rest(tmp_path):
+    X, Y = tall(4000)
+    problem, path = ls.CCA(X, Y, 3, ridge=5.0), tmp_path / "run.ckpt"
+    whole = ls.solve(problem, NAME, rng=0)
+    ls.solve(problem, NAME, rng=0, callback=lambda step: step.passes > 4, checkpoint=path)
+    rest = ls.solve(problem, NAME, start=path)
+    assert rest.passes < whole.passes - 2
+    assert rest.correlations.sum() > 0.995 * exact_sum(X - X.mean(axis=0), Y - Y.mean(axis=0), 3, 5.0)
+
+
 @pytest.mark.parametrize("where", ["X", "Y"])
 def test_what_is_not_finite_in_a_file_is_named(tmp_path, where):
     views = dict(zip("XY", tall(2000), strict=True))

@@ -39,3 +39,18 @@ def test_minibatches_of_all_rows_sum_to_a_pass(
     assert np.abs(total - whole).max() <= bound * np.abs(whole).max()
     each = np.array([np.trace(some.gram_product(np.eye(p), slice(i, i + 1))) for i in range(40)])
     assert np.abs(some.row_squares() - each).max() <= bound * each.max()
+    images = some.images(np.eye(p), slice(0, 11))
+    assert np.abs(images.T @ images - some.gram_product(np.eye(p), slice(0, 11))).max() <= bound * each.sum()
+    assert np.abs(some.adjoint_images(images, slice(0, 11)) - images.T @ images).max() <= bound * each.sum()
+    if confounds is None:
+        squares = some.column_squares(slice(0, 11))[:, 0]
+        assert np.abs(squares - np.diag(images.T @ images)).max() <= bound * each.sum()
+
+
+def test_rows_that_are_drawn_by_their_weights_estimate_a_pass() -> None:
+    moments = Moments([as_operator(DENSE)], Preprocessing.of(center=True, weights=W))
+    draws = rng.choice(n, 200_000, p=W / W.sum())
+    found = moments.minibatch(draws, drawn=True).gram_product(np.eye(p)) * (n / len(draws))
+    X = DENSE - np.average(DENSE, axis=0, weights=W)
+    exact = X.T @ (W[:, None] * X)
+    assert np.abs(found - exact).max() <= 0.02 * np.abs(exact).max()
