@@ -11,7 +11,6 @@ from linspec.process.lazy_names import lazy_names
 _HOLDERS = {
     "LEAST_LENGTH": "linspec.algebra.small_matrices",
     "BasisNorm": "linspec.algebra.inverse_norm",
-    "DiagonalWhitener": "linspec.algebra.whitener",
     "EPS": "linspec.algebra.small_matrices",
     "FactorNorm": "linspec.algebra.inverse_norm",
     "InverseNorm": "linspec.algebra.inverse_norm",

@@ -29,7 +29,6 @@ from linspec.algebra.variation import r_squared as r_squared
 from linspec.algebra.variation import squares_about_means as squares_about_means
 from linspec.algebra.variation import varies as varies
 from linspec.algebra.whitener import SMALL as SMALL
-from linspec.algebra.whitener import DiagonalWhitener as DiagonalWhitener
 from linspec.algebra.whitener import Whitener as Whitener
 from linspec.algebra.whitener import has_short_directions as has_short_directions
 from linspec.algebra.whitener import leading_svd as leading_svd

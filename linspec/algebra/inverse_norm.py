@@ -19,7 +19,7 @@ import numpy as np
 
 from linspec.algebra.preconditioner import Preconditioner
 from linspec.algebra.small_matrices import EPS, whitening
-from linspec.algebra.whitener import DiagonalWhitener, Whitener
+from linspec.algebra.whitener import Whitener
 from linspec.arrays import Array, Home, HostArray, to_host
 
 
@@ -65,7 +65,7 @@ class FactorNorm:
 
     Parameters
     ----------
-    factor : Whitener or DiagonalWhitener
+    factor : Whitener
         F with S = F Fᵀ on the numerical range, of order r.
     home : Home
 
@@ -89,7 +89,7 @@ class FactorNorm:
 
     kind = "exact"
 
-    def __init__(self, factor: Whitener | DiagonalWhitener, home: Home) -> None:
+    def __init__(self, factor: Whitener, home: Home) -> None:
         self.factor, self.home = factor, home
         self.condition = factor.condition
 
@@ -225,7 +225,7 @@ class SketchNorm:
         return lengths
 
 
-NORMS = (FactorNorm, BasisNorm, SketchNorm, Preconditioner, Whitener, DiagonalWhitener)
+NORMS = (FactorNorm, BasisNorm, SketchNorm, Preconditioner, Whitener)
 """Classes that a checkpoint of norms may contain: norms, and the preconditioners and factors in them. They consist of
 arrays and numbers alone."""
 

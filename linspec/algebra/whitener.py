@@ -159,73 +159,6 @@ class Whitener:
         return _solved(self.lower, U, adjoint=True) * self.scale[:, None]
 
 
-class DiagonalWhitener:
-    """The factor F of a diagonal minus a low-rank matrix, D + ridge·I − L Lᵀ = F Fᵀ, on its numerical range.
-
-    Parameters
-    ----------
-    d : numpy.ndarray of shape (p,)
-        The diagonal of D.
-    L : numpy.ndarray of shape (p, m)
-        Few columns, with L Lᵀ ≤ D.
-    ridge : float
-        Added to the diagonal; 0 for none.
-    cut : float
-        See `Whitener`.
-
-    Attributes
-    ----------
-    rank, condition, cut, short, largest, rounding
-        See `Whitener`. Columns of zeros do not count as omitted directions. `rounding` is √p, because a sum over all
-        columns is subtracted from an image.
-    root : numpy.ndarray of shape (p,)
-        The diagonal of (D + ridge·I)^(-1/2), so that F⁻¹ = (I − QΣ²Qᵀ)^(-1/2) diag(root). Q has the left singular
-        vectors of diag(root) L, and Σ its singular values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.algebra import DiagonalWhitener
-    >>> d, L = np.array([2.0, 3.0]), np.array([[1.0], [1.0]])
-    >>> F = DiagonalWhitener(d, L, 0.0, 1e-15)
-    >>> bool(np.allclose(F.solve(F.solve(np.diag(d) - L @ L.T).T), np.eye(2)))  # F⁻¹ S F⁻ᵀ = I
-    True
-    """
-
-    def __init__(self, d: HostArray, L: HostArray, ridge: float, cut: float) -> None:
-        self.root = np.sqrt(reciprocal(d + ridge))
-        root = self.root[:, None]
-        self.largest, self.rounding = 1.0, max(len(d), 1) ** 0.5
-        self.cut: Array | None = None
-        self.short: Array | None = None
-        self.Q, sigma, _ = np.linalg.svd(root * L, full_matrices=False)
-        left = 1 - sigma**2
-        null = left <= (cut if ridge == 0 else len(d) * EPS)
-        self.rank = int(np.count_nonzero(self.root)) - int(null.sum())
-        self.condition = float(1 / min(left[~null].min(initial=1.0), 1.0))
-        self.stretch = np.where(null, 0.0, 1 / np.sqrt(np.where(null, 1.0, left))) - 1.0
-        if null.any():
-            directions = root * self.Q
-            self.cut = directions[:, null]
-            self.short = directions[:, ~null & (left < SHORT)] * (self.stretch + 1)[~null & (left < SHORT)]
-
-    def solve(self, M: HostArray) -> HostArray:
-        """F⁻¹ M, of shape (p, k) as M."""
-        return self.stretched(self.root[:, None] * M)
-
-    def solve_adjoint(self, U: HostArray) -> HostArray:
-        """F⁻ᵀ U, of shape (p, k) as U."""
-        solved: HostArray = self.root[:, None] * self.stretched(U)
-        return solved
-
-    def stretched(self, U: HostArray) -> HostArray:
-        """(I − QΣ²Qᵀ)^(-1/2) U on the numerical range, of shape (p, k) as U.
-
-        Q has the left singular vectors of diag(root) L, and Σ its singular values.
-        """
-        return U + self.Q @ (self.stretch[:, None] * (self.Q.T @ U)) if self.Q.shape[1] else U
-
-
 def _solved(L: HostArray, M: HostArray, *, adjoint: bool = False) -> HostArray:
     """L⁻¹ M, or L⁻ᵀ M, for a lower triangular L; LAPACK alone, because SciPy's checks take longer on small problems."""
     solved: HostArray = scipy.linalg.lapack.dtrtrs(L, M, lower=1, trans=int(adjoint))[0]
@@ -241,7 +174,7 @@ def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
     return (lower if rcond > max(CHOLESKY_LIMIT, 100 * cut) else None), float(rcond)
 
 
-def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWhitener) -> bool:
+def has_short_directions(moments: Any, index: int, factor: Whitener) -> bool:
     """Whether the directions that a factor has omitted have images longer than rounding, by one product with a view.
 
     Rounding errors of the Gram matrix mix omitted directions with the short directions that were kept. So the images
@@ -252,7 +185,7 @@ def has_short_directions(moments: Any, index: int, factor: Whitener | DiagonalWh
     moments : Moments
     index : int
         The view: 0 for X, 1 for Y, and so on.
-    factor : Whitener or DiagonalWhitener
+    factor : Whitener
         A factor that has omitted directions: its `cut` is not None.
 
     Returns

@@ -253,7 +253,9 @@ class NearDiagonal(Metric):
 
     def _stretched(self, y: Array, stretch: HostArray) -> Array:
         """Stretch y along U."""
-        return y + self.U @ (self.device.place(stretch - 1.0)[:, None] * (self.U.T @ y)) if len(stretch) else y
+        return (
+            y + self.U @ (self.device.place(stretch - 1.0)[:, None] * (self.U.T @ y)) if len(stretch) else y
+        )
 
 
 class Preconditioned(NearDiagonal):

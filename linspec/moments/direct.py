@@ -13,19 +13,6 @@ class Direct(Aspect):
     """Forms of the matrices of `moments` for direct solvers and certificates."""
 
     @one_at_a_time
-    def factored(self, index: int) -> bool:
-        """Whether `Moments.whitener` can factor the Gram matrix of a view without forming a new dense p x p matrix.
-
-        This holds if the Gram matrices are held as dense matrices. It also holds if they are held as sparse matrices,
-        and the Gram matrix of this view is diagonal before means and confounds are subtracted, as for one-hot rows.
-
-        Parameters
-        ----------
-        index : int
-        """
-        return self._moments.form == "dense" or self._moments._diagonal_form(index) is not None
-
-    @one_at_a_time
     def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
         """Reduce the data to a few rows with the same inner products of columns, in one sweep.
 

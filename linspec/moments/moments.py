@@ -31,8 +31,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec.algebra.whitener import DiagonalWhitener, Whitener, squared_cut
-from linspec.arrays import Array, HostArray, host_dtype, on_device, random_generator
+from linspec.algebra.whitener import Whitener, squared_cut
+from linspec.arrays import Array, host_dtype, on_device, random_generator
 from linspec.cost import EXPECTED_PRODUCTS, Sizes, human_bytes, moments_form, sizes_of
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.frames import check_order
@@ -56,7 +56,7 @@ from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.gradients import GradientOfSquares, residual
-from linspec.sweeps.held_grams import HeldGram, SparseGram, symmetric_product
+from linspec.sweeps.held_grams import HeldGram, symmetric_product
 from linspec.sweeps.minibatches import Minibatches
 from linspec.sweeps.products import Products
 from linspec.sweeps.row_sketches import NONZEROS, RowSketch, Sketch, SparseSigns
@@ -147,7 +147,7 @@ class Moments:
         self._all: Moments | None = None  # the moments of all views, if this is a single view
         self._index = 0
         self._alone: dict[int, Moments] = {}
-        self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
+        self._whiteners: dict[tuple[int, float], Whitener] = {}
 
     def _of_views(self, views: list[View], *, form: str) -> Moments:
         """Moments of other views in the given form; the expected products (`expect`) are those of these moments."""
@@ -683,11 +683,11 @@ class Moments:
         return self._held_gram().upper[index][0]
 
     @one_at_a_time
-    def whitener(self, index: int, ridge: float) -> Whitener | DiagonalWhitener:
+    def whitener(self, index: int, ridge: float) -> Whitener:
         """The whitener of S + ridge·I for the Gram matrix S of a view, computed at the first call and kept.
 
         A whitener is a factor F with S + ridge·I = F Fᵀ, without the null directions of S: see
-        `linspec.algebra.Whitener`. Unless `direct.factored(index)` is True, S is made dense and kept in memory.
+        `linspec.algebra.Whitener`. S is made dense and kept in memory.
 
         Parameters
         ----------
@@ -696,19 +696,11 @@ class Moments:
         """
         if (index, ridge) not in self._whiteners:
             cut = squared_cut(self._views[index].given)
-            form = self._diagonal_form(index)
-            if form is not None:
-                self._whiteners[index, ridge] = DiagonalWhitener(*form, ridge, cut)
-            else:
-                S = self._dense(index)
-                # What confounds explain has been subtracted from S, and has left its rounding.
-                lost = self.columns.centring_error(index) if self._views[index].adjustment.lost > 1.0 else 0.0
-                self._whiteners[index, ridge] = Whitener(S, ridge, max(cut, S.shape[0] * lost), self.home)
+            S = self._dense(index)
+            # What confounds explain has been subtracted from S, and has left its rounding.
+            lost = self.columns.centring_error(index) if self._views[index].adjustment.lost > 1.0 else 0.0
+            self._whiteners[index, ridge] = Whitener(S, ridge, max(cut, S.shape[0] * lost), self.home)
         return self._whiteners[index, ridge]
-
-    def _diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
-        gram = self._held_gram() if self.form == "sparse" else None
-        return gram.diagonal_form(index) if isinstance(gram, SparseGram) else None
 
     # ---- rows ---------------------------------------------------------------------------------
 

@@ -335,25 +335,6 @@ class SparseGram(HeldGram):
         # A column is constant if the difference is below its rounding.
         return np.where(spread > 1e-12 * d, spread, 0.0)
 
-    def diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
-        """(d, L) such that the Gram matrix of view `index` is diag(d) - L Lᵀ; None if the matrix is not of this form.
-
-        Parameters
-        ----------
-        index : int
-        """
-        S = self.upper[index][0]
-        (mean, taken), T = self.views[index], self.explained[index]
-        d = np.asarray(S.diagonal())
-        if S.nnz > len(d) or np.count_nonzero(S.data) != np.count_nonzero(d):
-            return None
-        if taken is not None and not np.array_equal(mean, taken):
-            return None
-        if self.signs is not None and np.any(self.signs < 0):
-            return None
-        columns = ([] if taken is None else [self.n**0.5 * mean[:, None]]) + ([] if T is None else [T])
-        return d, np.hstack(columns) if columns else np.zeros((len(d), 0))
-
     def as_dense(self, home: Home) -> DenseGram:
         """The matrices as dense arrays, centred."""
 

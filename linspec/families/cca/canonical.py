@@ -59,6 +59,32 @@ class Pairs:
         The diagonals of Sx and Sy, and the part of a squared length that is rounding of products.
     GW : pair of arrays, or None
         XᵀXΦ and YᵀYΨ, which a large ridge would round away; None once a block has been renewed.
+
+    Examples
+    --------
+    A loop with one step of power iteration on each side, Φ ← C Ψ and Ψ ← CᵀΦ:
+
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> from linspec.families.cca import first_blocks, multiplied
+    >>> from linspec.iteration import Iterate
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Power(ls.solving.RowSolver):
+    ...     tol: float | None = ls.tol_option()
+    ...     test_matrix: object = ls.part("gaussian", "random start", kind="test-matrix")
+    ...     def iterate(self, problem, moments, context, start):
+    ...         W = first_blocks(moments, context, start, problem.k, self.test_matrix)
+    ...         pairs, metrics = multiplied(problem, moments, W)
+    ...         while True:
+    ...             pairs = pairs.canonical()
+    ...             yield Iterate(pairs.residual(metrics, problem.k), pairs.arrays)
+    ...             for i in (0, 1):
+    ...                 pairs = pairs.renewed(moments, problem.ridge, i, pairs.CW[i])
+    >>> Q = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 5)))[0]  # no column has a part of another
+    >>> solution = ls.solve(ls.CCA(Q[:, :3], Q[:, 1:], k=2, center=False), Power(), rng=0)
+    >>> solution.correlations.round(6), solution.converged
+    (array([1., 1.]), True)
     """
 
     W: tuple[Array, Array]
@@ -133,10 +159,12 @@ class Pairs:
             pairs = self.turned((turn, turn))
         return replace(pairs, rho=np.clip(rho[order], 0.0, 1.0))
 
-    def leading(self, k: int) -> Pairs:
-        """The first k pairs."""
-        W, SW, CW = ((V[0][:, :k], V[1][:, :k]) for V in (self.W, self.SW, self.CW))
-        GW = None if self.GW is None else (self.GW[0][:, :k], self.GW[1][:, :k])
+    def leading(self, k: int, of_psi: int | None = None) -> Pairs:
+        """The first k columns of Φ, and as many of Ψ unless that is said."""
+        m = k if of_psi is None else of_psi
+        W, SW = ((V[0][:, :k], V[1][:, :m]) for V in (self.W, self.SW))
+        GW = None if self.GW is None else (self.GW[0][:, :k], self.GW[1][:, :m])
+        CW = self.CW[0][:, :m], self.CW[1][:, :k]
         return replace(self, W=W, SW=SW, CW=CW, GW=GW, rho=self.rho[:k])
 
     def gap(self, i: int) -> Array:
@@ -312,7 +340,7 @@ def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pair
     if not moments.sketched and sketch_pays(moments, max(V.shape[1] for V in W)):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
     sketches = bool(moments.sketch_rows) or bool(moments.sketched)
-    m, Z = W[0].shape[1], []
+    widths, Z = [V.shape[1] for V in W], []
     for i, A in enumerate(moments.operators):
         signs = np.random.default_rng(i).integers(0, 2, (A.shape[1], problem.k + SIGNS)) * 2.0 - 1.0
         Z.append(A.backend.blocks.place(signs[:, : 0 if sketches else None]))
@@ -325,11 +353,11 @@ def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pair
             squares = moments.fitted[i].squares
             made = Metric.of_rows(moments.sketch()[i], ridge, squares, A.rounding, exact=False)
         else:
-            SZ, known = every.SW[i][:, m:], moments.squares(i)
+            SZ, known = every.SW[i][:, widths[i] :], moments.squares(i)
             d = raised_diagonal(Z[i], SZ, ridge, home) if known is None else home.place(known)
             made = Preconditioned(preconditioner_from_sketch(Z[i], SZ, ridge, d, None, home))
         metrics.append(made.on(home))
-    return every.leading(m), metrics
+    return every.leading(*widths), metrics
 
 
 def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = False) -> list[Metric] | None:
