@@ -167,9 +167,6 @@ def run(  # noqa: PLR0913 (what one run is told)
     if passes.interrupted:
         ending = Status.INTERRUPTED
     seconds = time.perf_counter() - began
-    for text in watch.moments.contradictions:
-        context.note(Status.INCONSISTENT, text)
-        certificate = certificate._replace(lost=True)
     if last.doubt and ending is not Status.CONVERGED:
         context.note(Status.INCOMPLETE, last.doubt)
         certificate = certificate._replace(lost=True)

@@ -32,18 +32,6 @@ class Bookkeeping(Aspect):
         """Messages about operators whose first products were not those of a matrix and its transpose."""
         return tuple(view.contradiction for view in self._views if view.contradiction)
 
-    def columns_made(self, index: int) -> float:
-        """The number of vectors by which a view or its transpose has been multiplied so far.
-
-        A product with a block of k columns counts k vectors.
-
-        Parameters
-        ----------
-        index : int
-            The view.
-        """
-        return self._views[index].ledger.columns
-
     def counts_in(self, ledger: Ledger) -> bool:
         """Whether at least one of the views counts its sweeps in the given ledger.
 

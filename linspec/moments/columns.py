@@ -113,20 +113,6 @@ class Columns(Aspect):
         squares = self.squares()
         return None if squares is None else float(to_host(self.home.xp.sum(squares)))
 
-    @one_at_a_time
-    def vanishes(self, index: int) -> bool:
-        """Whether a view is zero, or its remainder is no larger than the rounding of what was subtracted from it.
-
-        Parameters
-        ----------
-        index : int
-        """
-        xp, subtracted = self.home.xp, self.squares_subtracted(index)
-        left = float(to_host(xp.sum(self._moments.diagonal()[index])))
-        before = 0.0 if subtracted is None else float(to_host(xp.sum(subtracted)))
-        unit = CONSTANT * float(np.finfo(self._views[index].given.dtype).eps)
-        return left <= unit**2 * before
-
     @property
     def constant(self) -> tuple[tuple[int, ...], ...]:
         """For each view, the columns of which nothing is left beyond the rounding of their subtracted means.

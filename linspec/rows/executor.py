@@ -37,6 +37,9 @@ MET = 14
 WORK_PER_THREAD = 2**21
 """Multiply-adds that justify a further thread."""
 
+IMAGE = 2**21
+"""Numbers of the image of a block, at most."""
+
 
 class Reduction(ABC):
     """A sum over rows.
@@ -226,7 +229,8 @@ def _edges(reduction: Reduction, blocks: list[Block]) -> list[int]:
     columns = sum(block.columns for block in blocks)
     sum_bytes = 8 * columns * (columns if reduction.wide else reduction.columns)
     largest = max(blocks, key=lambda block: block.entries)
-    return largest.edges(sum_bytes)
+    most = max(IMAGE // max(reduction.columns, 1), 1)
+    return sorted({*largest.edges(sum_bytes), *range(0, largest.rows, most)})
 
 
 def _runs(reduction: Reduction, blocks: list[Block], parts: int) -> int:

@@ -292,6 +292,7 @@ class Sketch(Reduction):
     """
 
     wide = True
+    columns = 8 * SIGNS  # numbers that Ω and what it is made from take for a row
 
     def __init__(self, data: RowData, operators: Sequence[LinearOperator], size: int, seed: int) -> None:
         self.data, self.operators, self.size, self.seed = data, operators, size, seed

@@ -18,6 +18,7 @@ from linspec.errors import OutOfMemory
 from linspec.iteration import Certificate
 from linspec.operators import CountedOperator
 from linspec.process import pauses
+from linspec.process.turns import in_turn
 from linspec.rows import Moments, OutOfPasses, Passes, Preprocessing
 from linspec.solving.adjusting import (
     CENTRING,
@@ -109,6 +110,9 @@ class OnRows(iteration.Problem):
         if self.complete and not moments.holds:
             text = "It is not shown that no component is missing: rows cannot be read again."
             certificate = certificate._replace(findings=(*certificate.findings, (None, text)))
+        for text in moments.contradictions:
+            findings = (*certificate.findings, (Status.INCONSISTENT, text))
+            certificate = certificate._replace(findings=findings, lost=True)
         ridges = least_ridges(self.problem)
         for i, name in enumerate(moments.names):
             columns = moments.faint(i)
@@ -130,9 +134,10 @@ def shared_moments(problem: Any, passes: Passes) -> Moments | None:
     shared, names = problem.shared, tuple(problem.matrices)
     if shared is None or shared.form == "sparse" or not (shared.held or shared.form == "dense"):
         return None
-    if not shared.held:
-        passes.take()
-    upper = iter(shared.dense())
+    with in_turn(shared._of_all):  # of several threads one makes the pass
+        if not shared.held:
+            passes.take()
+        upper = iter(shared.dense())
     rows = [ByProducts(shared.matrix(i), name) for i, name in enumerate(names)]  # whose rows are counted now
     moments = Moments(rows, Preprocessing(), passes, names)
     held: list[list[Any]] = [[None] * len(names) for _ in names]

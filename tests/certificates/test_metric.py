@@ -62,4 +62,4 @@ def test_the_norm_of_a_preconditioner():
     metric, g = Preconditioned(Preconditioner(HOST, 1 / E, L)), rng.standard_normal((P, 4))
     np.testing.assert_allclose(metric.solve(g), np.linalg.solve(T, g), rtol=1e-8)
     np.testing.assert_allclose(metric.lengths(g) ** 2, np.sum(g * np.linalg.solve(T, g), axis=0), rtol=1e-8)
-    assert metric.kind == "preconditioned"
+    assert metric.source == "preconditioned"

@@ -302,9 +302,7 @@ def test_iterators_with_weights_and_confounds_are_read_once():
         rtol=1e-11,
     )
     assert found.passes == 1.0
-    with pytest.raises(
-        errors.InvalidProblem, match="sample_weight must have a row for each of X and Y; got 650"
-    ):
+    with pytest.raises(errors.InvalidProblem, match="sample_weight must have a number for each row; got 650"):
         ls.solve(ls.CCA(slices(X)(), slices(Y)(), 3, sample_weight=w[:650]), "gram")
     with pytest.raises(errors.InvalidProblem, match="got 750 for 700 rows"):
         ls.solve(ls.CCA(slices(X)(), slices(Y)(), 3, sample_weight=np.ones(750)), "gram")

@@ -26,9 +26,6 @@ def test_the_choice_and_its_figures_are_told(caplog):
     solution = ls.solve(problem)
     messages = told(caplog)
     assert f"auto: {ls.select(problem).reason}" in messages
-    assert any(
-        text.startswith(f"{solution.solver}: begins on CCA(") and "memory" in text for text in messages
-    )
     assert any(f"ends as {solution.status.name}" in text and solution.message in text for text in messages)
 
 

@@ -30,6 +30,7 @@ from linspec.iteration import Certificate
 from linspec.linalg import RitzPairs, inverse, search
 from linspec.process.plurals import count_of
 from linspec.rows import Moments, OutOfPasses
+from linspec.solving.adjusting import adjusted, in_given_columns
 from linspec.solving.conclusion import left_out_nearby
 from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.solving.verdict import Finding
@@ -144,10 +145,12 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         **_regressions(problem, moments, pairs),
         **fields_of_preprocessing(problem, moments),
     }
+    if problem.shared is not None and problem.shared.held:  # its Gram matrices are of columns that are scaled
+        fields = in_given_columns(adjusted(problem), fields)
     findings += facts_of(problem, pairs.rho, judged.squares, ranks, moments)
     findings += lost_to_preprocessing(problem, moments)
     findings += constant_columns_of(problem, moments, findings)
-    empty = not len(pairs.rho) and all(bool(moments.fitted[i].squares.any()) for i in (0, 1))
+    empty = not len(pairs.rho) and _is_correlated(moments)
     if empty:
         findings.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
     kind = min((metric.source for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
@@ -190,6 +193,17 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         missing = 0.0
     rounding = _rounding(moments, metrics)
     return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
+
+
+def _is_correlated(moments: Moments) -> bool:
+    """Whether XᵀY is more than rounding, by its products with the unit columns of the narrower view."""
+    i = int(np.argmin(moments.widths))
+    home = moments.operators[i].backend.blocks
+    unit = home.eye(moments.widths[i])
+    C = moments.products(*((None, unit) if i else (unit, None)))[i][1 - i]
+    size = math.prod(math.sqrt(float(fitted.squares.sum())) for fitted in moments.fitted.values())
+    rounding = SHORT * math.sqrt(sum(moments.widths)) * float(np.finfo(moments.operators[i].dtype).eps)
+    return float(home.norm(C)) > rounding * size
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:
