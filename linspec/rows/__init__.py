@@ -7,7 +7,7 @@ from linspec._new.operators.base import Rows
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram
-from linspec.rows.minibatch import Minibatch, equal_slices
+from linspec.rows.minibatch import Minibatch, equal_slices, random_order
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
@@ -27,5 +27,6 @@ __all__ = [
     "Rows",
     "SparseMinusThin",
     "equal_slices",
+    "random_order",
     "row_gram",
 ]

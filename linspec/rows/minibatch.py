@@ -21,7 +21,7 @@ from linspec.arrays import Array, HostArray
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
 
-__all__ = ["Minibatch", "Origins", "equal_slices"]
+__all__ = ["Minibatch", "Origins", "equal_slices", "random_order"]
 
 
 class Origins(NamedTuple):
@@ -145,3 +145,15 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
     count = max(1, round(n / size))
     for i in range(count):
         yield slice(n * i // count, n * (i + 1) // count)
+
+
+def random_order(numbers: HostArray, rng: np.random.Generator, size: int, together: int = 1) -> HostArray:
+    """Numbers of rows in random order, of which `equal_slices` of `size` are read at once.
+
+    Rows of files come in runs of neighbours, as many as are read `together`; the order within a slice is random.
+    """
+    if together == 1:
+        return rng.permutation(numbers)
+    runs = np.split(numbers, range(together, len(numbers), together))
+    order = np.concatenate([runs[i] for i in rng.permutation(len(runs))])
+    return np.concatenate([rng.permutation(order[S]) for S in equal_slices(len(order), size)])

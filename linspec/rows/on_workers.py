@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec._new.operators import as_operator
-from linspec._new.operators.base import ORIGIN_ROWS, Block, Rows
+from linspec._new.operators.base import ORIGIN_ROWS, RUN_BYTES, Block, Rows
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.process import machine
@@ -80,6 +80,7 @@ class WorkerRows(Rows):
         self.shape, self.dtype = (self.edges[-1], columns), dtype
         self.sizes = list(sizes) or [8.0 * columns * height for height in heights]
         self.given_back, self.executor = given_back, ON_WORKERS
+        self.together = max(1, int(RUN_BYTES * self.shape[0] / max(sum(self.sizes), 1)))
         self._sent: dict[tuple[int, tuple[int, ...]], tuple[Any, list[Any]]] = {}
 
     def blocks(self) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from linspec._new.operators import ByProducts, Dense, Rows, as_operator
-from linspec._new.operators.base import Block
+from linspec._new.operators.base import RUN_BYTES, Block
 from linspec.arrays import is_array
 from linspec.operators import DenseOperator
 from linspec.operators.row_blocks import row_blocks
@@ -72,6 +72,7 @@ class ReadRows(Rows):
     def __init__(self, A: Any, name: str) -> None:
         self.A, self.name, self.dtype, self.backend = A, name, A.dtype, A.home
         self.rounding = rounding_of(A)
+        self.together = max(A.rows_together, RUN_BYTES // max(A.row_bytes, 1))
 
     @property
     def shape(self) -> tuple[float, int]:  # type: ignore[override]

@@ -29,7 +29,7 @@ import numpy as np
 
 from linspec.algebra import ratio
 from linspec.arrays import Array, Home, reciprocal, to_host
-from linspec.rows import Minibatch, Moments, equal_slices
+from linspec.rows import Minibatch, Moments, equal_slices, random_order
 from linspec_cca.appgrad import largest_eigenvalue
 
 DIMENSIONS = 6
@@ -54,10 +54,15 @@ in the chunk."""
 def random_chunks(moments: Moments, rng: np.random.Generator, size: int) -> Iterator[list[Minibatch]]:
     """The same rows of both views in random order, about `size` at a time, without end.
 
-    Among n draws each row has its share in proportion to its weight, rounded up or down (systematic sampling).
+    Among n draws each row has its share in proportion to its weight, rounded up or down (systematic sampling). Rows of
+    files come in runs of neighbours, all equally often.
     """
-    n = int(moments.operators[0].shape[0])
+    n, together = int(moments.operators[0].shape[0]), max(A.together for A in moments.operators)
     w = np.ones(n) if moments.pre.w is None else moments.pre.w
+    while together > 1:
+        order = random_order(np.arange(n), rng, size, together)
+        for S in equal_slices(n, size):
+            yield [moments.minibatch(order[S], i) for i in (0, 1)]
     while True:
         order = rng.permutation(n)
         reached = np.cumsum(w[order])

@@ -50,7 +50,7 @@ from linspec import Moments as PartMoments
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
-from linspec.rows import Minibatch, Moments, equal_slices
+from linspec.rows import Minibatch, Moments, equal_slices, random_order
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, worst
 from linspec_lstsq.parts.prepared_svrg import PreparedSVRG
@@ -232,7 +232,7 @@ class PreprocessedRows:
 
     def order(self) -> HostArray:
         """The numbers of the rows in random order."""
-        return self.rng.permutation(self.numbers)
+        return random_order(self.numbers, self.rng, self.chunk, self.moments.operators[self.i].together)
 
     def read(self, numbers: HostArray) -> Minibatch:
         """A chunk of rows."""

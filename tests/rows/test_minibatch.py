@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse
 
+import linspec as ls
 from linspec._new.operators.opening import as_operator
-from linspec.rows import Moments, Preprocessing
+from linspec.rows import Moments, Preprocessing, equal_slices, random_order
 
 rng = np.random.default_rng(0)
 n, p = 90, 7
@@ -54,3 +56,33 @@ def test_rows_that_are_drawn_by_their_weights_estimate_a_pass() -> None:
     X = DENSE - np.average(DENSE, axis=0, weights=W)
     exact = X.T @ (W[:, None] * X)
     assert np.abs(found - exact).max() <= 0.02 * np.abs(exact).max()
+
+
+def test_rows_of_files_are_drawn_in_runs_of_neighbours() -> None:
+    """A chunk touches few slabs, every row comes once, and rows in memory come one by one."""
+    slabs = []
+    for together in (50, 1):
+        order = random_order(np.arange(1010), np.random.default_rng(0), 200, together)
+        assert np.array_equal(np.sort(order), np.arange(1010))
+        assert not np.array_equal(order[:50], np.sort(order[:50]))
+        chunks = [order[S] for S in equal_slices(1010, 200)]
+        slabs.append(max(len(np.unique(chunk // 50)) for chunk in chunks))
+    assert slabs[0] <= 200 // 50 + 2 < slabs[1]
+
+
+def test_minibatches_of_a_file_decode_each_slab_about_once(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((6000, 2))
+    views = [shared @ rng.standard_normal((2, 40)) + rng.standard_normal((6000, 40)) for _ in range(2)]
+    for name, A in zip("xy", views, strict=True):
+        zarr.create_array(tmp_path / f"{name}.zarr", shape=A.shape, chunks=(200, 40), dtype="f8")[:] = A
+    X, Y = (ls.as_operator(str(tmp_path / f"{name}.zarr")) for name in "xy")
+    decoded, Slabs = [], type(X.slabs)
+    with pytest.MonkeyPatch.context() as patch:
+        decode = Slabs._decoded
+        patch.setattr(Slabs, "_decoded", lambda self, number: decoded.append(number) or decode(self, number))
+        found = ls.solve(ls.CCA(X, Y, 2), "stochastic-appgrad", rng=0, max_passes=10)
+    assert 0 < len(decoded) <= 2 * 2 * 30 * found.passes
+    exact = ls.solve(ls.CCA(*views, 2), "gram").correlations
+    assert np.allclose(found.correlations, exact, atol=0.01)

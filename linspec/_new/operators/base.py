@@ -25,6 +25,9 @@ __all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
 BLOCK_BYTES, DEVICE_BLOCK_BYTES, LARGEST_BLOCK_BYTES = 4 << 20, 256 << 20, 64 << 20
 """Bytes of a block that stays in a cache of the host, of one that keeps a device busy, and of the largest here."""
 
+RUN_BYTES = 1 << 18
+"""Bytes of neighbouring rows that a minibatch takes together, where single rows cost a page, or a message."""
+
 LONGEST_STRETCH, LONGEST_DEVICE_STRETCH = 2**12, 2**17
 """Most rows over which the host and a device sum in float32 before the sum is added into float64."""
 
@@ -264,11 +267,14 @@ class Rows(LinearOperator):
         What makes passes over these rows; by default they are read in this process.
     less : array of shape (p,), optional
         Subtracted from each row of an array, in float64.
+    together : int, default 1
+        Neighbouring rows that are read in about the time of one.
     """
 
     name: str = "data"
     executor: Any = None
     less: Array | None = None
+    together: int = 1
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

@@ -28,7 +28,7 @@ from linspec.algebra import (
     ratio,
     whitening_above_noise,
 )
-from linspec.arrays import Array, Home, HostArray, is_array, to_host
+from linspec.arrays import Array, Home, HostArray, is_array, to_host, to_host_together
 from linspec.certificates import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned, sketch_pays
 from linspec.iteration import Context
 from linspec.iteration.solver import FRESH
@@ -121,7 +121,7 @@ class Pairs:
 
     def turned(self, turns: Sequence[HostArray]) -> Pairs:
         """Multiply Φ and Ψ by small matrices from the right."""
-        T = [self.home.place(turn) for turn in turns]
+        T = self.home.place_together(*turns)
         W, SW = ((V[0] @ T[0], V[1] @ T[1]) for V in (self.W, self.SW))
         GW = None if self.GW is None else (self.GW[0] @ T[0], self.GW[1] @ T[1])
         return replace(self, W=W, SW=SW, CW=(self.CW[0] @ T[1], self.CW[1] @ T[0]), GW=GW)
@@ -136,17 +136,19 @@ class Pairs:
             rounding.
         new : sequence of int
         """
-        turns = []
-        for i, (V, SV, (d, cut)) in enumerate(zip(self.W, self.SW, self.noise, strict=True)):
+        turns, forms = [], [self.W[0].T @ self.CW[0]]
+        if normalizer is None:
+            for V, SV, (d, _) in zip(self.W, self.SW, self.noise, strict=True):
+                forms += [V.T @ SV, V.T @ (V * d)]
+        C, *forms = to_host_together(*forms)
+        for i, (V, SV, (_, cut)) in enumerate(zip(self.W, self.SW, self.noise, strict=True)):
             if normalizer is not None and i in new:
                 turns.append(normalizer.orthonormalize(V, SV)[1])
             elif normalizer is not None:
                 turns.append(np.eye(V.shape[1]))
             else:
-                turns.append(whitening_above_noise(to_host(V.T @ SV), to_host(V.T @ (V * d)), cut))
-        U, rho, Vt = np.linalg.svd(
-            turns[0].T @ to_host(self.W[0].T @ self.CW[0]) @ turns[1], full_matrices=False
-        )
+                turns.append(whitening_above_noise(forms[2 * i], forms[2 * i + 1], cut))
+        U, rho, Vt = np.linalg.svd(turns[0].T @ C @ turns[1], full_matrices=False)
         m = len(rho)
         pairs = self.turned((turns[0] @ U[:, :m], turns[1] @ Vt[:m].T))
         return replace(pairs, rho=rho)
