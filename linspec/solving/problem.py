@@ -307,6 +307,8 @@ class Problem(ABC, Generic[S_co]):
         for name, value in (("ridge", ridge), ("k", k), ("every", None if k is None else False)):
             if value is not None:
                 object.__setattr__(twin, name, value)
+        if self.given is not None:  # which a certificate judges by
+            object.__setattr__(twin, "given", self.given.with_numbers(ridge=ridge, k=k))
         return twin
 
     def weights_of(self, name: str) -> HostArray | None:  # of a problem that says otherwise

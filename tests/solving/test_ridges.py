@@ -43,7 +43,7 @@ SLOW = {"appgrad", "stochastic-appgrad", "sparse-appgrad"}  # a thousand sweeps
 WARM = [name for name in ls.solvers("cca") if begins_at_an_answer(name) and name not in SLOW]
 
 
-@pytest.mark.parametrize("solver", sorted({"auto", "gram", "direct", "als", *WARM}))
+@pytest.mark.parametrize("solver", sorted({"auto", "gram", "direct", "als", "two-stage", *WARM}))
 @pytest.mark.parametrize("form", ["auto", "implicit"])
 def test_each_answer_is_that_of_its_own_problem_in_the_order_given(solver, form):
     X, Y = a_pair()
@@ -53,6 +53,22 @@ def test_each_answer_is_that_of_its_own_problem_in_the_order_given(solver, form)
         np.testing.assert_allclose(solution.correlations, exact(X, Y, ridge, 3), atol=1e-5)
         assert solution.converged
     assert path.solver == path.solutions[0].solver != "auto"
+
+
+@pytest.mark.parametrize("solver", ["gram", "direct", "lobpcg", "two-stage"])
+@pytest.mark.parametrize("form", ["dense", "sparse", "implicit"])
+@pytest.mark.parametrize("scale", [False, True], ids=["as given", "scaled"])
+def test_weights_of_a_path_belong_to_the_columns_of_the_data(solver, form, scale):
+    X, Y = a_pair(p=6, q=4)
+    X *= np.geomspace(1, 50, 6)
+    data = (scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)) if form == "sparse" else (X, Y)
+    path = ls.ridge_path(ls.CCA(*data, 2, scale=scale), RIDGES, solver=solver, form=form, rng=0)
+    deviations = X.std(axis=0) if scale else np.ones(6)
+    X, Y = (X - X.mean(axis=0)) / deviations, (Y - Y.mean(axis=0)) / (Y.std(axis=0) if scale else 1.0)
+    for (rx, _), ridge, solution in zip(path.ridges, RIDGES, path.solutions, strict=True):
+        W = solution.x_weights * deviations[:, None]
+        np.testing.assert_allclose(W.T @ (X.T @ X + rx * np.eye(6)) @ W, np.eye(2), atol=1e-6)
+        np.testing.assert_allclose(solution.correlations, exact(X, Y, ridge, 2), atol=1e-5)
 
 
 def test_the_best_ridge_is_that_of_the_test_rows():
