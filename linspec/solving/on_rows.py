@@ -25,6 +25,7 @@ from linspec.solving.adjusting import (
     about_constant,
     adjusted,
     fields_of_adjustments,
+    in_given_columns,
     nearly_explained,
     underflowing_columns,
     wide_enough,
@@ -57,6 +58,7 @@ class OnRows(iteration.Problem):
     """
 
     rows: Moments
+    shares: bool = False
 
     def __init__(self, problem: Any, *, resumed: bool = False, complete: bool = False) -> None:
         self.problem, self.name, self.tol = problem, problem.name, problem.default_tol
@@ -69,8 +71,8 @@ class OnRows(iteration.Problem):
     def moments(self, passes: Passes) -> Moments:
         problem = self.problem
         shared = shared_moments(problem, passes)
-        if shared is not None:
-            self.rows = shared
+        if shared is not None:  # of columns that are scaled already
+            self.rows, self.shares = shared, True
             return shared
         problem = problem if problem.given is None else problem.given
         rows = [rows_of(A, name) for name, A in problem.matrices.items()]
@@ -107,6 +109,9 @@ class OnRows(iteration.Problem):
                 )
             moments.gram()
         certificate: Certificate = self.problem.certify(moments, arrays, tol)
+        if self.shares:
+            fields = in_given_columns(adjusted(self.problem), certificate.fields)
+            certificate = certificate._replace(fields=fields)
         if self.complete and not moments.holds:
             text = "It is not shown that no component is missing: rows cannot be read again."
             certificate = certificate._replace(findings=(*certificate.findings, (None, text)))

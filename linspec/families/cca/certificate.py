@@ -30,7 +30,6 @@ from linspec.iteration import Certificate
 from linspec.linalg import RitzPairs, inverse, search
 from linspec.process.plurals import count_of
 from linspec.rows import Moments, OutOfPasses
-from linspec.solving.adjusting import adjusted, in_given_columns
 from linspec.solving.conclusion import left_out_nearby
 from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.solving.verdict import Finding
@@ -145,8 +144,6 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         **_regressions(problem, moments, pairs),
         **fields_of_preprocessing(problem, moments),
     }
-    if problem.shared is not None and problem.shared.held:  # its Gram matrices are of columns that are scaled
-        fields = in_given_columns(adjusted(problem), fields)
     findings += facts_of(problem, pairs.rho, judged.squares, ranks, moments)
     findings += lost_to_preprocessing(problem, moments)
     findings += constant_columns_of(problem, moments, findings)
