@@ -20,19 +20,41 @@ def with_spectrum(n: int, p: int, s: np.ndarray, rng: np.random.Generator) -> np
     return (U * s) @ V.T
 
 
-def opened(
-    description: str | None, solvers: Sequence[str], cases: Callable[[int], Iterable[Any]]
-) -> tuple[Report, list[Any], dict[str, Counter[str]]]:
-    """Read the command line; return the report, the cases of the seed, and a count for every solver that is asked for.
+def counted_cases(
+    description: str | None,
+    solvers: Sequence[str],
+    cases: Callable[[int], Iterable[Any]],
+    counted: Callable[[str, Any, Any], tuple[str, Any, float]],
+    left_out: Callable[[str, Any], bool],
+) -> tuple[Report, dict[str, Counter[str]], int]:
+    """Read the command line, solve the cases of the seed by every solver that is asked for, and count what is said.
 
-    `--quick` takes every tenth case.
+    `--quick` takes every tenth case. Returned are the report, the counts by solver, and the number of cases.
+
+    Parameters
+    ----------
+    counted : callable
+        Takes a solver, a case and its exact answer; returns what the solver's answer counts as, it, and its error.
+    left_out : callable
+        Takes a solver and a case: whether it is not solved.
     """
     parser = arguments(description)
     parser.add_argument("--seed", type=int, default=0, help="of the cases")
     parser.add_argument("--solvers", default=",".join(solvers), help="names, between commas")
     report = Report(parser)
     every = list(cases(report.given.seed))[:: 10 if report.given.quick else 1]
-    return report, every, {name: Counter() for name in report.given.solvers.split(",")}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in report.given.solvers.split(",")}
+    odd = report.table("case", "solver", "status", "error::.1e", "residual::.1e", "accuracy", "what")
+    for case in every:
+        exact = case.exact()
+        for name, count in counts.items():
+            if left_out(name, case):
+                continue
+            what, found, error = counted(name, case, exact)
+            count[what] += 1
+            if what in ("silent", "alarm", "overstated"):
+                odd.row(case.name, name, found.status.name, error, found.residual, found.accuracy, what)
+    return report, counts, len(every)
 
 
 def concluded(

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from beds import concluded, opened, with_spectrum
+from beds import concluded, counted_cases, with_spectrum
 from showing import Claim
 
 import linspec as ls
@@ -235,17 +235,8 @@ def dropped(seed: int) -> Counter[str]:
 
 def main() -> int:
     """Solve every case by every solver, and count."""
-    report, every, counts = opened(__doc__, SOLVERS, cases)
-    odd = report.table("case", "solver", "status", "error::.1e", "residual::.1e", "accuracy", "what")
-    for each in every:
-        exact = each.exact()
-        for name, count in counts.items():
-            if each.options and name not in ITERATIVE:
-                continue
-            what, found, error = counted(name, each, exact)
-            count[what] += 1
-            if what in KINDS[:3]:
-                odd.row(each.name, name, found.status.name, error, found.residual, found.accuracy, what)
+    left_out = lambda name, case: bool(case.options) and name not in ITERATIVE  # noqa: E731
+    report, counts, made = counted_cases(__doc__, SOLVERS, cases, counted, left_out)
     seen = dropped(report.given.seed)
     report.say(
         [
@@ -258,7 +249,7 @@ def main() -> int:
             for key, where in (("held", "Gram matrices held"), ("proof", "complete=True"))
         ]
     )
-    return concluded(report, counts, KINDS, len(every), "correlations")
+    return concluded(report, counts, KINDS, made, "correlations")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from beds import concluded, opened, with_spectrum
+from beds import concluded, counted_cases, with_spectrum
 
 import linspec as ls
 
@@ -137,18 +137,10 @@ def counted(name: str, case: Case, exact: np.ndarray) -> tuple[str, Any, float]:
 
 def main() -> int:
     """Solve every case by every solver, and count."""
-    report, every, counts = opened(__doc__, SOLVERS, cases)
-    odd = report.table("case", "solver", "status", "error::.1e", "residual::.1e", "accuracy", "what")
-    for each in every:
-        exact = each.exact()
-        for name, count in counts.items():
-            if each.options and name not in ("block-krylov", "lanczos"):
-                continue
-            what, found, error = counted(name, each, exact)
-            count[what] += 1
-            if what in KINDS[:3]:
-                odd.row(each.name, name, found.status.name, error, found.residual, found.accuracy, what)
-    return concluded(report, counts, KINDS, len(every), "values")
+    takes_options = "block-krylov", "lanczos"
+    left_out = lambda name, case: bool(case.options) and name not in takes_options  # noqa: E731
+    report, counts, made = counted_cases(__doc__, SOLVERS, cases, counted, left_out)
+    return concluded(report, counts, KINDS, made, "values")
 
 
 if __name__ == "__main__":
