@@ -248,9 +248,6 @@ class NearDiagonal(Metric):
     def coordinates(self, W: Array) -> Array:
         return self._stretched(self.back * W, reciprocal(self.stretch))
 
-    def solve(self, g: Array) -> Array:
-        return self.lift(self.dual(g))
-
     def _stretched(self, y: Array, stretch: HostArray) -> Array:
         """Stretch y along U."""
         return (

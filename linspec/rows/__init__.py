@@ -7,13 +7,14 @@ from linspec._new.operators.base import Rows
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram
-from linspec.rows.minibatch import Minibatch, equal_slices, random_order
+from linspec.rows.minibatch import DEVICE_FACTOR, Minibatch, equal_slices, random_order, rows_at_once
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
 from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = [
+    "DEVICE_FACTOR",
     "LOCAL",
     "Cell",
     "Executor",
@@ -29,4 +30,5 @@ __all__ = [
     "equal_slices",
     "random_order",
     "row_gram",
+    "rows_at_once",
 ]

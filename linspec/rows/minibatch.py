@@ -21,7 +21,10 @@ from linspec.arrays import Array, HostArray
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
 
-__all__ = ["Minibatch", "Origins", "equal_slices", "random_order"]
+__all__ = ["DEVICE_FACTOR", "Minibatch", "Origins", "equal_slices", "random_order", "rows_at_once"]
+
+CHUNK_BYTES, DEVICE_FACTOR = 4 << 20, 64
+"""Bytes of the rows that are read at once, and how many times as much keeps a device busy."""
 
 
 class Origins(NamedTuple):
@@ -145,6 +148,13 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
     count = max(1, round(n / size))
     for i in range(count):
         yield slice(n * i // count, n * (i + 1) // count)
+
+
+def rows_at_once(A: Rows) -> int:
+    """Number of rows that are read at once: a few megabytes."""
+    block = next(iter(A.blocks()))
+    numbers = CHUNK_BYTES * (1 if A.backend.on_host else DEVICE_FACTOR) // A.dtype.itemsize
+    return int(numbers * block.rows // max(block.entries, 1))
 
 
 def random_order(numbers: HostArray, rng: np.random.Generator, size: int, together: int = 1) -> HostArray:

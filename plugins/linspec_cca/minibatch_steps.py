@@ -29,7 +29,7 @@ import numpy as np
 
 from linspec.algebra import ratio
 from linspec.arrays import Array, Home, reciprocal, to_host
-from linspec.rows import Minibatch, Moments, equal_slices, random_order
+from linspec.rows import Minibatch, Moments, equal_slices, random_order, rows_at_once
 from linspec_cca.appgrad import largest_eigenvalue
 
 DIMENSIONS = 6
@@ -39,8 +39,8 @@ FEWEST_STEPS, FEWEST_ROWS, ROWS_A_PAIR = 16, 32, 2.5
 """Least number of batches in all rows, which has priority over DIMENSIONS. Least number of rows of a batch: with fewer,
 calling a product takes longer than computing it; and for each pair, for a k x k metric near the one of all rows."""
 
-MOST_ENTRIES, CHUNK_BYTES, DEVICE_FACTOR = 2**22, 4 << 20, 64
-"""Largest number of entries in a batch; bytes that are read at once, and how many times as much on a device."""
+MOST_ENTRIES = 2**22
+"""Largest number of entries in a batch."""
 
 STEPS = {"columns": 0.7, "none": 1.3}
 """Step in units of 1/(λ + V), with steps for each column and without, chosen by measurement: below 2 the mean square
@@ -58,27 +58,20 @@ def random_chunks(moments: Moments, rng: np.random.Generator, size: int) -> Iter
     files come in runs of neighbours, all equally often.
     """
     n, together = int(moments.operators[0].shape[0]), max(A.together for A in moments.operators)
-    w = np.ones(n) if moments.pre.w is None else moments.pre.w
-    while together > 1:
-        order = random_order(np.arange(n), rng, size, together)
-        for S in equal_slices(n, size):
-            yield [moments.minibatch(order[S], i) for i in (0, 1)]
+    w, drawn = np.ones(n) if moments.pre.w is None else moments.pre.w, together == 1
     while True:
-        order = rng.permutation(n)
-        reached = np.cumsum(w[order])
-        places = (rng.random() + np.arange(n)) * (reached[-1] / n)
-        order = rng.permutation(order[np.searchsorted(reached, places, side="right").clip(max=n - 1)])
+        order = random_order(np.arange(n), rng, size, together)
+        if drawn:
+            reached = np.cumsum(w[order])
+            places = (rng.random() + np.arange(n)) * (reached[-1] / n)
+            order = rng.permutation(order[np.searchsorted(reached, places, side="right").clip(max=n - 1)])
         for S in equal_slices(n, size):
-            yield [moments.minibatch(order[S], i, drawn=True) for i in (0, 1)]
+            yield [moments.minibatch(order[S], i, drawn=drawn) for i in (0, 1)]
 
 
-def rows_at_once(moments: Moments, n: int, k: int) -> int:
+def chunk_rows(moments: Moments, n: int, k: int) -> int:
     """Number of rows of a chunk: a small part of all n, so that a budget of passes is met closely."""
-    few = float(n // FEWEST_STEPS)
-    for A in moments.operators:
-        block = next(iter(A.blocks()))
-        numbers = CHUNK_BYTES * (1 if A.backend.on_host else DEVICE_FACTOR) / A.dtype.itemsize
-        few = min(few, numbers * block.rows / max(block.entries, 1))
+    few = min(n // FEWEST_STEPS, *map(rows_at_once, moments.operators))
     return int(min(n, max(few, 2 * FEWEST_ROWS, ROWS_A_PAIR * k)))
 
 

@@ -48,7 +48,7 @@ from linspec.iteration import Context, Iterate
 from linspec.rows import Minibatch, Moments, equal_slices
 from linspec.solving import RowSolver
 from linspec_cca.appgrad import GROWTH, fitted
-from linspec_cca.minibatch_steps import FirstRows, random_chunks, rows_at_once
+from linspec_cca.minibatch_steps import FirstRows, chunk_rows, random_chunks
 
 POWER = 8
 """Iterate t has weight about t^POWER in the mean: the last ninth has two thirds of the weight."""
@@ -141,7 +141,7 @@ class StochasticAppGrad(RowSolver):
         t, read = (0, 0) if start is None else map(int, start["steps"])
         residual, due = normal.residual(metrics, k), float(t)
         yield Iterate(residual, partial(_arrays, [side.mean for side in sides], t, read))
-        chunks = random_chunks(moments, rng, max(rows_at_once(moments, n, k), self.batch or 1))
+        chunks = random_chunks(moments, rng, max(chunk_rows(moments, n, k), self.batch or 1))
         others = random_chunks(moments, rng, min(self.normalizer_rows or 1, n))
         begin = next(chunks)
         known = FirstRows(begin, n, problem.ridge, first.SW, [D for D, _ in first.noise])

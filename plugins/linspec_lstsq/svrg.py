@@ -50,7 +50,7 @@ from linspec import Moments as PartMoments
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
-from linspec.rows import Minibatch, Moments, equal_slices, random_order
+from linspec.rows import DEVICE_FACTOR, Minibatch, Moments, equal_slices, random_order, rows_at_once
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, worst
 from linspec_lstsq.parts.prepared_svrg import PreparedSVRG
@@ -61,9 +61,6 @@ EPOCHS = {"best": 0.5, "last": 1.0}
 
 MEMORY = 2
 """Number of earlier displacements whose span the next snapshot may use."""
-
-CHUNK_BYTES, DEVICE_FACTOR = 4 << 20, 64
-"""Bytes of the rows that are read at once, and how many times as much keeps a device busy."""
 
 LEAST_ROWS = 64
 """Rows that are read at once, at least."""
@@ -226,9 +223,7 @@ class PreprocessedRows:
         A = moments.operators[i]
         self.numbers = np.arange(A.shape[0]) if w is None else np.flatnonzero(w)
         self.n = len(self.numbers)
-        block = next(iter(A.blocks()))
-        size = CHUNK_BYTES * (1 if A.backend.on_host else DEVICE_FACTOR) // A.dtype.itemsize
-        self.chunk = min(max(size * block.rows // max(block.entries, 1), LEAST_ROWS, fewest), self.n)
+        self.chunk = min(max(rows_at_once(A), LEAST_ROWS, fewest), self.n)
 
     def order(self) -> HostArray:
         """The numbers of the rows in random order."""
