@@ -13,6 +13,7 @@ _HOLDERS = {
     "ComponentRegressionSolution": "linspec.solving.component_regression",
     "Conclusion": "linspec.solving.conclusion",
     "DEFAULT_TERMS": "linspec.solving.conclusion",
+    "with_parts": "linspec.registry.options",
     "NewRows": "linspec.solving.new_rows",
     "PredictionScore": "linspec.solving.prediction_score",
     "RowSolver": "linspec.solving.row_solver",

@@ -1,3 +1,4 @@
+from linspec.registry.options import with_parts as with_parts
 from linspec.solving.adjusting import adjusted as adjusted
 from linspec.solving.adjusting import adjustments_of as adjustments_of
 from linspec.solving.adjusting import check_rows_count as check_rows_count

@@ -43,8 +43,6 @@ class Task:
         Targets; multiplied out only if a solver requires it.
     XtB : array of shape (p, r)
     ridge : float
-    power : int
-        The residual of the problem is about the relative residual of stage 1 to this power.
     weights : callable
         Returns the weights that follow from an iterate of stage 1, without a sweep.
     scale : array of shape (p,), optional
@@ -56,7 +54,6 @@ class Task:
     B: ProductOperator
     XtB: Array
     ridge: float
-    power: int
     weights: Callable[[Array], Mapping[str, Array]]
     scale: Array = None
 
@@ -155,7 +152,7 @@ class Regression:
         task, run = self.task, self.run
         exacting, tol = last.basis is not None, stage_1.tol
         if self._own is None:  # an error small in the norm of stage 1 may be large in that of M⁻¹
-            tol = EPS if exacting else tol * min(1.0, run.tol / last.residual) ** (1 / task.power)
+            tol = EPS if exacting else tol * min(1.0, run.tol / last.residual)
         by_rows, drawn = stage_1.by_rows, stage_1.drawn
         if exacting and self.moments.held and not by_rows:
             # A held Gram matrix has the squared condition number.
@@ -188,7 +185,7 @@ class Regression:
         """Record an iteration of stage 1 for the run; returns whether to continue."""
         task = self.task
         return self.run.proceed(
-            residual=residual**task.power, current=lambda: task.weights(self._unscaled(W())), judged=False
+            residual=residual, current=lambda: task.weights(self._unscaled(W())), judged=False
         )
 
     def _unscaled(self, W: Array) -> Array:

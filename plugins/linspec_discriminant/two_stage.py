@@ -145,7 +145,7 @@ class TwoStage(IterativeSolver):
             return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
 
         B = product(problem.H, problem.factor, turn)
-        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, power=1, weights=as_printed)
+        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, weights=as_printed)
         task = replace(task, scale=column_scale(moments, problem.ridge, state.basis))
         tol = INNER_TOL if self.tol is None else self.tol / 10
         regression, it = Regression(lstsq, task, moments, run, tol), state

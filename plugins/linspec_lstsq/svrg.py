@@ -206,7 +206,8 @@ class SVRG(RowSolver):
             scales = Home.of(G).column_norms(G)
             for each in self.snapshots(product, rows, G, (ridge,), context, None, unit=unit):
                 x = each.arrays()["x"]
-                yield Step(lambda x=x: [x], each.residual * scales, G, lambda: G)  # type: ignore[misc]
+                residual = lambda x=x: G - product(x) - ridge * x  # noqa: E731
+                yield Step(lambda x=x: [x], each.residual * scales, G, residual)  # type: ignore[misc]
 
         return steps
 
