@@ -266,7 +266,7 @@ def inverse_root(G: HostArray, cut: float = EPS) -> tuple[HostArray, float]:
     (True, 3.0)
     """
     values, vectors = eigenpairs((G + G.T) / 2)
-    keep = values > len(G) * cut * max(float(values[-1]), 0.0)
+    keep = values > len(G) * cut * values.max(initial=0.0)
     roots = np.sqrt(values[keep])
     root: HostArray = (vectors[:, keep] / roots) @ vectors[:, keep].T
     return root, float(roots.sum())

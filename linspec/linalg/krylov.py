@@ -187,7 +187,7 @@ def search(
     """
     V, place, k = pairs.vectors(), Home.of(pairs.vectors()).place, len(pairs.values)
     while V.shape[1] < V.shape[0]:
-        near = tol * float(pairs.values[0])
+        near, least = (unit * float(pairs.values[0]) for unit in (tol, 10 * EPS * math.sqrt(len(V))))
         last = float(pairs.values[-1])
 
         def complement(W: Array, V: Array = V) -> Array:
@@ -196,7 +196,7 @@ def search(
 
         start = _outside(V, b, rng)
         for step, more in enumerate(block_krylov(complement, start, b, rng, room=BLOCKS * b)):
-            equal = int((more.values >= last - near).sum())
+            equal = int((more.values >= max(last - near, least)).sum())
             exact = more.residuals[: max(equal, 1)].max() <= near
             below = not equal and _improbable(1 - more.values[0] / last, min(step + 1, BLOCKS), start.shape)
             settled = more.exhausted or (step >= SHORTEST and (exact or below))
@@ -204,7 +204,7 @@ def search(
                 break
         if not equal or not settled:
             return pairs, settled
-        new = more.vectors()[:, :equal]
+        new = _orthogonal_to(V, more.vectors()[:, :equal])
         both = Home.of(V).concat([pairs.vectors(), new])
         V = Home.of(V).concat([V, new])
         values = np.concatenate([pairs.values, more.values[:equal]])
@@ -263,6 +263,11 @@ def _outside(V: Array, b: int, rng: np.random.Generator) -> Array:
     """A random block that is orthogonal to V; empty if V is the whole space."""
     p, m = V.shape
     Z = Home.of(V).place(rng.standard_normal((p, min(b, p - m))))
+    return _orthogonal_to(V, Z)
+
+
+def _orthogonal_to(V: Array, Z: Array) -> Array:
+    """Z without what lies along V, orthonormal."""
     for _ in range(2):
         Z = Z - V @ (V.T @ Z)
         Z, _ = orthonormal(Z)

@@ -28,8 +28,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from linspec.algebra import ratio
-from linspec.arrays import Array, Home, reciprocal, to_host
-from linspec.rows import Minibatch, Moments, equal_slices, random_order, rows_at_once
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.rows import Minibatch, Moments, equal_slices, rows_at_once
 from linspec_cca.appgrad import largest_eigenvalue
 
 DIMENSIONS = 6
@@ -54,19 +54,28 @@ in the chunk."""
 def random_chunks(moments: Moments, rng: np.random.Generator, size: int) -> Iterator[list[Minibatch]]:
     """The same rows of both views in random order, about `size` at a time, without end.
 
-    Among n draws each row has its share in proportion to its weight, rounded up or down (systematic sampling). Rows of
-    files come in runs of neighbours, all equally often.
+    Rows are drawn in proportion to their weights. Of files, runs of neighbours are drawn so, and rows within them.
     """
     n, together = int(moments.operators[0].shape[0]), max(A.together for A in moments.operators)
-    w, drawn = np.ones(n) if moments.pre.w is None else moments.pre.w, together == 1
+    w = np.ones(n) if moments.pre.w is None else moments.pre.w
+    starts = np.arange(0, n, together)
+    runs = np.add.reduceat(w, starts) / np.diff(starts, append=n)
     while True:
-        order = random_order(np.arange(n), rng, size, together)
-        if drawn:
-            reached = np.cumsum(w[order])
-            places = (rng.random() + np.arange(n)) * (reached[-1] / n)
-            order = rng.permutation(order[np.searchsorted(reached, places, side="right").clip(max=n - 1)])
-        for S in equal_slices(n, size):
-            yield [moments.minibatch(order[S], i, drawn=drawn) for i in (0, 1)]
+        order = _drawn(rng.permutation(len(runs)), runs, rng)
+        if together > 1:
+            within = (np.arange(a, min(a + together, n)) for a in starts[order])
+            order = np.concatenate([_drawn(rows, w, rng) for rows in within])
+        for S in equal_slices(len(order), size):
+            numbers = rng.permutation(order[S]) if together > 1 else order[S]
+            yield [moments.minibatch(numbers, i, drawn=True) for i in (0, 1)]
+
+
+def _drawn(numbers: HostArray, w: HostArray, rng: np.random.Generator) -> HostArray:
+    """As many numbers, each as often as its share of the weights, rounded up or down (systematic sampling)."""
+    reached, m = np.cumsum(w[numbers]), len(numbers)
+    places = (rng.random() + np.arange(m)) * (reached[-1] / m)
+    drawn: HostArray = rng.permutation(numbers[np.searchsorted(reached, places, side="right").clip(max=m - 1)])
+    return drawn
 
 
 def chunk_rows(moments: Moments, n: int, k: int) -> int:

@@ -7,8 +7,8 @@ Source: Lehoucq, Sorensen & Yang 1998, ARPACK users' guide; Larsen 1998, Lanczos
 reorthogonalization (PROPACK).
 Where we differ: the libraries call back, so their iteration cannot be watched. Block Lanczos steps from their vectors
 and a few random ones follow: they tell the residual, go on where the library gave up, and look for more copies of
-repeated values, of which a single vector meets one. Where a limit ends the library, Rayleigh-Ritz on its last products
-gives the answer. ARPACK takes values below eps^(2/3) for zero, so products are in units in which the first is near 1.
+repeated values, of which a single vector meets one. Where a limit ends ARPACK, Rayleigh-Ritz on its last products
+gives the answer; for PROPACK the SVD of AᵀU does, of its orthonormal left vectors U. ARPACK takes values below eps^(2/3) for zero, so products are in units in which the first is near 1.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ class Lanczos(RowSolver):
         """The vectors of PROPACK."""
         A = products.moments.operator()
         n, p = (int(size) for size in A.shape)
-        times, adjoint = (products.heard(each) for each in (A.matmat, A.rmatmat))
+        times = products.heard(A.matmat)
+        adjoint = products.heard(partial(products.adjoint, A.rmatmat))
         operator = SciPyOperator((n, p), matvec=times, rmatvec=adjoint, dtype=np.float64)
         first = context.rng.standard_normal(n)
         _, _, Vt = svds(operator, k, solver="propack", tol=context.tol, maxiter=width, v0=first)
@@ -139,11 +140,20 @@ class Recorded:
     def multiply(self, V: Any) -> Any:
         """AᵀA V of a block, which is recorded."""
         SV = self.moments.gram_product(self.place(to_host(V)))
-        for v, Sv in zip(to_host(V).T, to_host(SV).T, strict=True):
+        self._record(to_host(V), to_host(SV))
+        return SV
+
+    def adjoint(self, product: Callable[[Any], Any], U: Any) -> Any:
+        """AᵀU, which is recorded."""
+        W = product(U)
+        self._record(to_host(W), np.full((len(W), U.shape[1]), np.nan))
+        return W
+
+    def _record(self, V: HostArray, SV: HostArray) -> None:
+        for v, Sv in zip(V.T, SV.T, strict=True):
             column = self.count % self.V.shape[1]
             self.V[:, column], self.SV[:, column] = v, Sv
             self.count += 1
-        return SV
 
     def scaled(self, v: HostArray) -> HostArray:
         """AᵀA v in units in which the first product is near 1."""
@@ -158,6 +168,9 @@ class Recorded:
         filled = min(self.count, self.V.shape[1])
         V, SV = self.V[:, :filled], self.SV[:, :filled]
         Q, s, Wt = np.linalg.svd(V, full_matrices=False)
+        if np.isnan(SV).any():  # V = AᵀU
+            squares = s[:k] ** 2
+            return RitzPairs(squares, partial(self.place, Q[:, :k]), squares, exhausted=False)
         live = s > DEPENDENT * s.max(initial=0.0)
         Q, SQ = Q[:, live], SV @ (Wt[live].T / s[live])
         H = Q.T @ SQ

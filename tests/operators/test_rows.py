@@ -329,6 +329,7 @@ SOLVERS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::linspec.errors.AccuracyWarning")  # of d-cca: means couple columns
 @pytest.mark.parametrize(("name", "solver"), SOLVERS, ids=[f"{a}/{b}" for a, b in SOLVERS])
 @pytest.mark.slow(keep=11)
 def test_every_solver_sees_weights_and_confounds(name, solver):

@@ -97,9 +97,9 @@ def test_a_budget_that_ends_the_look_for_more_copies_is_said():
         ls.SVD(A, 40), "block-krylov", rng=0, block=8, form="implicit", max_passes=most
     )
     answers = [solve(most) for most in range(12, 40)]
-    unsure = [answer for answer in answers if "none of them is missing" in answer.message]
+    unsure = [answer for answer in answers if "may be missing" in answer.message]
     assert unsure
-    assert any(answer.status is ls.Status.INCOMPLETE for answer in unsure)
+    assert not any(answer.converged for answer in unsure)
     full = ls.solve(ls.SVD(A, 40), "block-krylov", rng=0, block=8, form="implicit")
     assert "missing" not in full.message
 

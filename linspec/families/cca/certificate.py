@@ -129,8 +129,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     pairs, metrics = judged.pairs, judged.metrics
     lost = _lost(moments, metrics)
     findings = [*_found(judged, tol, held=moments.held is not None), *lost]
-    exact = all(metric.source == "exact" for metric in metrics)
-    ranks = (metrics[0].rank, metrics[1].rank) if exact else None
+    rows = all(metric.source != "preconditioned" for metric in metrics)
+    ranks = (metrics[0].rank, metrics[1].rank) if rows else None
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
     fields: dict[str, Any] = {
         "x_weights": problem.X.home.place(W[0], problem.X.dtype),
@@ -289,7 +289,8 @@ def _lost(moments: Moments, metrics: Sequence[Metric]) -> list[Finding]:
             continue
         if cut.shape[1] > CUT:
             cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
-        limit = SHORT * math.sqrt(len(cut)) * A.rounding * np.linalg.norm(metric.D[:, None] * cut, axis=0)
+        rounding = A.rounding / metric.least  # of a null direction, along the shortest that is kept
+        limit = SHORT * math.sqrt(len(cut)) * rounding * np.linalg.norm(metric.D[:, None] * cut, axis=0)
         text = f"{name} has {count_of(metric.null.shape[1], 'direction')} so short that its Gram matrix cannot tell "
         text += "them from null directions"
         lengths = None
