@@ -285,9 +285,15 @@ class _Watch:
                 f"{name} needs at least {count_of(passes.lacking, 'pass')} (set-up and certificate); got "
                 f"max_passes={passes.most:g}. Raise it."
             )
+        rows = zip(self.moments.names, self.moments.operators, strict=True) if self.steps else ()
+        endless = [
+            f" The rows of {name} have had no end so far: does its iterator end?"
+            for name, A in rows
+            if A.shape[0] == math.inf
+        ]
         return BudgetTooSmall(
-            f"{name} used up max_seconds={self.limits.seconds:g} {where}. Raise max_seconds, or choose a solver that "
-            "takes fewer passes."
+            f"{name} used up max_seconds={self.limits.seconds:g} {where}.{''.join(endless)} Raise max_seconds, or "
+            "choose a solver that takes fewer passes."
         )
 
 

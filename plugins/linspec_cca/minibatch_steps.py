@@ -74,7 +74,9 @@ def _drawn(numbers: HostArray, w: HostArray, rng: np.random.Generator) -> HostAr
     """As many numbers, each as often as its share of the weights, rounded up or down (systematic sampling)."""
     reached, m = np.cumsum(w[numbers]), len(numbers)
     places = (rng.random() + np.arange(m)) * (reached[-1] / m)
-    drawn: HostArray = rng.permutation(numbers[np.searchsorted(reached, places, side="right").clip(max=m - 1)])
+    drawn: HostArray = rng.permutation(
+        numbers[np.searchsorted(reached, places, side="right").clip(max=m - 1)]
+    )
     return drawn
 
 

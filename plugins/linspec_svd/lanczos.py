@@ -8,7 +8,8 @@ reorthogonalization (PROPACK).
 Where we differ: the libraries call back, so their iteration cannot be watched. Block Lanczos steps from their vectors
 and a few random ones follow: they tell the residual, go on where the library gave up, and look for more copies of
 repeated values, of which a single vector meets one. Where a limit ends ARPACK, Rayleigh-Ritz on its last products
-gives the answer; for PROPACK the SVD of AᵀU does, of its orthonormal left vectors U. ARPACK takes values below eps^(2/3) for zero, so products are in units in which the first is near 1.
+gives the answer; for PROPACK the SVD of AᵀU does, of its orthonormal left vectors U. ARPACK takes values below
+eps^(2/3) for zero, so products are in units in which the first is near 1.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh, svds
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
 from linspec import form_option, limit_option, option, tol_option
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import RitzPairs, block_krylov
 from linspec.rows import Moments, OutOfPasses
@@ -62,18 +63,25 @@ class Lanczos(RowSolver):
         usual = max(2 * k + 1, FEWEST_VECTORS) if self.method == "arpack" else max(10 * k, 100)
         width = min(usual if self.basis is None else max(self.basis, k + 1), p)
         products = Recorded(moments, width)
-        V = np.zeros((p, 0))
+        V, shown = np.zeros((p, 0)), False
         try:
             if k < least - 1:
                 V = self._by_library(products, k, width, context)
+            for iterate in self._steps(moments, products.place(V), k, context):
+                yield iterate
+                shown = True
         except OutOfPasses:
-            if products.count:
+            if products.count and not shown:
                 pairs = products.pairs(k)
                 yield Iterate(relative(pairs, k), partial(of_columns, pairs))
             raise
-        fresh = min(p - V.shape[1], COPIES if V.shape[1] else k + COPIES)
-        first = np.hstack([V, context.rng.standard_normal((p, fresh))])
-        for pairs in block_krylov(moments.gram_product, products.place(first), k, context.rng):
+
+    def _steps(self, moments: Moments, V: Array, k: int, context: Context) -> Iterator[Iterate]:
+        """Block Lanczos steps from the vectors of the library."""
+        (p, found), place = V.shape, Home.of(V).place
+        fresh = min(p - found, COPIES if found else k + COPIES)
+        first = Home.of(V).concat([V, place(context.rng.standard_normal((p, fresh)))])
+        for pairs in block_krylov(moments.gram_product, first, k, context.rng):
             residual = relative(pairs, k)
             if residual <= context.tol and copies(pairs.values, context.tol) > 1:
                 b = min(COPIES, p)

@@ -219,7 +219,7 @@ def test_copies_are_missing_in_silence_at_no_budget(method):
     """A wrong answer is above the tolerance, or INCOMPLETE, or the message says that nobody looked."""
     A, _, s, _ = REPEATED
     endings = set()
-    for budget in range(60, 122):
+    for budget in range(60, 132):
         options = {"method": method, "form": "implicit", "max_passes": budget}
         found = ls.solve(ls.SVD(A, 25), "lanczos", rng=0, **options)
         assert found.passes <= budget
