@@ -9,7 +9,7 @@ from linspec.certificates.linear import (
     sketch_pays,
 )
 from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, NearDiagonal, Preconditioned
-from linspec.certificates.pencil import PencilCertificate, Products, certify_pencil, enclosure
+from linspec.certificates.pencil import enclosure
 
 __all__ = [
     "SKETCH_ROWS",
@@ -17,11 +17,8 @@ __all__ = [
     "LinearCertificate",
     "Metric",
     "NearDiagonal",
-    "PencilCertificate",
     "Preconditioned",
-    "Products",
     "certify_linear",
-    "certify_pencil",
     "digits",
     "enclosure",
     "metric_pays",

@@ -1,4 +1,4 @@
-"""Claims of the pencil certificate against exact values: singular values and correlations, right and wrong."""
+"""The enclosure of values of a pencil against exact ones: singular values and correlations, right and wrong."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from linspec._new.operators import as_operator
-from linspec.certificates import Euclidean, Metric, Products, certify_pencil
-from linspec.certificates.metric import SKETCH_ROWS
-from linspec.rows import Moments
+from linspec.certificates import Euclidean, Metric, enclosure
 
 rng = np.random.default_rng(3)
 n, p, k = 250, 40, 5
@@ -29,66 +26,24 @@ SPECTRA = {
 }
 
 
-def judged_svd(A: Any, s: Any, V: Any, search: int = 0) -> Any:
-    moments = Moments([as_operator(A)])
-    return certify_pencil(
-        lambda Z: Products([[moments.gram_product(Z[0])]], [Z[0]]),
-        [V],
-        s**2,
-        k,
-        [Euclidean(p)],
-        search=search,
-    )
+def nearest(values: Any, exact: Any) -> Any:
+    return np.abs(np.asarray(values)[:, None] - exact).min(axis=1)
 
 
 @pytest.mark.parametrize("name", SPECTRA)
-def test_singular_values(name: str) -> None:
-    exact = SPECTRA[name]
+def test_squares_of_singular_values(name: str) -> None:
+    exact = SPECTRA[name] ** 2
     V = orthonormal(p, p)
-    A = orthonormal(n, p) * exact @ V.T
-    first = exact[0] ** 2
-    right = judged_svd(A, exact[:k], V[:, :k])
-    assert right.status == "CONVERGED"
-    assert right.values < 1e-13
-    for size in (1e-10, 1e-6, 1e-2):
+    S = V * exact @ V.T
+    for size in (0.0, 1e-10, 1e-6, 1e-2):
         W, _ = np.linalg.qr(V[:, :k] + size * rng.standard_normal((p, k)))
-        left, s, turn = np.linalg.svd(A @ W, full_matrices=False)
-        assert left.shape == (n, k)
-        found = judged_svd(A, s, W @ turn.T)
-        off = np.abs(s**2 - exact[:k] ** 2).max() / first
-        assert off <= 10 * found.values + 1e-15
-        assert found.status != "CONVERGED" or off <= 1e-6
-    shifted = judged_svd(A, exact[:k] * [1.01, 1, 1, 1, 1], V[:, :k])
-    assert shifted.status == "INACCURATE"
-    assert shifted.values >= 1e-3
-
-
-def test_a_missing_triplet_is_found_by_a_search() -> None:
-    exact = np.append([10.0, 6, 5, 4, 3, 2], np.geomspace(1, 0.1, p - 6))
-    V = orthonormal(p, p)
-    A = orthonormal(n, p) * exact @ V.T
-    found = judged_svd(A, exact[1 : k + 1], V[:, 1 : k + 1], search=2)
-    assert found.status == "INCOMPLETE"
-    assert "larger values exist: the sum is at least" in found.notes[-1]
-    none = judged_svd(A, exact[:k], V[:, :k], search=2)
-    assert none.status == "CONVERGED"
-    assert none.words.endswith("searched 2 passes for larger ones, found none")
-
-
-def test_a_tie_at_the_cut_is_told() -> None:
-    exact = np.append([5.0, 4, 3, 2, 1, 1], np.geomspace(0.5, 0.1, p - 6))
-    V = orthonormal(p, p)
-    found = judged_svd(orthonormal(n, p) * exact @ V.T, exact[:k], V[:, :k], search=3)
-    assert found.status == "CONVERGED"
-    assert "the span at the cut is a choice" in found.notes[-1]
-
-
-def canonical(X: Any, Y: Any, ridge: float) -> tuple[Any, Any, Any]:
-    """Correlations and weights by QR factors in double precision."""
-    factors = [np.linalg.qr(np.vstack([M, np.sqrt(ridge) * np.eye(M.shape[1])])) for M in (X, Y)]
-    (Qx, Rx), (Qy, Ry) = factors
-    U, rho, Vt = np.linalg.svd(Qx[: len(X)].T @ Qy[: len(X)])
-    return rho, np.linalg.solve(Rx, U), np.linalg.solve(Ry, Vt.T)
+        theta = np.sum(W * (S @ W), axis=0)
+        delta, least = enclosure([Euclidean(p)], [S @ W - W * theta], W.T @ W)
+        assert (nearest(theta, exact) <= delta + 1e-14 * exact[0]).all()
+        assert delta <= 10 * p * size * exact[0] + 1e-13
+        assert least == pytest.approx(1.0)
+    assert enclosure([Euclidean(p)], [0 * V[:, :2]], np.ones((2, 2)))[1] == pytest.approx(0.0, abs=1e-12)
+    assert enclosure([Euclidean(p)], [V[:, :0]], np.zeros((0, 0))) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
@@ -98,32 +53,16 @@ def test_canonical_correlations(condition: float, ridge: float) -> None:
     units = np.geomspace(1, 1 / condition, 12)
     X = (common @ rng.standard_normal((4, 12)) + rng.standard_normal((n, 12))) * units
     Y = common @ rng.standard_normal((4, 9)) + rng.standard_normal((n, 9))
-    rho, Wx, Wy = canonical(X, Y, ridge)
-    moments = Moments([as_operator(X), as_operator(Y)], sketch_rows=SKETCH_ROWS * 12)
-    metrics = [
-        Metric.of_rows(S, ridge, moments.fitted[i].squares, 2.0**-52, exact=False)
-        for i, S in enumerate(moments.sketch())
-    ]
-
-    def products(Z: list[Any]) -> Products:
-        (Sx, Cx), (Cy, Sy) = moments.products(*Z)
-        return Products([[None, Cy], [Cx, None]], [Sx + ridge * Z[0], Sy + ridge * Z[1]])
-
-    def judged(values: Any, a: Any, b: Any, search: int = 1) -> Any:
-        half = np.sqrt(0.5)
-        return certify_pencil(products, [a * half, b * half], values, 3, metrics, search=search)
-
-    assert judged(rho[:3], Wx[:, :3], Wy[:, :3]).status == "CONVERGED"
-    for size in (1e-8, 1e-4, 1e-1):
-        a = Wx[:, :3] + size * Wx[:, 3:6]
-        found = judged(rho[:3], a / np.sqrt(1 + size**2), Wy[:, :3])
-        assert size**2 * (rho[2] - rho[5]) <= 10 * found.values
-        assert found.vectors >= size / 10
-        assert found.status != "CONVERGED" or size <= 1e-3
-    assert judged(rho[1:4], Wx[:, 1:4], Wy[:, 1:4], search=3).status == "INCOMPLETE"
-    assert judged(
-        np.repeat(rho[:1], 3), np.repeat(Wx[:, :1], 3, axis=1), np.repeat(Wy[:, :1], 3, axis=1)
-    ).status in {
-        "INACCURATE",
-        "INCOMPLETE",
-    }
+    below = [np.vstack([M, np.sqrt(ridge) * np.eye(M.shape[1])]) for M in (X, Y)]
+    (Qx, Rx), (Qy, Ry) = map(np.linalg.qr, below)
+    U, rho, Vt = np.linalg.svd(Qx[:n].T @ Qy[:n])
+    a, b = np.linalg.solve(Rx, U[:, :6]) / np.sqrt(2), np.linalg.solve(Ry, Vt.T[:, :6]) / np.sqrt(2)
+    (Sx, Sy), C = (M.T @ M for M in below), X.T @ Y
+    metrics = [Metric.of_rows(M, 0.0, np.sum(M**2, axis=0), 2.0**-52, exact=True) for M in below]
+    for size in (0.0, 1e-8, 1e-4, 1e-1):
+        W = a[:, :3] + size * a[:, 3:6], b[:, :3]
+        theta = 2 * np.sum(W[0] * (C @ W[1]), axis=0)
+        gaps = [C @ W[1] - Sx @ W[0] * theta, C.T @ W[0] - Sy @ W[1] * theta]
+        delta, _ = enclosure(metrics, gaps, W[0].T @ Sx @ W[0] + W[1].T @ Sy @ W[1])
+        assert (nearest(theta, rho) <= delta + 1e-14 * condition).all()
+        assert delta <= 4 * size + 1e-15 * condition**2
