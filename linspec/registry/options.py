@@ -445,12 +445,22 @@ def build(cls: type[T], options: Mapping[str, Any]) -> T:
 def with_parts(instance: T) -> T:
     """Return a copy of a solver in which each part given by name is an instance with default options.
 
+    `linspec.solve` has done so with the solver that it runs: this is for a solver that another one chooses by itself.
+
     Raises
     ------
     UnknownName, AmbiguousName, BrokenPlugin
         As for :func:`linspec.get_solver`.
     InvalidOption
         A part is not of the kind that its option declares.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from linspec.solving import with_parts
+    >>> solver = ls.get_solver("als", "cca")(lstsq="lsqr")
+    >>> with_parts(solver).lstsq.max_iterations
+    1000
     """
     parts, owner = {}, type(instance).__name__
     for option in _declared(type(instance)).values():
