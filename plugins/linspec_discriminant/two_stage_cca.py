@@ -11,7 +11,8 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithm 2 with the 
 Where we differ: (a) Y is not whitened first, because its span is that of the target; it has a ridge of its own. (b) T
 leaves out the combinations of Y of which X has nothing. (c) Each step of (1) knows its Sx W, so that (2) and its
 residual cost no pass. The error of (1) enters a correlation as its square: (1) needs half the digits. (d) Where the
-certificate has computed a larger residual, or no step shortens it any more, (1) begins again at its iterate.
+certificate has computed a larger residual, or no step shortens it any more, (1) begins again at its iterate, refined by
+held Gram matrices.
 """
 
 from __future__ import annotations
@@ -83,8 +84,10 @@ class TwoStageCCA(RowSolver):
                 before, first = residual if first else before, False
                 if context.tol < tol or made >= lstsq.max_iterations:
                     break
-            W = V
-            R = CT - moments.gram_product(W) - W * problem.ridge[0]
+            W, R = V, CT - moments.gram_product(V) - V * problem.ridge[0]
+            if metrics[0].source == "exact":  # columns of very different lengths have stopped the iteration
+                W = W + metrics[0].solve(R)
+                R = CT - moments.gram_product(W) - W * problem.ridge[0]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -322,7 +322,7 @@ def test_units_of_columns_do_not_matter_without_a_ridge(form, lstsq, sparse):
     assert (s.status, s.rank) == (Status.CONVERGED, X.shape[1])
     np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-9)
     Y = RNG.standard_normal((200, 2)) + 0.3 * X[:, :2]
-    c = quiet(ls.CCA(data, Y, 2, scale=True), form=form, **part)
+    c = quiet(ls.CCA(data, Y, 2, scale=form == "implicit"), form=form, **part)
     Q = np.linalg.qr(Y - Y.mean(axis=0))[0]
     assert c.converged
     np.testing.assert_allclose(c.correlations, np.sqrt(exact(X, Q, 0.0)[1]), atol=1e-5)
