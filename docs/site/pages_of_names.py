@@ -83,7 +83,8 @@ TOPICS = {
     "extend/write-a-plugin": "Solver IterativeSolver Iterate Run Conclusion SolverSpec Needs register hookimpl testing "
     "option part tol_option limit_option form_option",
     "extend/a-problem-of-your-own": "Problem ProblemSpec LinearSolution field matrix views ridge count flag",
-    "extend/architecture": "arrays algebra operators sweeps moments solving cost process families.cca",
+    "extend/architecture": "arrays algebra operators sweeps moments solving cost process "
+    "families.cca families.discriminant",
     "reference/command-line": "cli",
 }
 """Pages, and the names that belong to each of them and to each other."""
@@ -104,6 +105,7 @@ BESIDE = (
     "cli",
     "cost",
     "families.cca",
+    "families.discriminant",
     "moments",
     "operators",
     "process",

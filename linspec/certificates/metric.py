@@ -92,7 +92,14 @@ class Metric:
 
     @classmethod
     def of_rows(
-        cls, M: HostArray, ridge: float, squares: HostArray, rounding: float, *, exact: bool
+        cls,
+        M: HostArray,
+        ridge: float,
+        squares: HostArray,
+        rounding: float,
+        *,
+        exact: bool,
+        cut: float | None = None,
     ) -> Metric:
         """Make the metric from rows M: a sketch, or a triangle if `exact`.
 
@@ -105,12 +112,15 @@ class Metric:
         rounding : float
             That of the data.
         exact : bool
+        cut : float, optional
+            Singular values up to this fraction of the largest are left out; by default those that are rounding.
         """
         p, up = M.shape[1], 1.0 if exact else UP
         D = _units(squares + ridge)
         below = [M / D] if ridge == 0 else [M / D, np.diag(np.sqrt(ridge) / D)]
         R = np.linalg.qr(np.vstack(below)).R
-        cut = ROUNDING * np.sqrt(p) * rounding if ridge == 0 else 0.0
+        if cut is None:
+            cut = ROUNDING * np.sqrt(p) * rounding if ridge == 0 else 0.0
         metric = cls._of_triangle(R, D, max(FAR * cut, np.sqrt(EPS)), up)
         if metric is None:
             _, s, Vt = np.linalg.svd(R)
@@ -177,6 +187,11 @@ class Metric:
     def solve(self, g: HostArray) -> HostArray:
         """S⁻¹g, as exact as the metric."""
         return self.lift(self.dual(g))
+
+    def shortest(self, W: Array) -> Array:
+        """W without what lies in the null space: the shortest of the solutions that differ by it."""
+        null = Home.of(W).place(self.null)
+        return W - null @ (null.T @ W) if null.shape[1] else W
 
 
 class NearDiagonal(Metric):

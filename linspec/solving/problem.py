@@ -100,6 +100,8 @@ class Problem(ABC, Generic[S_co]):
     counted_by: ClassVar[str] = (
         "sample_weight"  # the parameter by which `weights_of` differs from `sample_weight`
     )
+    # The arrays that solvers find, where these are not all weights of the solution.
+    found: ClassVar[tuple[str, ...]] = ()
     # By name, further settings (`linspec.setting`) of its commands, which `from_command` takes.
     command: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(

@@ -93,7 +93,7 @@ def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -
     said = f"{solve} must give run.finish"
     needed, optional, any_other = _taken_by(type(problem).conclude)
     if not needed:  # judged by its certificate
-        needed = tuple(name for name, _ in problem.solution.layout.weights.values())
+        needed = problem.found or tuple(name for name, _ in problem.solution.layout.weights.values())
     if not (arrays.keys() >= {*needed} and (any_other or {*needed, *optional}.issuperset(arrays))):
         more = f" (and, if known, {', '.join(optional)})" if optional else ""
         raise BrokenPlugin(

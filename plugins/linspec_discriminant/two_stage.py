@@ -1,122 +1,55 @@
 """Discriminant subspaces in two stages: least squares, then an eigenproblem as small as the targets.
 
-Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + γI, for n x t targets H, without a factor of M. In
-the code H = L K: labels L (`problem.H`) times a small matrix K (`problem.factor`), or the labels alone.
-Method: stage 1 solves W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² by any least-squares solver, all targets in one block. The span
-of W₁ = M⁺XᵀH holds every eigenvector of an eigenvalue that is not zero; stage 2 finds them within it.
+Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + rI, for n x t targets H, without a factor of M.
+Method: with C = XᵀH and orthonormal T, t x r, which leaves out combinations of targets of which X has nothing,
+
+    (1)  W = argmin ‖XW - HT‖² + r ‖W‖²,  so that M W = C T
+    (2)  the leading eigenvectors within the span of W (Rayleigh-Ritz), or W U_D Σ_D^(-1/2) of D = WᵀCT
+
+by any least-squares solver that has `begins`, all targets in one block. The span of M⁺C holds every eigenvector of an
+eigenvalue that is not zero.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846. `second_stage="rayleigh-ritz"` is stage 2 of Algorithm 1,
-the eigenproblem (11) of the data projected onto W₁. With a ridge, which Algorithm 1 does not have, M replaces XᵀX.
-`second_stage="printed"` is stage 2 of Algorithm 2, W₁ U_D Σ_D^(-1/2) from the eigenvectors U_D and eigenvalues Σ_D of
-D = W₁ᵀXᵀHT, which at γ = 0 gives the same for an exact W₁.
-Where we differ: the targets are first turned to the r combinations HT (T is orthonormal, t x r) for which XᵀHT is not
-zero, and stage 1 computes W₁ for these. So dependent labels and the constant of centred data cost nothing, and no
-direction of rounding enters. Algorithm 2 treats D (r x r) as exact, and the error of W₁ enters to first order. The
-default squares this error: the pencil of FFᵀ and G = W₁ᵀMW₁ (Rayleigh and Ritz), with F = W₁ᵀXᵀH (r x t, all targets).
-XᵀH is (XᵀL)K: K (CCA) multiplies after the sweep, and not before.
-Residual of W₁: short directions of X weigh as much in an eigenvalue as long ones, but nearly nothing in a gradient.
-So the residual is taken in the norm of M⁻¹ if the rows of X can be reduced at a small part of the cost (see
-`row_basis.py`). Its square is then the lost fraction of the eigenvalues. If it does not meet the tolerance, stage 1
-continues from its answer, down to rounding; if a Gram matrix is held, it then uses products with the rows. The
-reduction also determines the rank. At γ = 0 and with independent columns of very different length, stage 1 works on
-columns of equal length: its solution is the same.
+the eigenproblem (11) of the data projected onto W. With a ridge, which Algorithm 1 does not have, M replaces XᵀX.
+`second_stage="printed"` is stage 2 of Algorithm 2, from the eigenvectors U_D and eigenvalues Σ_D of D, which at r = 0
+gives the same for an exact W.
+Where we differ: (a) T, so dependent labels and the constant of centred data cost nothing. (b) Algorithm 2 treats D as
+exact, and the error of W enters to first order; the default squares this error. (c) Rayleigh-Ritz is that of the
+certificate, in the norm of M⁻¹, in which short directions of X weigh as much as long ones. Where it has computed a
+larger residual, (1) goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from linspec import (
-    IterativeSolver,
-    Moments,
-    Run,
-    Status,
-    cost,
-    form_option,
-    limit_option,
-    option,
-    part,
-    tol_option,
-)
-from linspec.arrays import Array, HostArray, to_host
+from linspec import cost, form_option, limit_option, option, part, tol_option
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec_discriminant.regression import (
-    Answer,
-    Judged,
-    Regression,
-    Task,
-    chosen,
-    column_scale,
-    product,
-    setup,
-    told_apart,
-    unequal,
-)
-from linspec_discriminant.row_basis import RowBasis, row_basis
-
-INNER_TOL = 1e-10
-"""Relative residual of stage 1, unless a tolerance is given."""
+from linspec.families.discriminant import directions_of, rounding_of
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
+from linspec_discriminant.regression import chosen, regressed, told_apart
 
 EXPECTED, EXPECTED_SPARSE = 50, 20
 """Expected iterations of stage 1 on dense data and on word counts, for estimates of costs. The second number is lower,
 because a sweep over word counts with a block of targets takes a third of its estimated time (measured)."""
 
-UNJUDGED = (
-    "The run ended before the rows of X were reduced, and the residual is in the plain norm, which shows little about "
-    "short directions of X: eigenvalues of these may be missing."
-)
-
-
-@dataclass(kw_only=True, eq=False)
-class Subspace(Judged):
-    """Answer of stage 1 with the weights of stage 2.
-
-    Attributes
-    ----------
-    values : numpy.ndarray, optional
-        Eigenvalues, if stage 2 is the one of the paper.
-    measured : bool
-        False if the run ended before `row_basis` was called for the residual of stage 1. True if `row_basis` has
-        reduced the rows of X, or has found the reduction too expensive.
-    """
-
-    values: HostArray | None = None
-    measured: bool = True
-
-    def answer(self) -> Mapping[str, Any]:
-        """Return the answer for the certificate.
-
-        Before stage 1 it is a block without columns. If stage 2 is the one of the paper ("printed"), it is the weights
-        of stage 2 with their eigenvalues. Otherwise it is W₁, and the certificate computes the eigenvectors in the span
-        of W₁.
-        """
-        rank = None if self.basis is None else self.basis.rank
-        if self.stage_1 is None:
-            return {**self.found, "rank": rank}
-        if self.values is not None:
-            return {**self.found, "eigenvalues": self.values, "rank": rank, "inverse": self.basis}
-        return {"weights": self.stage_1.W, "rank": rank, "inverse": self.basis, "complete": True}
-
-    def notes(self) -> Sequence[tuple[Status | None, str]]:
-        """Return a warning with `Status.INCOMPLETE` if `measured` is False, otherwise nothing.
-
-        The warning is that the residual is in the plain norm, so that eigenvalues of directions v with short Xv may be
-        missing.
-        """
-        return [] if self.measured else [(Status.INCOMPLETE, UNJUDGED)]
-
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStage(IterativeSolver):
+class TwoStage(RowSolver):
     """Least squares, then a small eigenproblem (Sun, Ceran & Ye 2010, Algorithms 1 and 2)."""
 
     lstsq: Any = part(
         None,
         "least-squares solver of stage 1; none: cg on sparse data, nystrom-pcg on others",
         problem="least-squares",
+        method="begins",
     )
     second_stage: str = option(
         "rayleigh-ritz",
@@ -127,85 +60,29 @@ class TwoStage(IterativeSolver):
     max_iterations: int = limit_option(10000, "iterations of stage 1")
     form: str = form_option()
 
-    kept: ClassVar = (Subspace, Answer, RowBasis)
-    resumes_after_law: ClassVar[bool] = False
-
-    def iterates(self, problem: Any, run: Run, state: Subspace | None = None) -> Iterator[Subspace]:
-        """Yield each answer of stage 1 with the weights and the residual of stage 2."""
-        moments = run.moments(self._form(problem))
-        lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments, begun=state is not None))
-        _, C = problem.gram_and_targets(moments, _unknown_norms(moments) if state is None else None)
-        turn = home.place(told_apart(C, problem.resolution, problem.rounding(moments), home))
-        turned = C @ turn  # XᵀHT
-        if state is None:
-            state = self._begun(problem, run, moments, turned)
-
-        def as_printed(W: Array) -> dict[str, Array]:
-            return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
-
-        B = product(problem.H, problem.factor, turn)
-        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, weights=as_printed)
-        task = replace(task, scale=column_scale(moments, problem.ridge, state.basis))
-        tol = INNER_TOL if self.tol is None else self.tol / 10
-        regression, it = Regression(lstsq, task, moments, run, tol), state
-        while True:
-            yield it
-            basis, measured = it.basis, it.stage_1 is not None or it.basis is not None
-            stage_1 = regression.after(it)  # W₁ = argmin ‖XW₁ − HT‖² + γ‖W₁‖²
-            if not measured and not run.ended:
-                # A residual that is small in the plain norm may be large in the norm of M⁻¹, and vice versa.
-                basis, measured = row_basis(problem, problem.ridge, run, moments), True
-            XtXW = moments.gram(stage_1.W) if basis is None else basis.product(stage_1.W)
-            weights, values, residual = self._second_stage(problem, moments, stage_1.W, XtXW, turned, basis)
-            it = Subspace(
-                residual=residual,
-                ending=regression.ending(residual, it),
-                after=moments.cost.sweep,
-                stage_1=stage_1,
-                product=XtXW,
-                basis=basis,
-                found={"weights": weights},
-                values=values if self.second_stage == "printed" else None,
-                measured=measured,
-            )
-
-    def _begun(self, problem: Any, run: Run, moments: Moments, turned: Array) -> Subspace:
-        """First iterate, before stage 1; the run ends with it if XᵀH is zero up to rounding."""
-        found = {"weights": moments.home.zeros((turned.shape[0], 0))}
-        nothing = not turned.shape[1]
-        measured = problem.ridge == 0 if nothing else unequal(moments, problem.ridge)
-        basis = row_basis(problem, problem.ridge, run, moments) if measured else None
-        if nothing:
-            return Subspace(residual=0.0, ending=Status.CONVERGED, basis=basis, found=found)
-        return Subspace(shown=False, basis=basis, found=found)
-
-    def _second_stage(
-        self, problem: Any, moments: Moments, W: Array, XtXW: Array, turned: Array, basis: RowBasis | None
-    ) -> tuple[Array, HostArray, float]:
-        """Eigenvectors in the span of stage 1, their eigenvalues and their residual."""
-        home, C = moments.home, problem.gram_and_targets(moments)[1]
-        C = C if basis is None else basis.within(C)
-        MW, lacking = XtXW + W * problem.ridge, 0.0
-        if self.second_stage == "printed":
-            inner, values = _printed(W, turned, problem)  # W₁ U_D Σ_D^(-1/2), D = W₁ᵀXᵀHT
-        else:
-            inner, values = problem.within_span(W, MW, C, moments, basis)  # F = W₁ᵀXᵀH, G = W₁ᵀMW₁
-            lacking = problem.lacking(W, MW, C, moments, basis)
-        weights, image = W @ home.place(inner), MW @ home.place(inner)
-        residual = problem.residual(weights, image, C, values, home, basis)
-        return weights, values, max(residual, lacking)
-
-    def _form(self, problem: Any) -> str:
-        """Form of the moments for products with X only."""
-        if self.form != "auto":
-            return self.form
-        sizes = cost.sizes_of([problem.X], problem.width)
-        expected = EXPECTED_SPARSE if sizes.scattered else EXPECTED
-        form = cost.moments_form(sizes, expected, problem.width)[0]
-        if form == "sparse" and not cost.sizes_of([problem.X, problem.H], problem.width).sparse:
-            return "implicit"
-        return form
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the span of stage 1 after each of its iterations, or the directions of the printed stage 2."""
+        X = moments.operators[0]
+        scattered = problem.X.nnz < X.shape[0] * X.shape[1]
+        moments.expect(EXPECTED_SPARSE if scattered else EXPECTED, problem.width, self.form)
+        known = directions_of(problem, moments)
+        place, C, ridge = known.device, known.C, problem.ridge
+        CT = C @ told_apart(C, problem.resolution, rounding_of(problem, moments), place)
+        if not CT.shape[1]:
+            yield Iterate(0.0, partial(dict, weights=CT), final=True)
+            return
+        W, R = CT * 0.0, CT
+        if start is not None and start["weights"].shape[1]:
+            phi = place.place(start["weights"])
+            Mphi = moments.gram_product(phi) + phi * ridge
+            B = place.place(np.linalg.lstsq(to_host(phi.T @ Mphi), to_host(phi.T @ CT), rcond=None)[0])
+            W, R = phi @ B, CT - Mphi @ B  # the best W within the span of a start
+        lstsq, printed = chosen(self.lstsq, problem.X), self.second_stage == "printed"
+        for V, worst, _ in regressed(lstsq, moments, ridge, CT, W, R, known.metric, context):  # (1)
+            arrays = (
+                partial(_printed, V, CT, problem) if printed else partial(dict, weights=V, complete=True)
+            )  # (2)
+            yield Iterate(worst, arrays)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -213,19 +90,11 @@ class TwoStage(IterativeSolver):
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
 
-def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArray]:
-    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D for D = W₁ᵀXᵀHT, with the turned targets HT of W₁."""
-    D = to_host(W.T @ turned)
-    values, vectors = np.linalg.eigh((D + D.T) / 2)
+def _printed(W: Array, CT: Array, problem: Any) -> dict[str, Any]:
+    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D for D = WᵀCT."""
+    D = to_host(W.T @ CT)
+    values, U = np.linalg.eigh((D + D.T) / 2)
     order = np.argsort(-values)[: problem.k]
     order = order[values[order] > problem.resolution**2 * max(values.max(initial=0.0), 0.0)]
-    return vectors[:, order] / np.sqrt(values[order]), values[order]
-
-
-def _unknown_norms(moments: Moments) -> Array | None:
-    """Return a p x 0 block to multiply in the first sweep, or None if the column norms of X are exact without products.
-
-    If the entries of X cannot be read, a sweep estimates the column norms from products with columns of random signs,
-    which it appends to the block that it multiplies. Without a block it makes no such products.
-    """
-    return None if moments.columns.exact else moments.home.zeros((moments.shape[1], 0))
+    turn: HostArray = U[:, order] / np.sqrt(values[order])
+    return {"weights": W @ Home.of(W).place(turn), "eigenvalues": values[order]}

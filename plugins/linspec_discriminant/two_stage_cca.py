@@ -10,9 +10,7 @@ by any least-squares solver that has `begins`. The weights of X in every canonic
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithm 2 with the target Y(YᵀY)^(-1/2).
 Where we differ: (a) Y is not whitened first, because its span is that of the target; it has a ridge of its own. (b) T
 leaves out the combinations of Y of which X has nothing. (c) Each step of (1) knows its Sx W, so that (2) and its
-residual cost no pass. The error of (1) enters a correlation as its square: (1) needs half the digits. (d) Where the
-certificate has computed a larger residual, or no step shortens it any more, (1) begins again at its iterate, refined by
-held Gram matrices.
+residual cost no pass. The error of (1) enters a correlation as its square: (1) needs half the digits.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ from linspec.cost import Estimate, Sizes
 from linspec.families.cca import multiplied
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver, with_parts
-from linspec_discriminant.regression import chosen, told_apart
+from linspec.solving import RowSolver
+from linspec_discriminant.regression import chosen, regressed, told_apart
 
 EXPECTED = 40
 """Expected iterations of stage 1, for the estimate of costs."""
@@ -54,40 +52,27 @@ class TwoStageCCA(RowSolver):
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs after each iteration of stage 1."""
         place, q = moments.operators[0].backend.blocks, moments.widths[1]
-        lstsq, unit = with_parts(chosen(self.lstsq, problem.X)), moments.operators[1].backend.blocks.eye(q)
+        unit = moments.operators[1].backend.blocks.eye(q)
         moments.expect(EXPECTED, q, self.form)
         phi = place.zeros((moments.widths[0], 0)) if start is None else place.place(start["x_weights"])
         pairs, metrics = multiplied(problem, moments, [phi, unit])
         C, Sy = pairs.CW[0], pairs.SW[1]
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
-        CT = C @ place.place(told_apart(C, cut, 0.0, place))
+        CT = C @ told_apart(C, cut, 0.0, place)
         if not CT.shape[1]:  # the views have nothing in common
             yield Iterate(0.0, partial(dict, x_weights=CT, y_weights=unit[:, :0]), final=True)
             return
-        begun = pairs.canonical()
+        begun, lstsq = pairs.canonical(), chosen(self.lstsq, problem.X)
         B = begun.W[0].T @ CT
         W, R = begun.W[0] @ B, CT - begun.SW[0] @ B  # the best W within the span of a start
-        solve = lstsq.begins(moments, 0, problem.ridge[0], context)
-        lengths, before = place.column_norms(CT), math.inf
-        while True:
-            tol, first = context.tol, True
-            for made, step in enumerate(solve(R)):  # (1)
-                V = W + step.X()[0]
-                residual = float((step.lengths / lengths).max()) ** 2
-                if residual <= tol:
-                    SV = CT - step.residual()
-                    span = replace(pairs, W=(V, unit), SW=(SV, Sy), CW=(C, C.T @ V), GW=None)
-                    residual = span.canonical().residual(metrics, problem.k)  # (2)
-                yield Iterate(residual, partial(dict, x_weights=V, y_weights=unit))
-                if first and residual > before / 2:
-                    return
-                before, first = residual if first else before, False
-                if context.tol < tol or made >= lstsq.max_iterations:
-                    break
-            W, R = V, CT - moments.gram_product(V) - V * problem.ridge[0]
-            if metrics[0].source == "exact":  # columns of very different lengths have stopped the iteration
-                W = W + metrics[0].solve(R)
-                R = CT - moments.gram_product(W) - W * problem.ridge[0]
+        ridge = problem.ridge[0]
+        for V, worst, step in regressed(lstsq, moments, ridge, CT, W, R, metrics[0], context):  # (1)
+            residual = worst**2
+            if residual <= context.tol:
+                SV = CT - step.residual()
+                span = replace(pairs, W=(V, unit), SW=(SV, Sy), CW=(C, C.T @ V), GW=None)
+                residual = span.canonical().residual(metrics, problem.k)  # (2)
+            yield Iterate(residual, partial(dict, x_weights=V, y_weights=unit))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Run, cost, form_option, limit_option, option, tol_option
-from linspec import Moments as PartMoments
+from linspec import cost, form_option, limit_option, option, tol_option
 from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
@@ -42,7 +41,6 @@ from linspec.linalg import Step, Steps, block_cg, cg_steps, driven
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
-from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
 from linspec_lstsq.random_columns import columns_beside
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
@@ -98,10 +96,6 @@ class ConjugateGradients(RowSolver):
         """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
         product = partial(moments.gram_product, i=i)
         return lambda G: driven(product, cg_steps(G, (ridge,)))
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
-        """Return a state that solves for many right-hand sides by this iteration."""
-        return PreparedByRidge(A, ridge, run, _begun, self.max_iterations, self.tol, rows=True)
 
 
 def _begun(ridge: float, G: Array) -> Steps:

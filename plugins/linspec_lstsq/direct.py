@@ -19,17 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Run, option
-from linspec import Moments as PartMoments
-from linspec.algebra import rank_cut, whitening
+from linspec import option
+from linspec.algebra import rank_cut
 from linspec.arrays import Array, HostArray, to_host, triangular_factor
+from linspec.certificates import Metric
 from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
 from linspec.rows import Moments, row_gram
 from linspec.solving import RowSolver
 from linspec_lstsq.factors import factorised
-from linspec_lstsq.parts.prepared_factor import PreparedFactor
 
 AT_ONCE = 2**25
 """Entries of the columns that are reduced together."""
@@ -93,10 +92,13 @@ class DirectLeastSquares(RowSolver):
         """x = Aᵀz from Aᵀ = QR with one refinement, so that AAᵀ = RᵀR is never formed; and the rank."""
         A, place = moments.operator(), moments.operators[0].backend.blocks
         n, p = (int(size) for size in A.shape)
-        R, step = place.zeros((0, n)), max(AT_ONCE // n, n)
-        for first in range(0, p, step):
-            columns = place.place(A.matmat(place.eye(p, min(step, p - first), first)))
-            R = triangular_factor(place.xp.concat([R, columns.T], axis=0))
+        R, step = place.zeros((0, n)), max(AT_ONCE // p, n)
+        if n * p <= AT_ONCE:
+            R = triangular_factor(A.rmatmat(place.eye(n)))
+        else:
+            for first in range(0, p, step):
+                columns = place.place(A.matmat(place.eye(p, min(step, p - first), first)))
+                R = triangular_factor(place.xp.concat([R, columns.T], axis=0))
         _, s, Vt = np.linalg.svd(to_host(R), full_matrices=False)
         keep = s > self._cut(moments, float(min(ridges))) * max(s[0], 0.0)
         V = place.place(np.ascontiguousarray(Vt.T))
@@ -122,18 +124,14 @@ class DirectLeastSquares(RowSolver):
         S = S.toarray() if hasattr(S, "toarray") else S
         apply = factorised(S, ridge)
         if apply is None:
-            T = home.place(whitening(to_host(S) + ridge * np.eye(len(S))))
-            apply = lambda G: T @ (T.T @ G)  # noqa: E731
+            metric = Metric.of_gram(to_host(S), ridge, moments.operators[i].rounding).on(home)
+            apply = lambda G: metric.shortest(metric.solve(G))  # noqa: E731
 
         def steps(G: Array) -> Iterator[Step]:
             x = apply(G)
             yield Step(lambda: [x], np.zeros(G.shape[1]), G[:, :0], lambda: 0.0 * G)
 
         return steps
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedFactor:
-        """Factorise once for many right-hand sides."""
-        return PreparedFactor(A, ridge, run)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

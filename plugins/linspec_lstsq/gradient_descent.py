@@ -24,8 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Run, form_option, limit_option, tol_option
-from linspec import Moments as PartMoments
+from linspec import form_option, limit_option, tol_option
 from linspec.algebra import EPS
 from linspec.arrays import Array, Home
 from linspec.iteration import Context, Iterate
@@ -33,7 +32,6 @@ from linspec.linalg import Step, Steps, driven
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
-from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
 
 ROUNDING = 20
 """A relative gradient below this multiple of the data's rounding is noise."""
@@ -73,11 +71,6 @@ class GradientDescent(RowSolver):
         """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
         product = partial(moments.gram_product, i=i)
         return lambda G: driven(product, gd_steps(G, ridge))
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
-        """Return a state that solves for many right-hand sides by this iteration."""
-        begin = lambda r, G: gd_steps(G, r)  # noqa: E731
-        return PreparedByRidge(A, ridge, run, begin, self.max_iterations, self.tol)
 
 
 def gd_steps(G: Array, ridge: Array | float = 0.0, floor: Array = None) -> Steps:

@@ -25,8 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import LinearOperator, Run, Status, form_option, limit_option, option, part, tol_option
-from linspec import Moments as PartMoments
+from linspec import Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
@@ -35,8 +34,6 @@ from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, solved_by_ridge
 from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.ling_as_printed import SecondStage
-from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
-from linspec_lstsq.parts.products import moments_of
 from linspec_lstsq.principal_components import PrincipalComponents, random_block
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")
@@ -87,13 +84,6 @@ class Ling(RowSolver):
         Omega = A.backend.blocks.place(random_block(self.test_matrix, A.shape[1], self.rank, context.rng))
         begin = self._begin(PrincipalComponents.of(product(Omega), product, self.rank))
         return lambda G: driven(product, begin(ridge, G))
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
-        """Compute the components once, and return a state that uses them to solve for many right-hand sides."""
-        moments, place = moments_of(A), moments_of(A).home.place
-        Omega = place(random_block(run.part(self.test_matrix), moments.shape[1], self.rank, run.rng))
-        begin = self._begin(PrincipalComponents.of(moments.products(Omega)[0], moments.gram, self.rank))
-        return PreparedByRidge(A, ridge, run, begin, self.max_iterations, self.tol)
 
     def _begin(self, leading: PrincipalComponents) -> Callable[[float, Array], Steps]:
         """What begins the iteration of the variant for one ridge."""

@@ -32,15 +32,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Run, limit_option, tol_option
-from linspec import Moments as PartMoments
+from linspec import limit_option, tol_option
 from linspec.arrays import Array
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, cg_steps, driven, golub_kahan, lsqr, stacked
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_lstsq.normal_system import NormalEquations
-from linspec_lstsq.parts.prepared_lsqr import PreparedLSQR
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +97,3 @@ class SimultaneousLSQR(RowSolver):
         """
         product = partial(moments.gram_product, i=i)
         return lambda G: driven(product, cg_steps(G, (ridge,)))
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedLSQR:
-        """Prepare for many right-hand sides."""
-        return PreparedLSQR(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)

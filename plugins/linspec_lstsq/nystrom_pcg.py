@@ -26,9 +26,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import LinearOperator, Run, cost, form_option, limit_option, option, part, tol_option
-from linspec import Moments as PartMoments
-from linspec.arrays import Array, to_host
+from linspec import cost, form_option, limit_option, option, part, tol_option
+from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
@@ -37,8 +36,6 @@ from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import rounding_of, solved_by_ridge
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
-from linspec_lstsq.parts.prepared_by_ridge import PreparedByRidge
-from linspec_lstsq.parts.products import moments_of
 
 FIRST_RANK = 50
 """Columns of the first sketch."""
@@ -138,26 +135,6 @@ class NystromPCG(RowSolver):
         draw = partial(self._drawn, p, context.rng, place)
         sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
         return lambda G: driven(product, preconditioned(sketch, ridge, G))
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedByRidge:
-        """Compute one sketch, and return a state that uses it to solve for many right-hand sides."""
-        moments, solver = moments_of(A), run.part(self.test_matrix)
-        p, home, X = moments.shape[1], moments.home, moments.X
-
-        def draw(columns: int) -> Array:
-            return home.place(solver.draw(p, columns, run.rng))
-
-        Omega = draw(min(self.rank or FIRST_RANK, p))
-        Y = moments.products(Omega)[0]  # (1)
-        squares = to_host(moments.diagonal()[0])
-        rate = cost.DENSE_RATE if X.nnz == X.shape[0] * p else cost.SPARSE_RATE
-        prices = Prices(lambda columns: X.nnz * (cost.READING + 4 * columns) / rate, p, run.problem.width)
-        sketch = NystromSketch(Omega, Y, squares, self._outlook(X.shape, squares, prices, run.tol))
-        if rate == cost.DENSE_RATE and X.readable and sketch.unequal(ridge):
-            sketch = sketch.scaled_anew(ridge, moments.gram)
-        affords = partial(run.budget.affords, 2 * moments.view(0).cost.sweep)
-        sketch = self._grown(sketch, draw, ridge, moments.gram, affords)
-        return PreparedByRidge(A, ridge, run, partial(preconditioned, sketch), self.max_iterations, self.tol)
 
 
 def preconditioned(sketch: NystromSketch, ridge: float, G: Array) -> Steps:

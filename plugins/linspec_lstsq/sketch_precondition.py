@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec import LinearOperator, Run, limit_option, option, tol_option
-from linspec import Moments as PartMoments
+from linspec import limit_option, option, tol_option
 from linspec.algebra import rank_cut
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
@@ -49,7 +48,6 @@ from linspec.linalg import (
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import worst
-from linspec_lstsq.parts.prepared_sketch import PreparedSketch
 from linspec_lstsq.sketched import RightPreconditioner, SketchedFactor
 
 SPARE_ROWS = 8
@@ -135,10 +133,6 @@ class SketchPrecondition(RowSolver):
             return driven(product, in_variables(begun, variables))
 
         return steps
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedSketch:
-        """Prepare one sketch and its SVD for many right-hand sides."""
-        return PreparedSketch(A, ridge, run, self, Stacked)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -45,15 +45,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from linspec import LinearOperator, Run, Status, limit_option, option, tol_option
-from linspec import Moments as PartMoments
+from linspec import Status, limit_option, option, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
 from linspec.rows import DEVICE_FACTOR, Minibatch, Moments, equal_slices, random_order, rows_at_once
 from linspec.solving import RowSolver
 from linspec_lstsq.by_ridge import ROUNDING, rounding_of, worst
-from linspec_lstsq.parts.prepared_svrg import PreparedSVRG
 from linspec_lstsq.step_lengths import PROBES, StepLengths
 
 EPOCHS = {"best": 0.5, "last": 1.0}
@@ -210,10 +208,6 @@ class SVRG(RowSolver):
                 yield Step(lambda x=x: [x], each.residual * scales, G, residual)  # type: ignore[misc]
 
         return steps
-
-    def prepare(self, A: LinearOperator | PartMoments, ridge: float, run: Run) -> PreparedSVRG:
-        """Prepare the solver for many right-hand sides."""
-        return PreparedSVRG(self, A, ridge, run)
 
 
 class PreprocessedRows:

@@ -1,10 +1,10 @@
-"""Reduced-rank regression: the problem, its answer and its law.
+"""Reduced-rank regression: the problem and its answer.
 
 Problem: min ‖Y − X B‖² + r ‖B‖² over all B of rank at most k.
 Method: with S = XᵀX + rI and C = XᵀY, let the columns of V be k leading eigenvectors of CᵀS⁻¹C, with the eigenvalues
 σ². Then B = S⁻¹C V Vᵀ. The columns of W = S⁻¹C V / σ are the k leading eigenvectors of C Cᵀw = σ² S w, WᵀSW = I: the
-discriminant directions of X for the targets Y. So B = W diag(σ) Vᵀ with V = CᵀW / σ, and the law and the solvers of
-`linspec.Discriminant` serve here.
+discriminant directions of X for the targets Y. So B = W diag(σ) Vᵀ with V = CᵀW / σ, and the certificate and the
+solvers of `linspec.Discriminant` serve here.
 Source: Izenman 1975, doi:10.1016/0047-259X(75)90042-1; Mukherjee & Zhu 2011, doi:10.1002/sam.10138 (ridge).
 Where we differ: neither squares C. Both compute B from the full solution S⁻¹C; we compute it from W, whose span the
 certificate compares with that of S⁻¹C.
@@ -14,32 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 import linspec as ls
-from linspec import Status
-from linspec.algebra import unit_columns
-from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.arrays import Array, HostArray, reciprocal
 from linspec.cost import DENSE_RATE, FACTOR_RATE
-from linspec.solving import (
-    COMPONENT_SCORES,
-    DEFAULT_TERMS,
-    ComponentRegressionSolution,
-    Terms,
-)
-
-DIRECTIONS = "directions in which the columns of X vary with the targets"
-"""The words of `linspec.Discriminant` for components."""
-
-PROBES = 20
-"""Combinations of right-hand sides beyond k that are searched for components that a solver has missed."""
-
-TOLERATED = 10.0
-"""A component counts as missing if an eigenvalue is larger than the returned one by this multiple of the tolerance or
-of the residual, whichever is larger, times the largest."""
+from linspec.families.discriminant import certify, directions_of
+from linspec.iteration import Certificate
+from linspec.rows import Moments
+from linspec.solving import COMPONENT_SCORES, ComponentRegressionSolution
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -56,9 +42,9 @@ class ReducedRankRegressionSolution(ComponentRegressionSolution, vector="compone
         σ, in decreasing order: component i lowers ‖Y − XB‖² + ridge ‖B‖² by σᵢ².
     y_loadings : array of shape (m, k)
         V diag(σ), in the units of Y: the coefficients of Y on the scores of `transform`.
-    next_singular_value : float or None
-        A lower bound of the next singular value, that of the component k + 1: 0 if none was found, None if the budget
-        had no pass to look for it. If it is close to the last one, another B of rank k fits nearly as well.
+    next_singular_value : float
+        The next singular value, that of the component k + 1; a lower bound of it where `residual_kind` is not "exact".
+        If it is close to the last one, another B of rank k fits nearly as well.
     total_squares : float or None
         ‖Y‖² after means and confounds are subtracted, weighted; of scaled columns if the problem scales. None if the
         rows of Y cannot be read.
@@ -88,7 +74,7 @@ class ReducedRankRegressionSolution(ComponentRegressionSolution, vector="compone
     y_weights: Array = ls.field(rows_of="Y", leading=True, of_scaled=True)
     singular_values: HostArray = ls.field(value="singular value")
     y_loadings: Array = ls.field(rows_of="Y")
-    next_singular_value: float | None = None
+    next_singular_value: float = 0.0
     total_squares: float | None = None
     vector: bool = False
     x_mean: Array | None = None
@@ -150,11 +136,10 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
 
     Notes
     -----
-    Residual: ‖C CᵀW − S W diag(σ²)‖ / ‖C CᵀW‖, as for `linspec.Discriminant`, with C = XᵀY and S = XᵀX + ridge·I. If
-    `residual_kind` is "exact", lengths are those of S⁻¹, and some exact σ² lies within the residual times ‖σ²‖ of each
-    returned one. If a solver claims to have the span of the full solution S⁻¹C, the residual is also at least the share
-    of C outside this span: then no larger component is missing. For other solvers, the eigenvalues within the returned
-    directions and some probes beside them show whether one is.
+    Residual: ‖C CᵀW − S W diag(σ²)‖ / ‖C CᵀW‖ in the norm of S⁻¹, as for `linspec.Discriminant`, with C = XᵀY and
+    S = XᵀX + ridge·I. If `residual_kind` is "exact", some exact σ² lies within the residual times ‖σ²‖ of each returned
+    one, and no larger component is missing. If a solver claims to have the span of the full solution S⁻¹C, the residual
+    is also at least the share of C outside this span.
 
     Examples
     --------
@@ -181,6 +166,8 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
     confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "reduced-rank-regression"
+    found: ClassVar[tuple[str, ...]] = ("weights",)
+    factor: ClassVar[None] = None  # of the right-hand sides, which are not products
     held_out_scores: ClassVar[Mapping[str, str]] = COMPONENT_SCORES
 
     @property
@@ -189,116 +176,39 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         return int(self.Y.shape[1])
 
     @property
-    def certificate_products(self) -> float:
-        """The products of the law, those of `linspec.Discriminant`; one more if the budget allows it."""
-        return 2 if self.single else 1
+    def targets(self) -> int:
+        """The number of right-hand sides."""
+        return self.width
 
-    def directions(self) -> ls.Discriminant:
-        """Return the problem of the columns of W, for the matrices of a run: the right-hand sides are the targets."""
-        found = ls.Discriminant(self.X, self.Y, self.k, self.ridge, center=bool(self.center))
-        object.__setattr__(found, "shared", self.shared)
-        return found
+    @property
+    def resolution(self) -> float:
+        """As for `linspec.Discriminant`."""
+        return 10 * math.sqrt(self.X.shape[1] + self.width) * float(np.finfo(self.dtype).eps)
 
-    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self,
-        moments: ls.Moments,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        weights: Array,
-        eigenvalues: HostArray | None = None,
-        rank: int | None = None,
-        inverse: Any = None,
-        complete: bool = False,
-        lost: bool = False,
-    ) -> ls.Conclusion:
-        """Judge directions as `linspec.Discriminant.conclude` does, and compute the factors of Y.
+    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        return ls.Discriminant.for_preprocessed(self, moments, arrays)  # type: ignore[arg-type]
 
-        Parameters
-        ----------
-        moments : Moments
-        terms : Terms
-        weights : array of shape (p, j)
-            A block whose span has the directions.
-        eigenvalues, rank, inverse, complete, lost
-            As for `linspec.Discriminant.conclude`.
-        """
-        directions, home = self.directions(), moments.home
-        judged = directions.conclude(
-            moments,
-            terms,
-            weights=weights,
-            eigenvalues=eigenvalues,
-            rank=rank,
-            inverse=inverse,
-            complete=complete,
-            lost=lost,
-        )
-        W, values = home.place(judged.fields["weights"]), judged.fields["eigenvalues"]
-        found = self._found_beside(directions, moments, terms, weights if complete else W, inverse, complete)
-        missing = self._missing(values, found, max(terms.tol, judged.residual, self.noise(moments)))
-        sigma = np.sqrt(values)
-        Vs, squares = moments.cross().T @ W, moments.columns.known_diagonals()
-        conclusion = self.concluded(
-            moments,
-            judged.residual,
-            missing=DIRECTIONS,
-            kind=judged.kind,
-            lost=judged.lost or bool(missing),
-            weights=W,
-            y_weights=Vs * home.place(reciprocal(sigma))[None, :],
-            singular_values=sigma,
-            y_loadings=self.Y.home.place(Vs, self.Y.dtype),
-            next_singular_value=None if found is None else math.sqrt(float(found[self.k :].max(initial=0.0))),
-            total_squares=None if squares is None else float(to_host(home.xp.sum(squares[1]))),
-            vector=self.vector,
-        )
-        findings = dict.fromkeys((*missing, *judged.findings, *conclusion.findings))
-        return replace(conclusion, findings=tuple(findings))
+    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        return ls.Discriminant.for_data(self, moments, arrays)  # type: ignore[arg-type]
 
-    def _found_beside(
-        self,
-        directions: ls.Discriminant,
-        moments: ls.Moments,
-        terms: Terms,
-        block: Array,
-        inverse: Any,
-        complete: bool,
-    ) -> HostArray | None:
-        """Return the k + 1 leading eigenvalues within a span, which are never above the exact ones.
-
-        The span is that of `block` if it should contain all directions (`complete`). Otherwise it is that of `block`
-        and of probes beside it: S⁻¹CΩ, or CΩ if S⁻¹ is not known. None if the budget has no passes for the product.
-        """
-        home, C, (m, count) = moments.home, moments.cross(), (self.width, self.k + PROBES)
-        if home.norm(C) <= directions.rounding(moments):
-            return np.zeros(0)
-        reduced = hasattr(inverse, "product")
-        if not reduced and terms.passes_left < moments.cost.sweep:
-            return None
-        C = inverse.within(C) if reduced else C
-        if not complete:
-            Omega = np.eye(m) if m <= count else np.random.default_rng(count).standard_normal((m, count))
-            probes = C @ home.place(Omega)
-            probes = inverse.solve(probes) if hasattr(inverse, "solve") else probes
-            block = home.concat([block, unit_columns(probes, home)])
-        image = (inverse.product(block) if reduced else moments.gram(block)) + block * self.ridge
-        more = directions.with_numbers(k=self.k + 1)
-        found: HostArray = more.within_span(block, image, C, moments, inverse if reduced else None)[1]
-        return found
-
-    def _missing(
-        self, values: HostArray, found: HostArray | None, tol: float
-    ) -> tuple[tuple[Status, str], ...]:
-        """Return a finding if eigenvalues that were found are larger than the returned ones."""
-        known, larger = np.zeros((2, self.k))
-        known[: len(values)] = values
-        if found is not None:
-            larger[: len(found)] = found[: self.k]
-        gap = float(np.max(larger - known))
-        if gap <= TOLERATED * tol * larger[0]:
-            return ()
-        text = f"A component is missing: σ² of another one is larger by at least {gap:.1e}. "
-        return ((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'),)
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Judge `weights` as those of `linspec.Discriminant`, and compute the factors of Y."""
+        made, known = certify(self, moments, arrays), directions_of(self, moments)
+        W = moments.fitted[0].unscaled(known.device.place(made.fields["weights"]))
+        values, place = made.fields["eigenvalues"], known.device
+        sigma, Vs = np.sqrt(values), known.C.T @ W
+        squares, own = moments.squares(1), dict(made.fields)
+        for name in ("eigenvalues", "rank"):
+            del own[name]
+        own |= {
+            "y_weights": Vs * place.place(reciprocal(sigma))[None, :],
+            "singular_values": sigma,
+            "y_loadings": self.Y.home.place(moments.fitted[1].unscaled(Vs), self.Y.dtype),
+            "next_singular_value": math.sqrt(own.pop("next")),
+            "total_squares": None if squares is None else float(squares.sum()),
+            "vector": self.vector,
+        }
+        return made._replace(fields=own)
 
     def factors_of_moments(
         self, metric: Any, C: HostArray, ridge: float, k: int

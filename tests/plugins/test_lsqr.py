@@ -185,5 +185,5 @@ def test_a_step_of_a_part_reads_the_rows_once_where_it_can(kind, products):
     problem = ls.ReducedRankRegression(PART_KINDS[kind](A, None), B, 3, center=False)
     found = ls.solve(problem, "two-stage", lstsq="lsqr", tol=1e-10)
     np.testing.assert_allclose(found.predict(A), A @ np.linalg.lstsq(A, B, rcond=None)[0], atol=1e-6)
-    assert found.iterations > 20
+    assert found.iterations > 5
     assert found.passes <= products * found.iterations + 6

@@ -46,6 +46,7 @@ FOR_AUTHORS = (
 MODULES = (
     *(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS)),
     "linspec.families.cca",
+    "linspec.families.discriminant",
     "linspec.testing",
 )
 

@@ -34,6 +34,7 @@ MODULES = (
     "errors",
     "estimators",
     "families.cca",
+    "families.discriminant",
     "features",
     "iteration",
     "kernels",

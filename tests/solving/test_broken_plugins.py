@@ -319,19 +319,36 @@ def test_a_least_squares_solver_that_cannot_be_prepared_is_refused_before_the_ru
     assert ls.solve(problem, "als", lstsq="cg").converged
 
 
-def test_a_method_that_can_do_without_takes_any_solver():
-    declare(Plain, "direct", problem="least-squares")
-    problem = ls.Discriminant(A, ls.targets.lda(np.arange(30) % 3), ridge=1.0)
-    assert ls.solve(problem, "two-stage", lstsq="mine").converged
+@dataclass(frozen=True, kw_only=True)
+class PlainPairs(Solver):
+    """Solves CCA by a product for each view."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        S, C = (
+            [M.T @ M for M in (problem.X.dense(), problem.Y.dense())],
+            problem.X.dense().T @ problem.Y.dense(),
+        )
+        N = [
+            np.linalg.inv(np.linalg.cholesky(each + problem.ridge[i] * np.eye(len(each)))).T
+            for i, each in enumerate(S)
+        ]
+        U, _, Vt = np.linalg.svd(N[0].T @ C @ N[1])
+        return run.finish(x_weights=N[0] @ U[:, : problem.k], y_weights=N[1] @ Vt[: problem.k].T)
+
+
+def test_a_part_without_a_method_takes_any_solver():
+    declare(PlainPairs, "direct", problem="cca")
+    problem = ls.KernelCCA(A, A[:, ::-1] ** 2, 1, ridge=1.0)
+    assert len(ls.solve(problem, "nystrom-kcca", cca="mine", rng=0).correlations) == 1
 
 
 def test_a_part_declares_what_else_it_must_have():
     @dataclass(frozen=True, kw_only=True)
     class Outer(Solver):
-        inner: Any = part("cg", problem="least-squares", method="prepare")
+        inner: Any = part("cg", problem="least-squares", method="begins")
 
         def solve(self, problem: Any, run: Any) -> Any: ...
 
     assert Outer(inner=ls.get_solver("lsqr")())
-    with pytest.raises(InvalidOption, match="the name of a least-squares solver that has the method prepare"):
+    with pytest.raises(InvalidOption, match="the name of a least-squares solver that has the method begins"):
         Outer(inner=Plain())

@@ -1,4 +1,4 @@
-"""Discriminants, orthonormal PLS and hypergraph subspaces: the problem and its law."""
+"""Discriminants, orthonormal PLS and hypergraph subspaces: the problem."""
 
 from __future__ import annotations
 
@@ -11,27 +11,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from linspec import targets
-from linspec.algebra.small_matrices import (
-    metric_rounding,
-    ratio,
-    whitening_above_noise,
-    whitening_of_products,
-)
-from linspec.algebra.unit_vectors import lengths_in, selection_matrix, signs_of_columns
-from linspec.algebra.whitener import leading_svd
 from linspec.arrays import (
-    HOST,
     Array,
-    Home,
     HostArray,
     is_array,
     largest_magnitude,
     to_host,
 )
 from linspec.errors import InvalidProblem
+from linspec.families.discriminant import directions
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import is_series
-from linspec.moments.moments import Moments
+from linspec.iteration import Certificate
+from linspec.moments.moments import Moments as GivenMoments
 from linspec.operators import (
     CenteredOperator,
     DenseOperator,
@@ -41,13 +33,12 @@ from linspec.operators import (
 )
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
+from linspec.rows import Moments
 from linspec.solving import fields
 from linspec.solving.checks import check_flag, check_k, check_rows, of_pairs
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, without_answer
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
 from linspec.solving.stating import adopt_labels, borrow
-from linspec.status import Status
 from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
 
@@ -59,9 +50,6 @@ TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = {
     **{name: (getattr(targets, name), {}) for name in ("lda", "opls", "cca")},
     **{f"hsl-{name}": (targets.hsl, {"laplacian": name}) for name in ("zhou", "clique", "star")},
 }
-
-NULL = 10
-"""A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this number of units of the data's rounding."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,22 +85,22 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     Notes
     -----
-    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖. It is linear in the error of W, while the residual of CCA is quadratic; the
-    default tolerance is 1e-6.
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖ in the norm ‖R‖² = tr RᵀM⁻¹R. It is linear in the error of W, while the
+    residual of CCA is quadratic; the default tolerance is 1e-6.
 
-    If the solver can measure lengths by M⁻¹, the norm is ‖R‖² = tr RᵀM⁻¹R, and `residual_kind` is "exact". Then an
-    exact eigenvalue lies within `residual` ‖Λ‖ of each returned one. Otherwise the norm is the Frobenius norm, which is
-    insensitive to short directions of X.
+    `residual_kind` says where the norm comes from. If it is "exact", an exact eigenvalue lies within `residual` ‖Λ‖ of
+    each returned one, and no larger eigenvalue is missing. "sketched": from random combinations of the rows.
+    "preconditioned": from products with random columns, which may not see very short directions of X.
 
-    Stage 1 of the solver "two-stage" computes a block whose span should contain all eigenvectors. For this span
-    (except with ``second_stage="printed"``) a second ratio is computed: ‖XᵀH − MQQᵀXᵀH‖ / ‖XᵀH‖, where the columns of Q
-    span the same space and QᵀMQ = I. The residual is the larger of the two ratios. In the norm of M⁻¹, the square of
-    the second ratio is the fraction of the sum of all eigenvalues that the span misses.
+    Solvers may find a block whose span should contain all eigenvectors, as "two-stage" does. For it a second ratio is
+    computed: ‖XᵀH − MQQᵀXᵀH‖ / ‖XᵀH‖, where the columns of Q span the same space and QᵀMQ = I. The residual is the
+    larger of the two ratios. The square of the second ratio is the fraction of the sum of all eigenvalues that the span
+    misses.
 
     `converged` is False if a direction v of X was cut as null although ‖Xv‖ > 10 eps ‖X‖ ‖v‖.
 
     For authors of solvers: in the problem that a solver receives, `H` holds the labels, and `factor` is the matrix that
-    multiplies the labels, or None. `gram_and_targets` multiplies by both.
+    multiplies the labels, or None.
 
     Examples
     --------
@@ -165,7 +153,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         borrow(self)
         check_flag("center", self.center)
         given = self.H
-        if isinstance(self.X, Moments):
+        if isinstance(self.X, GivenMoments):
             given = self.X.Y
         else:
             self._take_targets_apart()
@@ -291,232 +279,26 @@ class Discriminant(Problem[DiscriminantSolution]):
             check_magnitude("H", looks["factor"].size)
         return super().in_range(looks)
 
-    def gram_and_targets(self, moments: Moments, V: Array | None = None) -> tuple[Array | None, Array]:
-        """Compute XᵀX V and XᵀH in one sweep; XᵀH is kept, so that later sweeps do not compute it again.
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Judge `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""
+        certificate = directions.certify(self, moments, arrays)
+        known, fields = directions.directions_of(self, moments), dict(certificate.fields)
+        del fields["next"]
+        W = moments.fitted[0].unscaled(known.device.place(fields["weights"]))  # as they are returned
+        fields["penalty"] = self.ridge * to_host(W.T @ W)
+        fields |= self._of_classes(to_host(known.C.T @ W), moments.fitted[0].total)
+        return certificate._replace(fields=fields)
 
-        Parameters
-        ----------
-        moments : Moments
-        V : array of shape (p, m), optional
-            Without it the first result is None.
+    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        if moments.pre.scale:
+            moments.settle(0)
+            W = moments.operators[0].backend.blocks.place(arrays["weights"])
+            return {**arrays, "weights": moments.fitted[0].unscaled(W)}
+        return arrays
 
-        Returns
-        -------
-        tuple of arrays
-            Shapes (p, m) and (p, t), float64.
-        """
-        products = moments.products(V, cross=True)
-        XtXV, C = products[0], products.cross
-        if self.factor is None:
-            return XtXV, C
-        if self._kept is None or self._kept[0] is not C:
-            object.__setattr__(self, "_kept", (C, C @ self.factor))
-        return XtXV, self._kept[1]
-
-    def conclude(  # type: ignore[override]
-        self,
-        moments: Moments,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        weights: Array,
-        eigenvalues: HostArray | None = None,
-        rank: int | None = None,
-        inverse: Any = None,
-        complete: bool = False,
-        lost: bool = False,
-    ) -> Conclusion:
-        """Compute the eigenvectors within the span of the weights, scaled to unit length in M, and their residual.
-
-        Parameters
-        ----------
-        moments : Moments
-        weights, eigenvalues : array
-            Weights passed with eigenvalues are eigenvectors already, and Rayleigh-Ritz is skipped.
-        rank : int, optional
-            The numerical rank of X.
-        inverse : object with squares(R), optional
-            squares(R) returns the squared lengths of the columns of R in the norm of M⁻¹. Without the object, residuals
-            are measured in the Frobenius norm. The object may have two further methods, and has either both or none.
-            product(W) returns XᵀXW, and is used in place of a product with the moments. within(C) is applied to
-            C = XᵀH, and removes rounding errors outside the span of the rows of X.
-        complete : bool
-            Whether the span of the weights should contain all eigenvectors. Then the residual is at least `lacking`.
-        lost : bool
-            Whether directions v of X were cut as null although Xv is longer than rounding.
-
-        Returns
-        -------
-        Conclusion
-            The fields of a `DiscriminantSolution` with at most k directions, its residual, and findings.
-        """
-        home, multiply = moments.home, getattr(inverse, "product", None)
-        W = self._rounded(home.place(weights), home)
-        XtXW, C = self.gram_and_targets(moments, W if multiply is None else None)
-        if multiply is not None:
-            XtXW, C = multiply(W), inverse.within(C)
-        MW = XtXW + W * self.ridge
-        lacking = self.lacking(W, MW, C, moments, inverse) if complete else 0.0
-        if eigenvalues is None:
-            turn, values = self.within_span(W, MW, C, moments, inverse)
-        else:
-            values = np.asarray(to_host(eigenvalues), dtype=np.float64)
-            order = np.argsort(-values, kind="stable")[: self.k]
-            turn, values = selection_matrix(len(values), order), values[order]
-        W, MW = W @ home.place(turn), MW @ home.place(turn)
-        scale = signs_of_columns(W, home) / lengths_in(W, MW, self.X.dtype, home)
-        W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
-        returned = self._rounded(W, home)
-        if self.single and bool(to_host(home.xp.any(returned != W))):
-            XtXW = self.gram_and_targets(moments, returned)[0] if multiply is None else multiply(returned)
-            MW = XtXW + returned * self.ridge
-        residual = max(self.residual(returned, MW, C, values, home, inverse), lacking)
-        fields: dict[str, Any] = {
-            "weights": returned,
-            "eigenvalues": values,
-            "rank": rank,
-            "penalty": self.ridge * to_host(returned.T @ returned),
-            **self._of_classes(returned, MW, C, moments.total),
-        }
-        findings = self._findings(rank, moments)
-        if lost:
-            text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
-            text += "missing. Add a ridge, or lower rank_tol."
-            findings = ((Status.ILL_CONDITIONED, text), *findings)
-        missing, kind = (
-            "directions in which the columns of X vary with the targets",
-            "" if inverse is None else "exact",
-        )
-        conclusion = self.concluded(
-            moments, residual, findings=findings, missing=missing, kind=kind, lost=lost, **fields
-        )
-        if not len(values) and home.norm(C) > self.rounding(moments):
-            return without_answer(conclusion, "the columns of X vary with the targets")
-        return conclusion
-
-    def _of_classes(self, W: Array, MW: Array, C: Array, n: float) -> dict[str, Any]:
-        """Class sizes, class means and scatter within classes for a classifier; empty if not every row has a class.
-
-        Column j of H is 1/√nⱼ for the nⱼ rows of class j and 0 for all other rows, as `linspec.targets.lda` makes it.
-        So the columns of H are orthonormal, and column j of XᵀH is √nⱼ times the mean of class j. Hence
-        WᵀMW − WᵀXᵀHHᵀXW is the scatter within the classes plus the ridge.
-        """
-        if self.classes is None or not math.isclose(self.classes[1].sum(), n, rel_tol=1e-12):
-            return {}
-        names, sizes = self.classes
-        Z = to_host(C.T @ W)
-        within = to_host(W.T @ MW) - Z.T @ Z
-        means = Z / np.sqrt(sizes)[:, None]
-        return {
-            "classes": names,
-            "class_sizes": sizes,
-            "class_means": means,
-            "within": (within + within.T) / 2,
-        }
-
-    def _rounded(self, W: Array, home: Home) -> Array:
-        """The weights rounded to the dtype of the returned weights, so that the residual belongs to these."""
-        return home.place(self.X.home.place(W, self.X.dtype)) if self.single else W
-
-    def residual(
-        self, W: Array, MW: Array, C: Array, values: HostArray, home: Home, inverse: Any = None
-    ) -> float:
-        """Compute the residual ‖C CᵀW − MWΛ‖ / ‖C CᵀW‖ for C = XᵀH.
-
-        Parameters
-        ----------
-        W, MW : array of shape (p, k)
-        C : array of shape (p, t)
-        values : numpy.ndarray of shape (k,)
-        home : Home
-        inverse : object with squares(R), optional
-            The squared lengths of the columns of R in the norm of M⁻¹. Without it the plain norm is used.
-        """
-        image = C @ (C.T @ W)
-        gap = image - MW * home.place(values)[None, :]
-        return ratio(*(_length(V, home, inverse) for V in (gap, image)))
-
-    def lacking(self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None) -> float:
-        """Compute the ratio ‖C − MQQᵀC‖ / ‖C‖ for C = XᵀH: the fraction of C that the span of W misses.
-
-        The columns of Q span the same space as those of W, and QᵀMQ = I. With `inverse` the norm is that of M⁻¹. Then
-        the square of the ratio is the missing fraction of the sum of all eigenvalues. Without `inverse` the norm is the
-        Frobenius norm.
-        """
-        home = moments.home
-        T = home.place(self._orthonormal(W, MW, moments, inverse))
-        gap = C - (MW @ T) @ ((W @ T).T @ C)
-        return ratio(_length(gap, home, inverse), _length(C, home, inverse))
-
-    def within_span(
-        self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None
-    ) -> tuple[HostArray, HostArray]:
-        """Compute the leading eigenvectors within the span of W, and their eigenvalues (Rayleigh-Ritz).
-
-        Parameters
-        ----------
-        W, MW : array of shape (p, m)
-            The block and its product with the metric.
-        C : array of shape (p, t)
-            XᵀH.
-        moments : Moments
-        inverse : object, optional
-            As in `conclude`; given if MW comes from its product.
-
-        Returns
-        -------
-        T : numpy.ndarray of shape (m, j)
-            The columns of W T are the eigenvectors, of length 1 in M. j is k, or fewer if fewer eigenvalues within the
-            span are larger than rounding.
-        eigenvalues : numpy.ndarray of shape (j,)
-        """
-        T = self._orthonormal(W, MW, moments, inverse)
-        if not T.shape[1]:
-            return T, np.zeros(0)
-        _, s, V = leading_svd(to_host(C.T @ W) @ T, self.k, HOST)
-        count = int(np.sum(s > self.resolution * s[0]))
-        return T @ V[:, :count], s[:count] ** 2
-
-    def _orthonormal(self, W: Array, MW: Array, moments: Moments, inverse: Any) -> HostArray:
-        """T with TᵀWᵀMWT = I, whose columns span those directions v of span W for which Xv is more than rounding.
-
-        A held Gram matrix gives ‖Xv‖² up to the rounding of ‖X‖²‖v‖². Products with the rows give ‖Xv‖ up to the
-        rounding of ‖X‖‖v‖.
-        """
-        d = moments.diagonal()[0] + self.ridge
-        reduced = hasattr(inverse, "product")
-        rows = reduced or not moments.held
-        dense = reduced or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
-        means = moments.columns.squares_subtracted(0) if rows and not dense else None
-        if means is not None:  # they are subtracted from the products, which adds rounding
-            d = d + means
-        G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
-        entries = NULL * float(np.finfo(self.X.rounded_dtype).eps)
-        if not rows:
-            cut = max(metric_rounding(self.X.shape[1], self.X.dtype), entries**2)
-            return whitening_above_noise(G, D, cut)
-        return whitening_of_products(G, D, entries)
-
-    def rounding(self, moments: Moments) -> float:
-        """The largest Frobenius norm of XᵀH that may be caused by rounding alone.
-
-        If the norm of XᵀH is at most this, the columns of X do not explain the targets, and an answer without
-        directions is correct.
-
-        Parameters
-        ----------
-        moments : Moments
-            A sweep is made if the column norms of X and the labels are unknown.
-
-        Returns
-        -------
-        float
-        """
-        xp = moments.home.xp
-        squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
-        # If means are subtracted from products, the rounding has the size of the subtracted part.
-        squares = [square + moments.columns.subtracted_from_products(i) for i, square in enumerate(squares)]
-        turned = 1.0 if self.factor is None else moments.home.norm(self.factor)
-        return self.resolution * math.sqrt(squares[0] * squares[1]) * turned
+    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        W = arrays["weights"]
+        return {**arrays, "weights": moments.fitted[0].scaled(W) if moments.fitted else W}
 
     @property
     def resolution(self) -> float:
@@ -524,19 +306,23 @@ class Discriminant(Problem[DiscriminantSolution]):
         eps = float(np.finfo(self.dtype).eps)
         return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
 
-    def _findings(self, rank: int | None, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        facts = []
-        if rank is not None and self.ridge == 0:
-            if rank < self.X.shape[1]:
-                text = (
-                    f"X has numerical rank {rank} of {self.X.shape[1]} columns: the weights have least norm."
-                )
-                facts.append((Status.RANK_DEFICIENT, text))
-            if rank >= moments.columns.most_rank:
-                text = f"X has as many independent columns as rows ({moments.n}), so any targets are met exactly. Add "
-                text += "a ridge, and score other rows to distinguish real directions from chance."
-                facts.append((Status.DEGENERATE, text))
-        return tuple(facts)
+    def _of_classes(self, Z: HostArray, n: float) -> dict[str, Any]:
+        """Class sizes, class means and scatter within classes for a classifier; empty if not every row has a class.
+
+        Column j of H is 1/√nⱼ for the nⱼ rows of class j and 0 for all other rows, as `linspec.targets.lda` makes it.
+        So the columns of H are orthonormal, and row j of Z = HᵀXW is √nⱼ times the mean of class j. Hence I − ZᵀZ is
+        the scatter within the classes plus the ridge.
+        """
+        if self.classes is None or not math.isclose(self.classes[1].sum(), n, rel_tol=1e-12):
+            return {}
+        names, sizes = self.classes
+        within = np.eye(Z.shape[1]) - Z.T @ Z
+        return {
+            "classes": names,
+            "class_sizes": sizes,
+            "class_means": Z / np.sqrt(sizes)[:, None],
+            "within": (within + within.T) / 2,
+        }
 
 
 def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
@@ -552,8 +338,3 @@ def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Ar
     if center and isinstance(H, CenteredOperator):
         H = H.parts[0]
     return H, factor
-
-
-def _length(V: Array, home: Home, inverse: Any) -> float:
-    """The Frobenius norm of V, or its norm by `inverse`."""
-    return home.norm(V) if inverse is None else math.sqrt(max(float(inverse.squares(V).sum()), 0.0))

@@ -1,0 +1,407 @@
+"""Directions in which X explains targets, and their certificate: the leading eigenvectors of C Cᵀ w = λ M w.
+
+Problem: M = XᵀX + rI and C = XᵀH for few targets H. Discriminants, and regressions of low rank.
+Method: with N Nᵀ = M⁻¹ (`linspec.certificates.Metric`), T = NᵀC and w = N y,
+
+    T Tᵀ y = λ y                                           (1)
+    residual ‖T TᵀY - YΛ‖ / ‖T TᵀY‖                        (2)
+    lacking  ‖T - P PᵀT‖ / ‖T‖                             (3)
+
+where P is an orthonormal basis of the y that span an answer: the square of (3) is the share of Σλ outside of it. If
+Gram matrices are held, N is exact, and all λ are known. If squares have lost digits of X, orthogonal transformations
+reduce the rows in one more pass. Else N is that of a sketch, or of a preconditioner from random signs, and one pass
+gives XᵀXW and a triangle R with RᵀR = WᵀXᵀXW, which has not squared what X loses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from linspec.algebra import EPS, preconditioner_from_sketch, raised_diagonal, ratio
+from linspec.algebra.unit_vectors import signs_of_columns
+from linspec.algebra.whitener import leading_svd
+from linspec.arrays import Array, Home, HostArray, is_array, to_host
+from linspec.certificates import (
+    SKETCH_ROWS,
+    Metric,
+    NearDiagonal,
+    Preconditioned,
+    metric_pays,
+    needs_metric,
+    sketch_pays,
+)
+from linspec.iteration import Certificate
+from linspec.linalg.small import orthonormal
+from linspec.rows import Moments
+from linspec.solving.conclusion import fewer_than_asked
+from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
+from linspec.solving.verdict import Finding
+from linspec.status import Status
+
+__all__ = ["certify", "directions_of", "rounding_of"]
+
+SQUARED = 1e-4
+"""A Gram matrix whose smallest singular value of X is below this share of the largest has lost too many digits."""
+
+SIGNS = 70
+"""Columns of random signs of which a preconditioner is made."""
+
+NULL = 10
+"""A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this number of units of the data's rounding."""
+
+
+class Directions:
+    """What is known of M and C.
+
+    Parameters
+    ----------
+    metric : Metric
+        Of M.
+    C : array of shape (p, t)
+    T : array of shape (r, t)
+        NᵀC.
+    device : Home
+        Where they are.
+    resolution : float
+        Singular values of T below this share of the largest are rounding.
+    """
+
+    def __init__(self, metric: Metric, C: Array, T: Array, device: Home, resolution: float) -> None:
+        self.metric, self.C, self.T, self.device = metric, C, T, device
+        self.resolution = resolution / metric.least if self.exact else resolution
+
+    @property
+    def exact(self) -> bool:
+        """Whether N is exact."""
+        return self.metric.source == "exact"
+
+    @cached_property
+    def triplets(self) -> tuple[Array, HostArray]:
+        """The left singular vectors of T, and the singular values above rounding: by (1) roots of the λ."""
+        return self.leading(self.T)
+
+    def leading(self, T: Array) -> tuple[Array, HostArray]:
+        """Left singular vectors of T or of a part of it, and the singular values above rounding."""
+        if not all(T.shape):
+            return self.device.zeros((T.shape[0], 0)), np.zeros(0)
+        U, s, _ = leading_svd(T, min(T.shape), self.device)
+        count = int(np.sum(s > self.resolution * s[0]))
+        return U[:, :count], s[:count]
+
+
+def directions_of(
+    problem: Any, moments: Moments, *, by_rows: bool = False, cut: float | None = None, judges: bool = False
+) -> Directions:
+    """Make M and C known in one pass, or in two if squares have lost digits of X; they are kept with the moments.
+
+    Parameters
+    ----------
+    problem : Discriminant
+    moments : Moments
+    by_rows : bool, default False
+        Whether to reduce the rows at once.
+    cut : float, optional
+        Singular values of X below this share of the largest are zero; by default those that are rounding.
+    judges : bool, default False
+        Whether M must show the short directions of X, if that takes no longer than what was computed so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.discriminant import directions_of
+    >>> from linspec.rows import Moments, Passes
+    >>> problem = ls.Discriminant(np.diag([2.0, 4.0]), np.array([[1.0], [1.0]]), 1, center=False)
+    >>> known = directions_of(problem, Moments.of_products(problem.matrices, Passes()))
+    >>> known.exact, known.C.ravel().tolist(), known.triplets[1].round(6)
+    (True, [2.0, 4.0], array([1.414214]))
+    """
+    if judges and moments.metrics is not None and not moments.metrics.exact and _pays(problem, moments):
+        moments.gram()
+        moments.metrics = None
+    if moments.metrics is None:
+        moments.metrics = _held(problem, moments, cut, by_rows=by_rows) or _in_a_pass(problem, moments)
+    found: Directions = moments.metrics
+    return found
+
+
+def _pays(problem: Any, moments: Moments) -> bool:
+    """Whether Gram matrices take no longer than the passes so far, and residuals without them leave something open."""
+    A, width = moments.operators[0], sum(moments.widths)
+    flops = 2.0 * float(A.shape[0]) * width**2 + 14.0 * width**3
+    affordable = moments.rereads and A.readable and flops <= max(moments.passes.flops, 2e9)
+    return affordable and needs_metric(moments, [problem.ridge], problem.default_tol)
+
+
+def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -> Directions | None:
+    """What is known from Gram matrices or a triangle, which are formed if that takes little time."""
+    A, ridge = moments.operators[0], problem.ridge
+    tall = A.shape[0] >= A.shape[1]
+    if not moments.holds and tall and not by_rows and metric_pays(moments):
+        moments.gram()
+    place, metric, short = A.backend.blocks, None, False
+    if moments.held is not None and moments.root is None:
+        G = moments.held[0][0]
+        metric = Metric.of_gram(to_host(G) if is_array(G) else G.toarray(), ridge, A.rounding)
+        lost = math.sqrt(max(moments.error_of_means(0) / EPS, 1.0))  # what means and confounds cost squares
+        short = metric.least < SQUARED * lost or metric.rank < A.shape[1]
+        by_rows = by_rows or (short and moments.rereads and A.readable)
+    if by_rows:
+        moments.triangle()
+        moments.held = None  # its squares have lost what the triangle has
+    if moments.root is not None:
+        squares = moments.fitted[0].squares
+        metric = Metric.of_rows(to_host(moments.root[0]), ridge, squares, A.rounding, exact=True, cut=cut)
+    if metric is None:
+        return None
+    if short and moments.root is None and moments.rereads:  # products alone
+        _, R = moments.products_with_triangle(place.eye(A.shape[1]))
+        metric = Metric.of_rows(R, ridge, moments.fitted[0].squares, A.rounding, exact=True, cut=cut)
+    metric = metric.on(place)
+    if moments.root is not None:
+        X, H = moments.root
+        H = _turned(problem, H)
+        return Directions(metric, X.T @ H, (X @ metric.N).T @ H, place, problem.resolution)
+    C = moments.held[0][1]  # type: ignore[index]
+    C = _turned(problem, place.place(C if is_array(C) else C.toarray()))
+    return Directions(metric, C, metric.dual(C), place, problem.resolution)
+
+
+def _in_a_pass(problem: Any, moments: Moments) -> Directions:
+    """What one pass makes known: C, and a norm that is near that of M⁻¹."""
+    A, ridge = moments.operators[0], problem.ridge
+    place, unit = A.backend.blocks, moments.operators[1].backend.blocks.eye(moments.widths[1])
+    if sketch_pays(moments, problem.width):
+        moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
+        C = moments.products(None, unit)[1][0]
+        made = Metric.of_rows(moments.sketch()[0], ridge, moments.fitted[0].squares, A.rounding, exact=False)
+    elif A.readable and A.shape[0] < A.shape[1]:  # where signs say no more than the lengths of columns
+        C = moments.products(None, unit)[1][0]
+        made = NearDiagonal.of_diagonal(place.place(moments.fitted[0].squares + ridge)[:, None], place)
+        made.source = "preconditioned"
+    else:
+        signs = np.random.default_rng(0).integers(0, 2, (A.shape[1], SIGNS)) * 2.0 - 1.0
+        Z = place.place(signs)
+        (SZ, _), (C, _) = moments.products(Z, unit)
+        SZ, known = SZ + Z * ridge, moments.squares(0)
+        d = raised_diagonal(Z, SZ, ridge, place) if known is None else place.place(known)
+        made = Preconditioned(preconditioner_from_sketch(Z, SZ, ridge, d, None, place))
+    metric, C = made.on(place), _turned(problem, place.place(C))
+    return Directions(metric, C, metric.dual(C), place, problem.resolution)
+
+
+def _turned(problem: Any, L: Array) -> Array:
+    """Labels times the block that multiplies them."""
+    return L if problem.factor is None else L @ Home.of(L).place(problem.factor)
+
+
+def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certificate:
+    """Judge `weights`, more columns than k allowed, and make the fields of directions.
+
+    Those with `eigenvalues` are directions already. If the span of the others is `complete`, it should contain all.
+
+    Parameters
+    ----------
+    problem : Discriminant
+        Or another problem with its attributes, such as `linspec.ReducedRankRegression`.
+    moments : Moments
+    arrays : mapping
+
+    Returns
+    -------
+    Certificate
+        With the fields weights, eigenvalues, rank, those of preprocessing, and `next`, the eigenvalue that follows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.discriminant import certify
+    >>> from linspec.rows import Moments, Passes
+    >>> problem = ls.Discriminant(np.diag([2.0, 4.0]), np.eye(2), 1, center=False)
+    >>> made = certify(problem, Moments.of_products(problem.matrices, Passes()), {"weights": np.eye(2)})
+    >>> made.fields["eigenvalues"].round(6), round(made.fields["next"], 6), made.residual < 1e-12
+    (array([1.]), 1.0, True)
+    """
+    known = directions_of(problem, moments, judges=True)
+    place = known.device
+    W, C = place.place(arrays["weights"]), known.C
+    values = arrays.get("eigenvalues")
+    nothing = float(place.norm(C)) <= rounding_of(problem, moments)
+    if nothing:
+        W, values = W[:, :0], np.zeros(0)
+    if known.exact:
+        W, y, lack, values = _by_coordinates(known, W, values)
+    else:
+        W, y, lack, values = _by_products(problem, moments, known, W, values)
+    W, y, values, after = W[:, : problem.k], y[:, : problem.k], values[: problem.k], values[problem.k :]
+    flips = place.place(signs_of_columns(W, place))[None, :]
+    W, y = W * flips, y * flips
+    image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
+    gap = image - y * place.place(values)[None, :]
+    residual = ratio(float(place.norm(gap)), float(place.norm(image)))
+    if arrays.get("complete"):
+        residual = max(residual, lack)
+    residual = math.hypot(residual, _rounding_of_weights(problem, moments, W))
+    findings: list[Finding] = []
+    if known.exact:
+        every = known.triplets[1][: problem.k] ** 2
+        after, missing = known.triplets[1][problem.k :] ** 2, max(float(every.sum() - values.sum()), 0.0)
+        share = math.sqrt(ratio(missing, float(every.sum())))
+        if share > max(residual, 10 * problem.default_tol) and not nothing:
+            text = f"Larger eigenvalues exist: their sum is {missing:.1e} larger. "
+            findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'))
+    hidden = _hidden(moments, known)
+    if hidden:
+        text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
+        findings.append((Status.ILL_CONDITIONED, text + "missing. Add a ridge, or lower rank_tol."))
+    rank = arrays.get("rank", known.metric.rank if known.metric.source != "preconditioned" else None)
+    findings += _of_rank(problem, moments, rank)
+    what = "directions in which the columns of X vary with the targets"
+    findings = [
+        *fewer_than_asked(len(values), max(len(values), 1) if problem.every else problem.k, what),
+        *findings,
+        *lost_to_preprocessing(problem, moments),
+    ]
+    findings += constant_columns_of(problem, moments, findings)
+    empty = not len(values) and not nothing
+    if empty:
+        findings.insert(
+            0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X vary with the targets.")
+        )
+    fields = {
+        "weights": problem.X.home.place(moments.fitted[0].scaled(W), problem.X.dtype),
+        "eigenvalues": values,
+        "rank": rank,
+        "next": float(after.max(initial=0.0)),
+        **fields_of_preprocessing(problem, moments),
+    }
+    lost = hidden or empty or any(status is Status.INCOMPLETE for status, _ in findings)
+    kind = known.metric.source
+    return Certificate(1.0 if empty else residual, tuple(findings), fields, kind, lost=lost)
+
+
+def _by_coordinates(
+    known: Directions, W: Array, values: HostArray | None
+) -> tuple[Array, Array, float, HostArray]:
+    """Directions in the span of W, their coordinates y, what the span lacks (3), and their λ, where N is exact."""
+    place, Y = known.device, known.metric.coordinates(W)
+    if values is not None:
+        order = np.argsort(-np.asarray(values), kind="stable")
+        y = Y[:, order.tolist()] if len(order) else Y[:, :0]
+        lengths = place.column_norms(y)
+        y = y / place.place(np.where(to_host(lengths) > 0, to_host(lengths), 1.0))[None, :]
+        W = known.metric.shortest(known.metric.lift(y))
+        return W, y, 0.0, np.asarray(values, dtype=np.float64)[order]
+    P, _ = orthonormal(Y)
+    PtT = P.T @ known.T
+    lack = ratio(float(place.norm(known.T - P @ PtT)), float(place.norm(known.T)))
+    U, sigma = known.leading(PtT)
+    y = P @ U
+    return known.metric.shortest(known.metric.lift(y)), y, lack, sigma**2
+
+
+def _by_products(
+    problem: Any, moments: Moments, known: Directions, W: Array, values: HostArray | None
+) -> tuple[Array, Array, float, HostArray]:
+    """The same by one pass, where N is not exact; y is NᵀMW."""
+    place, C, ridge = known.device, known.C, problem.ridge
+    if values is None:
+        W, _ = orthonormal(W)
+    XtXW, R = moments.products_with_triangle(W)
+    MW = XtXW + W * ridge
+    below = np.linalg.qr(to_host(W)).R * math.sqrt(ridge)
+    _, s, Vt = np.linalg.svd(np.vstack([R, below]), full_matrices=False)
+    if values is not None:
+        order = np.argsort(-np.asarray(values), kind="stable")
+        turn = np.eye(W.shape[1])[:, order]
+        turn = turn / np.maximum(np.linalg.norm(np.vstack([R, below]) @ turn, axis=0), 1e-300)
+        return (
+            W @ place.place(turn),
+            known.metric.dual(MW @ place.place(turn)),
+            0.0,
+            np.asarray(values)[order],
+        )
+    squares = moments.fitted[0].squares
+    cut = NULL * moments.operators[0].rounding * math.sqrt(float(squares.sum()) + ridge)
+    live = s > cut
+    turn = place.place(Vt.T[:, live] / s[live])
+    W, MW = W @ turn, MW @ turn
+    F = W.T @ C
+    lack = ratio(*(float(place.norm(known.metric.dual(V))) for V in (C - MW @ F, C)))
+    U, sigma = known.leading(F)
+    return W @ U, known.metric.dual(MW @ U), lack, sigma**2
+
+
+def rounding_of(problem: Any, moments: Moments) -> float:
+    """The largest ‖XᵀH‖ that may be rounding: then the columns of X do not explain the targets.
+
+    Parameters
+    ----------
+    problem : Discriminant
+    moments : Moments
+        After a pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.families.discriminant import directions_of, rounding_of
+    >>> from linspec.rows import Moments, Passes
+    >>> problem = ls.Discriminant(np.diag([2.0, 4.0]), np.eye(2), 1, center=False)
+    >>> moments = Moments.of_products(problem.matrices, Passes())
+    >>> known = directions_of(problem, moments)
+    >>> bool(rounding_of(problem, moments) < 1e-12 < np.linalg.norm(known.C))
+    True
+    """
+    squares = math.prod(float(moments.fitted[i].squares.sum()) for i in (0, 1))
+    lost = math.prod(max(moments.fitted[i].about_zero if moments.subtracts[i] else 1.0, 1.0) for i in (0, 1))
+    turned = 1.0 if problem.factor is None else float(np.linalg.norm(to_host(problem.factor)))
+    return float(problem.resolution) * math.sqrt(squares * lost) * turned
+
+
+def _rounding_of_weights(problem: Any, moments: Moments, W: Array) -> float:
+    """What rounding of the weights to narrow data adds to the residual, up to the next power of two."""
+    unit, place = float(np.finfo(problem.X.dtype).eps), Home.of(W)
+    if unit < 1e-10 or not W.shape[1]:
+        return 0.0
+    d = place.place(moments.fitted[0].squares + problem.ridge)[:, None]
+    size = unit * math.sqrt(float(to_host(place.column_sums(W * W * d)).max()) / 3)
+    return math.ldexp(1.0, math.frexp(size)[1])
+
+
+def _hidden(moments: Moments, known: Directions) -> bool:
+    """Whether rows times a direction that was left out as null are longer than rounding."""
+    cut, A, metric = known.metric.null, moments.operators[0], known.metric
+    if not known.exact or not cut.shape[1]:
+        return False
+    sizes = np.linalg.norm(metric.D[:, None] * cut, axis=0)
+    if moments.root is not None:
+        lengths = np.linalg.norm(to_host(moments.root[0]) @ cut, axis=0)
+    elif moments.rereads:
+        lengths = to_host(known.device.column_norms(moments.operator(0).matmat(known.device.place(cut))))
+    else:
+        return True
+    return bool((lengths > NULL * A.rounding / metric.least * sizes).any())
+
+
+def _of_rank(problem: Any, moments: Moments, rank: int | None) -> list[Finding]:
+    """What is said of a rank below the number of columns, or as large as that of the rows."""
+    facts: list[Finding] = []
+    if rank is None or problem.ridge > 0:
+        return facts
+    w, n = moments.pre.w, int(moments.operators[0].shape[0])
+    rows = n if w is None else int(np.count_nonzero(w))
+    if rank < moments.widths[0]:
+        text = f"X has numerical rank {rank} of {moments.widths[0]} columns: the weights have least norm."
+        facts.append((Status.RANK_DEFICIENT, text))
+    if rank >= rows - moments.pre.directions:
+        text = f"X has as many independent columns as rows ({rows}), so any targets are met exactly. Add "
+        text += "a ridge, and score other rows to distinguish real directions from chance."
+        facts.append((Status.DEGENERATE, text))
+    return facts

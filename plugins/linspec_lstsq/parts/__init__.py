@@ -1,1 +1,0 @@
-"""Least-squares solvers as parts of other methods, prepared for one matrix and many right-hand sides."""
