@@ -90,7 +90,6 @@ _OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves
     "Conclusion": "linspec.solving.conclusion",
     "Iterate": "linspec.solving.iterates",
     "IterativeSolver": "linspec.solving.iterates",
-    "LeastSquaresState": "linspec.solving.solver",
     "LinearSolution": "linspec.solving.linear_solution",
     "Needs": "linspec.registry.spec",
     "Normalizer": "linspec.solving.normalizer",

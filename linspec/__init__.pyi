@@ -72,7 +72,6 @@ from linspec.solving.select import select as select
 from linspec.solving.solution import Solution as Solution
 from linspec.solving.solution import load_solution as load_solution
 from linspec.solving.solve import solve as solve
-from linspec.solving.solver import LeastSquaresState as LeastSquaresState
 from linspec.solving.solver import Solver as Solver
 from linspec.status import Status as Status
 from linspec.studies.comparison import Comparison as Comparison

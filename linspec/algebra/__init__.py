@@ -9,8 +9,6 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
-    "LEAST_LENGTH": "linspec.algebra.small_matrices",
-    "BasisNorm": "linspec.algebra.inverse_norm",
     "EPS": "linspec.algebra.small_matrices",
     "FactorNorm": "linspec.algebra.inverse_norm",
     "InverseNorm": "linspec.algebra.inverse_norm",
@@ -28,7 +26,6 @@ _HOLDERS = {
     "leading_eigenpairs": "linspec.algebra.small_matrices",
     "leading_svd": "linspec.algebra.whitener",
     "leading_triplets": "linspec.algebra.unit_vectors",
-    "lengths_in": "linspec.algebra.unit_vectors",
     "metric_rounding": "linspec.algebra.small_matrices",
     "picked": "linspec.algebra.unit_vectors",
     "preconditioner_from_sketch": "linspec.algebra.preconditioner",

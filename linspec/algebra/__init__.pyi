@@ -1,5 +1,4 @@
 from linspec.algebra.inverse_norm import NORMS as NORMS
-from linspec.algebra.inverse_norm import BasisNorm as BasisNorm
 from linspec.algebra.inverse_norm import FactorNorm as FactorNorm
 from linspec.algebra.inverse_norm import InverseNorm as InverseNorm
 from linspec.algebra.inverse_norm import SketchNorm as SketchNorm
@@ -7,7 +6,6 @@ from linspec.algebra.preconditioner import Preconditioner as Preconditioner
 from linspec.algebra.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.algebra.preconditioner import raised_diagonal as raised_diagonal
 from linspec.algebra.small_matrices import EPS as EPS
-from linspec.algebra.small_matrices import LEAST_LENGTH as LEAST_LENGTH
 from linspec.algebra.small_matrices import canonical_rotation as canonical_rotation
 from linspec.algebra.small_matrices import eigenpairs as eigenpairs
 from linspec.algebra.small_matrices import inverse_root as inverse_root
@@ -20,7 +18,6 @@ from linspec.algebra.small_matrices import whitening_above_noise as whitening_ab
 from linspec.algebra.unit_vectors import inner_products as inner_products
 from linspec.algebra.unit_vectors import leading as leading
 from linspec.algebra.unit_vectors import leading_triplets as leading_triplets
-from linspec.algebra.unit_vectors import lengths_in as lengths_in
 from linspec.algebra.unit_vectors import picked as picked
 from linspec.algebra.unit_vectors import selection_matrix as selection_matrix
 from linspec.algebra.unit_vectors import signs_of_columns as signs_of_columns

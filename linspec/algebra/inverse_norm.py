@@ -28,7 +28,7 @@ class InverseNorm(Protocol):
 
     The squared norm of a residual ϱ is a loss. In least squares, ϱᵀS⁻¹ϱ is the amount by which the objective exceeds
     its minimum. In CCA, the squared norms of the residuals of pairs estimate the missing part of the sum of the
-    correlations. `FactorNorm`, `BasisNorm` and `SketchNorm` are such norms.
+    correlations. `FactorNorm` and `SketchNorm` are such norms.
 
     Attributes
     ----------
@@ -111,54 +111,6 @@ class FactorNorm:
         return self.squares(R)
 
 
-class BasisNorm:
-    """The norm of S⁻¹ from a basis W of the column space of S with WᵀSW = I, so that S⁻¹ = WWᵀ on this space.
-
-    Parameters
-    ----------
-    W : array of shape (p, r)
-    condition : float
-        The condition number of S with unit diagonal.
-    home : Home
-
-    Attributes
-    ----------
-    kind : str
-        "exact".
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.algebra import BasisNorm, whitening
-    >>> from linspec.arrays import HOST
-    >>> norm = BasisNorm(whitening(np.diag([4.0, 1.0])), 1.0, HOST)
-    >>> norm.squares(np.array([[2.0], [3.0]])).round(12)  # 2²/4 + 3²/1
-    array([10.])
-    """
-
-    kind = "exact"
-
-    def __init__(self, W: Array, condition: float, home: Home) -> None:
-        self.W, self.condition, self.home = W, condition, home
-
-    def coordinates(self, R: Array) -> Array:
-        """WᵀR, of shape (r, k): the Euclidean norms of its columns are the norms of the columns of R."""
-        return self.W.T @ R
-
-    def squares(self, R: Array) -> HostArray:
-        """Squared lengths of the columns of a block of shape (p, k): a NumPy array of shape (k,)."""
-        T = self.W.T @ R
-        return to_host(self.home.xp.sum(T * T, axis=0))
-
-    def solve(self, R: Array) -> Array:
-        """S⁻¹ R, of shape (p, k)."""
-        return self.W @ (self.W.T @ R)
-
-    def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> HostArray:
-        """`squares`; Z and SZ are not used."""
-        return self.squares(R)
-
-
 class SketchNorm:
     """The norm of S⁻¹ approximated by a preconditioner P of S = XᵀX + ridge·I, from a product with a random block.
 
@@ -225,7 +177,7 @@ class SketchNorm:
         return lengths
 
 
-NORMS = (FactorNorm, BasisNorm, SketchNorm, Preconditioner, Whitener)
+NORMS = (FactorNorm, SketchNorm, Preconditioner, Whitener)
 """Classes that a checkpoint of norms may contain: norms, and the preconditioners and factors in them. They consist of
 arrays and numbers alone."""
 

@@ -313,33 +313,6 @@ def whitening_above_noise(
     return whitened @ whitening(whitened.T @ G @ whitened)
 
 
-def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
-    """T with Tᵀ G T = I for G = (XW)ᵀ(XW), formed from the product XW.
-
-    The rounding error of XWv is about eps √(vᵀHv). So G shows directions v down to ‖XWv‖ ≈ eps √(vᵀHv). In
-    `whitening_above_noise` G comes from products with XᵀX, and the rounding error of vᵀGv is about eps vᵀHv. Such a G
-    shows directions only down to ‖XWv‖ ≈ √(eps vᵀHv).
-
-    Parameters
-    ----------
-    G : numpy.ndarray of shape (k, k)
-    H : numpy.ndarray of shape (k, k)
-        Wᵀ diag(XᵀX) W.
-    cut : float
-        Directions v are omitted if √(vᵀGv / vᵀHv) is below `cut`.
-
-    Returns
-    -------
-    numpy.ndarray of shape (k, r)
-    """
-    T = whitening(G)
-    # Null directions are long in this metric, and eigenvalues determine long directions well.
-    values, vectors = np.linalg.eigh(T.T @ ((H + H.T) / 2) @ T)
-    T = T @ vectors[:, values * cut**2 < 1]
-    whitened: HostArray = T @ whitening(T.T @ G @ T)
-    return whitened
-
-
 def canonical_rotation(
     Gx: HostArray,
     C: HostArray,

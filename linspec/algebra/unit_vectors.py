@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
@@ -13,38 +11,6 @@ TIE = 1e-6
 
 CACHED_NUMBERS = 2**17
 """Number of entries of a run of rows that the host processes together: one megabyte."""
-
-
-def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
-    """Lengths √(wᵀMw) of the columns w of W in a metric M, from the product MW.
-
-    Parameters
-    ----------
-    W, MW : array of shape (p, k)
-        Columns, and their products with M.
-    dtype : numpy.dtype
-        The dtype of the data. For float32, lengths within a thousandth of 1 are replaced by 1: the difference is
-        rounding.
-    home : Home
-
-    Returns
-    -------
-    numpy.ndarray of shape (k,)
-        The lengths, for use as divisors: a length of 0 is replaced by 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linspec.algebra import lengths_in
-    >>> from linspec.arrays import HOST
-    >>> W, M = np.array([[1.0, 0.0], [0.0, 0.0]]), np.diag([9.0, 4.0])
-    >>> lengths_in(W, M @ W, np.dtype(np.float64), HOST)
-    array([3., 1.])
-    """
-    length = np.sqrt(np.maximum(to_host(home.column_sums(W * MW)), 0.0))
-    near = np.abs(length - 1) < (1e-3 if dtype == np.float32 else 0.0)
-    lengths: HostArray = np.where(near | (length == 0), 1.0, length)
-    return lengths
 
 
 def selection_matrix(count: int, order: HostArray) -> HostArray:

@@ -11,12 +11,7 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "Basis": "linspec.moments.pairs",
-    "RowGram": "linspec.moments.row_gram",
-    "column_basis": "linspec.moments.row_reduction",
     "multiplied": "linspec.moments.pairs",
-    "reduce_rows": "linspec.moments.row_reduction",
-    "reduce_rows_of": "linspec.moments.row_reduction",
-    "reduced_rows": "linspec.moments.row_reduction",
 }
 
 __all__ = list(_HOLDERS)

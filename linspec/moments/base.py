@@ -133,7 +133,6 @@ class Sweeps(ABC):
         *,
         onto: tuple[int, ...] | None = None,
         image: bool = False,
-        triangle: int | None = None,
     ) -> Products:
         """Compute XᵢᵀXⱼ Vⱼ of all views in one sweep.
 
@@ -147,9 +146,6 @@ class Sweeps(ABC):
         image : bool, default False
             Whether to set the attribute `image` of the result to (X V)ᵀ(X V), if the sweep forms X V for all rows at
             once. If it does not, `image` is None, and the caller computes Vᵀ(XᵀX V) instead.
-        triangle : int, optional
-            Set the attribute `triangle` of the result to the triangle R of the QR factorisation of the first `triangle`
-            columns of X₁V₁.
         """
         if all(block is None for block in blocks):
             return Products(None for _ in blocks for _ in blocks)
@@ -162,7 +158,7 @@ class Sweeps(ABC):
         message = timed("sweep of %s with %d columns", self.names, columns)
         with np.errstate(all="ignore"), message:  # the check below finds entries that are not finite
             blocks = self.prepared(blocks)
-            found = self._adjusted(self._products(blocks, onto, image=image, triangle=triangle), blocks)
+            found = self._adjusted(self._products(blocks, onto, image=image), blocks)
         self.check_finite(found)
         return found
 
@@ -194,7 +190,7 @@ class Sweeps(ABC):
                 if product is not None and V is not None:  # safe to overwrite: no one else holds it
                     products[len(views) * i + j] = view.adjustment.corrected(product, V, other.adjustment)
         made = Products(products)
-        made.image, made.triangle = found.image, found.triangle
+        made.image = found.image
         return made
 
     def _prepare(self) -> None:
@@ -208,9 +204,7 @@ class Sweeps(ABC):
             view.warn_of_cancellation()
 
     @abstractmethod
-    def _products(
-        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
-    ) -> Products:
+    def _products(self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool) -> Products:
         """Compute the products, after `_prepare`, and count them in the ledgers."""
 
     @abstractmethod
@@ -252,17 +246,6 @@ class Sweeps(ABC):
             view.operator.release()
         view.record(V.shape[1], 0, sweeps=1.0)
         return to_host(total)
-
-    def image_triangle(self, V: Array) -> HostArray:
-        """Compute the triangle R of the QR factorisation of X V, for the first view, in one sweep."""
-        raise self.no_triangle()
-
-    def no_triangle(self) -> MissingCapability:
-        """The error for views whose rows cannot be read in blocks, so that no triangle can be computed."""
-        return MissingCapability(
-            f"the triangle of an image needs rows that come some at a time; got {self.views[0].given!r}. Call "
-            "products(V, image=True) instead."
-        )
 
     # ---- tasks over all rows --------------------------------------------------------------------
 

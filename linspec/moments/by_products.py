@@ -93,11 +93,7 @@ class ByProducts(Sweeps):
 
     # ---- products -----------------------------------------------------------------------------
 
-    def _products(
-        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
-    ) -> Products:
-        if triangle is not None:
-            raise self.no_triangle()
+    def _products(self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool) -> Products:
         return self._one_by_one(self._request(blocks, onto))
 
     def _probes(self, index: int, blocks: list[Array | None]) -> bool:

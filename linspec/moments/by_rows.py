@@ -1,4 +1,4 @@
-"""Sweeps for views with accessible rows: one sweep computes products, means, Gram matrices and triangles.
+"""Sweeps for views with accessible rows: one sweep computes products, means and Gram matrices.
 
 Problem: dense rows in memory, sparse matrices, slices that come one after the other and blocks in other processes are
 read in different ways, and the same results are computed from them.
@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, HostArray, cast, to_host, triangular_factor
+from linspec.arrays import Array, HostArray, cast
 from linspec.moments.by_products import ByProducts
 from linspec.operators import LinearOperator, SparseOperator, sparse_products
 from linspec.operators.base import less_outer
 from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.held_grams import DenseGram, HeldGram, SparseGram
-from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.images import ImageGram
 from linspec.sweeps.products import FusedProducts, Identity, Products, Request
 from linspec.sweeps.runners import swept
@@ -134,13 +133,11 @@ class ByRows(ByProducts):
             blocks = [V if V is None or isinstance(V, Identity) else cast(V, np.float32) for V in blocks]
         return Request(blocks, [None for _ in blocks], self.home, onto)
 
-    def _products(
-        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
-    ) -> Products:
+    def _products(self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool) -> Products:
         if self.in_slabs:
-            return self._in_slabs(blocks, onto, image=image, triangle=triangle)
-        request, columns = self._request(blocks, onto), triangle or 0
-        task = self.whole(self._task(request, columns), self.model)
+            return self._in_slabs(blocks, onto, image=image)
+        request = self._request(blocks, onto)
+        task = self.whole(self._task(request), self.model)
         found = self.part_of(swept(task, self.views, request.columns, model=self.model, check=self._check))
         for i, gathered in found.statistics.items():
             self.views[i].adjustment.learn_from(gathered)
@@ -148,12 +145,9 @@ class ByRows(ByProducts):
             if found.means is not None:
                 view.adjustment.learn(self.home, found.count, mean=found.means[i] + 0.0)
             view.warn_of_cancellation()
-        products = self._conclude(request, found.products, sweeps=1.0)
-        if triangle is not None:
-            products.triangle = self._with_constant(found.triangle, blocks[0], columns)
-        return products
+        return self._conclude(request, found.products, sweeps=1.0)
 
-    def _task(self, request: Request, image: int) -> FusedProducts:
+    def _task(self, request: Request) -> FusedProducts:
         unknown = any(view.adjustment.mean is None for view in self.views)
         center = self.center and unknown
         return FusedProducts(
@@ -163,7 +157,6 @@ class ByRows(ByProducts):
             center=center,
             means=unknown and self.streamed,
             statistics=tuple(i for i, view in enumerate(self.views) if self._wants_norms(view)),
-            image=image,
             model=self.model,
         )
 
@@ -178,12 +171,8 @@ class ByRows(ByProducts):
         wanted = len(self.views) > 1 or (self.center and view.operator.sparse)
         return (wanted or view.adjustment.lacks_correction) and view.squares is None
 
-    def _in_slabs(
-        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
-    ) -> Products:
+    def _in_slabs(self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool) -> Products:
         """Compute the products of SciPy matrices in memory."""
-        if triangle is not None:
-            raise self.no_triangle()
         X = self.views[0].operator
         if len(self.views) == 1 and is_wide(X):
             return self._by_transposed(X, blocks[0], self.views[0].adjustment.row, image=image)
@@ -208,32 +197,6 @@ class ByRows(ByProducts):
         return found
 
     # ---- images ---------------------------------------------------------------------------------
-
-    def image_triangle(self, V: Array) -> HostArray:
-        """Compute the triangle R of the QR factorisation of X V, for the first view, in one sweep."""
-        if self.in_slabs:
-            raise self.no_triangle()
-        view = self.views[0]
-        view.admit(1.0)
-        with np.errstate(all="ignore"):  # the check finds entries that are not finite
-            scaled = self.prepared([V, *(None for _ in self.views[1:])])[0]
-            own = view.adjustment
-            task = ImageTriangle(scaled, own.row, own.lacks_mean, own.model)
-            part = self.run(task, V.shape[1])
-        view.record(V.shape[1], 0, sweeps=1.0)
-        return self._with_constant(task.finished(part), scaled, V.shape[1])
-
-    def _with_constant(self, R: HostArray, V: Array, columns: int) -> HostArray:
-        """Append the row tᵀV to R and reduce both to a triangle, if the row model keeps the constant; else return R.
-
-        With confounds and without centring, the means are subtracted for accuracy, and q tᵀ is added again. Here q is
-        the part of the constant column that the confounds do not explain, and t are the products of the columns with q
-        (`linspec.operators.row_model`). The other part of X V, whose triangle is R, is orthogonal to q.
-        """
-        kept = self.views[0].adjustment.kept
-        if kept is None:
-            return R
-        return to_host(triangular_factor(np.vstack([R, to_host(kept @ V[:, :columns])])))
 
     def image_gram(self, index: int, V: Array) -> HostArray:
         """Compute (XV)ᵀ(XV) of one view from XV, in one sweep."""

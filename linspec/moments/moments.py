@@ -342,7 +342,6 @@ class Moments:
         *blocks: Array | None,
         onto: tuple[int, ...] | None = None,
         image: bool = False,
-        triangle: int | None = None,
         cross: bool = False,
     ) -> Products:
         """Compute XᵢᵀXⱼ Vⱼ of all views in one sweep: for two views (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy).
@@ -355,32 +354,24 @@ class Moments:
             Vⱼ of each view. The blocks of the last views may be left out.
         onto : tuple of int, optional
             The views i whose products Xᵢᵀ[…] are needed; those of other views may be None. By default all are computed.
-            With ``()`` only a forward product is made, for `image` or `triangle`.
+            With ``()`` only a forward product is made, for `image`.
         image : bool, default False
             Whether to return (X V)ᵀ(X V) as well, for the first block V that is not None and its view X. With
             ``onto=()`` it is computed from X V itself, and is accurate even if XᵀX almost annihilates V.
-        triangle : int, optional
-            Factorise X V = Q R for this number of leading columns of V, for the first view, and return the triangle R
-            as well. No array of n rows is held, and the condition number is not squared. It takes a sweep
-            even if Gram matrices are held.
         cross : bool, default False
             Whether to return only XᵀX V, for the first block, and XᵀY. All other entries of the tuple are then None,
-            the blocks of other views are not multiplied, and `onto`, `image` and `triangle` have no effect. XᵀY is kept
-            for later calls.
+            the blocks of other views are not multiplied, and `onto` and `image` have no effect. XᵀY is kept for later
+            calls.
 
         Returns
         -------
         Products
-            A tuple of float64 arrays, None where a block is absent, with the attributes `image`, `triangle` and
-            `cross`.
+            A tuple of float64 arrays, None where a block is absent, with the attributes `image` and `cross`.
 
         Raises
         ------
         InvalidProblem
             A block does not fit its view.
-        MissingCapability
-            A triangle is requested, and the rows cannot be read block by block, or are a sparse matrix in memory. Use
-            `image`, which works for all data.
         """
         with in_turn(self._of_all), on_device(self.home):
             placed = self._placed(list(blocks))
@@ -390,32 +381,24 @@ class Moments:
             if image and index is not None and onto and index not in onto:
                 onto = (*onto, index)  # VᵀXᵀX V is made from this product
             if self.form == "implicit" and onto != ():
-                found = self._sweeps.products(placed, onto=onto, image=image, triangle=triangle)
+                found = self._sweeps.products(placed, onto=onto, image=image)
             else:
-                found = self._held_or_forward(placed, onto, image=image, triangle=triangle)
+                found = self._held_or_forward(placed, onto, image=image)
             if image and index is not None and found.image is None:
                 product = found[index * len(placed) + index]
                 found.image = symmetric_product(self.home.place(placed[index]), product, self.home)
             return found
 
     def _held_or_forward(
-        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool, triangle: int | None
+        self, blocks: list[Array | None], onto: tuple[int, ...] | None, *, image: bool
     ) -> Products:
-        """Compute products where Gram matrices are held, or none is requested (``onto=()``).
-
-        With ``onto=()`` only `image` and `triangle` are computed, each by a forward product over the rows. With a
-        triangle and other products, one sweep computes everything. Otherwise the held Gram matrices are multiplied.
-        """
+        """Multiply the Gram matrices that are held; with ``onto=()`` only compute `image`, from a forward product."""
         index = next((i for i, V in enumerate(blocks) if V is not None), 0)
         if onto == ():
             found = Products(None for _ in blocks for _ in blocks)
             if image:
                 found.image = self.home.place(self._sweeps.image_gram(index, blocks[index]))
-            if triangle is not None:
-                found.triangle = self._sweeps.image_triangle(blocks[0])
             return found
-        if triangle is not None:
-            return self._sweeps.products(blocks, onto=onto, triangle=triangle)
         return self._made(blocks)
 
     def _made(self, blocks: list[Array | None], onto: tuple[int, ...] | None = None) -> Products:

@@ -147,12 +147,6 @@ class RowModel:
         """Whether the unit vector q along the unexplained part of D1 is added again."""
         return self.constant is not None and self.constant.kept is not None
 
-    @property
-    def removed(self) -> int:
-        """The dimension of the space of columns that is projected out: the number of columns of Q."""
-        columns = 0 if self.basis is None else self.basis.shape[1]
-        return int(self.center) + columns - int(self.keeps_constant)
-
     def kept_of(self, first: int, n: int, home: Home) -> Array | None:
         """Entries `first` to `first` + n − 1 of q, of shape (n, 1)."""
         if self.constant is None or self.constant.kept is None:

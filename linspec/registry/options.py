@@ -275,7 +275,7 @@ def part(
     problem : str, optional
         For a solver: the problem it solves.
     method : str, optional
-        A method that the part must have in addition to the method of its kind, such as ``"prepare"``. A part without
+        A method that the part must have in addition to the method of its kind, such as ``"begins"``. A part without
         it is refused before the run begins.
 
     Returns

@@ -33,6 +33,7 @@ _HOLDERS = {
     "fewer_than_asked": "linspec.solving.conclusion",
     "finite_array": "linspec.solving.checks",
     "left_out_nearby": "linspec.solving.conclusion",
+    "moments_of_rows": "linspec.solving.loadings",
     "refuse_iterators": "linspec.solving.checks",
     "score_of_predictions": "linspec.solving.prediction_score",
     "table_of_columns": "linspec.solving.tables",

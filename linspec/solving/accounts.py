@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TypeVar
-
-from linspec.process.pauses import OutOfPasses
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from linspec.solving.run import Run
-
-Item = TypeVar("Item")
 
 
 class Counts:
@@ -57,30 +52,6 @@ class Allowance:
         granted = affordable and not run._interrupted
         run._budget.refused |= not granted
         return granted
-
-    def affordable(self, items: Iterator[Item]) -> Iterator[Item]:
-        """Yield the items of an iterator until the budget has no passes for the sweeps of the next item.
-
-        Parameters
-        ----------
-        items : iterator
-            The iterator may make sweeps to compute an item. Each sweep is compared with the budget just before it is
-            made. If it is refused, the items end; a generator is then closed.
-
-        Yields
-        ------
-        object
-            The items whose sweeps were made. There are none if a sweep of the first item is refused.
-        """
-        while True:
-            try:
-                item = next(items)
-            except StopIteration:
-                return
-            except OutOfPasses:
-                self._run._budget.refused = True
-                return
-            yield item
 
     def reserving(self, passes: float) -> AbstractContextManager[None]:
         """Reserve passes for code after the `with` block: no sweep inside the block, of a part or not, may use them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from linspec.status import Status
@@ -84,16 +84,6 @@ class Terms:
 
 DEFAULT_TERMS = Terms()
 """The default terms, for an answer outside a run: `Terms()`."""
-
-
-def without_answer(conclusion: Conclusion, what: str) -> Conclusion:
-    """Change a conclusion because the answer has no vectors although the data have some: the run has not converged.
-
-    The returned conclusion has `lost` set, and a finding with `Status.INCOMPLETE` before the others. `what` is the
-    clause in its text that shows that there are vectors, such as "A is not zero".
-    """
-    text = f"Nothing is returned, although {what}."
-    return replace(conclusion, findings=((Status.INCOMPLETE, text), *conclusion.findings), lost=True)
 
 
 def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:

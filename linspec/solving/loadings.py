@@ -99,6 +99,15 @@ def moments_of_rows(
         If two matrices are in different libraries or on different devices.
     InvalidProblem
         If they have different numbers of rows, or rows in different orders.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.solving import moments_of_rows
+    >>> R = moments_of_rows({"X": np.array([[1.0, 0.0], [3.0, 4.0], [5.0, 2.0]])}, center=True).triangle()
+    >>> (R.T @ R).round(9)  # the products of columns less their means
+    array([[8., 4.],
+           [4., 8.]])
     """
     operators = {name: as_operator(data, name) for name, data in given.items()}
     check_order({**given, "confounds": confounds, "sample_weight": sample_weight}, again=True)

@@ -23,18 +23,15 @@ Upper = list[list[Any]]
 
 
 class HeldGram(ABC):
-    """The Gram and cross matrices XᵢᵀXⱼ of some views, held as dense or sparse matrices or as reduced rows.
+    """The Gram and cross matrices XᵢᵀXⱼ of some views, held as dense or sparse matrices.
 
     Attributes
     ----------
     upper : list of list
         The matrices with i ≤ j.
-    rows : list of array, or None
-        A few rows Rᵢ per view with RᵢᵀRⱼ = XᵢᵀXⱼ, if products are formed with them.
     """
 
     upper: Upper
-    rows: list[Array] | None = None
 
     @abstractmethod
     def product(self, i: int, j: int, V: Array) -> Array:
@@ -114,38 +111,6 @@ class DenseGram(HeldGram):
     def magnified(self, lost: float, *, by_entries: bool) -> float:
         """0.0 if the entries were centred; else `lost`, because one subtraction in each product cancels digits."""
         return 0.0 if by_entries else lost
-
-
-class ReducedGram(DenseGram):
-    """Gram matrices RᵢᵀRⱼ, held as few rows Rᵢ; products are formed with these rows.
-
-    Parameters
-    ----------
-    rows : list of array of shape (m, p)
-        The rows of each view.
-    """
-
-    def __init__(self, rows: list[Array]) -> None:
-        super().__init__()
-        self.rows: list[Array] = rows
-        self.add_rows(rows)
-
-    def products(self, blocks: Sequence[Array | None]) -> list[Array | None]:
-        """XᵢᵀXⱼ Vⱼ = Rᵢᵀ(Rⱼ Vⱼ) for all i and j, which does not square the condition number; None where Vⱼ is None."""
-        images = [None if V is None else R @ V for R, V in zip(self.rows, blocks, strict=True)]
-        return [None if P is None else R.T @ P for R in self.rows for P in images]
-
-    def product(self, i: int, j: int, V: Array) -> Array:
-        """XᵢᵀXⱼ V."""
-        return self.rows[i].T @ (self.rows[j] @ V)
-
-    def view(self, index: int) -> DenseGram:
-        """The reduced rows of one view alone."""
-        return ReducedGram([self.rows[index]])
-
-    def magnified(self, lost: float, *, by_entries: bool) -> float:
-        """0.0, because the reduced rows are centred."""
-        return 0.0
 
 
 def _diagonal(S: Array) -> Array:

@@ -23,14 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
+from linspec.arrays import Array, Home, host_dtype
 from linspec.operators import LinearOperator, SparseOperator, sparse_products
 from linspec.operators.base import less_outer
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, counted, merged
 from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
-from linspec.sweeps.triangles import Triangle, TrianglePart
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,11 @@ class Products(tuple[Any, ...]):  # noqa: SLOT001 (it has attributes)
     ----------
     image : array of shape (k, k) or None
         (Xᵢ Vᵢ)ᵀ(Xᵢ Vᵢ) of the only block, if requested.
-    triangle : numpy.ndarray or None
-        The triangle R of the QR factorisation of the first columns of X₁V₁, if requested.
     cross : array of shape (p, q) or None
         X₁ᵀX₂, if requested.
     """
 
     image: Any = None
-    triangle: Any = None
     cross: Any = None
 
 
@@ -136,8 +132,6 @@ class Sums:
         means that are large compared with the spread lose no digits. None if means are not gathered.
     statistics : dict
         Means and spreads of the columns, by the index of each view that needs them.
-    image : TrianglePart or None
-        The triangle of X₁V₁, if requested.
     """
 
     count: float
@@ -145,7 +139,6 @@ class Sums:
     gaps: list[Array] | None = None
     points: list[Array] | None = None
     statistics: dict[int, ColumnStatistics] = field(default_factory=dict)
-    image: TrianglePart | None = None
     buffers: list[RowBuffer] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -157,13 +150,6 @@ class Sums:
         if self.gaps is None or self.points is None:
             return None
         return [point + gap for point, gap in zip(self.points, self.gaps, strict=True)]
-
-    @property
-    def triangle(self) -> HostArray:
-        """R of the image X₁V₁ of these rows, on the host; centred if the task centres."""
-        if self.image is None:
-            return np.zeros((0, 0))
-        return to_host(self.image.R[self.image.taken :, self.image.taken :])
 
 
 @dataclass(frozen=True)
@@ -184,8 +170,6 @@ class FusedProducts(Task[Sums]):
         Compute the means without subtracting them.
     statistics : tuple of int
         The views whose column statistics are gathered.
-    image : int
-        The number of leading columns of X₁V₁ whose triangular factor R is formed; 0 for none.
     model : RowModel
         The weights of the rows, and a basis whose products with the columns are gathered.
     """
@@ -196,7 +180,6 @@ class FusedProducts(Task[Sums]):
     center: bool = False
     means: bool = False
     statistics: tuple[int, ...] = ()
-    image: int = 0
     model: RowModel = PLAIN
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Sums | None = None) -> Sums:
@@ -205,11 +188,10 @@ class FusedProducts(Task[Sums]):
         n = rows[0].shape[0]
         weights = self.model.weights_of(first_row, n, self.home)
         about = [block_mean(A, self.home, weights) for A in rows] if self.center else self.about
-        if all(isinstance(A, SparseOperator) for A in rows) and not self.image:
+        if all(isinstance(A, SparseOperator) for A in rows):
             found = self._sparse(rows, about, weights)
         else:
-            image = None if into is None else into.image
-            found = self._dense(rows, about, buffers, weights, (first_row, image))
+            found = self._dense(rows, about, buffers, weights)
         found.statistics = {} if into is None else into.statistics
         for i in self.statistics:
             gathered = found.statistics.setdefault(i, ColumnStatistics(self.home))
@@ -223,7 +205,6 @@ class FusedProducts(Task[Sums]):
         about: Sequence[Array | None],
         buffers: list[RowBuffer],
         weights: Array | None,
-        imaged: tuple[int, TrianglePart | None],
     ) -> Sums:
         triples = zip(rows, about, buffers, strict=True)
         slabs = [A.loaded(buffer, a) for A, a, buffer in triples]
@@ -234,7 +215,6 @@ class FusedProducts(Task[Sums]):
             if V is not None
         ]
         W = slabs[0].home.concat([slabs[0].home.place(P, dtype) for P in images])
-        image = self._triangle(W, about[0], *imaged) if self.image else None
         count = counted(n, weights, self.home)
         if weights is None:
             ones = slabs[0].home.ones((n, 1), slabs[0].dtype)
@@ -247,26 +227,11 @@ class FusedProducts(Task[Sums]):
             own = [
                 slab.rmatmat(W) + 0.0 if wanted else None for slab, wanted in zip(slabs, onto, strict=True)
             ]
-            return Sums(count, own, image=image)
+            return Sums(count, own)
         with_ones = slabs[0].home.concat([W, ones])
         both = [slab.rmatmat(with_ones if wanted else ones) for slab, wanted in zip(slabs, onto, strict=True)]
         products = [B[:, :-1] if wanted else None for B, wanted in zip(both, onto, strict=True)]
-        found = self._about_means(count, products, [B[:, -1] for B in both], about)
-        return replace(found, image=image)
-
-    def _triangle(
-        self, W: Array, about: Array | None, first_row: int, into: TrianglePart | None
-    ) -> TrianglePart:
-        """Reduce the leading columns of an image W together with `into`, the triangle of earlier rows."""
-        V = self.request.wide[0]
-        point = None if about is None or V is None else about @ V[:, : self.image]
-        rows = self.home.place(W[:, : self.image])
-        return self._reduction.reduced(rows, into, point if self.center else None, first_row)
-
-    @property
-    def _reduction(self) -> Triangle:
-        model = self.model if self.center else replace(self.model, center=False)
-        return Triangle(self.home, center=self.center, model=model)
+        return self._about_means(count, products, [B[:, -1] for B in both], about)
 
     def _sparse(
         self, rows: Sequence[LinearOperator], about: Sequence[Array | None], weights: Array | None
@@ -323,7 +288,7 @@ class FusedProducts(Task[Sums]):
             if total is not None and product is not None:
                 total += product
         self._step(into, into, more)
-        into.count, into.image = into.count + more.count, more.image
+        into.count += more.count
         return into
 
     def merge(self, left: Sums, right: Sums) -> Sums:
@@ -332,8 +297,6 @@ class FusedProducts(Task[Sums]):
         both = replace(left, products=[None if a is None or b is None else a + b for a, b in pairs])
         self._step(both, left, right)
         both.count, both.buffers = left.count + right.count, None
-        if left.image is not None and right.image is not None:
-            both.image = self._reduction.merge(left.image, right.image)
         both.statistics = {i: copy.copy(gathered) for i, gathered in left.statistics.items()}
         for i, gathered in both.statistics.items():
             gathered.absorb(right.statistics[i])

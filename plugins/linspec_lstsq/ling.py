@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -47,8 +47,6 @@ INNER: dict[str, Callable[[Array], Steps]] = {"cg": cg_steps, "gd": gd_steps}
 @dataclass(frozen=True, kw_only=True)
 class Ling(RowSolver):
     """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
-
-    preparation: ClassVar[float] = 2.0
 
     rank: int = option(20, "leading components", at_least=1)
     variant: str = option("deflated", "the one that converges, or one of those printed", choices=VARIANTS)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -54,8 +54,6 @@ WIDTH = 10
 @dataclass(frozen=True, kw_only=True)
 class NystromPCG(RowSolver):
     """Nyström preconditioned conjugate gradients (Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244)."""
-
-    preparation: ClassVar[float] = 1.0
 
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(1000)

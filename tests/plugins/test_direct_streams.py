@@ -11,7 +11,6 @@ import scipy.sparse
 import linspec as ls
 from linspec.arrays import to_host
 from linspec.operators import streamed
-from linspec.sweeps import triangles
 
 N, P, Q, K = 700, 12, 4, 3
 RNG = np.random.default_rng(0)
@@ -54,7 +53,6 @@ def blocks(request, monkeypatch):
     """Everything twice: slices gathered into one block, and into several that are reduced one after the other."""
     if request.param == "many-blocks":
         monkeypatch.setattr(streamed, "GATHERED_BYTES", 8 * P * 60)
-        monkeypatch.setattr(triangles, "FEWEST_ROWS", 1)
 
 
 @pytest.fixture

@@ -27,7 +27,6 @@ from linspec.sweeps.products import FusedProducts, Request
 from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
-from linspec.sweeps.triangles import Triangle
 from linspec.sweeps.views import View
 
 RNG = np.random.default_rng(0)
@@ -77,11 +76,6 @@ TASKS: dict[str, tuple[Task[Any], Any, Any]] = {
         GramMatrices(HOST, [None, None], means=True),
         lambda g: [*g.gram.upper[0], *g.gram.upper[1], *g.means],
         [X.T @ X, X.T @ Y, Y.T @ Y, X.mean(0), Y.mean(0)],
-    ),
-    "triangle": (
-        Triangle(HOST, center=True),
-        lambda t: [t.R[1:, 1:].T @ t.R[1:, 1:]],
-        [np.hstack([XC, YC]).T @ np.hstack([XC, YC])],
     ),
     "statistics": (
         Statistics(HOST),

@@ -30,10 +30,10 @@ import scipy.linalg
 from linspec import Conclusion, Moments, Status
 from linspec.algebra import signs_of_columns
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.certificates import Metric
 from linspec.kernels import Linear
-from linspec.moments import column_basis, reduced_rows
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
-from linspec.solving import fewer_than_asked
+from linspec.solving import fewer_than_asked, moments_of_rows
 from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.views import PreimageView, shared, shared_slopes
 
@@ -157,12 +157,15 @@ def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float
         return 0.0
     A = in_memory(view.A)
     if len(G) <= WIDEST:
-        rows = view.A if A is None else A
-        # If rows are known by their products only, products with the identity are their entries.
-        rows = rows if rows.readable or rows.streamed else DenseOperator(rows.by_identity())
-        R = reduced_rows({view.name: rows}, center=view.center).R
-        W = to_host(column_basis(R, NULL * float(np.finfo(view.A.rounded_dtype).eps), view.home).W)
-        return float(np.max(np.linalg.norm(W.T @ G, axis=0) * lengths, initial=0.0))
+        rows, ledger = uncounted(view.A)
+        if not (rows.readable or rows.streamed):  # products with the identity are the entries
+            A = rows = DenseOperator(view.A.by_identity())
+        moments = moments_of_rows({view.name: rows}, center=view.center)
+        R, eps = moments.triangle(), float(np.finfo(view.A.rounded_dtype).eps)
+        if A is None:
+            ledger.record(rows, 0, sweeps=moments.passes.count)
+        metric = Metric.of_rows(R, 0.0, moments.fitted[0].squares, eps, exact=True, cut=NULL * eps)
+        return float(np.max(np.linalg.norm(metric.dual(G), axis=0) * lengths, initial=0.0))
     if A is None:
         return 0.0
     squares = Moments(A, center=view.center, form="implicit").diagonal()[0]  # of entries at hand
