@@ -179,7 +179,7 @@ def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
             kept["slopes"] = pre.turn @ slopes.T
             fields["confound_mean"] = pre.confound_mean
         if fitted.factors is not None:
-            kept["scale"] = reciprocal(fitted.factors)
+            kept["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
         for what, value in kept.items():
             dtype = wide_enough(value, A.dtype) if what == "slopes" else A.dtype
             fields[layout.prefix(name) + what] = A.home.place(value, dtype)
