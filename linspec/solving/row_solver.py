@@ -11,11 +11,12 @@ from typing import Any
 from linspec import iteration
 from linspec.arrays import Array, copied, is_array
 from linspec.iteration import Limits, Outcome
+from linspec.operators import uncounted
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.rows import Moments, Passes
 from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
-from linspec.solving.on_rows import OnRows, shared_moments
+from linspec.solving.on_rows import OnRows
 from linspec.solving.run import KEPT, Progress, says_stop
 from linspec.solving.solution import History, labels_of_rows
 from linspec.solving.solver import Solver
@@ -49,10 +50,17 @@ class RowSolver(Solver, iteration.Solver):
     def solve(self, problem: Any, run: Any) -> Any:
         """Solve `problem`, whose matrices are preprocessed, as a part of another solver."""
         context = iteration.Context(problem.default_tol, run.rng, Passes())
-        moments = shared_moments(problem, context.passes)
-        if moments is None:
-            moments = Moments.of_products(problem.matrices, context.passes)
-        return run.finish(**self.answered(problem, moments, context))
+        bare = {name: uncounted(A) for name, A in problem.matrices.items()}
+        stated = (
+            problem.with_matrices({name: A for name, (A, _) in bare.items()})
+            if problem.given is None
+            else problem
+        )
+        moments = OnRows(stated).moments(context.passes)
+        arrays = self.answered(problem, moments, context)
+        for (A, ledger), times in zip(bare.values(), moments.read, strict=True):
+            ledger.record(A, context.passes.columns, sweeps=times)
+        return run.finish(**arrays)
 
     def answered(self, problem: Any, moments: Moments, context: iteration.Context) -> Mapping[str, Array]:
         """The arrays of the first iterate within the tolerance, as a part of another solver, which judges them.

@@ -326,3 +326,13 @@ def test_coefficients_have_no_part_that_the_kernel_annihilates(solver):
     a, b = found.x_weights, found.y_weights
     np.testing.assert_allclose(K[1] @ b, found.correlations * (K[0] @ a + 2 * a), atol=2e-3)
     np.testing.assert_allclose(K[0] @ a, found.correlations * (K[1] @ b + 2 * b), atol=2e-3)
+
+
+@pytest.mark.parametrize(("solver", "most"), [("rff-kcca", 3), ("nystrom-kcca", 6)])
+def test_features_are_read_as_rows_by_the_solver_of_their_cca(solver, most):
+    """Once, and once for means and for the certificate: products with unit columns would read them fifty times."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((2, 400, 6))
+    Y[:, 0] = X[:, 0] ** 2
+    found = ls.solve(ls.KernelCCA(X, Y, 2, ridge=1.0), solver, rng=0)
+    assert found.passes <= most
