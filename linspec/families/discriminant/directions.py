@@ -45,7 +45,7 @@ from linspec.status import Status
 
 __all__ = ["certify", "directions_of", "rounding_of"]
 
-SQUARED = 1e-4
+SQUARED = 5e-4
 """A Gram matrix whose smallest singular value of X is below this share of the largest has lost too many digits."""
 
 SIGNS = 70
@@ -360,7 +360,7 @@ def rounding_of(problem: Any, moments: Moments) -> float:
     True
     """
     squares = math.prod(float(moments.fitted[i].squares.sum()) for i in (0, 1))
-    lost = math.prod(max(moments.fitted[i].about_zero if moments.subtracts[i] else 1.0, 1.0) for i in (0, 1))
+    lost = math.prod(1.0 if moments.subtracts[i] else moments.fitted[i].about_zero for i in (0, 1))
     turned = 1.0 if problem.factor is None else float(np.linalg.norm(to_host(problem.factor)))
     return float(problem.resolution) * math.sqrt(squares * lost) * turned
 
