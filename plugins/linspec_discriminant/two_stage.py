@@ -36,6 +36,9 @@ from linspec.rows import Moments
 from linspec.solving import RowSolver
 from linspec_discriminant.regression import chosen, regressed, told_apart
 
+INNER_TOL = 1e-10
+"""Relative residual of stage 1 in the plain norm, unless a tolerance is given: then a tenth of it."""
+
 EXPECTED, EXPECTED_SPARSE = 50, 20
 """Expected iterations of stage 1 on dense data and on word counts, for estimates of costs. The second number is lower,
 because a sweep over word counts with a block of targets takes a third of its estimated time (measured)."""
@@ -77,12 +80,14 @@ class TwoStage(RowSolver):
             Mphi = moments.gram_product(phi) + phi * ridge
             B = place.place(np.linalg.lstsq(to_host(phi.T @ Mphi), to_host(phi.T @ CT), rcond=None)[0])
             W, R = phi @ B, CT - Mphi @ B  # the best W within the span of a start
+        inner = INNER_TOL if context.tol == problem.default_tol else context.tol / 10
+        unit = context.tol / max(inner, 100 * float(np.finfo(problem.dtype).eps))
         lstsq, printed = chosen(self.lstsq, problem.X), self.second_stage == "printed"
         for V, worst, _ in regressed(lstsq, moments, ridge, CT, W, R, known.metric, context):  # (1)
             arrays = (
                 partial(_printed, V, CT, problem) if printed else partial(dict, weights=V, complete=True)
             )  # (2)
-            yield Iterate(worst, arrays)
+            yield Iterate(worst * unit, arrays)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
