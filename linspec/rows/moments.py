@@ -120,6 +120,8 @@ class Moments:
     root : list of array, or None
         The columns of the triangle that belong to each matrix, once it is formed: products with RᵀR are those with the
         rows.
+    crossed : array, or None
+        XᵀDY of two matrices, once it is formed.
     metrics : list of Metric, or None
         The norms that a problem has made of what is known of these matrices (`linspec.certificates`).
     complete : bool
@@ -152,6 +154,7 @@ class Moments:
         self.held: list[list[Any]] | None = None
         self.root: Any = None
         self.metrics: Any = None
+        self.crossed: Any = None
         self.complete = False
         self.data = RowData(self.pre, self.operators)
         self.sketch_rows, self.seed = sketch_rows, seed
@@ -237,6 +240,14 @@ class Moments:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
         return eps * (math.sqrt(fitted.about_zero) if self.pre.center else fitted.about_zero)
 
+    @property
+    def noise(self) -> float:
+        """The rounding of products with unit vectors, relative to their norms: what is smaller is no more than that."""
+        errors = [
+            max(float(np.finfo(A.dtype).eps), self.error_of_means(i)) for i, A in enumerate(self.operators)
+        ]
+        return 10 * math.sqrt(sum(self.widths)) * max(errors)
+
     def scales(self, i: int) -> bool:
         """Whether the columns of a matrix are divided by their deviations."""
         return self.pre.scale and (self.scaled is None or i in self.scaled)
@@ -247,37 +258,53 @@ class Moments:
         if any(i not in self.fitted for i in numbers):
             self._pass(None, numbers)
 
-    def products(self, *V: Array | None) -> list[list[Any]]:
+    def products(self, *V: Array | None, onto: Collection[int] | None = None) -> list[list[Any]]:
         """Compute [[XᵢᵀDXⱼVⱼ for i] for j] of the preprocessed matrices, in one pass, or none if these are held.
 
         Parameters
         ----------
         *V : array of shape (pⱼ, k), or None
             For each matrix.
+        onto : collection of int, optional
+            The matrices i whose Xᵢᵀ are multiplied; by default all.
 
         Returns
         -------
         list of list of array
-            Entry [j][i]; None where Vⱼ is None.
+            Entry [j][i]; None where Vⱼ is None, and where i is not in `onto`.
         """
         m = len(self.operators)
+        wanted = [[v is not None and (onto is None or i in onto) for i in range(m)] for v in V]
         if self.held is not None:
             held = self.held
-            return [[None if v is None else held[i][j] @ v for i in range(m)] for j, v in enumerate(V)]
+            return [[held[i][j] @ v if wanted[j][i] else None for i in range(m)] for j, v in enumerate(V)]
         if self.root is not None:
             images = [None if v is None else R @ v for R, v in zip(self.root, V, strict=True)]
-            return [[None if U is None else R.T @ U for R in self.root] for U in images]
+            return [
+                [R.T @ U if wanted[j][i] else None for i, R in enumerate(self.root)]
+                for j, U in enumerate(images)
+            ]
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
-        total, about = self._pass(lambda: Products(self.data, self.operators, blocks))
+        total, about = self._pass(lambda: Products(self.data, self.operators, blocks, onto))
         return [
             [
-                None
-                if v is None
-                else self._corrected(total[m * j + i], total[m * m + j], self._along(j, v), i, about)
+                self._corrected(total[m * j + i], total[m * m + j], self._along(j, v), i, about)
+                if wanted[j][i]
+                else None
                 for i in range(m)
             ]
             for j, v in enumerate(blocks)
         ]
+
+    def cross(self) -> Array:
+        """Compute XᵀDY of two matrices, which is kept, in one pass unless something is held."""
+        if self.root is not None:
+            return self.root[0].T @ self.root[1]
+        if self.crossed is None and self.held is None:
+            (C,), about = self._pass(lambda: Grams(self.data, self.operators, [(0, 1)]))
+            self.crossed = self._corrected_gram(C, 0, 1, about, sparse=False)
+        C = self.crossed if self.held is None else self.held[0][1]
+        return C if is_array(C) else C.toarray()
 
     def residual(self, *V: Array, gram: bool = False) -> tuple[list[Array], HostArray]:
         """Compute XᵢᵀDU for every i and the squares of columns of √D U, where U = Σⱼ XⱼVⱼ; in one pass.
@@ -571,10 +598,10 @@ class Moments:
 
     def _scaled(self, i: int, V: Array | None) -> Any:
         """F V; deviations take a pass of their own if they are not known."""
-        if V is None or not self.scales(i):
+        if not self.scales(i):
             return V
         self.settle(i)
-        return self.fitted[i].scaled(V)
+        return None if V is None else self.fitted[i].scaled(V)
 
     def _pass(
         self, make: Callable[[], Reduction] | None, which: Sequence[int] = (), share: float = 1.0
@@ -623,7 +650,7 @@ class Moments:
             if sketches:
                 parts.append(Sketch(self.data, operators, self.sketch_rows, self.seed))
             if learns:
-                grams = any(isinstance(part, Grams) for part in parts)
+                grams = any(isinstance(part, Grams) and (0, 0) in part.pairs for part in parts)
                 apart = [
                     not (grams and A.readable) or about[i].adjoint is not about[i].times
                     for i, A in zip(which, operators, strict=True)

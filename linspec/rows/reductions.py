@@ -6,9 +6,8 @@ blocks, and `linspec.rows.moments` corrects them for means, confounds and scales
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
-from itertools import pairwise
+from collections.abc import Collection, Sequence
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
@@ -219,22 +218,29 @@ def refuse_entry(name: str, block: Block, first: int) -> None:
 
 
 class Products(Reduction):
-    """XᵢᵀDPⱼ for every i and every Pⱼ = XⱼVⱼ with Vⱼ, and the sums of rows of DPⱼ.
+    """XᵢᵀDPⱼ for every i of `onto` and every Pⱼ = XⱼVⱼ with Vⱼ, and the sums of rows of DPⱼ.
 
     For m matrices, XᵢᵀDPⱼ is entry j m + i of the total, and the sums are entry m² + j.
     """
 
-    def __init__(self, data: RowData, operators: Sequence[LinearOperator], V: Sequence[Array | None]) -> None:
+    def __init__(
+        self,
+        data: RowData,
+        operators: Sequence[LinearOperator],
+        V: Sequence[Array | None],
+        onto: Collection[int] | None = None,
+    ) -> None:
         self.data, self.operators = data, operators
         self.V = [None if v is None else A.thin(v) for A, v in zip(operators, V, strict=True)]
+        self.onto = range(len(operators)) if onto is None else onto
         self.columns = sum(v.shape[1] for v in self.V if v is not None)
-        self.multiplied = float(self.columns * (1 + len(self.V)))
+        self.multiplied = float(self.columns * (1 + len(self.onto)))
 
     def zero(self) -> list[Any]:
         products = [
-            None if v is None else A.backend.blocks.zeros((A.shape[1], v.shape[1]))
+            None if v is None or i not in self.onto else A.backend.blocks.zeros((A.shape[1], v.shape[1]))
             for v in self.V
-            for A in self.operators
+            for i, A in enumerate(self.operators)
         ]
         sums = [
             None if v is None else A.backend.blocks.zeros((v.shape[1],))
@@ -250,8 +256,8 @@ class Products(Reduction):
             w = self.data.w(A, rows)
             if w is not None:
                 U = U * A.thin(w)[:, None]
-            for i, (block, other) in enumerate(zip(blocks, self.operators, strict=True)):
-                block.t_times(other.thin(U), total[j * len(blocks) + i])
+            for i in self.onto:
+                blocks[i].t_times(self.operators[i].thin(U), total[j * len(blocks) + i])
             if self.data.pre.center:
                 total[len(blocks) ** 2 + j] += A.backend.blocks.place(A.backend.column_sums(U))
 
@@ -342,22 +348,26 @@ class Sketch(Reduction):
 
 
 class Grams(Reduction):
-    """XᵢᵀDXⱼ for i ≤ j, in float64, dense or sparse as the blocks give them."""
+    """XᵢᵀDXⱼ for i ≤ j, or for some pairs, in float64, dense or sparse as the blocks give them."""
 
     wide = True
 
-    def __init__(self, data: RowData, operators: Sequence[LinearOperator]) -> None:
+    def __init__(
+        self,
+        data: RowData,
+        operators: Sequence[LinearOperator],
+        pairs: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
         self.data, self.operators = data, operators
-        self.multiplied = float(sum(A.shape[1] for A in operators))
+        every = combinations_with_replacement(range(len(operators)), 2)
+        self.pairs = list(every) if pairs is None else pairs
+        self.multiplied = float(sum(operators[j].shape[1] for j in {j for _, j in self.pairs}))
 
     def zero(self) -> list[Any]:
         return []
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        more: list[Array] = []
-        for i, block in enumerate(blocks):
-            w = self.data.w(self.operators[i], rows)
-            more += map(partial(block.gram, w), blocks[i:])
+        more = [blocks[i].gram(self.data.w(self.operators[i], rows), blocks[j]) for i, j in self.pairs]
         total[:] = self.merge(total, more) if total else more
 
     def diagonal(self, total: list[Any], i: int) -> Array:

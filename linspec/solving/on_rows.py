@@ -108,23 +108,26 @@ class OnRows(iteration.Problem):
                     "Leave complete out."
                 )
             moments.gram()
-        certificate: Certificate = self.problem.certify(moments, arrays, tol)
+        problem = self.problem
+        certificate: Certificate = problem.certify(moments, arrays, tol)
+        findings = [*certificate.findings, *lost_to_preprocessing(problem, moments)]
+        findings += constant_columns_of(problem, moments, findings)
+        fields = {**certificate.fields, **fields_of_preprocessing(problem, moments)}
         if self.shares:
-            fields = in_given_columns(adjusted(self.problem), certificate.fields)
-            certificate = certificate._replace(fields=fields)
+            fields = in_given_columns(adjusted(problem), fields)
         if self.complete and not moments.holds:
-            text = "It is not shown that no component is missing: rows cannot be read again."
-            certificate = certificate._replace(findings=(*certificate.findings, (None, text)))
-        for text in moments.contradictions:
-            findings = (*certificate.findings, (Status.INCONSISTENT, text))
-            certificate = certificate._replace(findings=findings, lost=True)
-        ridges = least_ridges(self.problem)
+            findings.append(
+                (None, "It is not shown that no component is missing: rows cannot be read again.")
+            )
+        hidden = [(Status.INCONSISTENT, text) for text in moments.contradictions]
+        ridges = least_ridges(problem)
         for i, name in enumerate(moments.names):
             columns = moments.faint(i)
             if columns and (moments.scales(i) or ridges.get(name) == 0):
-                findings = (*certificate.findings, underflowing_columns(name, columns))
-                certificate = certificate._replace(findings=findings, lost=True)
-        return certificate
+                hidden.append(underflowing_columns(name, columns))
+        return certificate._replace(
+            findings=(*findings, *hidden), fields=fields, lost=certificate.lost or bool(hidden)
+        )
 
 
 def shared_moments(problem: Any, passes: Passes) -> Moments | None:
@@ -164,9 +167,8 @@ def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
         After a pass.
     """
     if problem.shared is not None and problem.shared.held:
-        fields: dict[str, Any] = fields_of_adjustments(adjusted(problem), problem.shared)
-        return fields
-    fields = {}
+        return fields_of_adjustments(adjusted(problem), problem.shared)
+    fields: dict[str, Any] = {}
     pre, layout = moments.pre, problem.solution.layout
     for i, (name, A) in enumerate(problem.matrices.items()):
         if name not in layout.means:

@@ -176,7 +176,10 @@ class Problem(ABC, Generic[S_co]):
         return certified_apart(self, arrays, terms)
 
     def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Any:
-        """Judge the arrays of a solver of the class RowSolver; return a `linspec.iteration.Certificate`."""
+        """Judge the arrays of a solver of the class RowSolver; return a `linspec.iteration.Certificate`.
+
+        Means, slopes and scales, and what is said of them, are added to it.
+        """
         raise NotImplementedError(
             f"{type(self).__name__} has no certificate for solvers of the class RowSolver."
         )

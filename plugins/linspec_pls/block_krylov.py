@@ -1,7 +1,7 @@
 """Leading singular vectors of XᵀY without XᵀY: block Golub-Kahan iteration with products of both views.
 
 Problem: the k leading singular triplets of C = XᵀY for views with so many columns that C cannot be held.
-Method: from a random block Q, the bases of `two_sided_basis` grow by C Q = Xᵀ(Y Q) and CᵀP = Yᵀ(X P), two sweeps a
+Method: from a random block Q, the bases of `two_sided_basis` grow by C Q = Xᵀ(Y Q) and CᵀP = Yᵀ(X P), two passes a
 step, until the residual of the k leading triplets of UᵀCV is within the tolerance.
 Source: Golub, Luk & Overton 1981, doi:10.1145/355945.355946; Musco & Musco 2015, arXiv:1504.05477 (random block).
 Where we differ: the block has ten columns more than there are triplets, and so finds all copies of a singular value.
@@ -10,13 +10,18 @@ No C is formed, and none is squared: values near the rounding of σ₁ keep thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
-from linspec import Iterate, IterativeSolver, Run, form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array
+from linspec import form_option, limit_option, option, part, tol_option
+from linspec.arrays import Home
 from linspec.cost import Estimate, Sizes, spare_bytes, sweeps_estimate
+from linspec.families.cca import first_blocks
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 from linspec_pls.two_sided_basis import TwoSidedBasis
 
 OVERSAMPLING = 10
@@ -26,20 +31,8 @@ BLOCKS, STEPS = 12, 8
 """The number of blocks in the bases before they are restarted, and the expected number of steps."""
 
 
-class Triplets(Iterate):
-    """The leading triplets of the bases, computed when they are asked for."""
-
-    def __init__(self, k: int, basis: TwoSidedBasis) -> None:
-        super().__init__(basis.residual(k), state={"k": k, "basis": basis})
-
-    def weights(self) -> Mapping[str, Any]:
-        """The vectors of the k leading triplets."""
-        U, V = self["basis"].vectors(self["k"])
-        return {"x_weights": U, "y_weights": V}
-
-
 @dataclass(frozen=True, kw_only=True)
-class BlockKrylov(IterativeSolver):
+class BlockKrylov(RowSolver):
     """Block Golub-Kahan iteration, restarted (Golub, Luk & Overton 1981)."""
 
     block: int | None = option(None, "columns of a block; none: ten more than triplets", kind=int, at_least=1)
@@ -50,43 +43,30 @@ class BlockKrylov(IterativeSolver):
     max_iterations: int = limit_option(200, "steps of two sweeps")
     form: str = form_option()
 
-    kept: ClassVar = (Triplets, TwoSidedBasis)
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Triplets]:
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the leading triplets of growing bases."""
-        k, width = problem.k, self._width(problem.k, problem.X.shape[1], problem.Y.shape[1])
-        moments = run.moments(self.form, (2 * STEPS, width))
-        (_, p, q), normalizer = moments.shape, run.part(self.normalizer)
-
-        def forward(Q: Array) -> Array:
-            return moments.products(None, Q, onto=(0,))[1]
-
-        def backward(P: Array) -> Array:
-            return moments.products(P, None, onto=(1,))[2]
-
-        if state is None:
-            Omega = moments.home.place(run.part(self.test_matrix).draw(q, width, run.rng))
-            basis = TwoSidedBasis.begin(normalizer.orthonormalize(Omega)[0], p, moments.home)
-        else:
-            yield state
-            basis = state["basis"]
-        most = self._most(k, width, p + q, moments)
+        k, (p, q), home = problem.k, moments.widths, moments.operators[0].backend.blocks
+        width = int(min(k + OVERSAMPLING if self.block is None else self.block, p, q))
+        moments.expect(STEPS, width, self.form)
+        first = home.place(first_blocks(moments, context, start, width, self.test_matrix)[1])
+        basis = TwoSidedBasis.begin(self.normalizer.orthonormalize(first)[0], p, home)
+        most = self._most(k, width, p + q, home)
         while not basis.is_invariant:
             if basis.columns + basis.next.shape[1] > most:
                 basis = basis.restart(k + (most - width - k) // 3)
-            basis = basis.grow(forward, backward, normalizer)
-            yield Triplets(k, basis)
+            basis = basis.grow(
+                lambda Q: moments.products(None, Q, onto=(0,))[1][0],
+                lambda P: home.place(moments.products(P, None, onto=(1,))[0][1]),
+                self.normalizer,
+            )
+            yield Iterate(basis.residual(k), partial(basis.arrays, k), final=basis.is_invariant)
 
-    def _width(self, k: int, p: int, q: int) -> int:
-        """The number of columns of a block."""
-        return int(min(k + OVERSAMPLING if self.block is None else self.block, p, q))
-
-    def _most(self, k: int, width: int, length: int, moments: Any) -> int:
+    def _most(self, k: int, width: int, length: int, home: Home) -> int:
         """The largest number of columns of a basis."""
         least = k + 2 * width
         if self.basis is not None:
             return max(self.basis, least)
-        return max(min(BLOCKS * width, spare_bytes(moments.home) // (16 * length)), least)
+        return max(min(BLOCKS * width, spare_bytes(home) // (16 * length)), least)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -1,28 +1,35 @@
 """Leading singular vectors of XᵀY from the cross product itself.
 
 Problem: the k leading singular triplets of XᵀY where p times q numbers can be held.
-Method: one sweep forms XᵀY, and a dense decomposition finds the leading triplets (Bookstein 1994).
+Method: one pass forms XᵀY, and a dense decomposition finds the leading triplets (Bookstein 1994).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from linspec import Run, Solution, Solver
 from linspec.algebra import leading_svd
+from linspec.arrays import Home
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(Solver):
-    """One sweep and a dense decomposition (Bookstein 1994)."""
+class Gram(RowSolver):
+    """One pass and a dense decomposition (Bookstein 1994)."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a problem of two views."""
-        moments = run.moments("dense" if problem.sweeps == 1 else "implicit")
-        U, _, V = leading_svd(moments.cross(), problem.k, moments.home)
-        return run.finish(x_weights=U, y_weights=V)
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        if any(A.readings <= 1 for A in moments.operators):
+            moments.gram()  # which leaves the certificate nothing to read
+        C = moments.cross()
+        U, _, V = leading_svd(C, problem.k, Home.of(C))
+        yield Iterate(0.0, partial(dict, x_weights=U, y_weights=V), final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -1,7 +1,8 @@
-"""Directions of two views with the largest covariance: the problem, its answer and its law."""
+"""Directions of two views with the largest covariance: the problem, its answer and its certificate."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -10,7 +11,9 @@ import numpy as np
 import linspec as ls
 from linspec.algebra import inner_products, leading_triplets, unit_columns
 from linspec.arrays import Array, HostArray
-from linspec.solving import DEFAULT_TERMS, Terms
+from linspec.iteration import Certificate
+from linspec.rows import Moments
+from linspec.solving import fewer_than_asked
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -89,20 +92,25 @@ class PLS(ls.Problem[PLSSolution]):
 
     name: ClassVar[str] = "pls"
 
-    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self, moments: ls.Moments, terms: Terms = DEFAULT_TERMS, *, x_weights: Array, y_weights: Array
-    ) -> ls.Conclusion:
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
-        home = moments.home
-        U, V = unit_columns(x_weights, home), unit_columns(y_weights, home)
-        XtXU, CV, CtU, YtYV = moments.products(U, V)  # one sweep, with C = XᵀY
+        home, beside = (A.backend.blocks for A in moments.operators)
+        U, V = unit_columns(arrays["x_weights"], home), unit_columns(arrays["y_weights"], beside)
+        (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one pass, with C = XᵀY
+        V, CtU, YtYV = (home.place(M) for M in (V, CtU, YtYV))
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
         squares = [inner_products(W, M, home).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
-        least = self.noise(moments) * float(np.sqrt(np.prod(squares)))
+        least = moments.noise * float(np.sqrt(np.prod(squares)))
         U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, home)
         gaps = [
             *home.column_norms(CV - U * home.place(sigma)),
             *home.column_norms(CtU - V * home.place(sigma)),
         ]
         residual = float(max(gaps) / sigma[0]) if len(sigma) else 0.0
-        return self.concluded(moments, residual, x_weights=U, y_weights=V, singular_values=sigma)
+        fields = {
+            "x_weights": self.X.home.place(U, self.X.dtype),
+            "y_weights": self.Y.home.place(V, self.Y.dtype),
+            "singular_values": sigma,
+        }
+        findings = fewer_than_asked(len(sigma), self.k, "singular values that can be distinguished from zero")
+        return Certificate(residual, findings, fields, "from-gram" if moments.holds else "recomputed")

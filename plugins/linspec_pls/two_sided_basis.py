@@ -42,7 +42,6 @@ class TwoSidedBasis:
         E.
     scale : float
         The largest singular value of a product so far.
-    restarts : int
     home : Home
     """
 
@@ -52,7 +51,6 @@ class TwoSidedBasis:
     next: Array
     rest: HostArray
     scale: float = 0.0
-    restarts: int = 0
     home: Home
 
     @classmethod
@@ -111,7 +109,6 @@ class TwoSidedBasis:
             V=self.V @ place(Z),
             B=np.diag(sigma),
             rest=self.rest @ S,
-            restarts=self.restarts + 1,
         )
 
     @cached_property
@@ -129,10 +126,11 @@ class TwoSidedBasis:
             return 0.0
         return float(np.linalg.norm(self.rest @ S[:, :k], axis=0).max(initial=0.0) / sigma[0])
 
-    def vectors(self, k: int) -> tuple[Array, Array]:
+    def arrays(self, k: int) -> dict[str, Array]:
         """Return u and v of the k leading triplets, or of all if there are fewer."""
         S, _, Z = self.triplets
-        return self.U @ self.home.place(S[:, :k]), self.V @ self.home.place(Z[:, :k])
+        small = self.home.place_together(S[:, :k], Z[:, :k])
+        return {"x_weights": self.U @ small[0], "y_weights": self.V @ small[1]}
 
     def _outside(self, W: Array, V: Array, normalizer: Any) -> tuple[Array, HostArray, HostArray]:
         """Return an orthonormal basis Q of the part of W outside of V, with VᵀW and QᵀW.

@@ -161,6 +161,36 @@ def test_products_in_one_pass(kind: str, asked: dict[str, Any]) -> None:
         assert_close(product, expected, digits)
 
 
+@pytest.mark.parametrize("held", [None, "gram", "triangle"])
+def test_a_cross_product_alone(kind: str, asked: dict[str, Any], held: str | None) -> None:
+    A, B, digits, made = stated(kind, asked)
+    moments = made()
+    if held is not None:
+        getattr(moments, held)()
+    for _ in range(2):  # it is kept
+        assert_close(moments.cross(), A.T @ B, digits)
+    assert moments.passes.count == 1
+
+
+@pytest.mark.parametrize("held", [None, "gram", "triangle"])
+def test_products_onto_one_matrix(kind: str, asked: dict[str, Any], held: str | None) -> None:
+    if kind == "read once":
+        pytest.skip("two products take two passes")
+    A, B, digits, made = stated(kind, asked)
+    moments = made()
+    place = moments.operators[0].backend.blocks.place
+    if held is not None:
+        getattr(moments, held)()
+    (none, BtAV), empty = moments.products(place(V), None, onto=(1,))
+    before = moments.passes.columns
+    _, (AtBU, other) = moments.products(None, place(U), onto=(0,))
+    assert none is other is None
+    assert empty == [None, None]
+    assert moments.passes.columns - before == (0 if held else 2 * U.shape[1])
+    assert_close(BtAV, B.T @ A @ V, digits)
+    assert_close(AtBU, A.T @ B @ U, digits)
+
+
 def test_a_triangle_in_one_pass(kind: str, asked: dict[str, Any]) -> None:
     A, B, digits, made = stated(kind, asked)
     moments = made()

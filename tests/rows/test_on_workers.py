@@ -74,6 +74,8 @@ def test_moments_are_those_of_the_rows_here(both: tuple[Moments, Moments]) -> No
     found = []
     for moments in both:
         products = moments.products(V, U)
+        assert close(moments.products(V, None, onto=(1,))[0][1], products[0][1])
+        assert close(moments.cross() @ U, products[1][0])
         step = tall.copy()
         operator = moments.operator(0)
         image = moments.scores(V)

@@ -23,7 +23,7 @@ import numpy as np
 
 from linspec.algebra import EPS, ratio
 from linspec.algebra.unit_vectors import signs_of_columns
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.certificates import Metric, digits
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
@@ -31,7 +31,6 @@ from linspec.linalg import RitzPairs, inverse, search
 from linspec.process.plurals import count_of
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving.conclusion import left_out_nearby
-from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.solving.verdict import Finding
 from linspec.status import Status
 
@@ -142,11 +141,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         "ranks": ranks,
         "accuracy": judged.accuracy(max(moments.widths)),
         **_regressions(problem, moments, pairs),
-        **fields_of_preprocessing(problem, moments),
     }
     findings += facts_of(problem, pairs.rho, judged.squares, ranks, moments)
-    findings += lost_to_preprocessing(problem, moments)
-    findings += constant_columns_of(problem, moments, findings)
     empty = not len(pairs.rho) and _is_correlated(moments)
     if empty:
         findings.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
@@ -193,14 +189,13 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
 
 
 def _is_correlated(moments: Moments) -> bool:
-    """Whether XᵀY is more than rounding, by its products with the unit columns of the narrower view."""
-    i = int(np.argmin(moments.widths))
-    home = moments.operators[i].backend.blocks
-    unit = home.eye(moments.widths[i])
-    C = moments.products(*((None, unit) if i else (unit, None)))[i][1 - i]
+    """Whether XᵀY is more than rounding."""
+    C = moments.cross()
     size = math.prod(math.sqrt(float(fitted.squares.sum())) for fitted in moments.fitted.values())
-    rounding = SHORT * math.sqrt(sum(moments.widths)) * float(np.finfo(moments.operators[i].dtype).eps)
-    return float(home.norm(C)) > rounding * size
+    rounding = (
+        SHORT * math.sqrt(sum(moments.widths)) * max(float(np.finfo(A.dtype).eps) for A in moments.operators)
+    )
+    return float(Home.of(C).norm(C)) > rounding * size
 
 
 def _raised(pairs: Pairs, metrics: Sequence[Metric]) -> HostArray:

@@ -39,7 +39,6 @@ from linspec.iteration import Certificate
 from linspec.linalg.small import orthonormal
 from linspec.rows import Moments
 from linspec.solving.conclusion import fewer_than_asked
-from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.solving.verdict import Finding
 from linspec.status import Status
 
@@ -215,7 +214,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     Returns
     -------
     Certificate
-        With the fields weights, eigenvalues, rank, those of preprocessing, and `next`, the eigenvalue that follows.
+        With the fields weights, eigenvalues, rank, and `next`, the eigenvalue that follows.
 
     Examples
     --------
@@ -266,9 +265,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     findings = [
         *fewer_than_asked(len(values), max(len(values), 1) if problem.every else problem.k, what),
         *findings,
-        *lost_to_preprocessing(problem, moments),
     ]
-    findings += constant_columns_of(problem, moments, findings)
     empty = not len(values) and not nothing
     if empty:
         findings.insert(
@@ -279,7 +276,6 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         "eigenvalues": values,
         "rank": rank,
         "next": float(after.max(initial=0.0)),
-        **fields_of_preprocessing(problem, moments),
     }
     lost = hidden or empty or any(status is Status.INCOMPLETE for status, _ in findings)
     kind = known.metric.source

@@ -20,7 +20,6 @@ from linspec.solving.adjusting import in_given_columns
 from linspec.solving.along_ridges import WithRidges
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.fields import flag, matrix
-from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.status import Status
 
 LEAST = "Rounding of the data allows no smaller tolerance than this one."
@@ -141,22 +140,16 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
             x = moments.fitted[0].unscaled(x)
         own: dict[str, Any] = {"x": self.shaped(returned), "path": self.path}
         if not moments.answers:
-            own |= {"residuals": np.full(len(self.ridges), np.nan), **fields_of_preprocessing(self, moments)}
-            return Certificate(np.nan, lost_to_preprocessing(self, moments), own, "unavailable")
+            own["residuals"] = np.full(len(self.ridges), np.nan)
+            return Certificate(np.nan, (), own, "unavailable")
         rounding = max(A.rounding, float(np.finfo(self.A.dtype).eps))
         judged = certify_linear(
             moments, x, self.ridges, tol=tol, rounding=rounding, planted=arrays.get("planted")
         )
         decided = arrays.get("rank") if 0 in self.ridges else None
         rank = judged.rank if decided is None else min(judged.rank, int(decided))
-        findings = self._findings(judged, rank, tol)
-        findings = (
-            *findings,
-            *lost_to_preprocessing(self, moments),
-            *constant_columns_of(self, moments, findings),
-        )
         own |= {"residuals": judged.residuals, "accuracy": judged.words}
-        own |= fields_of_preprocessing(self, moments)
+        findings = self._findings(judged, rank, tol)
         return Certificate(judged.residual, findings, own, judged.source, least=judged.least)
 
     def conclude(  # type: ignore[override]

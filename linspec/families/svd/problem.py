@@ -24,7 +24,6 @@ from linspec.linalg import tall_svd
 from linspec.rows import Fitted, Moments, OutOfPasses
 from linspec.solving.conclusion import fewer_than_asked
 from linspec.solving.fields import count, flag, matrix
-from linspec.solving.on_rows import constant_columns_of, fields_of_preprocessing, lost_to_preprocessing
 from linspec.solving.problem import Problem
 from linspec.solving.verdict import Finding
 from linspec.status import Status
@@ -197,7 +196,6 @@ class SVD(Problem[SVDSolution]):
             fields["column_norms"] = None if trace else np.sqrt(np.maximum(squares, 0.0))
         if len(S) and not moments.pre.center and self.lacks is None:
             fields["share_of_means"] = self._share_of_means(fitted, to_host(V[:, 0]), float(S[0]) ** 2)
-        fields |= fields_of_preprocessing(self, moments)
         what = "singular values that this method can distinguish from zero"
         findings += fewer_than_asked(len(S), max(len(S), 1) if self.every else self.k, what)
         if norm:
@@ -207,11 +205,6 @@ class SVD(Problem[SVDSolution]):
         if lost:
             findings = ((Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *findings)
         kind = "from-gram" if moments.holds else "recomputed" if moments.answers else "unavailable"
-        findings = (
-            *findings,
-            *lost_to_preprocessing(self, moments),
-            *constant_columns_of(self, moments, findings),
-        )
         return Certificate(residual + norm / unit, findings, fields, kind, lost=lost)
 
     def _share_of_means(self, fitted: Fitted, v: HostArray, squares: float) -> float:

@@ -1,4 +1,4 @@
 """Regression on components of largest covariance.
 
-Read `components` first: the deflation that defines a component. The law, the solvers and the scores all use it.
+Read `components` first: the deflation that defines a component. The certificate, the solvers and the scores use it.
 """

@@ -8,51 +8,43 @@ Where we differ: weights are singular vectors of the held XᵀY, not limits of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
-from linspec import Iterate, IterativeSolver, Run, form_option
+from linspec import form_option
+from linspec.arrays import Home
 from linspec.cost import Estimate, Sizes, sweeps_estimate
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments
+from linspec.solving import RowSolver
 from linspec_pls.regression.components import Components, component_seconds
 
 
-class Found(Iterate):
-    """The components so far and the weights that follow; the residual is 1 while components are missing."""
-
-    def __init__(self, components: Components, *, complete: bool) -> None:
-        following, sigma = components.next_weights()
-        done = complete or sigma <= components.lost[-1]
-        super().__init__(1.0 - done, state={"components": components, "following": following})
-
-    def weights(self) -> Mapping[str, Any]:
-        """The weights of the components."""
-        return {"x_weights": self["components"].W}
-
-
 @dataclass(frozen=True, kw_only=True)
-class Nipals(IterativeSolver):
-    """A sweep for each component (Wold, Sjöström & Eriksson 2001)."""
+class Nipals(RowSolver):
+    """A pass for each component (Wold, Sjöström & Eriksson 2001)."""
 
     form: str = form_option()
 
-    kept: ClassVar = (Found, Components)
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Found]:
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components after each one, until there are k or XᵀY has no more."""
-        moments = run.moments(self.form, (problem.k + 1, 1))
-        run.plan(setup=moments.cost.setup + moments.cost.sweep)
-        if state is None:
-            state = Found(Components.none(moments.cross(), moments.home), complete=False)
-            state.shown = False
-        yield state
-        found = state
-        while found.residual > 0:
-            w = found["following"]
-            before = found["components"]
-            components = before.with_weights(w, moments.gram(w))
-            found = Found(components, complete=len(components) in (len(before), problem.k))
-            yield found
+        moments.expect(problem.k + 1, 1, self.form)
+        C = moments.cross()
+        found, before = Components.none(C, Home.of(C)), -1
+        W = found.home.place((start or {}).get("x_weights", C[:, :0]))  # of a run that goes on
+        SW = moments.gram_product(W) if W.shape[1] else W
+        for i in range(W.shape[1]):
+            found = found.with_weights(W[:, i : i + 1], SW[:, i : i + 1])
+        while True:
+            w, sigma = found.next_weights()
+            done = len(found) in (before, problem.k) or sigma <= found.lost[-1]
+            if done or len(found):
+                yield Iterate(1.0 - done, partial(dict, x_weights=found.W), final=done)
+            if done:
+                return
+            before, found = len(found), found.with_weights(w, moments.gram_product(w))
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -1,4 +1,4 @@
-"""Regression on components of largest covariance: the problem and its law."""
+"""Regression on components of largest covariance: the problem and its certificate."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 import linspec as ls
 from linspec import Status
 from linspec.algebra import inner_products, ratio, signs_of_columns, unit_columns
-from linspec.arrays import HOST, Array, HostArray
+from linspec.arrays import HOST, Home, HostArray
 from linspec.cost import DENSE_RATE
-from linspec.solving import COMPONENT_SCORES, DEFAULT_TERMS, Terms, fewer_than_asked
+from linspec.iteration import Certificate
+from linspec.rows import Moments
+from linspec.solving import COMPONENT_SCORES, fewer_than_asked
 from linspec_pls.regression.components import ROUNDING, Components, component_seconds, deflated
 from linspec_pls.regression.solution import PLSRegressionSolution
 
@@ -84,7 +86,7 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
 
     @property
     def certificate_products(self) -> float:
-        """The products of the law: one sweep with all weights, and one for XᵀY if the solver has not made it."""
+        """The passes of the certificate: one with all weights, and one for XᵀY if the solver has not made it."""
         return 2
 
     def factors_of_moments(
@@ -100,17 +102,16 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         each = 4.0 * float(sizes.p) ** 2 / DENSE_RATE + component_seconds(sizes)
         return float(ridges * sizes.k) * each
 
-    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self, moments: ls.Moments, terms: Terms = DEFAULT_TERMS, *, x_weights: Array
-    ) -> ls.Conclusion:
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Deflate XᵀY by the weights of a solver, measure each against the deflated matrix, and make the answer."""
-        home, C = moments.home, moments.cross()
-        W = unit_columns(x_weights, home)
+        C = moments.cross()
+        home = Home.of(C)
+        W = unit_columns(arrays["x_weights"], home)
         W = W * home.place(signs_of_columns(W, home))[None, :]
-        XtXW, _, CtW, YtYV = moments.products(W, unit_columns(C.T @ W, home))
-        V = unit_columns(CtW, home)
-        lengths = [inner_products(A, M, home).max(initial=0.0) for A, M in ((W, XtXW), (V, YtYV))]
-        least = self.noise(moments) * float(np.sqrt(np.prod(np.maximum(lengths, 0.0))))
+        V = unit_columns(C.T @ W, home)
+        (XtXW, _), (_, YtYV) = moments.products(W, V)
+        lengths = [inner_products(A, home.place(M), home).max(initial=0.0) for A, M in ((W, XtXW), (V, YtYV))]
+        least = moments.noise * float(np.sqrt(np.prod(np.maximum(lengths, 0.0))))
 
         found = Components.none(C, home)
         size, gaps = found.norm(), [0.0]
@@ -124,28 +125,34 @@ class PLSRegression(ls.Problem[PLSRegressionSolution]):
         if len(found) < self.k and found.norm() > max(least, found.lost[-1]):
             gaps.append(size)  # of a component that is missing
         findings = fewer_than_asked(len(found), self.k, "components with a covariance above rounding")
-        squared = moments.columns.known_diagonals() if moments.held else None
-        findings += rounding_of_components(found, squared)
-        arrays = {name: self.X.home.place(V, self.X.dtype) for name, V in found.arrays().items()}
-        return self.concluded(
-            moments,
+        lost = rounding_of_components(found, moments.squares() if moments.holds else None)
+        own = found.arrays() | {
+            "x_rotations": moments.fitted[0].scaled(found.R),
+            "x_loadings": moments.fitted[0].unscaled(found.P),
+            "y_loadings": moments.fitted[1].unscaled(found.Q),
+        }
+        fields = {
+            **{name: self.X.home.place(A, self.X.dtype) for name, A in own.items()},
+            "covariances": found.covariances,
+            "vector": self.vector,
+        }
+        return Certificate(
             ratio(float(max(gaps)), size),
-            findings=findings,
-            covariances=found.covariances,
-            vector=self.vector,
-            lost=any(status is Status.ILL_CONDITIONED for status, _ in findings),
-            **arrays,
+            findings + lost,
+            fields,
+            "from-gram" if moments.holds else "recomputed",
+            lost=bool(lost),
         )
 
 
-def rounding_of_components(found: Components, diagonals: Any) -> tuple[tuple[Status, str], ...]:
+def rounding_of_components(found: Components, squares: HostArray | None) -> tuple[tuple[Status, str], ...]:
     """Return a finding if the error of a component may be above `DIGITS`, because deflation has lost digits.
 
-    `diagonals` has the squared lengths of the columns of X and of Y, or is None.
+    `squares` has the squared lengths of the columns of X, or is None.
     """
     shares = found.lost[: len(found)] / found.covariances
-    if diagonals is not None:
-        shares = shares + ROUNDING * found.cancelled(diagonals[0])
+    if squares is not None:
+        shares = shares + ROUNDING * found.cancelled(found.home.place(squares))
     if not (shares > DIGITS).any():
         return ()
     first = int(np.argmax(shares > DIGITS))
