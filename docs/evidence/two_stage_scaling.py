@@ -13,7 +13,7 @@ Six ways:
 - "direct as printed": XᵀX + γI is formed and factorised, of the order of the columns, and the symmetric eigenproblem
   that follows is solved by Lanczos (SciPy's eigsh), as the source describes it;
 - "two-stage as printed": SciPy's LSQR, a column of targets after the other, then D (Algorithm 2);
-- linspec's `direct`, which factorises on the shorter side, with `eigensolver="lanczos"`;
+- linspec's `direct`, which factorises on the shorter side;
 - `two-stage` with `lstsq="lsqr"`, all columns at once; with its defaults, which form XᵀX where that is estimated to
   pay; and with `form="implicit"`, which never does.
 
@@ -121,7 +121,7 @@ def ours(solver: str, **options: Any) -> Callable[[Any, Any, float], np.ndarray]
 WAYS: dict[str, Callable[[Any, Any, float], np.ndarray]] = {
     PRINTED_DIRECT: direct_as_printed,
     PRINTED_TWO_STAGE: two_stage_as_printed,
-    DIRECT: ours("direct", eigensolver="lanczos"),
+    DIRECT: ours("direct"),
     BY_LSQR: ours("two-stage", lstsq="lsqr"),
     TWO_STAGE: ours("two-stage"),
     SWEEPING: ours("two-stage", form="implicit"),

@@ -221,10 +221,6 @@ class RandomRows:
         """
         return A.drawn(chosen) if self._run == 1 else A.rows(chosen)
 
-    def shuffle(self) -> None:
-        """Begin a new random order; the remaining rows of the current order are skipped."""
-        self._order, self._next = self._order[:0], 0
-
     @property
     def left(self) -> int:
         """Number of rows that remain in the current order; n if a new order begins with the next `draw`."""
@@ -432,12 +428,6 @@ class Minibatches:
         for A in self._matrices:
             A.release()
         return found
-
-    def shuffle(self) -> None:
-        """Begin a new epoch; the remaining rows of the current epoch are skipped."""
-        self._order.shuffle()
-        self._numbers, self._used = self._numbers[:0], 0
-        self.release()
 
     def release(self) -> None:
         """Free the memory of the chunk; a later batch from this chunk reads its rows again."""

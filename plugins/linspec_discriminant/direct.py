@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,9 @@ class DirectDiscriminant(RowSolver):
         X, once = moments.operators[0], any(A.readings <= 1 for A in moments.operators)
         if X.shape[0] < X.shape[1] and not (once or problem.X.streamed or moments.holds):
             lstsq: Any = get_solver("direct", "least-squares")
-            found = dict(lstsq(rank_tol=self.rank_tol).answered(Regression(problem), moments, context))
+            ridges = np.full(moments.widths[1], problem.ridge)
+            stated = SimpleNamespace(A=problem.X, ridges=(problem.ridge,), column_ridges=ridges)
+            found = dict(lstsq(rank_tol=self.rank_tol).answered(stated, moments, context))
             W = found.pop("x")
             W = W if problem.factor is None else W @ Home.of(W).place(problem.factor)
             yield Iterate(0.0, partial(dict, weights=W, complete=True, **found), final=True)  # (2)
@@ -65,7 +68,8 @@ class DirectDiscriminant(RowSolver):
         if not by_rows:
             moments.gram()
         known = directions_of(problem, moments, by_rows=by_rows, cut=self.rank_tol)
-        U = known.triplets[0][:, : problem.k]
+        U, sigma = known.triplets
+        U = U[:, : min(problem.k, len(sigma))]
         yield Iterate(0.0, partial(dict, weights=known.metric.lift(U)), final=True)  # (1)
 
     @classmethod
@@ -82,16 +86,3 @@ class DirectDiscriminant(RowSolver):
         factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
         note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
-
-
-class Regression:
-    """The least-squares problem of (2), for the solver of it.
-
-    Parameters
-    ----------
-    problem : Discriminant
-    """
-
-    def __init__(self, problem: Any) -> None:
-        (self.A, self.B), self.ridges = problem.matrices.values(), (problem.ridge,)
-        self.column_ridges = np.full(self.B.shape[1], problem.ridge)

@@ -180,16 +180,9 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         """The number of right-hand sides."""
         return self.width
 
-    @property
-    def resolution(self) -> float:
-        """As for `linspec.Discriminant`."""
-        return 10 * math.sqrt(self.X.shape[1] + self.width) * float(np.finfo(self.dtype).eps)
-
-    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        return ls.Discriminant.for_preprocessed(self, moments, arrays)  # type: ignore[arg-type]
-
-    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        return ls.Discriminant.for_data(self, moments, arrays)  # type: ignore[arg-type]
+    resolution = ls.Discriminant.resolution
+    for_preprocessed = ls.Discriminant.for_preprocessed
+    for_data = ls.Discriminant.for_data
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge `weights` as those of `linspec.Discriminant`, and compute the factors of Y."""
@@ -197,9 +190,8 @@ class ReducedRankRegression(ls.Problem[ReducedRankRegressionSolution]):
         W = moments.fitted[0].unscaled(known.device.place(made.fields["weights"]))
         values, place = made.fields["eigenvalues"], known.device
         sigma, Vs = np.sqrt(values), known.C.T @ W
-        squares, own = moments.squares(1), dict(made.fields)
-        for name in ("eigenvalues", "rank"):
-            del own[name]
+        squares = moments.squares(1)
+        own = {name: value for name, value in made.fields.items() if name not in ("eigenvalues", "rank")}
         own |= {
             "y_weights": Vs * place.place(reciprocal(sigma))[None, :],
             "singular_values": sigma,

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -68,10 +68,14 @@ class Directions:
         Where they are.
     resolution : float
         Singular values of T below this share of the largest are rounding.
+    by_gram : bool, default False
+        Whether M is that of squares.
     """
 
-    def __init__(self, metric: Metric, C: Array, T: Array, device: Home, resolution: float) -> None:
-        self.metric, self.C, self.T, self.device = metric, C, T, device
+    def __init__(
+        self, metric: Metric, C: Array, T: Array, device: Home, resolution: float, *, by_gram: bool = False
+    ) -> None:
+        self.metric, self.C, self.T, self.device, self.by_gram = metric, C, T, device, by_gram
         self.resolution = resolution / metric.least if self.exact else resolution
 
     @property
@@ -125,8 +129,7 @@ def directions_of(
         moments.metrics = None
     if moments.metrics is None:
         moments.metrics = _held(problem, moments, cut, by_rows=by_rows) or _in_a_pass(problem, moments)
-    found: Directions = moments.metrics
-    return found
+    return cast(Directions, moments.metrics)
 
 
 def _pays(problem: Any, moments: Moments) -> bool:
@@ -149,7 +152,8 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
         metric = Metric.of_gram(to_host(G) if is_array(G) else G.toarray(), ridge, A.rounding)
         lost = math.sqrt(max(moments.error_of_means(0) / EPS, 1.0))  # what means and confounds cost squares
         short = metric.least < SQUARED * lost or metric.rank < A.shape[1]
-        by_rows = by_rows or (short and moments.rereads and A.readable)
+        short = short and moments.rereads and moments.passes.affords(1.0)
+        by_rows = by_rows or (short and A.readable)
     if by_rows:
         moments.triangle()
         moments.held = None  # its squares have lost what the triangle has
@@ -158,7 +162,7 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
         metric = Metric.of_rows(to_host(moments.root[0]), ridge, squares, A.rounding, exact=True, cut=cut)
     if metric is None:
         return None
-    if short and moments.root is None and moments.rereads:  # products alone
+    if short and moments.root is None:  # products alone
         _, R = moments.products_with_triangle(place.eye(A.shape[1]))
         metric = Metric.of_rows(R, ridge, moments.fitted[0].squares, A.rounding, exact=True, cut=cut)
     metric = metric.on(place)
@@ -168,7 +172,7 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
         return Directions(metric, X.T @ H, (X @ metric.N).T @ H, place, problem.resolution)
     C = moments.held[0][1]  # type: ignore[index]
     C = _turned(problem, place.place(C if is_array(C) else C.toarray()))
-    return Directions(metric, C, metric.dual(C), place, problem.resolution)
+    return Directions(metric, C, metric.dual(C), place, problem.resolution, by_gram=not short)
 
 
 def _in_a_pass(problem: Any, moments: Moments) -> Directions:
@@ -238,7 +242,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         W, y, lack, values = _by_coordinates(known, W, values)
     else:
         W, y, lack, values = _by_products(problem, moments, known, W, values)
-    W, y, values, after = W[:, : problem.k], y[:, : problem.k], values[: problem.k], values[problem.k :]
+    k = min(problem.k, len(values))
+    W, y, values, after = W[:, :k], y[:, :k], values[:k], values[k:]
     flips = place.place(signs_of_columns(W, place))[None, :]
     W, y = W * flips, y * flips
     image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
@@ -255,6 +260,10 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         if share > max(residual, 10 * problem.default_tol) and not nothing:
             text = f"Larger eigenvalues exist: their sum is {missing:.1e} larger. "
             findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'))
+    squared = EPS / known.metric.least**2 if known.by_gram else 0.0
+    if squared > max(10 * problem.default_tol, SQUARED**2):
+        text = f"The Gram matrix has squared so much that eigenvalues may be off by {min(squared, 1.0):.0e}. "
+        findings.append((Status.ILL_CONDITIONED, text + "Raise max_passes, or add a ridge."))
     hidden = _hidden(moments, known)
     if hidden:
         text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
@@ -277,9 +286,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         "rank": rank,
         "next": float(after.max(initial=0.0)),
     }
-    lost = hidden or empty or any(status is Status.INCOMPLETE for status, _ in findings)
-    kind = known.metric.source
-    return Certificate(1.0 if empty else residual, tuple(findings), fields, kind, lost=lost)
+    lost = hidden or any(status is Status.INCOMPLETE for status, _ in findings)
+    return Certificate(1.0 if empty else residual, tuple(findings), fields, known.metric.source, lost=lost)
 
 
 def _by_coordinates(
@@ -379,7 +387,7 @@ def _hidden(moments: Moments, known: Directions) -> bool:
     sizes = np.linalg.norm(metric.D[:, None] * cut, axis=0)
     if moments.root is not None:
         lengths = np.linalg.norm(to_host(moments.root[0]) @ cut, axis=0)
-    elif moments.rereads:
+    elif moments.rereads and moments.passes.affords(1.0):
         lengths = to_host(known.device.column_norms(moments.operator(0).matmat(known.device.place(cut))))
     else:
         return True
