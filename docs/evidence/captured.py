@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import canonical_rotation
+from linspec.algebra import whitening
 
 
 class Judge:
@@ -29,8 +29,8 @@ class Judge:
         if not (np.isfinite(x).all() and np.isfinite(y).all()):
             return np.zeros(x.shape[1])
         Sx, C, _, Sy = self.moments.products(x, y)
-        grams = x.T @ Sx + self.ridge * (x.T @ x), x.T @ C, y.T @ Sy + self.ridge * (y.T @ y)
-        found = canonical_rotation(*grams, x.shape[1])[1]
+        Ux, Uy = (whitening(V.T @ SV + self.ridge * (V.T @ V)) for V, SV in ((x, Sx), (y, Sy)))
+        found = np.clip(np.linalg.svd(Ux.T @ (x.T @ C) @ Uy, compute_uv=False), 0.0, 1.0)
         return np.concatenate([found, np.zeros(x.shape[1] - len(found))])
 
     def total(self, x: Any, y: Any) -> float:

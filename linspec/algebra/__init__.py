@@ -17,7 +17,6 @@ _HOLDERS = {
     "SMALL": "linspec.algebra.whitener",
     "SketchNorm": "linspec.algebra.inverse_norm",
     "Whitener": "linspec.algebra.whitener",
-    "canonical_rotation": "linspec.algebra.small_matrices",
     "eigenpairs": "linspec.algebra.small_matrices",
     "has_short_directions": "linspec.algebra.whitener",
     "inner_products": "linspec.algebra.unit_vectors",

@@ -6,7 +6,6 @@ from linspec.algebra.preconditioner import Preconditioner as Preconditioner
 from linspec.algebra.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.algebra.preconditioner import raised_diagonal as raised_diagonal
 from linspec.algebra.small_matrices import EPS as EPS
-from linspec.algebra.small_matrices import canonical_rotation as canonical_rotation
 from linspec.algebra.small_matrices import eigenpairs as eigenpairs
 from linspec.algebra.small_matrices import inverse_root as inverse_root
 from linspec.algebra.small_matrices import leading_eigenpairs as leading_eigenpairs

@@ -207,7 +207,7 @@ def test_many_columns_of_moderate_condition_are_called_converged(products):
     x = rng.standard_normal(p)
     x -= x.mean()
     data = scipy.sparse.linalg.aslinearoperator(A) if products else A
-    found = ls.solve(ls.LeastSquares(data, A @ x), "cg")
+    found = ls.solve(ls.LeastSquares(data, A @ x), "cg", rng=0)
     assert off(found, x) < 1e-5
     assert found.status is ls.Status.CONVERGED, found
 
