@@ -159,8 +159,8 @@ class RandomRows:
     >>> X = ls.as_operator(np.arange(10.0).reshape(5, 2))
     >>> rows = RandomRows([X], np.random.default_rng(0))
     >>> chosen = [rows.draw(2) for _ in range(3)]
-    >>> np.sort(np.concatenate(chosen)), rows.left  # every row once; then all are left again
-    (array([0, 1, 2, 3, 4]), 5)
+    >>> np.sort(np.concatenate(chosen))  # every row once
+    array([0, 1, 2, 3, 4])
     >>> rows.rows_of(X, chosen[0]).shape
     (2, 2)
     """
@@ -220,11 +220,6 @@ class RandomRows:
         LinearOperator of shape (m, p)
         """
         return A.drawn(chosen) if self._run == 1 else A.rows(chosen)
-
-    @property
-    def left(self) -> int:
-        """Number of rows that remain in the current order; n if a new order begins with the next `draw`."""
-        return (self.n - self._next if len(self._order) else 0) or self.n
 
     def _shuffled(self) -> HostArray:
         if self._run == 1:

@@ -81,7 +81,7 @@ class TwoStage(RowSolver):
             B = place.place(np.linalg.lstsq(to_host(phi.T @ Mphi), to_host(phi.T @ CT), rcond=None)[0])
             W, R = phi @ B, CT - Mphi @ B  # the best W within the span of a start
         inner = INNER_TOL if context.tol == problem.default_tol else context.tol / 10
-        unit = context.tol / max(inner, 100 * float(np.finfo(problem.dtype).eps))
+        unit = context.tol / max(inner, 100 * np.finfo(problem.dtype).eps)
         lstsq, printed = chosen(self.lstsq, problem.X), self.second_stage == "printed"
         for V, worst, _ in regressed(lstsq, moments, ridge, CT, W, R, known.metric, context):  # (1)
             arrays = (

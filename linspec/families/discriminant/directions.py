@@ -23,9 +23,9 @@ from typing import Any, cast
 import numpy as np
 
 from linspec.algebra import EPS, preconditioner_from_sketch, raised_diagonal, ratio
-from linspec.algebra.unit_vectors import signs_of_columns
+from linspec.algebra.unit_vectors import selection_matrix, signs_of_columns
 from linspec.algebra.whitener import leading_svd
-from linspec.arrays import Array, Home, HostArray, is_array, to_host
+from linspec.arrays import Array, Home, HostArray, is_array, reciprocal, to_host
 from linspec.certificates import (
     SKETCH_ROWS,
     Metric,
@@ -135,7 +135,7 @@ def directions_of(
 def _pays(problem: Any, moments: Moments) -> bool:
     """Whether Gram matrices take no longer than the passes so far, and residuals without them leave something open."""
     A, width = moments.operators[0], sum(moments.widths)
-    flops = 2.0 * float(A.shape[0]) * width**2 + 14.0 * width**3
+    flops = 2.0 * A.shape[0] * width**2 + 14.0 * width**3
     affordable = moments.rereads and A.readable and flops <= max(moments.passes.flops, 2e9)
     return affordable and needs_metric(moments, [problem.ridge], problem.default_tol)
 
@@ -235,6 +235,9 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     place = known.device
     W, C = place.place(arrays["weights"]), known.C
     values = arrays.get("eigenvalues")
+    if values is not None:
+        order = np.argsort(-np.asarray(values), kind="stable")
+        W, values = W @ place.place(selection_matrix(len(order), order)), np.asarray(values)[order]
     nothing = float(place.norm(C)) <= rounding_of(problem, moments)
     if nothing:
         W, values = W[:, :0], np.zeros(0)
@@ -294,52 +297,40 @@ def _by_coordinates(
     known: Directions, W: Array, values: HostArray | None
 ) -> tuple[Array, Array, float, HostArray]:
     """Directions in the span of W, their coordinates y, what the span lacks (3), and their λ, where N is exact."""
-    place, Y = known.device, known.metric.coordinates(W)
-    if values is not None:
-        order = np.argsort(-np.asarray(values), kind="stable")
-        y = Y[:, order.tolist()] if len(order) else Y[:, :0]
-        lengths = place.column_norms(y)
-        y = y / place.place(np.where(to_host(lengths) > 0, to_host(lengths), 1.0))[None, :]
-        W = known.metric.shortest(known.metric.lift(y))
-        return W, y, 0.0, np.asarray(values, dtype=np.float64)[order]
-    P, _ = orthonormal(Y)
-    PtT = P.T @ known.T
-    lack = ratio(float(place.norm(known.T - P @ PtT)), float(place.norm(known.T)))
-    U, sigma = known.leading(PtT)
-    y = P @ U
-    return known.metric.shortest(known.metric.lift(y)), y, lack, sigma**2
+    place, Y, lack = known.device, known.metric.coordinates(W), 0.0
+    if values is None:
+        P, _ = orthonormal(Y)
+        PtT = P.T @ known.T
+        lack = ratio(float(place.norm(known.T - P @ PtT)), float(place.norm(known.T)))
+        U, sigma = known.leading(PtT)
+        y, values = P @ U, sigma**2
+    else:
+        y = Y * place.place(reciprocal(to_host(place.column_norms(Y))))[None, :]
+    return known.metric.shortest(known.metric.lift(y)), y, lack, values
 
 
 def _by_products(
     problem: Any, moments: Moments, known: Directions, W: Array, values: HostArray | None
 ) -> tuple[Array, Array, float, HostArray]:
     """The same by one pass, where N is not exact; y is NᵀMW."""
-    place, C, ridge = known.device, known.C, problem.ridge
+    place, C, ridge, lack = known.device, known.C, problem.ridge, 0.0
     if values is None:
         W, _ = orthonormal(W)
     XtXW, R = moments.products_with_triangle(W)
-    MW = XtXW + W * ridge
-    below = np.linalg.qr(to_host(W)).R * math.sqrt(ridge)
-    _, s, Vt = np.linalg.svd(np.vstack([R, below]), full_matrices=False)
-    if values is not None:
-        order = np.argsort(-np.asarray(values), kind="stable")
-        turn = np.eye(W.shape[1])[:, order]
-        turn = turn / np.maximum(np.linalg.norm(np.vstack([R, below]) @ turn, axis=0), 1e-300)
-        return (
-            W @ place.place(turn),
-            known.metric.dual(MW @ place.place(turn)),
-            0.0,
-            np.asarray(values)[order],
-        )
-    squares = moments.fitted[0].squares
-    cut = NULL * moments.operators[0].rounding * math.sqrt(float(squares.sum()) + ridge)
-    live = s > cut
-    turn = place.place(Vt.T[:, live] / s[live])
-    W, MW = W @ turn, MW @ turn
-    F = W.T @ C
-    lack = ratio(*(float(place.norm(known.metric.dual(V))) for V in (C - MW @ F, C)))
-    U, sigma = known.leading(F)
-    return W @ U, known.metric.dual(MW @ U), lack, sigma**2
+    images = np.vstack([R, np.linalg.qr(to_host(W)).R * math.sqrt(ridge)])
+    if values is None:
+        _, s, Vt = np.linalg.svd(images, full_matrices=False)
+        squares = float(moments.fitted[0].squares.sum()) + ridge
+        live = s > NULL * moments.operators[0].rounding * math.sqrt(squares)
+        turn = place.place(Vt.T[:, live] / s[live])
+        F = (W @ turn).T @ C
+        left = C - ((XtXW + W * ridge) @ turn) @ F
+        lack = ratio(*(float(place.norm(known.metric.dual(V))) for V in (left, C)))
+        U, sigma = known.leading(F)
+        turn, values = turn @ U, sigma**2
+    else:
+        turn = place.place(np.diag(reciprocal(np.linalg.norm(images, axis=0))))
+    return W @ turn, known.metric.dual((XtXW + W * ridge) @ turn), lack, values
 
 
 def rounding_of(problem: Any, moments: Moments) -> float:
