@@ -238,7 +238,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     if values is not None:
         order = np.argsort(-np.asarray(values), kind="stable")
         W, values = W @ place.place(selection_matrix(len(order), order)), np.asarray(values)[order]
-    nothing = float(place.norm(C)) <= rounding_of(problem, moments)
+    nothing = place.norm(C) <= rounding_of(problem, moments)
     if nothing:
         W, values = W[:, :0], np.zeros(0)
     if known.exact:
@@ -247,14 +247,14 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         W, y, lack, values = _by_products(problem, moments, known, W, values)
     k = min(problem.k, len(values))
     W, y, values, after = W[:, :k], y[:, :k], values[:k], values[k:]
-    flips = place.place(signs_of_columns(W, place))[None, :]
-    W, y = W * flips, y * flips
+    y = known.metric.coordinates(W) if known.exact else y  # of what is returned
     image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
     gap = image - y * place.place(values)[None, :]
-    residual = ratio(float(place.norm(gap)), float(place.norm(image)))
+    residual = ratio(place.norm(gap), place.norm(image))
     if arrays.get("complete"):
         residual = max(residual, lack)
     residual = math.hypot(residual, _rounding_of_weights(problem, moments, W))
+    W = W * place.place(signs_of_columns(W, place))[None, :]
     findings: list[Finding] = []
     if known.exact:
         every = known.triplets[1][: problem.k] ** 2
@@ -301,7 +301,7 @@ def _by_coordinates(
     if values is None:
         P, _ = orthonormal(Y)
         PtT = P.T @ known.T
-        lack = ratio(float(place.norm(known.T - P @ PtT)), float(place.norm(known.T)))
+        lack = ratio(place.norm(known.T - P @ PtT), place.norm(known.T))
         U, sigma = known.leading(PtT)
         y, values = P @ U, sigma**2
     else:
