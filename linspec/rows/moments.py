@@ -243,10 +243,9 @@ class Moments:
     @property
     def noise(self) -> float:
         """The rounding of products with unit vectors, relative to their norms: what is smaller is no more than that."""
-        errors = [
+        return 10 * math.sqrt(sum(self.widths)) * max(
             max(float(np.finfo(A.dtype).eps), self.error_of_means(i)) for i, A in enumerate(self.operators)
-        ]
-        return 10 * math.sqrt(sum(self.widths)) * max(errors)
+        )
 
     def scales(self, i: int) -> bool:
         """Whether the columns of a matrix are divided by their deviations."""
@@ -274,23 +273,25 @@ class Moments:
             Entry [j][i]; None where Vⱼ is None, and where i is not in `onto`.
         """
         m = len(self.operators)
-        wanted = [[v is not None and (onto is None or i in onto) for i in range(m)] for v in V]
-        if self.held is not None:
-            held = self.held
-            return [[held[i][j] @ v if wanted[j][i] else None for i in range(m)] for j, v in enumerate(V)]
+        onto = range(m) if onto is None else onto
+        if (held := self.held) is not None:
+            return [
+                [None if v is None or i not in onto else held[i][j] @ v for i in range(m)]
+                for j, v in enumerate(V)
+            ]
         if self.root is not None:
             images = [None if v is None else R @ v for R, v in zip(self.root, V, strict=True)]
             return [
-                [R.T @ U if wanted[j][i] else None for i, R in enumerate(self.root)]
-                for j, U in enumerate(images)
+                [None if U is None or i not in onto else R.T @ U for i, R in enumerate(self.root)]
+                for U in images
             ]
         blocks = [self._scaled(j, v) for j, v in enumerate(V)]
         total, about = self._pass(lambda: Products(self.data, self.operators, blocks, onto))
         return [
             [
-                self._corrected(total[m * j + i], total[m * m + j], self._along(j, v), i, about)
-                if wanted[j][i]
-                else None
+                None
+                if v is None or i not in onto
+                else self._corrected(total[m * j + i], total[m * m + j], self._along(j, v), i, about)
                 for i in range(m)
             ]
             for j, v in enumerate(blocks)

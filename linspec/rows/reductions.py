@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from itertools import combinations_with_replacement, pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -359,15 +360,16 @@ class Grams(Reduction):
         pairs: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         self.data, self.operators = data, operators
-        every = combinations_with_replacement(range(len(operators)), 2)
-        self.pairs = list(every) if pairs is None else pairs
-        self.multiplied = float(sum(operators[j].shape[1] for j in {j for _, j in self.pairs}))
+        self.pairs = list(combinations_with_replacement(range(len(operators)), 2)) if pairs is None else pairs
+        self.multiplied = float(sum(operators[j].shape[1] for j in set(map(itemgetter(1), self.pairs))))
 
     def zero(self) -> list[Any]:
         return []
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
-        more = [blocks[i].gram(self.data.w(self.operators[i], rows), blocks[j]) for i, j in self.pairs]
+        more = []
+        for i, j in self.pairs:
+            more.append(blocks[i].gram(self.data.w(self.operators[i], rows), blocks[j]))
         total[:] = self.merge(total, more) if total else more
 
     def diagonal(self, total: list[Any], i: int) -> Array:
