@@ -243,8 +243,13 @@ class Moments:
     @property
     def noise(self) -> float:
         """The rounding of products with unit vectors, relative to their norms: what is smaller is no more than that."""
-        return 10 * math.sqrt(sum(self.widths)) * max(
-            max(float(np.finfo(A.dtype).eps), self.error_of_means(i)) for i, A in enumerate(self.operators)
+        return (
+            10
+            * math.sqrt(sum(self.widths))
+            * max(
+                max(float(np.finfo(A.dtype).eps), self.error_of_means(i))
+                for i, A in enumerate(self.operators)
+            )
         )
 
     def scales(self, i: int) -> bool:

@@ -7,6 +7,7 @@ family has moved: `linspec.solve` will then be the loop of `linspec.iteration` i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,7 @@ class OnRows(iteration.Problem):
             findings.append(
                 (None, "It is not shown that no component is missing: rows cannot be read again.")
             )
-        hidden = [(Status.INCONSISTENT, text) for text in moments.contradictions]
+        hidden = list(zip(repeat(Status.INCONSISTENT), moments.contradictions, strict=False))
         ridges = least_ridges(problem)
         for i, name in enumerate(moments.names):
             columns = moments.faint(i)
