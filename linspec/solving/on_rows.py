@@ -121,10 +121,9 @@ class OnRows(iteration.Problem):
                 (None, "It is not shown that no component is missing: rows cannot be read again.")
             )
         hidden = list(zip(repeat(Status.INCONSISTENT), moments.contradictions, strict=False))
-        ridges = least_ridges(problem)
         for i, name in enumerate(moments.names):
             columns = moments.faint(i)
-            if columns and (moments.scales(i) or ridges.get(name) == 0):
+            if columns and (moments.scales(i) or least_ridges(problem).get(name) == 0):
                 hidden.append(underflowing_columns(name, columns))
         return certificate._replace(
             findings=(*findings, *hidden), fields=fields, lost=certificate.lost or bool(hidden)
