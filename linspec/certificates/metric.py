@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
-from linspec.algebra import EPS, Preconditioner
-from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
+from linspec.algebra import EPS, Preconditioner, preconditioner_from_sketch, raised_diagonal
+from linspec.arrays import HOST, Array, Home, HostArray, is_array, reciprocal, to_host
 from linspec.linalg.small import lengths_of
 
 __all__ = ["EPS", "SKETCH_ROWS", "UP", "Bounded", "Euclidean", "Metric", "NearDiagonal", "Preconditioned"]
@@ -141,6 +141,31 @@ class Metric:
                 return metric
         values, V = np.linalg.eigh(S)
         return cls(np.sqrt(np.maximum(values, 0.0)), V, D, _cut(p, ridge, rounding), 1.0)
+
+    @classmethod
+    def of_held(cls, moments: Any, i: int, ridge: float, cut: float | None = None) -> Metric:
+        """Make the metric of matrix i from the triangle or the Gram matrices that moments hold.
+
+        Parameters
+        ----------
+        moments : linspec.rows.Moments
+        i : int
+        ridge : float
+        cut : float, optional
+            As for `of_rows`, where a triangle is held.
+        """
+        A = moments.operators[i]
+        if moments.root is not None:
+            squares = moments.fitted[i].squares
+            return cls.of_rows(to_host(moments.root[i]), ridge, squares, A.rounding, exact=True, cut=cut)
+        G = moments.held[i][i]
+        return cls.of_gram(to_host(G) if is_array(G) else G.toarray(), ridge, A.rounding)
+
+    @classmethod
+    def of_sketch(cls, moments: Any, i: int, ridge: float) -> Metric:
+        """Make the metric of matrix i from the sketch that moments have, or make in a pass."""
+        squares, rounding = moments.fitted[i].squares, moments.operators[i].rounding
+        return cls.of_rows(moments.sketch()[i], ridge, squares, rounding, exact=False)
 
     @classmethod
     def _of_triangle(cls, R: HostArray, D: HostArray, least: float, up: float) -> Metric | None:
@@ -289,6 +314,25 @@ class Preconditioned(NearDiagonal):
         c = to_host(device.column_sums(U * U))
         U = U * device.place(1.0 / np.sqrt(np.maximum(c, TINY)))[None, :]
         super().__init__(root, U, np.sqrt(np.maximum(1.0 - c, EPS)), device)
+
+    @classmethod
+    def of_signs(
+        cls, Z: Array, SZ: Array, ridge: float, squares: HostArray | None, device: Home
+    ) -> Preconditioned:
+        """Make the norm from S Z for random signs Z, which also estimate squares of columns that are not known.
+
+        Parameters
+        ----------
+        Z, SZ : array of shape (p, m)
+        ridge : float
+            It is in S.
+        squares : numpy.ndarray of shape (p,), or None
+            Sums of squares of the columns of X.
+        device : Home
+            Where blocks are.
+        """
+        d = raised_diagonal(Z, SZ, ridge, device) if squares is None else device.place(squares)
+        return cls(preconditioner_from_sketch(Z, SZ, ridge, d, None, device))
 
 
 class Bounded(Metric):

@@ -72,7 +72,7 @@ class Lanczos(RowSolver):
                 shown = True
         except OutOfPasses:
             if products.count and not shown:
-                pairs = products.pairs(k)
+                pairs = products.pairs(k, by_left=self.method == "propack")
                 yield Iterate(relative(pairs, k), partial(of_columns, pairs))
             raise
 
@@ -171,16 +171,15 @@ class Recorded:
             self.unit = 2.0 ** -round(math.log2(size)) if size > 0 else 0.0
         return Sv * (self.unit or 1.0)
 
-    def pairs(self, k: int) -> RitzPairs:
-        """The leading Ritz pairs of the span of what was multiplied last."""
+    def pairs(self, k: int, *, by_left: bool) -> RitzPairs:
+        """The leading Ritz pairs of the span of what was multiplied last, or of V = AᵀU by U."""
         filled = min(self.count, self.V.shape[1])
-        V, SV = self.V[:, :filled], self.SV[:, :filled]
-        Q, s, Wt = np.linalg.svd(V, full_matrices=False)
-        if np.isnan(SV).any():  # V = AᵀU
+        Q, s, Wt = np.linalg.svd(self.V[:, :filled], full_matrices=False)
+        if by_left:
             squares = s[:k] ** 2
             return RitzPairs(squares, partial(self.place, Q[:, :k]), squares, exhausted=False)
         live = s > DEPENDENT * s.max(initial=0.0)
-        Q, SQ = Q[:, live], SV @ (Wt[live].T / s[live])
+        Q, SQ = Q[:, live], self.SV[:, :filled] @ (Wt[live].T / s[live])
         H = Q.T @ SQ
         theta, Y = np.linalg.eigh((H + H.T) / 2)
         theta, Y = theta[::-1][:k], Y[:, ::-1][:, :k]

@@ -23,7 +23,6 @@ import numpy as np
 from linspec.algebra import (
     leading_svd,
     metric_rounding,
-    preconditioner_from_sketch,
     raised_diagonal,
     ratio,
     whitening_above_noise,
@@ -350,15 +349,12 @@ def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pair
     both = [home.concat([V, z]) for home, V, z in zip(homes, W, Z, strict=True)]
     every = Pairs.of(moments, ridges, both)
     moments.metrics = metrics = []
-    for i, (A, ridge, home) in enumerate(zip(moments.operators, ridges, homes, strict=True)):
+    for i, (ridge, home) in enumerate(zip(ridges, homes, strict=True)):
         if sketches:
-            squares = moments.fitted[i].squares
-            made = Metric.of_rows(moments.sketch()[i], ridge, squares, A.rounding, exact=False)
+            metrics.append(Metric.of_sketch(moments, i, ridge).on(home))
         else:
-            SZ, known = every.SW[i][:, widths[i] :], moments.squares(i)
-            d = raised_diagonal(Z[i], SZ, ridge, home) if known is None else home.place(known)
-            made = Preconditioned(preconditioner_from_sketch(Z[i], SZ, ridge, d, None, home))
-        metrics.append(made.on(home))
+            SZ = every.SW[i][:, widths[i] :]
+            metrics.append(Preconditioned.of_signs(Z[i], SZ, ridge, moments.squares(i), home))
     return every.leading(*widths), metrics
 
 
@@ -388,18 +384,14 @@ def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = Fa
         return None
     metrics: list[Metric] = []
     for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
-        if moments.root is not None:
-            squares = moments.fitted[i].squares
-            made = Metric.of_rows(to_host(moments.root[i]), ridge, squares, A.rounding, exact=True)
+        G: Any = None if moments.root is not None else moments.held[i][i]  # type: ignore[index]
+        thin = None if G is None or is_array(G) or every else SparseMinusThin.of(G)
+        if thin is not None and thin.is_near_diagonal:
+            made: Metric = NearDiagonal.of_thin(thin.G.diagonal(), thin.P, ridge, A.rounding)
+        elif thin is not None and len(thin.P) > WIDEST:
+            return None
         else:
-            G: Any = moments.held[i][i]  # type: ignore[index]
-            thin = None if is_array(G) or every else SparseMinusThin.of(G)
-            if thin is not None and thin.is_near_diagonal:
-                made = NearDiagonal.of_thin(thin.G.diagonal(), thin.P, ridge, A.rounding)
-            elif thin is not None and len(thin.P) > WIDEST:
-                return None
-            else:
-                made = Metric.of_gram(to_host(G) if is_array(G) else G.toarray(), ridge, A.rounding)
+            made = Metric.of_held(moments, i, ridge)
         metrics.append(made.on(A.backend.blocks))
     return metrics
 

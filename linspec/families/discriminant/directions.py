@@ -22,10 +22,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from linspec.algebra import EPS, preconditioner_from_sketch, raised_diagonal, ratio
+from linspec.algebra import EPS, ratio
 from linspec.algebra.unit_vectors import selection_matrix, signs_of_columns
 from linspec.algebra.whitener import leading_svd
-from linspec.arrays import Array, Home, HostArray, is_array, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import (
     SKETCH_ROWS,
     Metric,
@@ -148,8 +148,7 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
         moments.gram()
     place, metric, short = A.backend.blocks, None, False
     if moments.held is not None and moments.root is None:
-        G = moments.held[0][0]
-        metric = Metric.of_gram(to_host(G) if is_array(G) else G.toarray(), ridge, A.rounding)
+        metric = Metric.of_held(moments, 0, ridge)
         lost = math.sqrt(max(moments.error_of_means(0) / EPS, 1.0))  # what means and confounds cost squares
         short = metric.least < SQUARED * lost or metric.rank < A.shape[1]
         short = short and moments.rereads and moments.passes.affords(1.0)
@@ -158,20 +157,17 @@ def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -
         moments.triangle()
         moments.held = None  # its squares have lost what the triangle has
     if moments.root is not None:
-        squares = moments.fitted[0].squares
-        metric = Metric.of_rows(to_host(moments.root[0]), ridge, squares, A.rounding, exact=True, cut=cut)
+        metric = Metric.of_held(moments, 0, ridge, cut)
     if metric is None:
         return None
     if short and moments.root is None:  # products alone
         _, R = moments.products_with_triangle(place.eye(A.shape[1]))
         metric = Metric.of_rows(R, ridge, moments.fitted[0].squares, A.rounding, exact=True, cut=cut)
-    metric = metric.on(place)
+    metric, C = metric.on(place), _turned(problem, place.place(moments.cross()))
     if moments.root is not None:
         X, H = moments.root
-        H = _turned(problem, H)
-        return Directions(metric, X.T @ H, (X @ metric.N).T @ H, place, problem.resolution)
-    C = moments.held[0][1]  # type: ignore[index]
-    C = _turned(problem, place.place(C if is_array(C) else C.toarray()))
+        T = (X @ metric.N).T @ _turned(problem, H)
+        return Directions(metric, C, T, place, problem.resolution)
     return Directions(metric, C, metric.dual(C), place, problem.resolution, by_gram=not short)
 
 
@@ -182,7 +178,7 @@ def _in_a_pass(problem: Any, moments: Moments) -> Directions:
     if sketch_pays(moments, problem.width):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
         C = moments.products(None, unit)[1][0]
-        made = Metric.of_rows(moments.sketch()[0], ridge, moments.fitted[0].squares, A.rounding, exact=False)
+        made = Metric.of_sketch(moments, 0, ridge)
     elif A.readable and A.shape[0] < A.shape[1]:  # where signs say no more than the lengths of columns
         C = moments.products(None, unit)[1][0]
         made = NearDiagonal.of_diagonal(place.place(moments.fitted[0].squares + ridge)[:, None], place)
@@ -191,9 +187,7 @@ def _in_a_pass(problem: Any, moments: Moments) -> Directions:
         signs = np.random.default_rng(0).integers(0, 2, (A.shape[1], SIGNS)) * 2.0 - 1.0
         Z = place.place(signs)
         (SZ, _), (C, _) = moments.products(Z, unit)
-        SZ, known = SZ + Z * ridge, moments.squares(0)
-        d = raised_diagonal(Z, SZ, ridge, place) if known is None else place.place(known)
-        made = Preconditioned(preconditioner_from_sketch(Z, SZ, ridge, d, None, place))
+        made = Preconditioned.of_signs(Z, SZ + Z * ridge, ridge, moments.squares(0), place)
     metric, C = made.on(place), _turned(problem, place.place(C))
     return Directions(metric, C, metric.dual(C), place, problem.resolution)
 
@@ -242,12 +236,12 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     if nothing:
         W, values = W[:, :0], np.zeros(0)
     if known.exact:
-        W, y, lack, values = _by_coordinates(known, W, values)
+        W, lack, values = _by_coordinates(known, W, values)
+        y = known.metric.coordinates(W)  # of what is returned
     else:
         W, y, lack, values = _by_products(problem, moments, known, W, values)
     k = min(problem.k, len(values))
     W, y, values, after = W[:, :k], y[:, :k], values[:k], values[k:]
-    y = known.metric.coordinates(W) if known.exact else y  # of what is returned
     image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
     gap = image - y * place.place(values)[None, :]
     residual = ratio(place.norm(gap), place.norm(image))
@@ -293,10 +287,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     return Certificate(1.0 if empty else residual, tuple(findings), fields, known.metric.source, lost=lost)
 
 
-def _by_coordinates(
-    known: Directions, W: Array, values: HostArray | None
-) -> tuple[Array, Array, float, HostArray]:
-    """Directions in the span of W, their coordinates y, what the span lacks (3), and their λ, where N is exact."""
+def _by_coordinates(known: Directions, W: Array, values: HostArray | None) -> tuple[Array, float, HostArray]:
+    """Directions in the span of W, what the span lacks (3), and their λ, where N is exact."""
     place, Y, lack = known.device, known.metric.coordinates(W), 0.0
     if values is None:
         P, _ = orthonormal(Y)
@@ -306,13 +298,13 @@ def _by_coordinates(
         y, values = P @ U, sigma**2
     else:
         y = Y * place.place(reciprocal(to_host(place.column_norms(Y))))[None, :]
-    return known.metric.shortest(known.metric.lift(y)), y, lack, values
+    return known.metric.shortest(known.metric.lift(y)), lack, values
 
 
 def _by_products(
     problem: Any, moments: Moments, known: Directions, W: Array, values: HostArray | None
 ) -> tuple[Array, Array, float, HostArray]:
-    """The same by one pass, where N is not exact; y is NᵀMW."""
+    """The same by one pass, where N is not exact, with their coordinates NᵀMW."""
     place, C, ridge, lack = known.device, known.C, problem.ridge, 0.0
     if values is None:
         W, _ = orthonormal(W)
