@@ -58,7 +58,7 @@ class OnRows(iteration.Problem):
         Whether the certificate shall prove that no component is missing, from Gram matrices.
     """
 
-    rows: Moments
+    rows: Any
     shares: bool = False
 
     def __init__(self, problem: Any, *, resumed: bool = False, complete: bool = False) -> None:
@@ -69,8 +69,11 @@ class OnRows(iteration.Problem):
     def __getattr__(self, name: str) -> Any:
         return getattr(self.problem, name)
 
-    def moments(self, passes: Passes) -> Moments:
+    def moments(self, passes: Passes) -> Any:
         problem = self.problem
+        self.rows = problem.moments_of_its_own(passes)
+        if self.rows is not None:
+            return self.rows
         shared = shared_moments(problem, passes)
         if shared is not None:  # of columns that are scaled already
             self.rows, self.shares = shared, True
@@ -98,7 +101,9 @@ class OnRows(iteration.Problem):
     def started(self, moments: Moments, start: Mapping[str, Array]) -> Mapping[str, Array]:
         return start if self.resumed else self.problem.for_preprocessed(moments, start)
 
-    def certify(self, moments: Moments, arrays: Mapping[str, Array], tol: float) -> Certificate:
+    def certify(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
+        if not isinstance(moments, Moments):  # of no rows that are preprocessed
+            return self.problem.certify(moments, arrays, tol)
         if self.counts and moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
         moments.complete = self.complete

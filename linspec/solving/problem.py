@@ -31,6 +31,7 @@ from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
+from linspec.rows.passes import Passes
 from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
@@ -183,6 +184,14 @@ class Problem(ABC, Generic[S_co]):
         raise NotImplementedError(
             f"{type(self).__name__} has no certificate for solvers of the class RowSolver."
         )
+
+    def moments_of_its_own(self, passes: Passes) -> Any:
+        """Return what a RowSolver multiplies with, as kernel matrices; None: the rows of the matrices.
+
+        It counts its passes in `passes`, and reserves there those of the certificate. Where it is no
+        `linspec.rows.Moments`, nothing about preprocessing is added to the certificate.
+        """
+        return None
 
     def for_preprocessed(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert the arrays of an answer to those of the preprocessed matrices, as a RowSolver begins at them."""
