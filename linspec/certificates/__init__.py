@@ -9,6 +9,14 @@ from linspec.certificates.linear import (
     sketch_pays,
 )
 from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, NearDiagonal, Preconditioned
+from linspec.certificates.norms import (
+    gram_pays,
+    noise_of,
+    norms_of_held,
+    rounding_of,
+    short_directions,
+    with_norms,
+)
 from linspec.certificates.pencil import enclosure
 
 __all__ = [
@@ -21,7 +29,13 @@ __all__ = [
     "certify_linear",
     "digits",
     "enclosure",
+    "gram_pays",
     "metric_pays",
     "needs_metric",
+    "noise_of",
+    "norms_of_held",
+    "rounding_of",
+    "short_directions",
     "sketch_pays",
+    "with_norms",
 ]

@@ -265,7 +265,7 @@ class _Watch:
         """Write a checkpoint."""
         if self.saving is not None:
             with _closing(self.context.passes, math.inf, counted=False):
-                arrays = {name: to_host(x) for name, x in iterate.arrays().items()}
+                arrays = {name: _on_host(x) for name, x in iterate.arrays().items()}
                 self.saving.write({"iterate": arrays})
 
     def nothing(self, status: Status) -> BaseException:
@@ -295,6 +295,11 @@ class _Watch:
             f"{name} used up max_seconds={self.limits.seconds:g} {where}.{''.join(endless)} Raise max_seconds, or "
             "choose a solver that takes fewer passes."
         )
+
+
+def _on_host(x: Any) -> Any:
+    """An array of an iterate, or those of several views."""
+    return tuple(map(to_host, x)) if isinstance(x, tuple) else to_host(x)
 
 
 @contextmanager

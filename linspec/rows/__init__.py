@@ -3,7 +3,7 @@
 Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
 """
 
-from linspec._new.operators.base import Rows
+from linspec._new.operators.base import Block, Rows
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram
@@ -16,6 +16,7 @@ from linspec.rows.sparse_minus_thin import SparseMinusThin
 __all__ = [
     "DEVICE_FACTOR",
     "LOCAL",
+    "Block",
     "Cell",
     "Executor",
     "Fitted",

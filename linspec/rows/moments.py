@@ -122,11 +122,15 @@ class Moments:
         rows.
     crossed : array, or None
         XᵀDY of two matrices, once it is formed.
+    sketches : bool, default True
+        Whether a sketch of the rows stands for what products are made of.
     metrics : list of Metric, or None
         The norms that a problem has made of what is known of these matrices (`linspec.certificates`).
     complete : bool
         Whether a certificate shall compute all values that Gram matrices have.
     """
+
+    sketches = True
 
     def __init__(  # noqa: PLR0913, PLR0917 (what a problem says of its data)
         self,
@@ -159,6 +163,11 @@ class Moments:
         self.data = RowData(self.pre, self.operators)
         self.sketch_rows, self.seed = sketch_rows, seed
         self.sketched: list[HostArray] = []
+
+    def begin(self, passes: Passes) -> None:
+        """Serve another run on the same rows, which counts its passes from here on."""
+        self.passes, self.metrics = passes, None
+        passes.reserved += self.certificate_passes
 
     def expect(self, products: int, columns: int, form: str = "auto") -> None:
         """Form and hold the Gram matrices if that is cheaper than so many products of so many columns, and fits.
@@ -419,11 +428,15 @@ class Moments:
             moments._take_as_it_is(i, np.zeros(A.shape[1]), float(A.shape[0]), None)
         return moments
 
+    def pre_of(self, i: int) -> Preprocessing:
+        """What is asked of the rows of one matrix."""
+        return self.pre
+
     @contextmanager
     def view(self, i: int) -> Iterator[Moments]:
         """Moments of one matrix, whose passes count here, and which leave what they have learnt of it."""
         A, scaled = self.operators[i], range(int(self.scales(i)))
-        alone = Moments([A], self.pre, self.passes, [self.names[i]], self.executor, scaled=scaled)
+        alone = Moments([A], self.pre_of(i), self.passes, [self.names[i]], self.executor, scaled=scaled)
         alone.read = [self.read[i], max(self.read)]  # a pass counts where no other matrix was read as often
         alone.held = None if self.held is None else [[self.held[i][i]]]
         alone.root = None if self.root is None else [self.root[i]]

@@ -7,6 +7,7 @@ family has moved: `linspec.solve` will then be the loop of `linspec.iteration` i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -37,6 +38,7 @@ from linspec.solving.stating import least_ridges
 from linspec.status import Status
 
 __all__ = [
+    "KeptMoments",
     "OnRows",
     "certified_apart",
     "constant_columns_of",
@@ -44,6 +46,25 @@ __all__ = [
     "lost_to_preprocessing",
     "shared_moments",
 ]
+
+
+@dataclass
+class KeptMoments:
+    """The moments that several solves of one problem share.
+
+    Attributes
+    ----------
+    form : str
+        As for `Moments.expect`.
+    products : int
+        Those that all solves expect to make.
+    moments : Moments or None
+        Once the first solve has made them.
+    """
+
+    form: str
+    products: int
+    moments: Moments | None = None
 
 
 class OnRows(iteration.Problem):
@@ -78,6 +99,11 @@ class OnRows(iteration.Problem):
         if shared is not None:  # of columns that are scaled already
             self.rows, self.shares = shared, True
             return shared
+        kept = problem.kept
+        if kept is not None and kept.moments is not None:
+            self.rows = kept.moments
+            self.rows.begin(passes)
+            return self.rows
         problem = problem if problem.given is None else problem.given
         rows = [rows_of(A, name) for name, A in problem.matrices.items()]
         pre = Preprocessing.of(
@@ -88,14 +114,17 @@ class OnRows(iteration.Problem):
         )
         scaled = problem.solution.layout.scaled
         names, once = tuple(problem.matrices), any(A.readings == 1 for A in rows)
-        self.rows = Moments(
+        self.rows = problem.moments_on_rows(
             rows,
             pre,
-            passes,
-            names,
+            passes=passes,
+            names=names,
             certificate_passes=0.0 if once else problem.certificate_products + self.complete,
             scaled=[i for i, name in enumerate(names) if problem.stated.field_of(name) in scaled],
         )
+        if kept is not None:
+            kept.moments = self.rows
+            self.rows.expect(kept.products, problem.width, kept.form)
         return self.rows
 
     def started(self, moments: Moments, start: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -103,7 +132,8 @@ class OnRows(iteration.Problem):
 
     def certify(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
         if not isinstance(moments, Moments):  # of no rows that are preprocessed
-            return self.problem.certify(moments, arrays, tol)
+            own: Certificate = self.problem.certify(moments, arrays, tol)
+            return own
         if self.counts and moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
         moments.complete = self.complete
@@ -174,22 +204,26 @@ def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
     if problem.shared is not None and problem.shared.held:
         return fields_of_adjustments(adjusted(problem), problem.shared)
     fields: dict[str, Any] = {}
-    pre, layout = moments.pre, problem.solution.layout
+    layout = problem.solution.layout
     for i, (name, A) in enumerate(problem.matrices.items()):
-        if name not in layout.means:
+        field = problem.stated.field_of(name)
+        if field not in layout.means:
             continue
-        fitted, kept = moments.fitted[i], {}
+        fitted, pre, kept = moments.fitted[i], moments.pre_of(i), {}
         if pre.center:
             kept["mean"] = fitted.mean
         if pre.turn is not None:
             slopes = np.zeros((moments.widths[i], 0)) if fitted.slopes is None else fitted.slopes
             kept["slopes"] = pre.turn @ slopes.T
-            fields["confound_mean"] = pre.confound_mean
+            fields.setdefault("confound_mean", pre.confound_mean)
+            if pre.center:  # where the confounds have the means that the first view saw
+                kept["mean"] = fitted.mean + (fields["confound_mean"] - pre.confound_mean) @ kept["slopes"]
         if fitted.factors is not None:
             kept["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
         for what, value in kept.items():
             dtype = wide_enough(value, A.dtype) if what == "slopes" else A.dtype
-            fields[layout.prefix(name) + what] = A.home.place(value, dtype)
+            placed, key = A.home.place(value, dtype), layout.prefix(field) + what
+            fields[key] = (*fields.get(key, ()), placed) if problem.stated.matrices[field].several else placed
     return fields
 
 

@@ -31,7 +31,8 @@ from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
-from linspec.rows.passes import Passes
+from linspec.rows import Moments as RowMoments
+from linspec.rows import Passes, Preprocessing
 from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
@@ -89,6 +90,7 @@ class Problem(ABC, Generic[S_co]):
     given: Any = (
         None  # the problem as it was given, if weights, means, confounds or scale are in the matrices
     )
+    kept: Any = None  # the moments of rows that several solves share
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
     every: bool = False  # whether k follows from the sizes
@@ -192,6 +194,10 @@ class Problem(ABC, Generic[S_co]):
         `linspec.rows.Moments`, nothing about preprocessing is added to the certificate.
         """
         return None
+
+    def moments_on_rows(self, rows: Sequence[Any], pre: Preprocessing, **options: Any) -> RowMoments:
+        """Return the moments of rows in blocks, which learn the preprocessing."""
+        return RowMoments(rows, pre, **options)
 
     def for_preprocessed(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert the arrays of an answer to those of the preprocessed matrices, as a RowSolver begins at them."""

@@ -2,9 +2,9 @@
 
 Problem: a path of ridges, and cross-validation by solving, ask for the answers of one problem for several ridges.
 Method: problems and solvers that take a path of ridges are solved in one run. Others are solved from the largest ridge
-to the smallest. All solves share one `linspec.Moments` where the problem takes moments, so a held Gram matrix costs one
-pass for all ridges. A solver with the trait "warm-start" begins at the answer for the ridge before. This answer is
-near, because only the diagonals of the equations have changed.
+to the smallest. All solves share the moments of the rows, so a held Gram matrix costs one pass for all ridges. A solver
+with the trait "warm-start" begins at the answer for the ridge before. This answer is near, because only the diagonals
+of the equations have changed.
 Source: Friedman, Hastie & Tibshirani 2010, doi:10.18637/jss.v033.i01 (paths from the largest penalty down, each begun
 at the last answer).
 Where we differ: their penalties select coordinates; a ridge makes the problem better conditioned. So the first solve,
@@ -20,8 +20,8 @@ import numpy as np
 
 from linspec import cost
 from linspec.process.interrupts import Request, repeated
-from linspec.solving.adjusting import adjusted
 from linspec.solving.checks import several
+from linspec.solving.on_rows import KeptMoments
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
@@ -78,7 +78,8 @@ def along_ridges(
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
         whole = solve_on_host(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
         return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
-    problem = _on_shared_moments(problem, len(ridges), form)
+    problem = problem.with_numbers()
+    object.__setattr__(problem, "kept", KeptMoments(form, cost.EXPECTED_PRODUCTS * len(ridges)))
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
     chosen, own = chosen_solver(problems[0], solver, options)
@@ -96,16 +97,3 @@ def along_ridges(
 
     repeated(solve_next, len(order), stop)
     return AlongRidges(found, sum(solution.passes for solution in found.values()))
-
-
-def _on_shared_moments(problem: Any, ridges: int, form: str) -> Any:
-    """Return the problem, with its rows adjusted, on moments that the solves for all ridges share.
-
-    A class of problems whose method `moments` ignores shared moments makes its own ones for each ridge. The returned
-    problem then has no shared moments.
-    """
-    made = adjusted(problem)
-    twin = made.with_numbers()
-    moments = twin.moments(form, (cost.EXPECTED_PRODUCTS * ridges, twin.width))
-    object.__setattr__(twin, "shared", moments)
-    return twin if twin.moments("auto", (1, 1)) is moments else made

@@ -137,7 +137,12 @@ def _told(
 def _copies(stated: OnRows, iterate: iteration.Iterate) -> dict[str, Any]:
     """The arrays of an iterate for the columns of the data, for a callback to keep and change."""
     arrays = stated.problem.for_data(stated.rows, iterate.arrays())
-    return {name: copied(x) if is_array(x) else x for name, x in arrays.items()}
+    return {name: _copied(x) for name, x in arrays.items()}
+
+
+def _copied(x: Any) -> Any:
+    """A copy of an array, or of those of several views."""
+    return tuple(map(_copied, x)) if isinstance(x, tuple) else copied(x) if is_array(x) else x
 
 
 def _solution(

@@ -236,7 +236,8 @@ def _status(
     if converged:
         return Status.CONVERGED
     if ending is None or by_itself:
-        return Status.APPROXIMATE if Status.APPROXIMATE in findings else Status.INACCURATE
+        said = (each for each in (Status.APPROXIMATE, Status.ITERATION_LIMIT) if each in findings)
+        return next(said, Status.INACCURATE)
     return ending
 
 

@@ -27,9 +27,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from linspec import SVD, part, tol_option
-from linspec.certificates import NearDiagonal
+from linspec.certificates import NearDiagonal, norms_of_held
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
-from linspec.families.cca import norms_of_held
 from linspec.iteration import Context, Iterate
 from linspec.linalg import tall_svd
 from linspec.rows import Moments, Passes

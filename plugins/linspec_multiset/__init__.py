@@ -1,7 +1,7 @@
 """Canonical correlations of any number of views: two problems with their laws, and their solvers.
 
-Read `problem` first, then `pencil`, `gram` and `law`. `subspaces` has the growing spaces of `lobpcg`,
-`absent` the moments of views that lack rows. `sumcor` and `horst` are the criterion with local maxima.
+Read `problem` first, then `pencil`, `gram`, `lobpcg` and `certificate`.
+`absent` has the moments of views that lack rows. `sumcor` and `horst` are the criterion with local maxima.
 """
 
 from __future__ import annotations

@@ -9,356 +9,247 @@ all views have gets 1 in D, so that nothing changes without absent rows. The eig
 pair of views shares (pairwise deletion) would give neither.
 
 - Absent rows have weight 0 in their view. So the means, the effects of confounds and the scales of a view are those of
-  its own rows, its adjusted columns sum to zero over them, and 1ᵀNG = 0 follows.
+  its own rows, its preprocessed columns sum to zero over them, and 1ᵀNG = 0 follows.
 - The block of A on the diagonal is ωᵢ²(Sᵢ + Eᵢ) with the excess Eᵢ = XᵢᵀKᵢ(D − I)KᵢXᵢ. It is positive semidefinite,
   and only rows that some view lacks are in it.
 - A ridge acts as √rᵢI in further rows of view i, where all other views have zeros: as without absent rows.
 
-One sweep computes all products, or all Gram matrices. Means that are not known take a sweep before it.
+One pass learns the preprocessing of all views. After it each pass computes all products, or all Gram matrices.
 Source: van de Velden & Takane 2012, doi:10.1007/s00180-011-0277-y.
 Where we differ: G has n rows and is never formed; ridges, and weights of views and rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from linspec import Moments, cost
-from linspec.algebra import Whitener, squared_cut
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array, HostArray, is_array
 from linspec.errors import InvalidProblem
-from linspec.moments import Basis, multiplied
-from linspec.operators import LinearOperator
-from linspec.sweeps import Task
-
-Blocks = Mapping[tuple[int, int], Array]
-"""Cᵢⱼ for i < j, and Eᵢ at (i, i) if rows are absent."""
+from linspec.rows import Block, Moments, Preprocessing, Reduction, Rows
 
 
-def bases_of(moments: Any, ridges: Sequence[float], blocks: Sequence[Array]) -> list[Basis]:
-    """Multiply a block of each view in one sweep; `CV` of a basis has Eᵢ V of the view itself, if rows are absent."""
-    if isinstance(moments, AbsentRows):
-        return moments.multiplied(ridges, blocks)
-    return [basis for basis in multiplied(moments, ridges, blocks) if basis is not None]
+@dataclass(frozen=True, eq=False)
+class PresentBlock:
+    """Some rows X of one view, preprocessed: K(X - T nearᵀ), where T has the means and the confounds.
+
+    Attributes
+    ----------
+    block : Block
+        About a row near the means.
+    mask : array of shape (rows,)
+        The diagonal of K.
+    T : array of shape (rows, c)
+    near, far : array of shape (p, c)
+        The coefficients of T for products with X, and for products with Xᵀ, which may be about 0.
+    place : Home
+    """
+
+    block: Block
+    mask: Array
+    T: Array
+    near: Array
+    far: Array
+    place: Any
+
+    def times(self, V: Array) -> Array:
+        """Multiply a thin block, in float64."""
+        X = self.place.place(self.block.times(V))
+        return (X - self.T @ (self.near.T @ self.place.place(V))) * self.mask[:, None]
+
+    def t_times(self, U: Array, out: Array, A: Rows) -> None:
+        """Add the product of the transpose with U."""
+        U = U * self.mask[:, None]
+        self.block.t_times(A.thin(U), out)
+        out -= self.far @ (self.T.T @ U)
+
+    def gram(self, weights: Array, other: PresentBlock, A: Rows, B: Rows) -> Array:
+        """Multiply the transpose, with weights of rows, by the same rows of another view."""
+        w = weights * self.mask * other.mask
+        G, zeros = self.block.gram(w, other.block), self.place.zeros
+        G = self.place.place(G if is_array(G) else G.toarray())
+        left, right = zeros((G.shape[0], other.T.shape[1])), zeros((G.shape[1], self.T.shape[1]))
+        self.block.t_times(A.thin(other.T * w[:, None]), left)
+        other.block.t_times(B.thin(self.T * w[:, None]), right)
+        both = self.T.T @ (other.T * w[:, None])
+        return G - left @ other.far.T - self.far @ (right.T - both @ other.far.T)
 
 
-def cross_blocks(moments: Any) -> Blocks:
-    """Return the blocks of A without view weights, from Gram matrices that are held."""
-    if isinstance(moments, AbsentRows):
-        return moments.held_matrices.blocks
-    held, count = iter(moments.dense()), len(moments.shape) - 1
-    upper = {(i, j): next(held) for i in range(count) for j in range(i, count)}
-    return {key: C for key, C in upper.items() if key[0] < key[1]}
-
-
-def row_factors(present: Sequence[HostArray | None], weights: Sequence[float]) -> HostArray:
-    """Return the diagonal of D = (Σωᵢ)(ΣωᵢKᵢ)⁻¹; 0 for a row that no view has."""
-    seen = sum(w * (1.0 if rows is None else rows) for rows, w in zip(present, weights, strict=True))
-    found: HostArray = np.divide(sum(weights), seen, out=np.zeros(np.shape(seen)), where=np.asarray(seen) > 0)
-    return found
-
-
-# ---- sweeps -------------------------------------------------------------------------------------
-
-
-class _Sums(Task[list[Array]]):
-    """A task whose part is a list of sums."""
-
-    def merge(self, left: list[Array], right: list[Array]) -> list[Array]:
-        """Add two parts."""
-        return [a + b for a, b in zip(left, right, strict=True)]
-
-    def looked_at(self, part: list[Array]) -> Iterable[Array]:
-        """All sums."""
-        return part
-
-
-@dataclass(frozen=True)
-class PresentProducts(_Sums):
-    """Compute Xᵢᵀ[DX₁V₁ … DXₘVₘ], with XᵢVᵢ and (D − I)XᵢVᵢ in the place of DXᵢVᵢ, for every view."""
-
-    blocks: Sequence[Array]
-    factors: HostArray
-    home: Any
-
-    def part(
-        self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Array] | None = None
-    ) -> list[Array]:
-        """Multiply some rows."""
-        D = self.home.place(self.factors[first_row : first_row + rows[0].shape[0]])[:, None]
-        images = [self.home.place(A.matmat(V)) for A, V in zip(rows, self.blocks, strict=True)]
-        counted = [P * D for P in images]
-        found = []
-        for i, A in enumerate(rows):
-            own = self.home.concat([images[i], counted[i] - images[i]])
-            beside = self.home.concat([*counted[:i], own, *counted[i + 1 :]])
-            found.append(self.home.place(A.rmatmat(beside)))
-        return found if into is None else self.merge(into, found)
-
-
-@dataclass(frozen=True)
-class PresentMatrices(_Sums):
-    """Form Sᵢ of every view, then Cᵢⱼ and Eᵢ in the order of the upper triangle."""
-
-    factors: HostArray
-    home: Any
-
-    def part(
-        self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Array] | None = None
-    ) -> list[Array]:
-        """Multiply some rows by each other."""
-        D = self.factors[first_row : first_row + rows[0].shape[0]]
-        short = np.flatnonzero(D != 1.0)
-        placed, excess = self.home.place(D)[:, None], self.home.place(D[short] - 1.0)[:, None]
-        entries = [self.home.place(A.dense()) for A in rows]
-        found = [X.T @ X for X in entries]
-        for i, X in enumerate(entries):
-            some = self.home.xp.take(X, self.home.place(short, np.dtype(np.int64)), axis=0)
-            found.append(some.T @ (some * excess))
-            counted = X * placed
-            found += [counted.T @ Y for Y in entries[i + 1 :]]
-        return found if into is None else self.merge(into, found)
-
-
-# ---- moments ------------------------------------------------------------------------------------
-
-
-class Held(NamedTuple):
-    """Matrices that are held: Sᵢ without ridges, and the blocks of A."""
-
-    grams: list[Array]
-    blocks: Blocks
-
-
-class Costs(NamedTuple):
-    """Passes before the first product, and passes of each product."""
-
-    setup: float
-    sweep: float
-
-
-class AbsentRows:
-    """The moments of views that lack rows, for solvers and the law of multiset CCA.
+class _OverPresentRows(Reduction):
+    """A sum over the rows that views have.
 
     Parameters
     ----------
-    matrices : mapping from str to LinearOperator
-        Adjusted views, with zeros in absent rows.
-    factors : numpy.ndarray of shape (n,)
-        The diagonal of D.
-    form : str
-        As for `linspec.Moments`; never "sparse".
-    expect : (int, int)
-        As for `linspec.Moments`.
+    moments : AbsentRows
+        Whose preprocessing is known.
     """
+
+    def __init__(self, moments: AbsentRows) -> None:
+        self.operators, self.place = moments.operators, moments.operators[0].backend.blocks
+        self.w, self.D, self.T = moments.w, moments.factors, moments.T
+        self.masks = moments.masks
+        self.near: list[HostArray] = []
+        self.far: list[HostArray] = []
+        for i, f in moments.fitted.items():
+            row = moments.mean(i) if moments.pre.center else None
+            for found, about in ((self.near, row), (self.far, row if moments.subtracts[i] else None)):
+                columns = [f.gap(about)[:, None]] if moments.pre.center else []
+                slopes = [] if f.slopes is None else [f.slopes]
+                found.append(np.hstack([np.zeros((len(f.mean), 0)), *columns, *slopes]))
+
+    @property
+    def by_row(self) -> list[Any]:
+        return [self.w, self.D, *self.masks, *self.T]
+
+    def present(self, blocks: Sequence[Block], rows: slice) -> list[PresentBlock]:
+        """The preprocessed rows of all views."""
+        place, found = self.place.place, []
+        for i, block in enumerate(blocks):
+            mask, T = place(self.masks[i][rows]), place(self.T[i][rows])
+            found.append(PresentBlock(block, mask, T, place(self.near[i]), place(self.far[i]), self.place))
+        return found
+
+
+class PresentProducts(_OverPresentRows):
+    """XᵢᵀDXⱼVⱼ for every i of every j, with XⱼᵀXⱼVⱼ for j itself, and (D − I) there: entry (m + 1)j + i, or m."""
+
+    def __init__(self, moments: AbsentRows, V: Sequence[Array]) -> None:
+        super().__init__(moments)
+        self.V = [A.thin(v) for A, v in zip(self.operators, V, strict=True)]
+        self.columns = sum(v.shape[1] for v in V)
+        self.multiplied = float(self.columns * (2 + len(V)))
+
+    def zero(self) -> list[Any]:
+        p, zeros = [A.shape[1] for A in self.operators], self.place.zeros
+        return [zeros((q, v.shape[1])) for j, v in enumerate(self.V) for q in (*p, p[j])]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        views, m = self.present(blocks, rows), len(blocks)
+        w, D = (self.place.place(each[rows])[:, None] for each in (self.w, self.D))
+        for j, (view, v) in enumerate(zip(views, self.V, strict=True)):
+            U = view.times(v) * w
+            for i, other in enumerate(views):
+                other.t_times(U if i == j else U * D, total[(m + 1) * j + i], self.operators[i])
+            view.t_times(U * (D - 1.0), total[(m + 1) * j + m], self.operators[j])
+
+
+class PresentGrams(_OverPresentRows):
+    """XᵢᵀDXⱼ for every i < j in the order of the upper triangle, XᵢᵀXᵢ for i itself; and XᵢᵀDXᵢ − XᵢᵀXᵢ of all i."""
+
+    wide = True
+
+    def zero(self) -> list[Any]:
+        p, zeros = [A.shape[1] for A in self.operators], self.place.zeros
+        return [zeros((a, b)) for i, a in enumerate(p) for b in p[i:]] + [zeros((a, a)) for a in p]
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        views, m, A = self.present(blocks, rows), len(blocks), self.operators
+        w, D = (self.place.place(each[rows]) for each in (self.w, self.D))
+        pairs = [(i, j) for i in range(m) for j in range(i, m)]
+        for out, (i, j) in zip(total, pairs, strict=False):
+            out += views[i].gram(w if i == j else w * D, views[j], A[i], A[j])
+        for out, view, own in zip(total[len(pairs) :], views, A, strict=True):
+            out += view.gram(w * (D - 1.0), view, own, own)
+
+
+class AbsentRows(Moments):
+    """The moments of views that lack rows.
+
+    Parameters
+    ----------
+    rows : sequence of Rows
+    pre : sequence of Preprocessing
+        One for each view, with weight 0 for absent rows.
+    present : sequence of numpy.ndarray, or None
+        The mask of each view.
+    view_weights : sequence of float
+    w : numpy.ndarray of shape (n,)
+        Weights of rows.
+    **options
+        As for `linspec.rows.Moments`.
+
+    Attributes
+    ----------
+    excess : list of array
+        Eᵢ, once Gram matrices are formed.
+    """
+
+    sketches = False  # D differs from row to row
 
     def __init__(
         self,
-        matrices: Mapping[str, LinearOperator],
-        factors: HostArray,
-        form: str,
-        expect: tuple[int, int],
+        rows: Sequence[Rows],
+        pre: Sequence[Preprocessing],
+        present: Sequence[HostArray | None],
+        view_weights: Sequence[float],
+        w: HostArray,
+        **options: Any,
     ) -> None:
+        super().__init__(rows, pre[0], **options)
+        every = np.ones(len(w))
+        self.each, self.w = list(pre), w
+        self.masks = [every if mask is None else mask.astype(np.float64) for mask in present]
+        self.T = [
+            np.column_stack([every] * p.center + ([] if p.B is None else [p.B]) or [np.zeros((len(w), 0))])
+            for p in pre
+        ]
+        self.factors = row_factors(self.masks, view_weights)
+        self.excess: list[Array] = []
+
+    def pre_of(self, i: int) -> Preprocessing:
+        return self.each[i]
+
+    def settle(self, *which: int) -> None:
+        for i in which or range(len(self.operators)):
+            if i not in self.fitted:
+                with self.view(i) as own:
+                    own.settle()
+
+    def expect(self, products: int, columns: int, form: str = "auto") -> None:
         if form == "sparse":
             raise InvalidProblem(
                 'form "sparse" holds no Gram matrices of views that lack rows. Use "auto", "dense" or "implicit".'
             )
-        self._matrices, self._factors = list(matrices.values()), factors
-        self.alone = [Moments(A, form="implicit", names=(name,)) for name, A in matrices.items()]
-        self._joint = Moments.side_by_side(self.alone)
-        self.home = self._joint.home
-        if form == "auto":
-            form = cost.moments_form(cost.sizes_of(self._matrices, expect[1]), *expect)[0]
-        self.form = "implicit" if form == "sparse" else form
-        self._whiteners: dict[tuple[int, float], Whitener] = {}
+        super().expect(products, columns, form)
 
-    @property
-    def held(self) -> bool:
-        """Whether products cost no sweep."""
-        return "held_matrices" in self.__dict__
+    def products(self, *V: Array | None, **options: Any) -> list[list[Any]]:
+        """Compute [[XᵢᵀDXⱼVⱼ for i] for j], but XⱼᵀXⱼVⱼ for j itself; none of Vⱼ is None."""
+        return self.with_excess(*V)[0]
 
-    @property
-    def cost(self) -> Costs:
-        """The passes that products take."""
-        before = max(one.columns.adjustment_cost for one in self.alone)
-        if self.form == "implicit":
-            return Costs(before, 1.0)
-        return Costs(0.0 if self.held else before + 1.0, 0.0)
+    def with_excess(self, *V: Any) -> tuple[list[list[Array]], list[Array]]:
+        """Compute the products, and EⱼVⱼ, in one pass once the preprocessing is known; none if matrices are held."""
+        if self.held is not None:
+            return super().products(*V), [E @ v for E, v in zip(self.excess, V, strict=True)]
+        self.settle()
+        m, fitted = len(V), self.fitted
+        blocks = [fitted[j].scaled(v) for j, v in enumerate(V)]
+        total, _ = self._pass(lambda: PresentProducts(self, blocks))
+        kept = [self.operators[0].backend.blocks.place(fitted[i].kept)[:, None] for i in range(m)]
+        made = [[total[(m + 1) * j + i] * kept[i] for i in range(m)] for j in range(m)]
+        return made, [total[(m + 1) * j + m] * kept[j] for j in range(m)]
 
-    @property
-    def bookkeeping(self) -> Any:
-        """The books of the moments of all views."""
-        return self._joint.bookkeeping
-
-    @property
-    def passes(self) -> float:
-        """The number of sweeps over the view that was swept most often."""
-        return self._joint.passes
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(n, p₁, p₂, …)."""
-        return self._joint.shape
-
-    @property
-    def columns(self) -> Columns:
-        """The facts about the columns of the views."""
-        return Columns(self.alone)
-
-    @property
-    def rounding(self) -> float:
-        """The relative rounding error of products."""
-        return self._joint.rounding
-
-    def dtype(self, index: int) -> np.dtype[Any]:
-        """The dtype in which rows of a view are multiplied."""
-        return self._joint.dtype(index)
-
-    @property
-    def center(self) -> bool:
-        """Whether means are subtracted."""
-        return self.alone[0].center
-
-    def matrix(self, index: int) -> LinearOperator:
-        """Return the adjusted operator of one view, which counts its sweeps."""
-        return self.alone[index].matrix(0)
-
-    def view(self, index: int) -> Moments:
-        """Return the moments of one view, on its own rows."""
-        return self.alone[index]
-
-    def _over_rows(self, task: _Sums, columns: int) -> list[Array]:
-        for one in self.alone:
-            one.columns.adjustment(0)  # it may take a sweep
-        return self._joint.over_rows(task, columns)
-
-    @cached_property
-    def held_matrices(self) -> Held:
-        """The matrices of all views, formed in one sweep."""
-        count = len(self.alone)
-        found = self._over_rows(PresentMatrices(self._factors, self.home), sum(self.shape[1:]))
-        keys = [(i, j) for i in range(count) for j in range(i, count)]
-        vary = self._vary
-        grams = [S * vary[i] * vary[i].T for i, S in enumerate(found[:count])]
-        blocks = zip(keys, found[count:], strict=True)
-        return Held(grams, {(i, j): C * vary[i] * vary[j].T for (i, j), C in blocks})
-
-    @property
-    def _vary(self) -> list[Array]:
-        """A column for each view, with 0 for columns of which the means leave rounding, else 1; known after a sweep."""
-        found = [np.ones((p, 1)) for p in self.shape[1:]]
-        for column, still in zip(found, self.columns.constant, strict=True):
-            column[list(still)] = 0.0
-        return [self.home.place(column) for column in found]
-
-    def diagonal(self) -> tuple[Array, ...]:
-        """The diagonals of Sᵢ, without ridges."""
-        if self.form != "implicit":
-            return tuple(self.home.xp.linalg.diagonal(S) for S in self.held_matrices.grams)
-        return tuple(one.diagonal()[0] for one in self.alone)
-
-    def gram_by_identity(self, index: int, product: Array) -> Array:
-        """Clean a matrix Sᵢ that was computed as a product; see `linspec.Moments.direct`."""
-        return self.alone[index].direct.gram_by_identity(0, product)
-
-    @property
-    def direct(self) -> AbsentRows:
-        """These moments, which have `gram_by_identity`."""
-        return self
-
-    def whitener(self, index: int, ridge: float) -> Whitener:
-        """Return the factor of Sᵢ + ridge·I, computed at the first call."""
-        if (index, ridge) not in self._whiteners:
-            S = self.held_matrices.grams[index]
-            cut = max(squared_cut(self._matrices[index]), S.shape[0] * self.columns.lost(index))
-            self._whiteners[index, ridge] = Whitener(S, ridge, cut, self.home)
-        return self._whiteners[index, ridge]
-
-    def multiplied(self, ridges: Sequence[float], blocks: Sequence[Array]) -> list[Basis]:
-        """Multiply a block of each view, by held matrices or in one sweep."""
-        placed = [self.home.place(V) for V in blocks]
-        return self._by_matrices(ridges, placed) if self.form != "implicit" else self._swept(ridges, placed)
-
-    def _by_matrices(self, ridges: Sequence[float], blocks: Sequence[Array]) -> list[Basis]:
-        grams, C = self.held_matrices
-        found = []
-        for i, (V, r) in enumerate(zip(blocks, ridges, strict=True)):
-            CV = tuple((C[i, j].T if i <= j else C[j, i]) @ V for j in range(len(blocks)))
-            found.append(Basis(V, grams[i] @ V + V * r, CV))
-        return found
-
-    def _swept(self, ridges: Sequence[float], blocks: Sequence[Array]) -> list[Basis]:
-        widths = [int(V.shape[1]) for V in blocks]
-        task = PresentProducts(tuple(blocks), self._factors, self.home)
-        adjoints = self._over_rows(task, sum(widths) + max(widths))
-        parts = []  # of view i: the products with the blocks of all views, with that of its own twice
-        for i, R in enumerate(adjoints[i] * column for i, column in enumerate(self._vary)):
-            ends = np.cumsum([0, *widths[: i + 1], *widths[i:]]).tolist()
-            parts.append([R[:, a:b] for a, b in pairwise(ends)])
-        found = []
-        for i, (V, r) in enumerate(zip(blocks, ridges, strict=True)):
-            CV = tuple(parts[j][i + (i >= j)] for j in range(len(blocks)))
-            found.append(Basis(V, parts[i][i] + V * r, CV))
-        return found
-
-    def products(self, *blocks: Array | None, **options: Any) -> Any:
-        """Multiply a block of one view by its own rows; see `linspec.Moments.products`."""
-        index = next(i for i, V in enumerate(blocks) if V is not None)
-        return self.alone[index].products(blocks[index], **options)
+    def gram(self, *, sparse: bool = False) -> list[list[Any]]:
+        """Form XᵢᵀDXⱼ, XᵢᵀXᵢ and Eᵢ, and hold them."""
+        if self.held is None:
+            self._will_hold()
+            self.settle()
+            total, _ = self._pass(lambda: PresentGrams(self))
+            m, place = len(self.operators), self.operators[0].backend.blocks.place
+            kept = [place(self.fitted[i].kept) for i in range(m)]
+            upper = {}
+            for i in range(m):
+                for j in range(i, m):
+                    upper[i, j] = total.pop(0) * kept[i][:, None] * kept[j][None, :]
+            self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
+            self.excess = [E * k[:, None] * k[None, :] for E, k in zip(total, kept, strict=True)]
+        return self.held
 
 
-class Columns:
-    """The facts about the columns of views that lack rows: each view has its own.
-
-    Parameters
-    ----------
-    alone : sequence of Moments
-        The moments of each view.
-    """
-
-    def __init__(self, alone: Sequence[Moments]) -> None:
-        self._alone = [one.columns for one in alone]
-
-    @property
-    def exact(self) -> bool:
-        """Whether squared lengths are exact."""
-        return all(one.exact for one in self._alone)
-
-    @property
-    def confounded(self) -> bool:
-        """Whether confounds are subtracted from the columns."""
-        return any(one.confounded for one in self._alone)
-
-    @property
-    def constant(self) -> tuple[tuple[int, ...], ...]:
-        """The columns of each view that do not vary."""
-        return tuple(next(iter(one.constant), ()) for one in self._alone)
-
-    @property
-    def explained(self) -> dict[str, tuple[int, ...]]:
-        """The columns that confounds explain, by view."""
-        return {name: columns for one in self._alone for name, columns in one.explained.items()}
-
-    @property
-    def underflowing(self) -> dict[str, tuple[int, ...]]:
-        """The columns whose squares underflow, by view."""
-        return {name: columns for one in self._alone for name, columns in one.underflowing.items()}
-
-    def adjustment(self, index: int) -> Any:
-        """Return what is subtracted from the rows of a view, and the factors of its columns."""
-        return self._alone[index].adjustment(0)
-
-    def centring_error(self, index: int | None = None) -> float:
-        """Return the relative error of products because means were subtracted from products."""
-        chosen = self._alone if index is None else [self._alone[index]]
-        return max(one.centring_error() for one in chosen)
-
-    def lost(self, index: int) -> float:
-        """Return the rounding that confounds have left of the columns of a view; 0 without confounds."""
-        return self.centring_error(index) if self.adjustment(index).lost > 1.0 else 0.0
+def row_factors(masks: Sequence[HostArray], weights: Sequence[float]) -> HostArray:
+    """Return the diagonal of D = (Σωᵢ)(ΣωᵢKᵢ)⁻¹; 0 for a row that no view has."""
+    seen = np.sum([mask * w for mask, w in zip(masks, weights, strict=True)], axis=0)
+    found: HostArray = np.divide(sum(weights), seen, out=np.zeros(len(seen)), where=seen > 0)
+    return found

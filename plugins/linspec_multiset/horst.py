@@ -1,7 +1,7 @@
 """SUMCOR by Horst's iteration from many starts.
 
 Problem: maximise uᵀMu/2 over u whose blocks uᵢ have length 1 (`linspec_multiset.sumcor`); the maxima are many.
-Method: one sweep forms the Gram matrices. One step replaces uᵢ by block i of Mu, scaled to length 1, for one view after
+Method: one pass forms the Gram matrices. One step replaces uᵢ by block i of Mu, scaled to length 1, for one view after
 the other with what is new: the best weights of a view with the others held. So no step lowers the sum. All starts are
 iterated together. The starts are drawn at random, and one is the leading eigenvector of M, which is that of MAXVAR;
 the best end is returned, and the next component is sought outside of it. Where its sum is larger, the earlier component
@@ -13,18 +13,22 @@ Where we differ: the matrix has zeros on its diagonal, so that a step is exact f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, limit_option, option
+from linspec import Status, limit_option, option
 from linspec.algebra import leading_eigenpairs
 from linspec.arrays import HostArray
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.iteration import Context, Iterate
 from linspec.process import pause
-from linspec_multiset.pencil import forming, split
+from linspec.rows import Moments
+from linspec.solving import RowSolver
+from linspec_multiset.pencil import Pencil, forming
 from linspec_multiset.sumcor import most_components, whitened
 
 SETTLED = 0.01
@@ -35,24 +39,23 @@ ALIKE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Horst(Solver):
+class Horst(RowSolver):
     """Horst's iteration in the order of Gauss and Seidel from many starts (Chu & Watterson 1993)."""
 
     starts: int = option(20, "starts of each component, one of them that of MAXVAR", at_least=1)
     max_iterations: int = limit_option(2000, "steps of each component")
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a SUMCOR problem."""
-        moments = run.moments("dense")
-        factors, M = whitened(problem, moments)
-        ends = np.cumsum([0, *(factor.rank for factor in factors)])
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the components; the first iterate has all of them."""
+        metrics, M = whitened(problem, moments)
+        ends = np.cumsum([0, *(metric.rank for metric in metrics)])
         slices = [slice(a, b) for a, b in pairwise(ends)]
         found = np.zeros((len(M), 0))
         agreeing, sums, extra, cut = list[int](), list[float](), found, False
-        most = most_components(problem.k, factors)
+        most = most_components(problem.k, metrics)
         while found.shape[1] < most:
-            u = np.hstack([self._drawn(M, found, slices, run.rng), extra])
-            u, value, settled = self._ascended(M, u, found, slices, SETTLED * run.tol)
+            u = np.hstack([self._drawn(M, found, slices, context.rng), extra])
+            u, value, settled = self._ascended(M, u, found, slices, SETTLED * context.tol)
             best = int(np.argmax(value))
             if sums and value[best] > sums[-1] * (1 + ALIKE):
                 found, extra = found[:, :-1], u[:, best : best + 1]
@@ -63,12 +66,13 @@ class Horst(Solver):
             sums.append(float(value[best]))
             found, extra = np.hstack([found, u[:, best : best + 1]]), u[:, :0]
         if cut:
-            run.end(Status.ITERATION_LIMIT)
-        return run.finish(
-            weights=split(found, factors, (1.0,) * len(factors), moments.home),
-            starts=self.starts,
-            agreeing=np.array(agreeing, dtype=np.float64),
-        )
+            context.note(Status.ITERATION_LIMIT, Status.ITERATION_LIMIT.value)
+        answer = {
+            "weights": Pencil(moments, problem.ridge, (1.0,) * len(metrics)).split(found, metrics),
+            "starts": self.starts,
+            "agreeing": np.array(agreeing, dtype=np.float64),
+        }
+        yield Iterate(0.0, lambda: answer, final=True)
 
     def _drawn(self, M: HostArray, found: HostArray, slices: list[slice], rng: Any) -> HostArray:
         """Draw unit vectors, behind the leading eigenvector of M outside of the components that are found."""

@@ -1,101 +1,133 @@
-"""The pencil A w = λ B w of several views: its products, and its eigenpairs in whitened coordinates.
+"""The pencil A w = λ B w of several views: its products, and its matrix in whitened coordinates.
 
 Problem: A has the blocks ωᵢωⱼ Cᵢⱼ, and ωᵢ²Sᵢ on its diagonal; B has the blocks ωᵢSᵢ. Where views lack rows, the block
 on the diagonal of A is ωᵢ²(Sᵢ + Eᵢ) (`linspec_multiset.absent`).
-Method: with Sᵢ = FᵢFᵢᵀ and wᵢ = Fᵢ⁻ᵀuᵢ / √ωᵢ, u is an eigenvector of a symmetric matrix. It has the blocks
-√(ωᵢωⱼ) Fᵢ⁻¹CᵢⱼFⱼ⁻ᵀ, and ωᵢ(I + Fᵢ⁻¹EᵢFᵢ⁻ᵀ) on its diagonal.
+Method: with NᵢNᵢᵀ = Sᵢ⁻¹ and wᵢ = Nᵢuᵢ / √ωᵢ, u is an eigenvector of the symmetric matrix M with the blocks
+
+    √(ωᵢωⱼ) NᵢᵀCᵢⱼNⱼ,    and ωᵢ(I + NᵢᵀEᵢNᵢ) on its diagonal.    (1)
+
 Source: Kettenring 1971, doi:10.1093/biomet/58.3.433.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.certificates import Metric, noise_of, with_norms
 from linspec.cost import DENSE_RATE, SPARSE_RATE, Sizes, moments_estimates
-from linspec.moments import Basis
+from linspec.linalg.lobpcg import Products
+from linspec.rows import Moments
+from linspec_multiset.absent import AbsentRows
 
 
 @dataclass(frozen=True, eq=False)
 class Pencil:
-    """The numbers of a problem that turn products with views into products with A and B.
+    """The moments of views, with what turns their products into those with A and B.
 
     Attributes
     ----------
-    home : Home
-    ridges, weights : tuple of float
+    moments : Moments
+    ridges, weights : sequence of float
         rᵢ and ωᵢ of each view.
-    diagonals : tuple of array of shape (pᵢ,)
-        diag(Sᵢ), ridge included.
-    cuts : tuple of float
-        The relative rounding of Sᵢ: v counts as a null direction if vᵀSᵢv is at most this fraction of vᵀdiag(Sᵢ)v.
     """
 
-    home: Home
-    ridges: tuple[float, ...]
-    weights: tuple[float, ...]
-    diagonals: tuple[Array, ...]
-    cuts: tuple[float, ...]
+    moments: Moments
+    ridges: Sequence[float]
+    weights: Sequence[float]
 
-    def metric_image(self, bases: Sequence[Basis]) -> list[Array]:
-        """Return the parts ωᵢSᵢwᵢ of B w."""
-        return [basis.SV * weight for basis, weight in zip(bases, self.weights, strict=True)]
+    @classmethod
+    def of(cls, problem: Any, moments: Moments) -> Pencil:
+        """The pencil of a problem."""
+        return cls(moments, problem.ridge, problem.view_weights)
 
-    def shifted_image(self, bases: Sequence[Basis], values: Array | float) -> list[Array]:
-        """Return the parts ωᵢ(Σⱼ ωⱼCᵢⱼwⱼ + (ωᵢ − λ)Sᵢwᵢ) of A w − λ B w; Cᵢᵢ is the excess Eᵢ, if there is one."""
-        found = []
-        for i, (basis, weight) in enumerate(zip(bases, self.weights, strict=True)):
-            part = basis.SV * (weight - values)
-            for other, beside in zip(bases, self.weights, strict=True):
-                product = other.CV[i]  # CᵢⱼVⱼ; for the view itself EᵢVᵢ, or None
-                if product is not None:
-                    part = part + product * beside
-            found.append(part * weight)
-        return found
+    @property
+    def home(self) -> Home:
+        """Where blocks are."""
+        return self.moments.operators[0].backend.blocks
+
+    def products(self, Z: Sequence[Array]) -> Products:
+        """ωᵢSᵢZᵢ of every view i, and for every view j the blocks (i, j) of A times Zⱼ for every i; in one pass."""
+        moments, w = self.moments, self.weights
+        if isinstance(moments, AbsentRows):
+            made, excess = moments.with_excess(*Z)
+        else:
+            made, excess = moments.products(*Z), [None for _ in Z]
+        SZ, AZ = [], []
+        for j, (z, r, E) in enumerate(zip(Z, self.ridges, excess, strict=True)):
+            S = made[j][j] + z * r
+            column = [C * (w[i] * w[j]) for i, C in enumerate(made[j])]
+            column[j] = (S if E is None else S + E) * w[j] ** 2
+            SZ.append(S * w[j])
+            AZ.append(column)
+        return SZ, AZ
+
+    def noise(self, Z: Sequence[Array], SZ: Sequence[Array]) -> list[tuple[Array, float]]:
+        """The diagonals of B, as far as they are known, and the rounding of products with it."""
+        bare = [S / w for S, w in zip(SZ, self.weights, strict=True)]
+        found = noise_of(self.moments, self.ridges, Z, bare)
+        return [(d * w, rounding) for (d, rounding), w in zip(found, self.weights, strict=True)]
+
+    def with_norms(self, Z: Sequence[Array], k: int) -> tuple[Products, list[Metric]]:
+        """Multiply a block of each view, and make the norms of residuals, in one pass."""
+
+        def product(Z: Sequence[Array]) -> tuple[list[Array], Products]:
+            SZ, AZ = self.products(Z)
+            return [S / w for S, w in zip(SZ, self.weights, strict=True)], (SZ, AZ)
+
+        (SZ, AZ), metrics = with_norms(self.moments, self.ridges, Z, k, product)
+        widths = [z.shape[1] for z in Z]
+        SZ = [S[:, :m] for S, m in zip(SZ, widths, strict=True)]
+        return (SZ, [[P[:, :m] for P in of_j] for of_j, m in zip(AZ, widths, strict=True)]), metrics  # type: ignore[index]
+
+    def squares(self, metrics: Sequence[Metric], gaps: Sequence[Array]) -> HostArray:
+        """The squared lengths of residuals in B⁻¹."""
+        total = np.zeros(gaps[0].shape[1])
+        for metric, gap, w in zip(metrics, gaps, self.weights, strict=True):
+            y = metric.dual(gap)
+            total += metric.up**2 / w * to_host(self.home.column_sums(y * y))
+        return total
+
+    def whitened(self, metrics: Sequence[Metric]) -> HostArray:
+        """M of (1), from held Gram matrices."""
+        C, w = self.moments.gram(), self.weights
+        excess = self.moments.excess if isinstance(self.moments, AbsentRows) else None
+        ends = np.cumsum([0, *(metric.rank for metric in metrics)])
+        M = np.diag(np.repeat(np.asarray(w, dtype=np.float64), np.diff(ends)))
+        for i, left in enumerate(metrics):
+            for j in range(i, len(w)):
+                own = i == j
+                held = C[i][j] if not own else None if excess is None else excess[i]
+                if held is None:
+                    continue
+                block = to_host(left.dual(held @ metrics[j].N)) * np.sqrt(w[i] * w[j])
+                M[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] += block
+                if not own:
+                    M[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T
+        return M
+
+    def split(self, U: Array, metrics: Sequence[Metric]) -> tuple[Array, ...]:
+        """The weights wᵢ = Nᵢuᵢ / √ωᵢ of each view from vectors u."""
+        place, found = self.home.place, []
+        ends = np.cumsum([0, *(metric.rank for metric in metrics)]).tolist()
+        for metric, (a, b), w in zip(metrics, pairwise(ends), self.weights, strict=True):
+            found.append(metric.lift(place(U[a:b, :])) / np.sqrt(w))
+        return tuple(found)
+
+    def stacked(self, W: Sequence[Array], metrics: Sequence[Metric]) -> Array:
+        """The vectors u of weights."""
+        parts = zip(W, metrics, self.weights, strict=True)
+        return self.home.xp.concat([metric.coordinates(V) * np.sqrt(w) for V, metric, w in parts], axis=0)
 
 
-def whitened_matrix(
-    factors: Sequence[Any], weights: Sequence[float], blocks: Mapping[tuple[int, int], Array]
-) -> HostArray:
-    """Return the symmetric matrix whose eigenvectors are those of the pencil in whitened coordinates.
-
-    Parameters
-    ----------
-    factors : sequence of Whitener
-        Fᵢ with Sᵢ = FᵢFᵢᵀ on the numerical range.
-    weights : sequence of float
-        ωᵢ.
-    blocks : mapping from (int, int) to array
-        Cᵢⱼ of two views i < j, and Eᵢ at (i, i) if views lack rows.
-
-    Returns
-    -------
-    numpy.ndarray of shape (r, r)
-        r is the sum of the ranks. Only the lower triangle is set, and blocks on the diagonal.
-    """
-    ends = np.cumsum([0, *(factor.rank for factor in factors)])
-    M = np.diag(np.repeat(np.asarray(weights, dtype=np.float64), np.diff(ends)))
-    for j, below in enumerate(factors):
-        for i, left in enumerate(factors[: j + 1]):
-            if (i, j) in blocks:
-                block = below.solve(left.solve(blocks[i, j]).T)  # Fⱼ⁻¹CⱼᵢFᵢ⁻ᵀ
-                M[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] += to_host(block) * np.sqrt(
-                    weights[i] * weights[j]
-                )
-    return M
-
-
-def split(U: HostArray, factors: Sequence[Any], weights: Sequence[float], home: Home) -> tuple[Array, ...]:
-    """Return the weights wᵢ = Fᵢ⁻ᵀuᵢ / √ωᵢ of each view from eigenvectors u of `whitened_matrix`."""
-    parts = np.split(U, np.cumsum([factor.rank for factor in factors])[:-1])
-    return tuple(
-        factor.solve_adjoint(home.place(np.ascontiguousarray(part) / np.sqrt(weight)))
-        for factor, part, weight in zip(factors, parts, weights, strict=True)
-    )
+def images(AZ: Sequence[Sequence[Array]]) -> list[Array]:
+    """The part of A z in every view, from the products of all."""
+    return [sum(parts[1:], parts[0]) for parts in zip(*AZ, strict=True)]
 
 
 def forming(sizes: Sizes) -> float:

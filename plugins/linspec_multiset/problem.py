@@ -10,12 +10,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import linspec as ls
-from linspec.algebra import InverseNorm
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem, shown
-from linspec.solving import DEFAULT_TERMS, Terms, check_rows_count
-from linspec_multiset.absent import AbsentRows, row_factors
-from linspec_multiset.law import judged
+from linspec.iteration import Certificate
+from linspec.rows import Moments, Preprocessing, Rows
+from linspec.solving import check_rows_count
+from linspec_multiset.absent import AbsentRows
+from linspec_multiset.certificate import certify
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -147,41 +148,31 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
             object.__setattr__(twin, "present", masks)
         return twin
 
-    def moments(self, form: str, expect: tuple[int, int]) -> Any:
+    def moments_on_rows(self, rows: Sequence[Rows], pre: Preprocessing, **options: Any) -> Moments:
         """Return the moments of the views; those of `linspec_multiset.absent` if rows are absent."""
-        if self.present is None or self.shared is not None:
-            return super().moments(form, expect)
-        return AbsentRows(self.matrices, row_factors(self.present, self.view_weights), form, expect)
+        if self.present is None:
+            return super().moments_on_rows(rows, pre, **options)
+        n = next(len(mask) for mask in self.present if mask is not None)
+        w = np.ones(n) if self.sample_weight is None else self.sample_weight
+        asked = {"center": self.center, "confounds": self.confounds, "scale": self.scale}
+        each = [Preprocessing.of(weights=self.weights_of(name), **asked) for name in self.matrices]
+        return AbsentRows(rows, each, self.present, self.view_weights, w, **options)
 
-    def conclude(  # type: ignore[override]
-        self,
-        moments: Any,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        weights: Sequence[Array],
-        norms: Sequence[InverseNorm] | None = None,
-        residuals: Sequence[Array] | None = None,
-    ) -> Any:
-        """Compute the components within the span of the weights, their residual, and what may be missing.
+    def for_preprocessed(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.scale:
+            moments.settle()
+        scaled = range(len(self.views) * self.scale)
+        W = list(arrays["weights"])
+        W[: len(scaled)] = [moments.fitted[i].unscaled(W[i]) for i in scaled]
+        return {**arrays, "weights": tuple(W)}
 
-        Parameters
-        ----------
-        moments : Moments
-        terms : Terms
-        weights : sequence of array of shape (pᵢ, m)
-            A block for each view; column j of all of them is one vector.
-        norms : sequence of InverseNorm, optional
-            The norm of Sᵢ⁻¹ for each view, as far as the solver knows it. Exact norms replace it where Gram matrices
-            are held, or are cheap to compute in the sweep of the weights.
-        residuals : sequence of array of shape (pᵢ, m), optional
-            The parts of A w − λ B w that the solver has. With them an estimated norm is sharper.
+    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        W = arrays["weights"]
+        return {**arrays, "weights": tuple(moments.fitted[i].scaled(V) for i, V in enumerate(W))}
 
-        Returns
-        -------
-        Conclusion
-            The fields of a `MultisetCCASolution` with at most k components, its residual, and findings.
-        """
-        return judged(self, moments, terms, weights, norms, residuals)
+    def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Judge `weights`, and make the solution's fields (`linspec_multiset.certificate`)."""
+        return certify(self, moments, arrays, tol)
 
 
 def check_several(views: Sequence[Any]) -> None:

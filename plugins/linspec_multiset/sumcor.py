@@ -19,7 +19,7 @@ bound holds where λ is positive, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -29,10 +29,12 @@ import numpy as np
 import linspec as ls
 from linspec.algebra import ratio, signs_of_columns
 from linspec.arrays import Array, HostArray, to_host
-from linspec.solving import DEFAULT_TERMS, Terms
-from linspec_multiset.absent import bases_of, cross_blocks
-from linspec_multiset.law import AGREED, TOLERATED, lost_by_factors
-from linspec_multiset.pencil import split, whitened_matrix
+from linspec.certificates import Metric
+from linspec.iteration import Certificate
+from linspec.rows import Moments
+from linspec.solving import fewer_than_asked
+from linspec_multiset.certificate import AGREED, TOLERATED, lost_to_squares
+from linspec_multiset.pencil import Pencil
 from linspec_multiset.problem import check_several
 
 DEPENDENT = 1e-10
@@ -124,42 +126,27 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         super().__post_init__()
         check_several(self.views)
 
-    def conclude(  # type: ignore[override]
-        self,
-        moments: ls.Moments,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        weights: Sequence[Array],
-        starts: int = 1,
-        agreeing: HostArray | None = None,
-    ) -> Any:
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Make the weights of each view orthonormal in Sᵢ, one component after the other, and judge them.
 
         Parameters
         ----------
         moments : Moments
-        terms : Terms
-        weights : sequence of array of shape (pᵢ, m)
-            A block for each view; column j of all of them is one component.
-        starts : int, default 1
-            The number of starts of each component.
-        agreeing : numpy.ndarray of shape (m,), optional
-            How many of them led to the sum of each component; by default 1.
-
-        Returns
-        -------
-        Conclusion
+        arrays : mapping
+            `weights`, a block for each view, of which column j of all is one component. If they are known, `starts` of
+            each component, and how many were `agreeing` on its sum.
+        tol : float
         """
-        home, m = moments.home, len(self.views)
-        factors, M = whitened(self, moments)
-        bases = bases_of(moments, self.ridge, [home.place(W) for W in weights])
-        parts = [to_host(factor.solve(basis.SV)) for factor, basis in zip(factors, bases, strict=True)]
+        metrics, M = whitened(self, moments)
+        pencil, m = Pencil(moments, self.ridge, (1.0,) * len(metrics)), len(metrics)
+        place = pencil.home.place
+        parts = [to_host(S.coordinates(place(W))) for S, W in zip(metrics, arrays["weights"], strict=True)]
         ends = np.cumsum([0, *(len(part) for part in parts)])
         u, _ = components(M, parts)
         u, g = components(M, np.split(u, ends[1:-1]))  # in the order of the sums of orthonormal columns
-        live = [i for i, factor in enumerate(factors) if factor.rank]
+        live = [i for i, metric in enumerate(metrics) if metric.rank]
         sums = np.minimum.accumulate(np.sum(u * g, axis=0) / 2)  # which rounding alone exchanges
-        above = self.noise(moments) * m * m
+        above = moments.noise * m * m
         count = min(self.k, int(np.sum(np.cumprod(sums > above))))
         u, g, sums = u[:, :count], g[:, :count], sums[:count]
         lengths = np.array([np.linalg.norm(g[a:b], axis=0) for a, b in pairwise(ends)])
@@ -168,27 +155,27 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         bounds = np.array([
             _bound(M, u[:, :j], lengths[:, j], ends) for j in range(count)
         ])  # fmt: skip
-        W = split(u, factors, (1.0,) * m, home)
-        signs = home.place(signs_of_columns(W[min(live, default=0)], home))[None, :]
-        agreeing = np.ones(count) if agreeing is None else np.asarray(agreeing, dtype=np.float64)[:count]
-        findings, lost = lost_by_factors(self, moments, terms, factors, residual)
-        if count < most_components(self.k, factors) and _bound(M, u, None, ends) > TOLERATED * above:
+        W = pencil.split(u, metrics)
+        signs = place(signs_of_columns(W[min(live, default=0)], pencil.home))[None, :]
+        starts = int(arrays.get("starts", 1))
+        agreeing = np.asarray(arrays.get("agreeing", np.ones(count)), dtype=np.float64)[:count]
+        findings, lost = lost_to_squares(moments, metrics, max(tol, residual))
+        if count < most_components(self.k, metrics) and _bound(M, u, None, ends) > TOLERATED * above:
             text = "Components are missing: sums outside of the returned ones are above rounding. Take more starts."
             findings, lost = [*findings, (ls.Status.INCOMPLETE, text)], True
-        conclusion: ls.Conclusion = self.concluded(
-            moments,
-            residual,
-            findings=(*self._words(sums, bounds, starts, agreeing, len(live)), *findings),
-            missing="components above rounding",
-            kind="exact",
-            lost=lost,
-            weights=tuple(part * signs for part in W),
-            sums=sums,
-            bounds=np.maximum(bounds, sums),
-            agreeing=agreeing,
-            starts=int(starts),
-        )
-        return conclusion
+        fields = {
+            "weights": tuple(
+                A.home.place(moments.fitted[i].scaled(V * signs), A.dtype)
+                for i, (A, V) in enumerate(zip(self.views, W, strict=True))
+            ),
+            "sums": sums,
+            "bounds": np.maximum(bounds, sums),
+            "agreeing": agreeing,
+            "starts": starts,
+        }
+        words = self._words(sums, bounds, starts, agreeing, len(live))
+        fewer = fewer_than_asked(count, self.k, "components above rounding")
+        return Certificate(residual, (*fewer, *words, *findings), fields, "exact", lost=lost)
 
     def _words(
         self, sums: HostArray, bounds: HostArray, starts: int, agreeing: HostArray, m: int
@@ -211,20 +198,22 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         return found
 
 
-def whitened(problem: Any, moments: ls.Moments) -> tuple[list[Any], HostArray]:
-    """Return the factors of all Sᵢ, and M; the factor of a view that does not vary has rank 0, also with a ridge."""
-    blocks = cross_blocks(moments)
-    vary = [bool(to_host(squares).any()) for squares in moments.diagonal()]
-    factors = [
-        moments.whitener(i, r * varies) for i, (r, varies) in enumerate(zip(problem.ridge, vary, strict=True))
-    ]
-    M = np.tril(whitened_matrix(factors, (1.0,) * len(factors), blocks), -1)
-    return factors, M + M.T
+def whitened(problem: Any, moments: Moments) -> tuple[list[Metric], HostArray]:
+    """Return the norms of all Sᵢ⁻¹, and M; that of a view that does not vary has rank 0, also with a ridge."""
+    moments.gram()
+    if moments.metrics is None:
+        moments.metrics = []
+        for i, (A, ridge) in enumerate(zip(moments.operators, problem.ridge, strict=True)):
+            varies = bool(np.any(moments.squares(i)))
+            moments.metrics.append(Metric.of_held(moments, i, ridge * varies).on(A.backend.blocks))
+    metrics = moments.metrics
+    M = Pencil(moments, problem.ridge, (1.0,) * len(metrics)).whitened(metrics)
+    return metrics, M - np.eye(len(M))
 
 
-def most_components(k: int, factors: Sequence[Any]) -> int:
+def most_components(k: int, metrics: Sequence[Metric]) -> int:
     """Return the largest number of components: at most the rank of each view that varies."""
-    ranks = [factor.rank for factor in factors if factor.rank]
+    ranks = [metric.rank for metric in metrics if metric.rank]
     return min([k, *ranks]) if ranks else 0
 
 

@@ -8,7 +8,7 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import InvalidProblem, NonFiniteData
 
 N, WIDTHS = 60, (4, 5, 3)
 RNG = np.random.default_rng(7)
@@ -159,9 +159,12 @@ def test_slices_and_blocks(solver):
         assert found.converged
 
 
-def test_products_alone_are_refused():
-    with pytest.raises(MissingCapability, match="needs rows that can be taken"):
-        ls.solve(ls.MultisetCCA([aslinearoperator(V) for V in VIEWS], k=3, present=PRESENT))
+def test_products_alone_will_do():
+    exact = ls.solve(ls.MultisetCCA(VIEWS, k=3, present=PRESENT)).eigenvalues
+    found = ls.solve(
+        ls.MultisetCCA([aslinearoperator(V) for V in VIEWS], k=3, present=PRESENT), "lobpcg", rng=0
+    )
+    np.testing.assert_allclose(found.eigenvalues, exact, rtol=1e-10)
 
 
 # ---- studies --------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ import scipy.optimize
 import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidProblem
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 
 def related(n=300, widths=(6, 5, 7), factors=3, seed=0):
@@ -107,13 +109,12 @@ def test_other_coordinates_of_a_view_do_not_change_the_scores():
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saddle(ls.Solver):
+class Saddle(RowSolver):
     """Returns a stationary point that is no maximum: one view with the other sign."""
 
-    def solve(self, problem, run):
-        run.moments("dense")
-        best = ls.solve(problem, "horst", rng=0)
-        return run.finish(weights=(-best.weights[0], *best.weights[1:]))
+    def iterate(self, problem, moments, context, start):
+        best = ls.solve(ls.SumcorCCA(problem.views, k=problem.k), "horst", rng=0)
+        yield Iterate(0.0, lambda: {"weights": (-best.weights[0], *best.weights[1:])}, final=True)
 
 
 def test_a_view_with_the_wrong_sign_has_a_residual():

@@ -369,6 +369,7 @@ def test_a_run_that_ends_within_a_pass_goes_on(case, how, tmp_path, ctrl_c, cloc
     settings: dict[str, Any] = {"rng": 0}
     settings |= {"form": "implicit"} if solver != "lsqr" else {}
     settings |= {"tol": 1e-9} if solver in {"gd", "lsqr", "two-stage"} else {}
+    settings |= {"oversample": 0} if case == "multiset" else {}  # else its first block spans all
     rows = Acts(0, fails)
     whole = ls.solve(state(rows), solver, **settings)
     act = {

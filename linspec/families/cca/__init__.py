@@ -16,7 +16,6 @@ _HOLDERS = {
     "block_width": "linspec.families.cca.canonical",
     "first_blocks": "linspec.families.cca.canonical",
     "multiplied": "linspec.families.cca.canonical",
-    "norms_of_held": "linspec.families.cca.canonical",
 }
 
 __all__ = list(_HOLDERS)

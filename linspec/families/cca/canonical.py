@@ -20,24 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import (
-    leading_svd,
-    metric_rounding,
-    raised_diagonal,
-    ratio,
-    whitening_above_noise,
-)
-from linspec.arrays import Array, Home, HostArray, is_array, to_host, to_host_together
-from linspec.certificates import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned, sketch_pays
+from linspec.algebra import leading_svd, ratio, whitening_above_noise
+from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
+from linspec.certificates import Metric, noise_of, norms_of_held, with_norms
 from linspec.iteration import Context
 from linspec.iteration.solver import FRESH
-from linspec.rows import Moments, SparseMinusThin
-
-SIGNS = 50
-"""Random signs beyond k beside the first blocks, where nothing better makes a norm."""
-
-WIDEST = 4096
-"""Columns of a sparse Gram matrix up to which it is factored."""
+from linspec.rows import Moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +42,7 @@ class Pairs:
         CΨ and CᵀΦ.
     rho : numpy.ndarray of shape (m,)
         The correlations, once the blocks are canonical.
-    noise : pair of (array, float)
+    noise : tuple of (array, float)
         The diagonals of Sx and Sy, and the part of a squared length that is rounding of products.
     GW : pair of arrays, or None
         XᵀXΦ and YᵀYΨ, which a large ridge would round away; None once a block has been renewed.
@@ -89,7 +77,7 @@ class Pairs:
     W: tuple[Array, Array]
     SW: tuple[Array, Array]
     CW: tuple[Array, Array]
-    noise: tuple[tuple[Array, float], tuple[Array, float]]
+    noise: tuple[tuple[Array, float], ...]
     rho: HostArray = field(default_factory=lambda: np.zeros(0))
     GW: tuple[Array, Array] | None = None
 
@@ -300,16 +288,6 @@ def block_width(problem: Any, oversample: int) -> int:
     return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
 
 
-def noise_of(moments: Moments, ridges: Sequence[float], W: Sequence[Array], SW: Sequence[Array]) -> Any:
-    """The diagonals of Sx and Sy, as far as they are known, and the rounding of products with them."""
-    noise = []
-    for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
-        squares, place = moments.squares(i), A.backend.blocks
-        d = raised_diagonal(W[i], SW[i], ridge, place) if squares is None else place.place(squares)
-        noise.append((d[:, None] + ridge, metric_rounding(A.shape[1], A.dtype)))
-    return tuple(noise)
-
-
 def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pairs, list[Metric]]:
     """Multiply two blocks, and make the norms of their residuals, in one pass.
 
@@ -333,67 +311,15 @@ def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pair
     >>> bool(np.allclose(pairs.CW[0], X.T @ Y)), [metric.source for metric in metrics]
     (True, ['preconditioned', 'preconditioned'])
     """
-    ridges = problem.ridge
-    if moments.metrics is None or any(metric.source != "exact" for metric in moments.metrics):
-        moments.metrics = norms_of_held(moments, ridges) or moments.metrics
-    if moments.metrics is not None:
-        return Pairs.of(moments, ridges, W), moments.metrics
-    if not moments.sketched and sketch_pays(moments, max(V.shape[1] for V in W)):
-        moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
-    sketches = bool(moments.sketch_rows) or bool(moments.sketched)
-    widths, Z = [V.shape[1] for V in W], []
-    for i, A in enumerate(moments.operators):
-        signs = np.random.default_rng(i).integers(0, 2, (A.shape[1], problem.k + SIGNS)) * 2.0 - 1.0
-        Z.append(A.backend.blocks.place(signs[:, : 0 if sketches else None]))
-    homes = [A.backend.blocks for A in moments.operators]
-    both = [home.concat([V, z]) for home, V, z in zip(homes, W, Z, strict=True)]
-    every = Pairs.of(moments, ridges, both)
-    moments.metrics = metrics = []
-    for i, (ridge, home) in enumerate(zip(ridges, homes, strict=True)):
-        if sketches:
-            metrics.append(Metric.of_sketch(moments, i, ridge).on(home))
-        else:
-            SZ = every.SW[i][:, widths[i] :]
-            metrics.append(Preconditioned.of_signs(Z[i], SZ, ridge, moments.squares(i), home))
-    return every.leading(*widths), metrics
+    pairs, metrics = with_norms(
+        moments, problem.ridge, W, problem.k, lambda V: _with_images(Pairs.of(moments, problem.ridge, V))
+    )
+    return pairs.leading(W[0].shape[1], W[1].shape[1]), metrics
 
 
-def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = False) -> list[Metric] | None:
-    """The norms of held Gram matrices or of a held triangle; None if nothing is held, or too much to be factored.
-
-    Parameters
-    ----------
-    moments : Moments
-    ridges : sequence of float
-    every : bool, default False
-        Whether Gram matrices are factored however large, and as dense ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from linspec.families.cca import norms_of_held
-    >>> from linspec.rows import Moments, Passes
-    >>> moments = Moments.of_products({"X": ls.as_operator(np.diag([2.0, 4.0]))}, Passes())
-    >>> norms_of_held(moments, (0.0,)) is None
-    True
-    >>> moments.triangle() is not None, float(norms_of_held(moments, (0.0,))[0].lengths(np.array([[0.0], [4.0]]))[0])
-    (True, 1.0)
-    """
-    if not moments.holds:
-        return None
-    metrics: list[Metric] = []
-    for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
-        G: Any = None if moments.root is not None else moments.held[i][i]  # type: ignore[index]
-        thin = None if G is None or is_array(G) or every else SparseMinusThin.of(G)
-        if thin is not None and thin.is_near_diagonal:
-            made: Metric = NearDiagonal.of_thin(thin.G.diagonal(), thin.P, ridge, A.rounding)
-        elif thin is not None and len(thin.P) > WIDEST:
-            return None
-        else:
-            made = Metric.of_held(moments, i, ridge)
-        metrics.append(made.on(A.backend.blocks))
-    return metrics
+def _with_images(pairs: Pairs) -> tuple[Sequence[Array], Pairs]:
+    """Pairs behind their SW."""
+    return pairs.SW, pairs
 
 
 def cross(moments: Moments, metrics: Sequence[Metric]) -> Array:

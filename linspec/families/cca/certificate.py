@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,12 +23,12 @@ import numpy as np
 from linspec.algebra import EPS, ratio
 from linspec.algebra.unit_vectors import signs_of_columns
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.certificates import Metric, digits
+from linspec.certificates import Metric, digits, rounding_of, short_directions
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
 from linspec.linalg import RitzPairs, inverse, search
 from linspec.process.plurals import count_of
-from linspec.rows import Moments, OutOfPasses
+from linspec.rows import Moments
 from linspec.solving.conclusion import left_out_nearby
 from linspec.solving.verdict import Finding
 from linspec.status import Status
@@ -126,7 +125,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     """
     judged = _judged(problem, moments, arrays, tol)
     pairs, metrics = judged.pairs, judged.metrics
-    lost = _lost(moments, metrics)
+    lost = short_directions(moments, metrics, "correlations", 'Choose "direct", or add a ridge.')
     findings = [*_found(judged, tol, held=moments.held is not None), *lost]
     rows = all(metric.source != "preconditioned" for metric in metrics)
     ranks = (metrics[0].rank, metrics[1].rank) if rows else None
@@ -184,7 +183,7 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     within = float(np.sqrt(squares / 2).sum())  # near each of these correlations there is an exact one
     if missing <= max(TOLERATED * max(tol * max(total, tol), within), NEARBY * explained):
         missing = 0.0
-    rounding = _rounding(moments, metrics)
+    rounding = rounding_of(moments, metrics)
     return Judged(pairs, metrics, squares, errors, following, missing, rounding, searched or computed)
 
 
@@ -271,45 +270,6 @@ def _every(moments: Moments, metrics: Sequence[Metric]) -> HostArray | None:
         return None
     every: HostArray = np.linalg.svd(to_host(cross(moments, metrics)), compute_uv=False)
     return np.minimum(every, 1.0)
-
-
-def _lost(moments: Moments, metrics: Sequence[Metric]) -> list[Finding]:
-    """Directions that a Gram matrix has cut as null, although rows times them are more than rounding."""
-    findings: list[Finding] = []
-    if moments.held is None:
-        return findings
-    for i, (name, metric, A) in enumerate(zip(moments.names, metrics, moments.operators, strict=True)):
-        cut = metric.null
-        if not cut.shape[1]:
-            continue
-        if cut.shape[1] > CUT:
-            cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
-        rounding = A.rounding / metric.least  # of a null direction, along the shortest that is kept
-        limit = SHORT * math.sqrt(len(cut)) * rounding * np.linalg.norm(metric.D[:, None] * cut, axis=0)
-        text = f"{name} has {count_of(metric.null.shape[1], 'direction')} so short that its Gram matrix cannot tell "
-        text += "them from null directions"
-        lengths = None
-        with suppress(OutOfPasses):
-            if moments.rereads:
-                home = A.backend.blocks
-                lengths = to_host(home.column_norms(moments.operator(i).matmat(home.place(cut))))
-        if lengths is None:
-            text += '; another pass can. Raise max_passes, choose "direct", or add a ridge.'
-            findings.append((Status.ILL_CONDITIONED, text))
-        elif (lengths > limit).any():
-            text += ': they were left out, and correlations may be missing. Choose "direct", or add a ridge.'
-            findings.append((Status.ILL_CONDITIONED, text))
-    return findings
-
-
-def _rounding(moments: Moments, metrics: Sequence[Metric]) -> float:
-    """The error of a correlation by rounding: of entries times the condition number, of squares times its square."""
-    errors = [0.0]
-    for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True)):
-        entries = max(float(np.finfo(A.dtype).eps), moments.error_of_means(i)) / metric.least
-        squared = 0.0 if moments.held is None else (EPS if A.readable else A.rounding) / metric.least**2
-        errors.append(max(entries, squared))
-    return min(max(errors), 1.0)
 
 
 def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:

@@ -31,6 +31,7 @@ from linspec.certificates import (
     Metric,
     NearDiagonal,
     Preconditioned,
+    gram_pays,
     metric_pays,
     needs_metric,
     sketch_pays,
@@ -124,20 +125,13 @@ def directions_of(
     >>> known.exact, known.C.ravel().tolist(), known.triplets[1].round(6)
     (True, [2.0, 4.0], array([1.414214]))
     """
-    if judges and moments.metrics is not None and not moments.metrics.exact and _pays(problem, moments):
+    pays = judges and moments.metrics is not None and not moments.metrics.exact and gram_pays(moments)
+    if pays and needs_metric(moments, [problem.ridge], problem.default_tol):
         moments.gram()
         moments.metrics = None
     if moments.metrics is None:
         moments.metrics = _held(problem, moments, cut, by_rows=by_rows) or _in_a_pass(problem, moments)
     return cast(Directions, moments.metrics)
-
-
-def _pays(problem: Any, moments: Moments) -> bool:
-    """Whether Gram matrices take no longer than the passes so far, and residuals without them leave something open."""
-    A, width = moments.operators[0], sum(moments.widths)
-    flops = 2.0 * A.shape[0] * width**2 + 14.0 * width**3
-    affordable = moments.rereads and A.readable and flops <= max(moments.passes.flops, 2e9)
-    return affordable and needs_metric(moments, [problem.ridge], problem.default_tol)
 
 
 def _held(problem: Any, moments: Moments, cut: float | None, *, by_rows: bool) -> Directions | None:

@@ -1,0 +1,221 @@
+"""The norms in which residuals of pencils are measured, for any number of views, and what squares hide from them.
+
+Problem: the norm of Sᵢ⁻¹ of every view i, with Sᵢ = XᵢᵀXᵢ + rᵢI, without a pass of its own.
+Method: held Gram matrices or a held triangle give it. Else a sketch rides on the next pass, or random signs beside the
+blocks of that pass make a preconditioner. Directions that a Gram matrix has cut are multiplied once by the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import numpy as np
+
+from linspec.algebra import EPS, metric_rounding, raised_diagonal
+from linspec.arrays import Array, is_array, to_host
+from linspec.certificates.linear import sketch_pays
+from linspec.certificates.metric import SKETCH_ROWS, Metric, NearDiagonal, Preconditioned
+from linspec.process.plurals import count_of
+from linspec.rows.moments import Moments
+from linspec.rows.passes import OutOfPasses
+from linspec.rows.sparse_minus_thin import SparseMinusThin
+from linspec.status import Status
+
+__all__ = ["gram_pays", "noise_of", "norms_of_held", "rounding_of", "short_directions", "with_norms"]
+
+SIGNS = 50
+"""Random signs beyond k beside the first blocks, where nothing better makes a norm."""
+
+WIDEST = 4096
+"""Columns of a sparse Gram matrix up to which it is factored."""
+
+SHORT, CUT = 8.0, 32
+"""Roundings of the entries from which on a direction is no null direction; and how many are multiplied."""
+
+MOMENT = 2e9
+"""Operations of a tenth of a second or two."""
+
+P = TypeVar("P")
+
+
+def with_norms(
+    moments: Moments,
+    ridges: Sequence[float],
+    W: Sequence[Array],
+    count: int,
+    product: Callable[[Sequence[Array]], tuple[Sequence[Array], P]],
+) -> tuple[P, list[Metric]]:
+    """Multiply a block of each view, and make the norms of residuals, in one pass; they are kept with the moments.
+
+    Parameters
+    ----------
+    moments : Moments
+    ridges : sequence of float
+    W : sequence of array of shape (pᵢ, m)
+    count : int
+        Columns of random signs beyond `SIGNS`, as many as vectors are asked for.
+    product : callable
+        Takes a block for each view; returns SᵢVᵢ of each, and what it has made.
+
+    Returns
+    -------
+    object
+        What `product` has made: its first m columns are of W.
+    list of Metric
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.certificates import with_norms
+    >>> from linspec.rows import Moments, Passes
+    >>> moments = Moments.of_products({"X": ls.as_operator(np.diag([2.0, 4.0]))}, Passes())
+    >>> made = lambda V: (moments.products(*V)[0], "products")
+    >>> with_norms(moments, (0.0,), [np.eye(2)], 1, made)[1][0].source
+    'preconditioned'
+    """
+    if moments.metrics is None or any(metric.source != "exact" for metric in moments.metrics):
+        moments.metrics = norms_of_held(moments, ridges) or moments.metrics
+    if moments.metrics is not None:
+        return product(W)[1], moments.metrics
+    widths = [int(V.shape[1]) for V in W]
+    if moments.sketches and not moments.sketched and sketch_pays(moments, max(widths)):
+        moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
+    sketched, homes, Z = moments.sketch_rows > 0, [A.backend.blocks for A in moments.operators], []
+    for i, (p, home) in enumerate(zip(moments.widths, homes, strict=True)):
+        signs = np.random.default_rng(i).integers(0, 2, (p, count + SIGNS)) * 2.0 - 1.0
+        Z.append(home.place(signs[:, : 0 if sketched else None]))
+    SV, made = product([home.concat([V, z]) for home, V, z in zip(homes, W, Z, strict=True)])
+    moments.metrics = metrics = []
+    for i, (ridge, home, m) in enumerate(zip(ridges, homes, widths, strict=True)):
+        if sketched:
+            metrics.append(Metric.of_sketch(moments, i, ridge).on(home))
+        else:
+            metrics.append(Preconditioned.of_signs(Z[i], SV[i][:, m:], ridge, moments.squares(i), home))
+    return made, metrics
+
+
+def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = False) -> list[Metric] | None:
+    """The norms of held Gram matrices or of a held triangle; None if nothing is held, or too much to be factored.
+
+    Parameters
+    ----------
+    moments : Moments
+    ridges : sequence of float
+    every : bool, default False
+        Whether Gram matrices are factored however large, and as dense ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.certificates import norms_of_held
+    >>> from linspec.rows import Moments, Passes
+    >>> moments = Moments.of_products({"X": ls.as_operator(np.diag([2.0, 4.0]))}, Passes())
+    >>> norms_of_held(moments, (0.0,)) is None
+    True
+    >>> moments.triangle() is not None, float(norms_of_held(moments, (0.0,))[0].lengths(np.array([[0.0], [4.0]]))[0])
+    (True, 1.0)
+    """
+    if not moments.holds:
+        return None
+    metrics: list[Metric] = []
+    for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
+        G: Any = None if moments.root is not None else moments.held[i][i]  # type: ignore[index]
+        thin = None if G is None or is_array(G) or every else SparseMinusThin.of(G)
+        if thin is not None and thin.is_near_diagonal:
+            made: Metric = NearDiagonal.of_thin(thin.G.diagonal(), thin.P, ridge, A.rounding)
+        elif thin is not None and len(thin.P) > WIDEST:
+            return None
+        else:
+            made = Metric.of_held(moments, i, ridge)
+        metrics.append(made.on(A.backend.blocks))
+    return metrics
+
+
+def gram_pays(moments: Moments) -> bool:
+    """Whether Gram matrices, by which a certificate is exact, take no longer than the passes so far, or a moment.
+
+    Parameters
+    ----------
+    moments : Moments
+    """
+    A, width = moments.operators[0], sum(moments.widths)
+    flops = 2.0 * A.shape[0] * width**2 + 14.0 * width**3
+    readable = moments.rereads and all(B.readable for B in moments.operators)
+    return not moments.holds and readable and flops <= max(moments.passes.flops, MOMENT)
+
+
+def noise_of(
+    moments: Moments, ridges: Sequence[float], W: Sequence[Array], SW: Sequence[Array]
+) -> tuple[tuple[Array, float], ...]:
+    """The diagonal of every Sᵢ as a column, as far as it is known, and the rounding of products with Sᵢ.
+
+    Parameters
+    ----------
+    moments : Moments
+    ridges : sequence of float
+    W, SW : sequence of array
+        Blocks and their products, from which diagonals are estimated where products alone are known.
+    """
+    noise = []
+    for i, (A, ridge) in enumerate(zip(moments.operators, ridges, strict=True)):
+        squares, place = moments.squares(i), A.backend.blocks
+        d = raised_diagonal(W[i], SW[i], ridge, place) if squares is None else place.place(squares)
+        noise.append((d[:, None] + ridge, metric_rounding(A.shape[1], A.dtype)))
+    return tuple(noise)
+
+
+def short_directions(
+    moments: Moments, metrics: Sequence[Metric], missing: str, remedy: str
+) -> list[tuple[Status, str]]:
+    """Directions that a Gram matrix has cut as null, although rows times them are more than rounding.
+
+    Parameters
+    ----------
+    moments : Moments
+    metrics : sequence of Metric
+    missing : str
+        What may be missing, in the plural.
+    remedy : str
+        What tells such directions, as a sentence.
+    """
+    findings: list[tuple[Status, str]] = []
+    if moments.held is None:
+        return findings
+    for i, (name, metric, A) in enumerate(zip(moments.names, metrics, moments.operators, strict=True)):
+        cut = metric.null
+        if not cut.shape[1]:
+            continue
+        if cut.shape[1] > CUT:
+            cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
+        rounding = A.rounding / metric.least  # of a null direction, along the shortest that is kept
+        limit = SHORT * math.sqrt(len(cut)) * rounding * np.linalg.norm(metric.D[:, None] * cut, axis=0)
+        text = f"{name} has {count_of(metric.null.shape[1], 'direction')} so short that its Gram matrix cannot tell "
+        text += "them from null directions"
+        lengths = None
+        with suppress(OutOfPasses):
+            if moments.rereads:
+                home = A.backend.blocks
+                with moments.view(i) as own:
+                    lengths = to_host(home.column_norms(own.operator().matmat(home.place(cut))))
+        if lengths is None:
+            text += f"; another pass can. Raise max_passes. {remedy}"
+            findings.append((Status.ILL_CONDITIONED, text))
+        elif (lengths > limit).any():
+            text += f": they were left out, and {missing} may be missing. {remedy}"
+            findings.append((Status.ILL_CONDITIONED, text))
+    return findings
+
+
+def rounding_of(moments: Moments, metrics: Sequence[Metric]) -> float:
+    """The error of a value by rounding: of entries times the condition number, of squares times its square."""
+    errors = [0.0]
+    for i, (A, metric) in enumerate(zip(moments.operators, metrics, strict=True)):
+        entries = max(float(np.finfo(A.dtype).eps), moments.error_of_means(i)) / metric.least
+        squared = 0.0 if moments.held is None else (EPS if A.readable else A.rounding) / metric.least**2
+        errors.append(max(entries, squared))
+    return min(max(errors), 1.0)

@@ -1,0 +1,147 @@
+"""The certificate of multiset CCA: the components in the span of weights, their residual, and what is missing.
+
+One pass multiplies the weights, or forms Gram matrices if that takes a moment; none where these are held.
+
+1. The components are the Rayleigh-Ritz pairs in the span of the stacked weights. Their residual is measured in the norm
+   of B⁻¹: some exact eigenvalue lies within its length of each (Parlett 1998, 11.5).
+2. Where Gram matrices are held, all eigenvalues are computed if that is quick, and else a Krylov space from random
+   columns beside the components searches for larger ones (`linspec.linalg.search`): nothing is missed. Elsewhere the
+   random columns of the start were the search.
+3. Squares hide short directions. Those that a Gram matrix has cut are multiplied once by the rows, and what rounding
+   may do to an eigenvalue is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec import Status
+from linspec.algebra import eigenpairs, ratio, signs_of_columns, whitening_above_noise
+from linspec.arrays import Array, HostArray, to_host
+from linspec.certificates import Metric, digits, gram_pays, rounding_of, short_directions
+from linspec.iteration import Certificate
+from linspec.linalg import RitzPairs, search
+from linspec.rows import Moments
+from linspec.solving import fewer_than_asked
+from linspec_multiset.pencil import Pencil, images
+
+Finding = tuple[Status | None, str]
+
+TOLERATED = 10.0
+"""An eigenvalue counts as missing if it is larger than the returned one by this multiple of the tolerance or of the
+residual, whichever is larger, times λ₁."""
+
+AGREED = 1e-8
+"""Views agree completely if λ is within this fraction of its upper limit."""
+
+QUICK, BESIDE = 1000, 8
+"""Up to so many rows of the whitened matrix all eigenvalues are computed; random columns of a search in others."""
+
+
+def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+    """Judge `weights`, and make the solution's fields.
+
+    Parameters
+    ----------
+    problem : MultisetCCA
+    moments : Moments
+    arrays : mapping
+        The weights, more columns than k allowed; those of a direct method have their `eigenvalues`.
+    tol : float
+    """
+    pencil, place = Pencil.of(problem, moments), moments.operators[0].backend.blocks.place
+    W = [place(V) for V in arrays["weights"]]
+    if gram_pays(moments):
+        moments.gram()
+    (SW, AW), metrics = pencil.with_norms(W, problem.k)
+    W, SW, AW, values = _within_span(pencil, W, SW, images(AW), problem.k)
+    above = moments.noise * sum(problem.view_weights)
+    count = int(np.sum(values > above))
+    W, SW, AW = ([V[:, :count] for V in each] for each in (W, SW, AW))
+    values, there = values[:count], place(values[:count])[None, :]
+    gaps = [AV - SV * there for AV, SV in zip(AW, SW, strict=True)]
+    residual = ratio(float(np.sqrt(pencil.squares(metrics, gaps).max(initial=0.0))), values.max(initial=0.0))
+    exact = all(metric.source == "exact" for metric in metrics)
+    if exact:
+        W = [metric.shortest(V) for metric, V in zip(metrics, W, strict=True)]
+    findings, lost = lost_to_squares(moments, metrics, max(tol, residual))
+    if exact and moments.holds and "eigenvalues" not in arrays:
+        findings = [*_missing(pencil, metrics, W, values, max(tol, residual, moments.noise)), *findings]
+    limit = sum(problem.view_weights)
+    if not any(problem.ridge) and len(values) and values[0] >= limit * (1 - AGREED):
+        text = "All views agree completely on some components, as chance alone makes them do where there are few rows. "
+        text += "Add a ridge to distinguish real agreement from chance."
+        findings.append((Status.DEGENERATE, text))
+    signs = place(signs_of_columns(W[0], pencil.home))[None, :]
+    agreement = [to_host(pencil.home.column_sums(V * SV)) for V, SV in zip(W, SW, strict=True)]
+    error = max(residual, rounding_of(moments, metrics), float(np.finfo(np.float64).eps))
+    fields = {
+        "weights": tuple(
+            A.home.place(moments.fitted[i].scaled(V * signs), A.dtype)
+            for i, (A, V) in enumerate(zip(problem.views, W, strict=True))
+        ),
+        "eigenvalues": values,
+        "agreement": values * np.array(agreement) / np.array(problem.view_weights)[:, None],
+        "accuracy": f"eigenvalues: about {digits(error)} correct digits" if count else "",
+    }
+    findings = [*fewer_than_asked(count, problem.k, "components above rounding"), *findings]
+    kind = min((metric.source for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
+    lost = lost or any(status is Status.INCOMPLETE for status, _ in findings)
+    return Certificate(residual, tuple(findings), fields, kind, lost=lost)
+
+
+def _within_span(
+    pencil: Pencil, W: Sequence[Array], SW: Sequence[Array], AW: Sequence[Array], k: int
+) -> tuple[list[Array], list[Array], list[Array], HostArray]:
+    """The k leading Ritz vectors in the span of stacked weights, with their images, and the Ritz values."""
+    m, cuts = W[0].shape[1], []
+    H, G, D = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    for V, SV, AV, (d, cut) in zip(W, SW, AW, pencil.noise(W, SW), strict=True):
+        H, G, D = H + to_host(V.T @ AV), G + to_host(V.T @ SV), D + to_host(V.T @ (V * d))
+        cuts.append(cut)
+    T = whitening_above_noise((G + G.T) / 2, (D + D.T) / 2, max(cuts))
+    values, U = eigenpairs(T.T @ (H + H.T) @ T / 2)
+    turn = pencil.home.place(np.ascontiguousarray((T @ U[:, ::-1])[:, :k]))
+    turned = [[V @ turn for V in each] for each in (W, SW, AW)]
+    return turned[0], turned[1], turned[2], values[::-1][:k].copy()
+
+
+def _missing(
+    pencil: Pencil, metrics: Sequence[Metric], W: Sequence[Array], values: HostArray, error: float
+) -> list[Finding]:
+    """Say that an eigenvalue is larger than the returned one, by all of held matrices or by a search in them."""
+    k = len(values)
+    if sum(metric.rank for metric in metrics) <= QUICK or pencil.moments.complete:
+        every = np.linalg.eigvalsh(pencil.whitened(metrics))[::-1]
+    elif k:
+        V = pencil.stacked(W, metrics)
+
+        def product(U: Array) -> Array:
+            """M U."""
+            (_, AZ), weights = pencil.products(pencil.split(U, metrics)), pencil.weights
+            parts = zip(images(AZ), metrics, weights, strict=True)
+            return pencil.home.xp.concat([metric.dual(P) / np.sqrt(w) for P, metric, w in parts], axis=0)
+
+        found = RitzPairs(values, lambda: V, np.zeros(k), exhausted=False)
+        every = search(product, found, BESIDE, np.random.default_rng(0), error)[0].values
+    else:
+        return []
+    gap = float(np.max(every[:k] - values, initial=0.0))
+    if gap <= TOLERATED * error * max(float(every.max(initial=0.0)), 1e-300):
+        return []
+    text = f"A component is missing: an eigenvalue is larger than the returned one by at least {gap:.1e}. Choose "
+    return [(Status.INCOMPLETE, text + '"gram", another seed, or more columns in the block.')]
+
+
+def lost_to_squares(moments: Moments, metrics: Sequence[Metric], error: float) -> tuple[list[Finding], bool]:
+    """Findings on directions that Gram matrices have cut, and on digits that they lose; and whether there are any."""
+    findings: list[Finding] = [*short_directions(moments, metrics, "components", "Add a ridge.")]
+    rounding = rounding_of(moments, metrics)
+    if rounding > error:
+        text = "Columns of a view depend on each other so nearly that values may be off by "
+        text += f"{rounding:.0e}, which the residual does not show. Add a ridge."
+        findings.append((Status.ILL_CONDITIONED, text))
+    return findings, bool(findings)
