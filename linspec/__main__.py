@@ -21,7 +21,11 @@ def start(prog_name: str | None = None) -> None:
 
     if usual is signal.default_int_handler:
         signal.signal(signal.SIGINT, usual)
-    main(prog_name=prog_name)
+    try:
+        main(prog_name=prog_name)
+    finally:
+        if usual is signal.default_int_handler:  # one that comes as Python ends would kill without a word
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _quit(_: int, __: FrameType | None) -> None:

@@ -1,6 +1,7 @@
 """A solver is a generator of iterates, and solving is the loop around it: read `solver`, then `loop`."""
 
 from linspec.iteration.loop import Limits, Outcome, Progress, Saving, run
+from linspec.iteration.ritz_pairs import ritz_iterates
 from linspec.iteration.solver import Certificate, Context, Iterate, Problem, Solver
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "Progress",
     "Saving",
     "Solver",
+    "ritz_iterates",
     "run",
 ]

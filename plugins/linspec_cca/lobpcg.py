@@ -26,21 +26,18 @@ a pass. Pairs with a residual far below the tolerance stay in the subspace and n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from linspec import cost, form_option, limit_option, option, part, tol_option
 from linspec.algebra import ratio
-from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.certificates import Metric
+from linspec.arrays import Array, HostArray
 from linspec.cost import Estimate, Sizes
 from linspec.families.cca import Gains, block_width, first_blocks, multiplied
-from linspec.iteration import Context, Iterate
-from linspec.linalg import lobpcg_steps
+from linspec.iteration import Context, Iterate, ritz_iterates
+from linspec.linalg import RitzBlocks, lobpcg_steps
 from linspec.rows import Moments
 from linspec.solving import RowSolver
 
@@ -56,15 +53,6 @@ more memory, but is reduced less often."""
 
 SETTLED = 0.01
 """Pairs get no more directions if their residual is below this part of the tolerance."""
-
-PROGRESS, PATIENCE = 0.9, 25
-"""Within PATIENCE steps the residual must fall below PROGRESS times its least value: else it is rounding."""
-
-NEAR = 0.1
-"""From a start the iteration goes on until the next pair, which comes from random columns, is as near as this part of
-the last correlation: a larger one that the start lacks would have come before it."""
-
-DOUBT = "The run ended before its random columns could show that the start lacks no leading pair."
 
 FLOPS_BETWEEN = 57.0
 """Operations between two passes, in units of (p + q) m² for blocks of m columns."""
@@ -106,23 +94,22 @@ class LOBPCG(RowSolver):
             products=(begun.SW, ((None, begun.CW[1]), (begun.CW[0], None))),
         )
         del W, begun
-        pairs, gains = next(steps), Gains(metrics)
-        least, since = math.inf, 0
-        while True:
-            lengths = [metric.dual(R) for metric, R in zip(metrics, pairs.residuals, strict=True)]  # (2)
-            squares = _squares(metrics, lengths)
-            measured = ratio(float(squares[:k].sum()), float(pairs.values[:k].sum()))
-            residual = measured if pairs.exhausted else gains.residual(measured, pairs.values[:k])
-            known = start is None or pairs.exhausted or residual > context.tol
-            searched = known or bool((squares[k : k + 1] <= (NEAR * pairs.values[k - 1 : k]) ** 2).all())
-            arrays = partial(_weights, pairs.vectors, width)
-            yield Iterate(residual, arrays, pairs.exhausted, "" if searched else DOUBT)
-            least, since = (residual, 0) if residual < PROGRESS * least else (least, since + 1)
-            if pairs.exhausted or since > PATIENCE:
-                return
-            live = squares > SETTLED * min(context.tol, measured) * pairs.values
-            Z = [metric.lift(_columns(y, live)) for metric, y in zip(metrics, lengths, strict=True)]  # (3)
-            pairs = steps.send(Z)
+        gains = Gains(metrics)
+
+        def judged(pairs: RitzBlocks, squares: HostArray) -> tuple[float, HostArray]:
+            """The residual of (2), of φ and ψ of length 1 each, and which pairs need more directions."""
+            rho = pairs.values
+            measured = ratio(2.0 * float(squares[:k].sum()), float(rho[:k].sum()))
+            residual = measured if pairs.exhausted else gains.residual(measured, rho[:k])
+            return residual, 2.0 * squares > SETTLED * min(context.tol, measured) * rho
+
+        def weights(pairs: RitzBlocks) -> dict[str, Array]:
+            """The pairs as weights, of length 1 each."""
+            phi, psi = pairs.vectors(width)
+            return {"x_weights": phi * math.sqrt(2), "y_weights": psi * math.sqrt(2)}
+
+        again = start is not None
+        yield from ritz_iterates(steps, metrics, context, k, judged, weights, begun=again, what="pair")  # (3)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -144,26 +131,3 @@ def _products(moments: Moments, ridges: Sequence[float], Z: Sequence[Array]) -> 
     (Sx, CtZx), (CZy, Sy) = moments.products(*Z)
     SZ = [P if r == 0 else P + z * r for P, z, r in zip((Sx, Sy), Z, ridges, strict=True)]
     return SZ, ((None, CtZx), (CZy, None))
-
-
-def _squares(metrics: Sequence[Metric], lengths: Sequence[Array]) -> HostArray:
-    """‖ϱx‖² + ‖ϱy‖² of every pair: φ and ψ have the length 1 each, and w as well."""
-    home = Home.of(lengths[0])
-    squares: HostArray = to_host(
-        2.0 * sum(metric.up**2 * home.column_sums(y * y) for metric, y in zip(metrics, lengths, strict=True))
-    )
-    return squares
-
-
-def _weights(vectors: Callable[[int], list[Array]], width: int) -> dict[str, Array]:
-    """The pairs as weights, of length 1 each."""
-    phi, psi = vectors(width)
-    return {"x_weights": phi * math.sqrt(2), "y_weights": psi * math.sqrt(2)}
-
-
-def _columns(y: Array, live: HostArray) -> Array:
-    """Some columns."""
-    if live.all():
-        return y
-    home = Home.of(y)
-    return home.xp.take(y, home.xp.asarray(np.flatnonzero(live), device=home.device), axis=1)

@@ -19,19 +19,17 @@ the first block. Vectors with a residual far below the tolerance stay in the sub
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from linspec import cost, form_option, limit_option, option, tol_option
 from linspec.algebra import ratio
-from linspec.arrays import Array
+from linspec.arrays import Array, HostArray
 from linspec.cost import Estimate, Sizes
-from linspec.iteration import Context, Iterate
+from linspec.iteration import Context, Iterate, ritz_iterates
 from linspec.linalg import RitzBlocks, lobpcg_steps
 from linspec.rows import Moments
 from linspec.solving import RowSolver
@@ -45,15 +43,6 @@ OVERSAMPLED = 20
 
 SETTLED = 0.1
 """Vectors get no more directions if their residual is below this fraction of the tolerance."""
-
-PROGRESS, PATIENCE = 0.9, 25
-"""Within PATIENCE steps the residual must fall below PROGRESS times its least value."""
-
-NEAR = 0.1
-"""From a start the iteration goes on until the next vector, which comes from random columns, is as near as this part of
-the last eigenvalue: a larger one that the start lacks would have come before it."""
-
-DOUBT = "The run ended before its random columns could show that the start lacks no leading component."
 
 BLOCKS_HELD = 10
 """Blocks that are held at the peak for each view and each product of it."""
@@ -87,22 +76,21 @@ class LOBPCGMultiset(RowSolver):
             products=products,
         )
         del first, products
-        ritz, least, since = next(steps), math.inf, 0
-        while True:
-            squares = pencil.squares(metrics, ritz.residuals)  # (1)
-            lengths = np.sqrt(squares)
-            residual = ratio(float(lengths[:k].max(initial=0.0)), float(ritz.values.max(initial=0.0)))
-            known = start is None or ritz.exhausted or residual > context.tol
-            searched = known or bool((lengths[k : k + 1] <= NEAR * ritz.values[k - 1 : k]).all())
-            arrays = partial(_weights, ritz, width)
-            yield Iterate(residual, arrays, ritz.exhausted, "" if searched else DOUBT)
-            least, since = (residual, 0) if residual < PROGRESS * least else (least, since + 1)
-            if ritz.exhausted or since > PATIENCE:
-                return
-            live = lengths > SETTLED * min(context.tol, residual) * ritz.values.max()
-            xp, numbers = pencil.home.xp, pencil.home.place(np.flatnonzero(live), np.dtype(np.int64))
-            open_ = [xp.take(R, numbers, axis=1) for R in ritz.residuals]
-            ritz = steps.send([metric.solve(R) for metric, R in zip(metrics, open_, strict=True)])  # (2)
+
+        def judged(ritz: RitzBlocks, squares: HostArray) -> tuple[float, HostArray]:
+            """The residual (1), and which vectors need more directions."""
+            lengths, largest = np.sqrt(squares), float(ritz.values.max(initial=0.0))
+            residual = ratio(float(lengths[:k].max(initial=0.0)), largest)
+            return residual, lengths > SETTLED * min(context.tol, residual) * largest
+
+        def weights(ritz: RitzBlocks) -> dict[str, tuple[Array, ...]]:
+            """The Ritz vectors of all views."""
+            return {"weights": tuple(ritz.vectors(width))}
+
+        begun, shares = start is not None, problem.view_weights
+        yield from ritz_iterates(  # (2)
+            steps, metrics, context, k, judged, weights, begun=begun, what="component", shares=shares
+        )
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -116,8 +104,3 @@ class LOBPCGMultiset(RowSolver):
         held = 8.0 * side * width * BLOCKS_HELD * 3
         note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
         return Estimate(products.seconds + between, products.bytes + held, note)
-
-
-def _weights(ritz: RitzBlocks, width: int) -> dict[str, tuple[Array, ...]]:
-    """The Ritz vectors as weights."""
-    return {"weights": tuple(ritz.vectors(width))}

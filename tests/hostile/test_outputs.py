@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import numpy.testing
 import pytest
 
 pytest.importorskip("click")
