@@ -58,12 +58,12 @@ def with_norms(
     count : int
         Columns of random signs beyond `SIGNS`, as many as vectors are asked for.
     product : callable
-        Takes a block for each view; returns SᵢVᵢ of each, and what it has made.
+        Takes a block for each view; returns SᵢVᵢ of each, and all products.
 
     Returns
     -------
     object
-        What `product` has made: its first m columns are of W.
+        All products: their first m columns are those of W.
     list of Metric
 
     Examples
@@ -73,8 +73,8 @@ def with_norms(
     >>> from linspec.certificates import with_norms
     >>> from linspec.rows import Moments, Passes
     >>> moments = Moments.of_products({"X": ls.as_operator(np.diag([2.0, 4.0]))}, Passes())
-    >>> made = lambda V: (moments.products(*V)[0], "products")
-    >>> with_norms(moments, (0.0,), [np.eye(2)], 1, made)[1][0].source
+    >>> product = lambda V: (moments.products(*V)[0], "products")
+    >>> with_norms(moments, (0.0,), [np.eye(2)], 1, product)[1][0].source
     'preconditioned'
     """
     if moments.metrics is None or any(metric.source != "exact" for metric in moments.metrics):
@@ -84,18 +84,18 @@ def with_norms(
     widths = [int(V.shape[1]) for V in W]
     if moments.sketches and not moments.sketched and sketch_pays(moments, max(widths)):
         moments.sketch_rows = SKETCH_ROWS * max(moments.widths)
-    sketched, homes, Z = moments.sketch_rows > 0, [A.backend.blocks for A in moments.operators], []
-    for i, (p, home) in enumerate(zip(moments.widths, homes, strict=True)):
+    sketched, places, Z = moments.sketch_rows > 0, [A.backend.blocks for A in moments.operators], []
+    for i, (p, place) in enumerate(zip(moments.widths, places, strict=True)):
         signs = np.random.default_rng(i).integers(0, 2, (p, count + SIGNS)) * 2.0 - 1.0
-        Z.append(home.place(signs[:, : 0 if sketched else None]))
-    SV, made = product([home.concat([V, z]) for home, V, z in zip(homes, W, Z, strict=True)])
+        Z.append(place.place(signs[:, : 0 if sketched else None]))
+    SV, products = product([place.concat([V, z]) for place, V, z in zip(places, W, Z, strict=True)])
     moments.metrics = metrics = []
-    for i, (ridge, home, m) in enumerate(zip(ridges, homes, widths, strict=True)):
+    for i, (ridge, place, m) in enumerate(zip(ridges, places, widths, strict=True)):
         if sketched:
-            metrics.append(Metric.of_sketch(moments, i, ridge).on(home))
+            metrics.append(Metric.of_sketch(moments, i, ridge).on(place))
         else:
-            metrics.append(Preconditioned.of_signs(Z[i], SV[i][:, m:], ridge, moments.squares(i), home))
-    return made, metrics
+            metrics.append(Preconditioned.of_signs(Z[i], SV[i][:, m:], ridge, moments.squares(i), place))
+    return products, metrics
 
 
 def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = False) -> list[Metric] | None:
@@ -127,12 +127,12 @@ def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = Fa
         G: Any = None if moments.root is not None else moments.held[i][i]  # type: ignore[index]
         thin = None if G is None or is_array(G) or every else SparseMinusThin.of(G)
         if thin is not None and thin.is_near_diagonal:
-            made: Metric = NearDiagonal.of_thin(thin.G.diagonal(), thin.P, ridge, A.rounding)
+            metric: Metric = NearDiagonal.of_thin(thin.G.diagonal(), thin.P, ridge, A.rounding)
         elif thin is not None and len(thin.P) > WIDEST:
             return None
         else:
-            made = Metric.of_held(moments, i, ridge)
-        metrics.append(made.on(A.backend.blocks))
+            metric = Metric.of_held(moments, i, ridge)
+        metrics.append(metric.on(A.backend.blocks))
     return metrics
 
 
@@ -199,9 +199,9 @@ def short_directions(
         lengths = None
         with suppress(OutOfPasses):
             if moments.rereads:
-                home = A.backend.blocks
-                with moments.view(i) as own:
-                    lengths = to_host(home.column_norms(own.operator().matmat(home.place(cut))))
+                place = A.backend.blocks
+                with moments.view(i) as alone:
+                    lengths = to_host(place.column_norms(alone.operator().matmat(place.place(cut))))
         if lengths is None:
             text += f"; another pass can. Raise max_passes. {remedy}"
             findings.append((Status.ILL_CONDITIONED, text))

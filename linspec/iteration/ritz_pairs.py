@@ -69,9 +69,9 @@ def ritz_iterates(  # noqa: PLR0913 (what problems differ in)
     ones = shares or [1.0 for _ in metrics]
     while True:
         y = [metric.dual(R) for metric, R in zip(metrics, ritz.residuals, strict=True)]
-        home, squares = Home.of(y[0]), np.zeros(len(ritz.values))
+        place, squares = Home.of(y[0]), np.zeros(len(ritz.values))
         for metric, part, share in zip(metrics, y, ones, strict=True):
-            squares += metric.up**2 / share * to_host(home.column_sums(part * part))
+            squares += metric.up**2 / share * to_host(place.column_sums(part * part))
         residual, live = judged(ritz, squares)
         known = not begun or ritz.exhausted or residual > context.tol
         searched = known or bool((squares[k : k + 1] <= (NEAR * ritz.values[k - 1 : k]) ** 2).all())
@@ -81,6 +81,6 @@ def ritz_iterates(  # noqa: PLR0913 (what problems differ in)
         if ritz.exhausted or since > PATIENCE:
             return
         if not live.all():
-            numbers = home.xp.asarray(np.flatnonzero(live), device=home.device)
-            y = [home.xp.take(part, numbers, axis=1) for part in y]
+            numbers = place.xp.asarray(np.flatnonzero(live), device=place.device)
+            y = [place.xp.take(part, numbers, axis=1) for part in y]
         ritz = steps.send([metric.lift(part) for metric, part in zip(metrics, y, strict=True)])

@@ -13,6 +13,7 @@ One pass multiplies the weights, or forms Gram matrices if that takes a moment; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -123,7 +124,7 @@ def _missing(
             """M U."""
             (_, AZ), weights = pencil.products(pencil.split(U, metrics)), pencil.weights
             parts = zip(images(AZ), metrics, weights, strict=True)
-            return pencil.home.xp.concat([metric.dual(P) / np.sqrt(w) for P, metric, w in parts], axis=0)
+            return pencil.home.xp.concat([metric.dual(P) / math.sqrt(w) for P, metric, w in parts], axis=0)
 
         found = RitzPairs(values, lambda: V, np.zeros(k), exhausted=False)
         every = search(product, found, BESIDE, np.random.default_rng(0), error)[0].values

@@ -85,7 +85,7 @@ class LOBPCGMultiset(RowSolver):
 
         def weights(ritz: RitzBlocks) -> dict[str, tuple[Array, ...]]:
             """The Ritz vectors of all views."""
-            return {"weights": tuple(ritz.vectors(width))}
+            return {"weights": tuple(ritz.vectors(min(width, len(ritz.values))))}
 
         begun, shares = start is not None, problem.view_weights
         yield from ritz_iterates(  # (2)

@@ -11,6 +11,7 @@ Source: Kettenring 1971, doi:10.1093/biomet/58.3.433.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -96,19 +97,15 @@ class Pencil:
     def whitened(self, metrics: Sequence[Metric]) -> HostArray:
         """M of (1), from held Gram matrices."""
         C, w = self.moments.gram(), self.weights
-        excess = self.moments.excess if isinstance(self.moments, AbsentRows) else None
         ends = np.cumsum([0, *(metric.rank for metric in metrics)])
+        at = [slice(a, b) for a, b in pairwise(ends)]
         M = np.diag(np.repeat(np.asarray(w, dtype=np.float64), np.diff(ends)))
-        for i, left in enumerate(metrics):
-            for j in range(i, len(w)):
-                own = i == j
-                held = C[i][j] if not own else None if excess is None else excess[i]
-                if held is None:
-                    continue
-                block = to_host(left.dual(held @ metrics[j].N)) * np.sqrt(w[i] * w[j])
-                M[ends[i] : ends[i + 1], ends[j] : ends[j + 1]] += block
-                if not own:
-                    M[ends[j] : ends[j + 1], ends[i] : ends[i + 1]] = block.T
+        for j, right in enumerate(metrics):
+            if isinstance(self.moments, AbsentRows):
+                M[at[j], at[j]] += w[j] * to_host(right.dual(self.moments.excess[j] @ right.N))
+            for i, left in enumerate(metrics[:j]):
+                M[at[i], at[j]] = math.sqrt(w[i] * w[j]) * to_host(left.dual(C[i][j] @ right.N))
+                M[at[j], at[i]] = M[at[i], at[j]].T
         return M
 
     def split(self, U: Array, metrics: Sequence[Metric]) -> tuple[Array, ...]:
@@ -116,13 +113,13 @@ class Pencil:
         place, found = self.home.place, []
         ends = np.cumsum([0, *(metric.rank for metric in metrics)]).tolist()
         for metric, (a, b), w in zip(metrics, pairwise(ends), self.weights, strict=True):
-            found.append(metric.lift(place(U[a:b, :])) / np.sqrt(w))
+            found.append(metric.lift(place(U[a:b, :])) / math.sqrt(w))
         return tuple(found)
 
     def stacked(self, W: Sequence[Array], metrics: Sequence[Metric]) -> Array:
         """The vectors u of weights."""
         parts = zip(W, metrics, self.weights, strict=True)
-        return self.home.xp.concat([metric.coordinates(V) * np.sqrt(w) for V, metric, w in parts], axis=0)
+        return self.home.xp.concat([metric.coordinates(V) * math.sqrt(w) for V, metric, w in parts], axis=0)
 
 
 def images(AZ: Sequence[Sequence[Array]]) -> list[Array]:

@@ -311,15 +311,14 @@ def multiplied(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Pair
     >>> bool(np.allclose(pairs.CW[0], X.T @ Y)), [metric.source for metric in metrics]
     (True, ['preconditioned', 'preconditioned'])
     """
-    pairs, metrics = with_norms(
-        moments, problem.ridge, W, problem.k, lambda V: _with_images(Pairs.of(moments, problem.ridge, V))
-    )
+
+    def product(V: Sequence[Array]) -> tuple[Sequence[Array], Pairs]:
+        """SxΦ and SyΨ, and all products."""
+        pairs = Pairs.of(moments, problem.ridge, V)
+        return pairs.SW, pairs
+
+    pairs, metrics = with_norms(moments, problem.ridge, W, problem.k, product)
     return pairs.leading(W[0].shape[1], W[1].shape[1]), metrics
-
-
-def _with_images(pairs: Pairs) -> tuple[Sequence[Array], Pairs]:
-    """Pairs behind their SW."""
-    return pairs.SW, pairs
 
 
 def cross(moments: Moments, metrics: Sequence[Metric]) -> Array:
