@@ -1,9 +1,11 @@
 """A solver is a generator of iterates, and solving is the loop around it: read `solver`, then `loop`."""
 
+from linspec.iteration.by_ridge import ROUNDING, solved_by_ridge, worst
 from linspec.iteration.loop import Limits, Outcome, Progress, Saving, run
 from linspec.iteration.solver import Certificate, Context, Iterate, Problem, Solver
 
 __all__ = [
+    "ROUNDING",
     "Certificate",
     "Context",
     "Iterate",
@@ -14,4 +16,6 @@ __all__ = [
     "Saving",
     "Solver",
     "run",
+    "solved_by_ridge",
+    "worst",
 ]
