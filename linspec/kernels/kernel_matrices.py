@@ -13,7 +13,7 @@ Where we differ: the operator is symmetric and centred, and it counts its passes
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -79,6 +79,9 @@ class KernelOperator(LinearOperator):
         The name of the data in messages.
     weights : numpy.ndarray of shape (n,), optional
         How often each row counts: zero or more.
+    begins : callable, optional
+        Called before each pass with its columns, its share of a pass, and its operations; what it raises refuses the
+        pass. By default the ledger of the data counts it.
 
     Attributes
     ----------
@@ -105,7 +108,7 @@ class KernelOperator(LinearOperator):
 
     readable = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what a kernel matrix is made of)
         self,
         X: Any,
         kernel: Any = "rbf",
@@ -116,6 +119,7 @@ class KernelOperator(LinearOperator):
         rng: Any = None,
         name: str = "X",
         weights: HostArray | None = None,
+        begins: Callable[[float, float, float], None] | None = None,
     ) -> None:
         self.data = as_operator(X, name)
         self.kernel: Kernel = as_kernel(kernel)
@@ -135,8 +139,8 @@ class KernelOperator(LinearOperator):
         self.shape = (n, n)
         self.home = self.data.home.blocks
         self.dtype = np.dtype(np.float64)
-        self.center, self._given, self._rng, self.name = bool(center), str(form), rng, name
-        self.ledger = uncounted(self.data)[1]
+        self.center, self.asked, self._rng, self.name = bool(center), str(form), rng, name
+        self.ledger, self._begins = uncounted(self.data)[1], begins
         self._weights = weights_and_confounds(weights, None, n)[0]
         self.roots = self.home.place(np.ones(n) if self._weights is None else np.sqrt(self._weights))
         self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
@@ -161,7 +165,7 @@ class KernelOperator(LinearOperator):
             The kernel with all parameters as numbers.
         """
         if self._points is None:
-            rows = read_rows(self.data, self.name)
+            rows = self._read()
             self.kernel = resolved(self.kernel, rows, self._rng if rng is None else rng, self._weights)
             with np.errstate(over="ignore", invalid="ignore"):  # the check reports such values
                 points = points_of(rows, self.kernel)
@@ -169,11 +173,17 @@ class KernelOperator(LinearOperator):
                 sizes = (largest, magnitude_of(as_operator(rows))) if self.tile_dtype == np.float32 else ()
                 if not all(size.fits_single for size in sizes):
                     self.data = in_float64(self.name, self.data, *sizes)
-                    points = points_of(read_rows(self.data, self.name), self.kernel)
+                    points = points_of(self._read(), self.kernel)
                     self._largest(points)
             self._check_symmetry(points)
             self._points = points
         return self.kernel
+
+    def _read(self) -> Any:
+        """The rows in memory; it counts a pass."""
+        if self._begins is not None:
+            self._begins(0.0, 1.0, 0.0)
+        return read_rows(self.data, self.name)
 
     def _largest(self, points: Points) -> Magnitude:
         """The largest k(x, x) of all rows x.
@@ -203,7 +213,7 @@ class KernelOperator(LinearOperator):
         if not self._form:
             size = float(self.shape[0]) ** 2 * self.tile_dtype.itemsize
             fits = size <= MOMENTS_SHARE / 2 * self.home.free_memory()
-            self._form = self._given if self._given != "auto" else "held" if fits else "tiled"
+            self._form = self.asked if self.asked != "auto" else "held" if fits else "tiled"
         return self._form
 
     def _check_symmetry(self, points: Points) -> None:
@@ -253,6 +263,9 @@ class KernelOperator(LinearOperator):
 
     def _begin(self, columns: int, sweeps: float, flops: float) -> None:
         """Count a pass, or a share of one, if the run around it has room for it."""
+        if self._begins is not None:
+            self._begins(columns, sweeps, flops)
+            return
         admit(self.ledger, sweeps)
         self.ledger.record(self.data, columns, sweeps=sweeps, flops=flops)
 

@@ -14,7 +14,8 @@ and δ = r' - r for another one, from B - M X = Q ρ, P = Q, z = ρ and Δ = δ 
     Δ ← δ I + τ G D⁻¹ Δ τᵀ                (5)
     P ← Q + P D⁻¹ G τᵀ                    (6)
 
-For δ = 0 these are BCGrQ itself: D = G, z ← τ z, P ← Q + P τᵀ.
+For δ = 0 these are BCGrQ itself: D = G, z ← τ z, P ← Q + P τᵀ. With a preconditioner W for one ridge they are the same
+in the variables W^(1/2): QᵀWQ = I in place of QᵀQ = I, and P ← WQ + P τᵀ, at one product with W for each step.
 Where we differ: directions in which no column has a residual above rounding leave Q, and so do dependent ones. The
 iteration ends when none is left; and at its shortest residual, where it has searched twice the space for a shorter
 one, as when S has eigenvalues below rounding. A ridge need not solve all columns: those that none solves only widen the
@@ -28,7 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.linalg.small import EPS, inverse, lengths_of, orthonormal
 from linspec.linalg.steps import Step, Steps
 
@@ -85,13 +86,20 @@ def block_cg(
         step = steps.send(gram_product(step.P))
 
 
-def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostArray] | None = None) -> Steps:
+def cg_steps(
+    B: Array,
+    ridges: Sequence[float] = (0.0,),
+    columns: Sequence[HostArray] | None = None,
+    preconditioner: Callable[[Array], Array] | None = None,
+) -> Steps:
     """Steps of `block_cg` from zero, which receive the products S P.
 
     Parameters
     ----------
     B, ridges, columns
         As for `block_cg`.
+    preconditioner : callable, optional
+        V -> W V for a positive definite W near (S + r I)⁻¹; only for one ridge.
     """
     place = Home.of(B).place
     r, path = min(ridges), range(len(ridges))
@@ -99,14 +107,16 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
     delta = [ridge - r for ridge in ridges]
     columns = columns or [np.arange(B.shape[1])] * len(ridges)
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
-    Q, rho = orthonormal(B)
+    Q, WQ, rho = _basis(B, preconditioner)
     rounding = EPS * lengths_of(rho)
-    P, Delta = [Q for _ in path], [d * np.eye(len(rho)) for d in delta]
+    P, Delta = [WQ for _ in path], [d * np.eye(len(rho)) for d in delta]
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
     best, spent = math.inf, 0
     while True:
         lengths = _lengths(z, columns, least)
+        if preconditioner is not None:
+            lengths = Home.of(Q).column_norms(Q @ place(z[0][:, columns[0]]))
         step = Step(lambda X=X: X, lengths, P[least], lambda Q=Q, z=z[least]: Q @ place(z))  # type: ignore[misc]
         if lengths.max(initial=0.0) < best:
             best, spent, nearest = lengths.max(initial=0.0), 0, step
@@ -118,7 +128,7 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
         G = _host_product(P[least], MP)  # (1)
         Ginv = inverse(G)
         Dinv = [Ginv if delta[i] == 0 else inverse(G + Delta[i]) for i in path]
-        Q, tau = orthonormal(Q - MP @ place(Ginv))  # (3)
+        Q, WQ, tau = _basis(Q - MP @ place(Ginv), preconditioner)  # (3)
         steps = [Dinv[i] @ z[i] for i in path]
         wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
         z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
@@ -126,14 +136,33 @@ def cg_steps(B: Array, ridges: Sequence[float] = (0.0,), columns: Sequence[HostA
         if (lengths_of(residuals) <= limits).any():
             turn = _above(residuals, limits)
             Q, tau, z = Q @ place(turn), turn.T @ tau, [turn.T @ each for each in z]
+            WQ = Q if preconditioner is None else WQ @ place(turn)
         back = [tau.T if delta[i] == 0 else Dinv[i] @ G @ tau.T for i in path]
         moves = Home.of(B).place_together(*wanted, *back)
         X = [X[i] + P[i] @ moves[i] for i in path]  # (2)
-        P = [Q + P[i] @ moves[len(ridges) + i] for i in path]  # (6)
+        P = [WQ + P[i] @ moves[len(ridges) + i] for i in path]  # (6)
         for i in path:
             if delta[i] > 0:
                 Delta[i] = back[i].T @ Delta[i] @ tau.T  # (5)
                 Delta[i] = (Delta[i] + Delta[i].T) / 2 + delta[i] * np.eye(len(tau))
+
+
+def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[Array, Array, HostArray]:
+    """Q, W Q and τ with S = Q τ and QᵀWQ = I; W = I without a preconditioner."""
+    if preconditioner is None:
+        Q, tau = orthonormal(S)
+        return Q, Q, tau
+    place, WS, tau = Home.of(S).place, preconditioner(S), np.eye(S.shape[1])
+    for _ in range(2):  # the second time for the rounding of the first
+        G = _host_product(S, WS)
+        d = np.sqrt(np.maximum(G.diagonal(), 0.0))
+        scale = reciprocal(d)
+        values, V = np.linalg.eigh(G * scale[:, None] * scale)
+        live = values > len(G) * EPS * values.max(initial=0.0)
+        roots = np.sqrt(values[live])
+        T = scale[:, None] * (V[:, live] / roots)
+        S, WS, tau = S @ place(T), WS @ place(T), roots[:, None] * (V[:, live].T * d) @ tau
+    return S, WS, tau
 
 
 def _lengths(z: Sequence[HostArray], columns: Sequence[HostArray], least: int) -> HostArray:

@@ -25,7 +25,7 @@ from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.row_model import weights_and_confounds
-from linspec.rows import Moments, Preprocessing
+from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving.door import rows_of
 
 __all__ = ["Loadings", "loadings_of", "moments_of_rows"]
@@ -76,7 +76,12 @@ class Loadings(NamedTuple):
 
 
 def moments_of_rows(
-    given: Mapping[str, Any], *, center: bool, confounds: Any = None, sample_weight: Any = None
+    given: Mapping[str, Any],
+    *,
+    center: bool,
+    confounds: Any = None,
+    sample_weight: Any = None,
+    passes: Passes | None = None,
 ) -> Moments:
     """The moments of rows as they are passed, which are preprocessed by their own means and confounds.
 
@@ -90,6 +95,8 @@ def moments_of_rows(
         Their effect in these rows is subtracted.
     sample_weight : array of shape (n,), optional
         How often each row counts.
+    passes : Passes, optional
+        The count of passes of a run around.
 
     Raises
     ------
@@ -126,7 +133,7 @@ def moments_of_rows(
     n = min(A.shape[0] for A in operators.values())
     w, Z = weights_and_confounds(sample_weight, confounds, n)
     pre = Preprocessing.of(center=center, weights=w, confounds=Z)
-    return Moments([rows_of(A, name) for name, A in operators.items()], pre, names=list(given))
+    return Moments([rows_of(A, name) for name, A in operators.items()], pre, passes, list(given))
 
 
 def loadings_of(

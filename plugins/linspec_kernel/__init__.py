@@ -1,4 +1,4 @@
-"""Kernel canonical correlations and kernel ridge regression: problems with their laws, and their solvers.
+"""Kernel canonical correlations and kernel ridge regression: problems with their certificates, and their solvers.
 
 Read `problem` first, then `certificate`, then `kcca`. `preimage` is the problem whose functions are kernels at one
 point; `ridge` is kernel ridge regression. `moments` and `nystrom` serve all of them.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
-    "Carried",
     "KernelCCA",
     "KernelCCASolution",
     "KernelRidge",
@@ -19,7 +18,6 @@ __all__ = [
 ]
 
 _PLACES = {
-    "Carried": "linspec_kernel.certificate",
     "KernelCCA": "linspec_kernel.problem",
     "KernelCCASolution": "linspec_kernel.solution",
     "KernelRidge": "linspec_kernel.ridge.problem",

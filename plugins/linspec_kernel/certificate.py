@@ -1,10 +1,10 @@
-"""The law of kernel CCA: canonical pairs within the functions of a solver, and their residual.
+"""The certificate of kernel CCA: canonical pairs within the functions of a solver, and their residual.
 
 Problem: how far is a pair of functions f = Σ aᵢ k(·, xᵢ), g = Σ bᵢ k(·, yᵢ) of unit length from a canonical one?
 Method: with K the centred kernel matrices and r the ridges, the equations of a pair are, at the rows,
 Ky b = ρ (Kx + rx) a and Kx a = ρ (Ky + ry) b. The residual vectors are Rx = Ky b − ρ (Kx + rx) a and Ry likewise. In
-the space of features they have the squared length RᵀK(K + r)⁻¹R in the norm of the inverse metric, as the law of `cca`
-requires. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR and s = RᵀKR
+the space of features they have the squared length RᵀK(K + r)⁻¹R in the norm of the inverse metric, which is that of
+CCA. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR and s = RᵀKR
 
     RᵀK(K + r)⁻¹R  ≤  t s/(s + r t)  ≤  min(t, s/r).
 
@@ -25,15 +25,17 @@ are rounded after the residual is computed, by less than the rounding of the til
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linspec import Conclusion, KernelOperator, Status
+from linspec import KernelOperator, LinearOperator, Status
 from linspec.algebra import ratio, signs_of_columns, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.features import FeatureMap, KernelMap
+from linspec.iteration import Certificate
 from linspec.kernels import Points
 from linspec.solving import fewer_than_asked, left_out_nearby
 from linspec_kernel.nystrom import norms_alone, on_host
@@ -57,8 +59,8 @@ the residual. Functions below the rounding of the kernel are reported if their c
 the tolerance, relative to the sum of the correlations."""
 
 OUTSIDE = (
-    "The functions are made of random features and do not lie in the spaces of the kernels, so the law does not "
-    "apply. Score them on new rows."
+    "The functions are made of random features and do not lie in the spaces of the kernels, so they have no "
+    "residual. Score them on new rows."
 )
 
 ROUNDING = 4.0
@@ -97,158 +99,116 @@ class JudgedFunctions:
         return JudgedFunctions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
 
 
-def judged(
-    problem: Any,
-    moments: Any,
-    weights: tuple[Array, Array],
-    landmarks: tuple[HostArray | None, HostArray | None],
-    maps: tuple[FeatureMap | None, FeatureMap | None],
-    tol: float,
-) -> Conclusion:
+def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
     """Canonical pairs within the spans of a solver's functions, and their residual."""
-    home, ridges = moments.home, problem.ridge
+    home, ridges, given = moments.home, problem.ridge, [arrays[f"{name}_weights"] for name in "xy"]
+    landmarks = [arrays.get(f"{name}_landmarks") for name in "xy"]
     views = [
-        functions(op, home.place(W), J, features)
-        for op, W, J, features in zip(moments.views, weights, landmarks, maps, strict=True)
+        functions(op, home.place(W), J, moments.features(i))
+        for i, (op, W, J) in enumerate(zip(moments.operators, given, landmarks, strict=True))
     ]
     # Functions below rounding have no direction: combined with others they would turn these by any angle.
     views = [
         f.turned(np.eye(len(f.squares))[:, _are_no_rounding(op, f, r)], home)
-        for op, f, r in zip(moments.views, views, ridges, strict=True)
+        for op, f, r in zip(moments.operators, views, ridges, strict=True)
     ]
     grams = [on_host(f.values.T @ f.values) + r * f.squares for f, r in zip(views, ridges, strict=True)]
-    turns = [whitening(G, _cut(op, len(G))) for op, G in zip(moments.views, grams, strict=True)]
+    turns = [whitening(G, _cut(op, len(G))) for op, G in zip(moments.operators, grams, strict=True)]
     cross = turns[0].T @ on_host(views[0].values.T @ views[1].values) @ turns[1]
     U, rho, Vt = np.linalg.svd(cross, full_matrices=False)
-    count = min(problem.k, len(rho))
-    rho = np.minimum(rho[:count], 1.0)
-    x = views[0].turned(turns[0] @ U[:, :count], home)
-    y = views[1].turned(turns[1] @ Vt[:count].T, home)
+    pairs = [
+        f.turned(turn @ V, home) for f, turn, V in zip(views, turns, (U, Vt.T[:, : len(rho)]), strict=True)
+    ]
     # A combination of functions may be rounding although none of them is.
-    for op, f, r in zip(moments.views, (x, y), ridges, strict=True):
-        count = min(count, int(np.argmin(np.append(_are_no_rounding(op, f, r), False))))
-    rho, kept = rho[:count], np.eye(len(rho), count)
-    flips = np.diag(signs_of_columns(x.turned(kept, home).weights, home)) if count else np.zeros((0, 0))
-    x, y = x.turned(kept @ flips, home), y.turned(kept @ flips, home)
-    fields: dict[str, Any] = {"correlations": rho}
+    clear = [_are_no_rounding(op, f, r) for op, f, r in zip(moments.operators, pairs, ridges, strict=True)]
+    known = int(np.argmin(np.append(clear[0] & clear[1], False)))
+    count, rho = min(problem.k, known), np.minimum(rho[:known], 1.0)
+    kept = np.eye(len(clear[0]), known)
+    signs = signs_of_columns(pairs[0].turned(kept, home).weights, home) if known else np.zeros(0)
+    x, y = (f.turned(kept * signs, home) for f in pairs)
+    squares, overlaps, kind = residuals(x, y, rho, moments)
+    fields: dict[str, Any] = {"correlations": rho[:count], "residuals": squares[:count], "bounds": None}
     for name, view, op, J, features, A in zip(
-        ("x", "y"), (x, y), moments.views, landmarks, maps, (problem.X, problem.Y), strict=True
+        "xy", (x, y), moments.operators, landmarks, moments.maps, (problem.X, problem.Y), strict=True
     ):
-        fields[f"{name}_weights"] = A.home.place(view.weights, A.dtype)
+        fields[f"{name}_weights"] = A.home.place(view.weights[:, :count], A.dtype)
         fields[f"{name}_landmarks"] = J
-        fields[f"{name}_mean"] = view.mean if problem.center else None
+        fields[f"{name}_mean"] = view.mean[:count] if problem.center else None
         fields[f"{name}_map"] = _fitted(op, J, features)
-    squares, bounds, kind = residuals(x, y, rho, moments, ridges)
-    fields |= {"residuals": squares, "bounds": bounds}
     found = fewer_than_asked(count, problem.k, "functions that can be distinguished from zero")
     # √(w/(w + r)) bounds the correlations of functions in the span of eigenvectors with eigenvalues up to w.
+    total = float(rho[:count].sum())
     drowned = [
         name
-        for name, op, r in zip("XY", moments.views, ridges, strict=True)
-        if (problem.k - count) * math.sqrt(least_value(op) / (least_value(op) + r))
-        > TOLERATED * tol * float(rho.sum())
+        for name, op, r in zip("XY", moments.operators, ridges, strict=True)
+        if (problem.k - count) * math.sqrt(least_value(op) / (least_value(op) + r)) > TOLERATED * tol * total
     ]
     if drowned:
         text = f"Functions that the ridge of {' and of '.join(drowned)} would keep are below the rounding of the "
         found = ((Status.ILL_CONDITIONED, text + "kernel. Raise the ridge, or pass float64."), *found)
-    residual = ratio(float(squares.sum()), float(rho.sum()))
-    if kind == "unavailable":
-        residual, found = math.nan, (*found, (Status.APPROXIMATE, OUTSIDE))
-    return Conclusion(fields, residual, found, kind, lost=bool(drowned))
+    if overlaps is None:
+        return Certificate(np.nan, (*found, (Status.APPROXIMATE, OUTSIDE)), fields, kind, lost=bool(drowned))
+    fields["bounds"], residual = np.sqrt(squares[:count] / 2), ratio(float(squares[:count].sum()), total)
+    if given[0].shape[1] > problem.k and total > 0 and np.isfinite(squares).all():
+        loss = rise(rho, squares, overlaps, count) / total
+        fields["loss_estimate"] = loss
+        if residual <= tol and loss > max(tol, TOLERATED * residual):
+            found = (*found, left_out_nearby(loss, residual))
+    return Certificate(residual, found, fields, kind, lost=bool(drowned))
 
 
-@dataclass(frozen=True)
-class Carried:
-    """All canonical pairs within the spans of a solver's bases; the solver returns the first k.
+def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> float:
+    """Estimate how much the sum of the first k correlations rises when a solver's spans grow by the residuals.
 
-    Attributes
-    ----------
-    correlations : numpy.ndarray of shape (m,)
-        In decreasing order.
-    squares : numpy.ndarray of shape (m,)
-        The squared lengths of the residuals of the pairs in the norm of the law, or estimates of these.
-    overlaps : numpy.ndarray of shape (m, m)
-        Inner products RᵀR of the residuals of the pairs, in any norm: only the angles count.
+    Let Θ be the diagonal matrix of the m correlations `rho`, and G half the Gram matrix of the residuals of the m
+    pairs. In a basis of the pairs and of their residuals, the correlations are the eigenvalues of
+    [[Θ, G^(1/2)], [G^(1/2), M]], since the residuals of Ritz pairs are orthogonal to the spans. M is taken to be the
+    least of the m correlations times I. The diagonal of G is half of `squares`, the squared lengths of the residuals in
+    the norm of the certificate. Other entries of G follow from these lengths and from the cosines of the residuals,
+    which `overlaps` yields, their inner products in any norm.
     """
-
-    correlations: HostArray
-    squares: HostArray
-    overlaps: HostArray
-
-    def rise(self, squares: HostArray) -> float:
-        """Estimate how much the sum of the first k correlations rises when the solver's spans grow by the residuals.
-
-        Let Θ be the diagonal matrix of the m correlations, and G half the Gram matrix of the residuals of the m pairs.
-        In a basis of the pairs and of their residuals, the correlations are the eigenvalues of
-        [[Θ, G^(1/2)], [G^(1/2), M]], since the residuals of Ritz pairs are orthogonal to the spans. M is taken to be
-        the least of the m correlations times I. The diagonal of G has the argument `squares`, the recomputed squared
-        lengths of the residuals of the first k pairs, and for later pairs the attribute `squares`. Other entries of G
-        follow from these lengths and from the cosines of the residuals, which `overlaps` yields.
-        """
-        k, m = len(squares), len(self.correlations)
-        lengths = np.sqrt(np.concatenate([squares, self.squares[k:]]) / 2)
-        scale = np.sqrt(np.maximum(np.diagonal(self.overlaps), 0.0))
-        turned = np.divide(lengths, scale, out=np.zeros(m), where=scale > 0)
-        w, V = np.linalg.eigh(self.overlaps * np.outer(turned, turned))
-        root = (V * np.sqrt(np.maximum(w, 0.0))) @ V.T
-        whole = np.block([[np.diag(self.correlations), root], [root, self.correlations[-1] * np.eye(m)]])
-        found = np.minimum(np.linalg.eigvalsh(whole)[::-1], 1.0)
-        return max(float(np.sum(found[:k] - self.correlations[:k])), 0.0)
-
-
-def with_loss(conclusion: Conclusion, carried: Carried, tol: float) -> Conclusion:
-    """Return a conclusion with an estimate of the loss: the missing part of the sum of the exact correlations.
-
-    The estimate is `Carried.rise` over the sum of the returned correlations. If it exceeds the tolerance and
-    `TOLERATED` times the residual, although the residual meets the tolerance, a finding is added. The conclusion is
-    returned unchanged if the sum of the correlations is 0, if residuals are not finite, or if `carried` has fewer pairs
-    than the conclusion.
-    """
-    rho, squares = conclusion.fields["correlations"], conclusion.fields["residuals"]
-    total = float(rho.sum())
-    if not total > 0 or not np.isfinite(squares).all() or len(rho) > len(carried.correlations):
-        return conclusion
-    estimate = carried.rise(squares) / total
-    found, residual = conclusion.findings, conclusion.residual
-    if residual <= tol and estimate > max(tol, TOLERATED * residual):
-        found = (*found, left_out_nearby(estimate, residual))
-    return replace(conclusion, fields={**conclusion.fields, "loss_estimate": estimate}, findings=found)
+    scale = np.sqrt(np.maximum(np.diagonal(overlaps), 0.0))
+    turned = np.divide(np.sqrt(squares / 2), scale, out=np.zeros(len(rho)), where=scale > 0)
+    w, V = np.linalg.eigh(overlaps * np.outer(turned, turned))
+    root = (V * np.sqrt(np.maximum(w, 0.0))) @ V.T
+    whole = np.block([[np.diag(rho), root], [root, rho[-1] * np.eye(len(rho))]])
+    found = np.minimum(np.linalg.eigvalsh(whole)[::-1], 1.0)
+    return max(float(np.sum(found[:k] - rho[:k])), 0.0)
 
 
 def residuals(
-    x: JudgedFunctions, y: JudgedFunctions, rho: HostArray, moments: Any, ridges: tuple[float, float]
+    x: JudgedFunctions, y: JudgedFunctions, rho: HostArray, moments: Any
 ) -> tuple[HostArray, HostArray | None, str]:
-    """Return the squared residuals of pairs, the error bounds of their correlations, and the kind of residual."""
+    """Return the squared residuals of pairs, their inner products in another norm, and the kind of residual."""
     if x.dual is None or y.dual is None:
         return np.full(len(rho), np.nan), None, "unavailable"
-    home, theta = moments.home, moments.home.place(rho)[None, :]
+    home, theta, ridges = moments.home, moments.home.place(rho)[None, :], moments.ridges
     gaps = [
         y.values - theta * (x.values + ridges[0] * x.dual),
         x.values - theta * (y.values + ridges[1] * y.dual),
     ]
-    t = [on_host(home.xp.sum(R * R, axis=0)) for R in gaps]
+    overlaps = on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
     whole = all(int(view.weights.shape[0]) == int(view.dual.shape[0]) for view in (x, y))  # type: ignore[union-attr]
     if not whole:
-        return t[0] + t[1], np.sqrt((t[0] + t[1]) / 2), "bound"
+        return np.diagonal(overlaps).copy(), overlaps, "bound"
     squares = np.zeros(len(rho))
-    for R, op, ridge, near in zip(gaps, moments.views, ridges, moments.nearest(), strict=True):
+    for R, op, ridge, near in zip(gaps, moments.operators, ridges, moments.nearest(), strict=True):
         if near is None:
-            squares += norms_alone(R, op.product(R)[0], ridge, home)
+            squares += norms_alone(R, op.matmat(R), ridge, home)
             continue
         Z = near.solve(R)
-        both = op.product(home.concat([R, Z]))[0]
+        both = op.matmat(home.concat([R, Z]))
         squares += near.norms(R, both[:, : len(rho)], Z, both[:, len(rho) :])
-    return squares, np.sqrt(squares / 2), "recomputed"
+    return squares, overlaps, "recomputed"
 
 
 def functions(
-    op: KernelOperator, W: Array, J: HostArray | None, features: FeatureMap | None
+    op: KernelOperator, W: Array, J: HostArray | None = None, features: LinearOperator | None = None
 ) -> JudgedFunctions:
     """Values of functions at the rows of their view, and their inner products."""
     home, xp = op.home, op.home.xp
     if features is not None:
-        A = features(op.data)
-        values = home.place(A.matmat(W))
+        values = home.place(features.matmat(W))
         mean = on_host(xp.mean(values, axis=0)) * op.center
         return JudgedFunctions(W, None, values - home.place(mean)[None, :], mean, on_host(W.T @ W))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.

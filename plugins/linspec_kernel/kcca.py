@@ -11,15 +11,17 @@ eigenproblems of order n take the place of a pencil of order 2n.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver
 from linspec.algebra import leading_svd
 from linspec.arrays import HOST
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.iteration import Context, Iterate
+from linspec.solving import RowSolver
 from linspec_kernel.eigenvalues import eigen_of
 
 ZERO = 1e-8
@@ -27,14 +29,13 @@ ZERO = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
-class KCCA(Solver):
+class KCCA(RowSolver):
     """Two eigendecompositions and an SVD of order n (Bach & Jordan 2002; Hardoon et al. 2004)."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a kernel CCA problem."""
-        moments: Any = run.moments("tiled")
-        kernels = moments.settle(run.rng)
-        (wx, Ux), (wy, Uy) = (eigen_of(op) for op in moments.views)
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        moments.settle(context.rng, form="tiled")
+        (wx, Ux), (wy, Uy) = (eigen_of(op) for op in moments.operators)
         (rx, ry), home = problem.ridge, moments.home
         px, py = np.sqrt(wx / (wx + rx)), np.sqrt(wy / (wy + ry))
         cross = Ux.T @ Uy
@@ -52,8 +53,8 @@ class KCCA(Solver):
         )
         a = (cross @ (wy[:, None] * b)) / rho / (wx + rx)[:, None]
         b = (cross.T @ (wx[:, None] * a)) / rho / (wy + ry)[:, None]
-        x, y = Ux @ a, Uy @ b
-        return run.finish(x_weights=home.place(x), y_weights=home.place(y), kernels=kernels)
+        x, y = home.place(Ux @ a), home.place(Uy @ b)
+        yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -27,18 +27,19 @@ decay fast, t alone exceeds that bound by orders of magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import IterativeSolver, KernelOperator, Run, limit_option, option, tol_option
+from linspec import KernelOperator, limit_option, option, tol_option
 from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
-from linspec_kernel.certificate import CUT, LEAST_SHARE, Carried, least_value
-from linspec_kernel.iterate import Functions
+from linspec.iteration import Context, Iterate
+from linspec.solving import RowSolver
+from linspec_kernel.certificate import CUT, LEAST_SHARE, least_value
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
@@ -73,7 +74,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelAppGrad(IterativeSolver):
+class KernelAppGrad(RowSolver):
     """Augmented approximate gradient on dual coefficients (Ma, Lu & Foster 2015, section 2.4)."""
 
     step: float | None = option(
@@ -96,38 +97,34 @@ class KernelAppGrad(IterativeSolver):
         "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
     )
 
-    kept: ClassVar = (Functions, Coefficients)
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield coefficients of k + `extra` functions of each view."""
-        moments: Any = run.moments(self.storage)
-        width = min(problem.k + self.extra, moments.views[0].shape[0])
-        kernels = moments.settle(run.rng)
-        of_x, of_y = (DualView(op, r, self) for op, r in zip(moments.views, problem.ridge, strict=True))
-        if state is None:
-            x, y, share = of_x.start(width, run.rng), of_y.start(width, run.rng), 1.0
-        else:
-            x, y, share = state["x"], state["y"], state["share"]
+        width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
+        moments.settle(context.rng, start, self.storage)
+        views = [DualView(op, r, self) for op, r in zip(moments.operators, problem.ridge, strict=True)]
+        of_x, of_y = views
+        x, y = (view.begun(width, context.rng, start, name) for view, name in zip(views, "xy", strict=True))
+        share = 1.0 if start is None else float(start["share"][0])
         while True:
-            rho, (a, b), gaps, overlaps = pairs(of_x, of_y, x, y)
-            squares, k = np.diagonal(overlaps), problem.k
-            t = float(squares[:k].sum())
-            yield Functions(
-                ratio(share * t, float(rho[:k].sum())),
+            rho, gaps = pairs(of_x, of_y, x, y, k)
+            t = sum(float(np.sum(moments.home.column_norms(R) ** 2)) for R in gaps)
+            yield Iterate(
+                ratio(share * t, float(rho.sum())),
                 partial(
                     dict,
-                    x_weights=a[:, :k],
-                    y_weights=b[:, :k],
-                    kernels=kernels,
-                    carried=Carried(rho, share * squares, overlaps),
+                    x_weights=x.block,
+                    y_weights=y.block,
+                    x_unnormalised=x.tilde,
+                    y_unnormalised=y.tilde,
+                    share=np.array([share]),
+                    **moments.learnt(),
                 ),
-                state={"x": x, "y": y, "share": share},
             )
             before = x  # Ã ← Ã − η [(Kx + rx) Ã − Ky B],  A = Ã (Ãᵀ Kx (Kx + rx) Ã)^(-1/2)
-            x, first = of_x.step(x, y.values, gaps[0][:, :k])
+            x, first = of_x.step(x, y.values, gaps[0])
             target = before if self.update == "simultaneous" else x
             # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
-            y, second = of_y.step(y, target.values, gaps[1][:, :k])
+            y, second = of_y.step(y, target.values, gaps[1])
             # The residuals of the last iterate were in the product: the ratio of their exact bound to their t
             # corrects the estimate.
             share = max((first + second) / t, LEAST_SHARE) if t > 0 else share
@@ -147,15 +144,22 @@ class DualView:
         self.op, self.ridge, self.solver = op, ridge, solver
         self.least = least_value(op)
 
-    def start(self, width: int, rng: np.random.Generator) -> Coefficients:
-        """Random normalised functions, and Ã = 0."""
-        op = self.op
+    def begun(
+        self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str
+    ) -> Coefficients:
+        """Random normalised functions and Ã = 0, or those of a start, with their products."""
+        op, home = self.op, self.op.home
         largest = _of_a_block(op, rng)
-        start = op.home.place(rng.standard_normal((op.shape[0], width)))
-        if op.center:
-            start = start - op.home.xp.mean(start, axis=0)[None, :]
-        block, values = self._normalized(start, op.product(start)[0], on_host(start.T @ start))
-        return Coefficients(0.0 * block, 0.0 * values, block, values, largest)
+        if start is None:
+            block = home.place(rng.standard_normal((op.shape[0], width)))
+            block = op.centred(block)[0] if op.center else block
+            tilde = 0.0 * block
+        else:
+            block, tilde = (home.place(start[f"{name}_{part}"]) for part in ("weights", "unnormalised"))
+            width = int(block.shape[1])
+        both = op.matmat(home.concat([block, tilde]))
+        block, values = self._normalized(block, both[:, :width], on_host(block.T @ block))
+        return Coefficients(tilde, both[:, width:], block, values, largest)
 
     def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
         """Take a gradient step towards `target`, the values of the other view's functions.
@@ -167,9 +171,9 @@ class DualView:
         home, width = self.op.home, int(now.tilde.shape[1])
         gradient = now.tilde_values + self.ridge * now.tilde - target
         if self.solver.gradient == "coefficients":
-            gradient = self.op.product(gradient)[0]
+            gradient = self.op.matmat(gradient)
         tilde = now.tilde - self._length(now.largest) * gradient
-        both = self.op.product(home.concat([tilde, beside]))[0]
+        both = self.op.matmat(home.concat([tilde, beside]))
         values = both[:, :width]
         inner = on_host(tilde.T @ tilde)
         largest = max(now.largest, self._largest_quotient(inner, values))
@@ -206,25 +210,14 @@ class DualView:
 
 
 def pairs(
-    of_x: DualView, of_y: DualView, x: Coefficients, y: Coefficients
-) -> tuple[HostArray, tuple[Array, Array], tuple[Array, Array], HostArray]:
-    """Canonical pairs within two blocks.
-
-    Returns
-    -------
-    numpy.ndarray of shape (width,)
-        Correlations of all pairs.
-    two pairs of arrays of shape (n, width)
-        The coefficients of these pairs, and the residuals.
-    numpy.ndarray of shape (width, width)
-        Inner products of the residuals.
-    """
+    of_x: DualView, of_y: DualView, x: Coefficients, y: Coefficients, k: int
+) -> tuple[HostArray, list[Array]]:
+    """The leading k correlations of canonical pairs within two blocks, and the residuals of these pairs."""
     U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-    home = of_x.op.home
-    turns, theta = (home.place(U), home.place(Vt.T)), home.place(rho)[None, :]
+    home, rho = of_x.op.home, rho[:k]
+    turns, theta = (home.place(U[:, :k]), home.place(Vt[:k].T)), home.place(rho)[None, :]
     (a, za), (b, zb) = ((V.block @ T, V.values @ T) for V, T in zip((x, y), turns, strict=True))
-    gaps = zb - theta * (za + of_x.ridge * a), za - theta * (zb + of_y.ridge * b)
-    return rho, (a, b), gaps, on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
+    return rho, [zb - theta * (za + of_x.ridge * a), za - theta * (zb + of_y.ridge * b)]
 
 
 def _of_a_block(op: KernelOperator, rng: np.random.Generator) -> float:

@@ -12,7 +12,7 @@ certificate of the problem. Frequencies are drawn anew from a seed wherever they
 so the memory is that of U and V, of the features of a minibatch, and of a few columns of frequencies.
 Source: Wang & Livescu 2016, ICLR, arXiv:1511.04773.
 Where we differ: (a) λ = ridge/n is in the statistics too, so that the limit of small steps is the answer of "rff-kcca"
-for the same features. (b) The source assumes features of mean zero; here a first sweep computes their means. (c) The
+for the same features. (b) The source assumes features of mean zero; here a first pass computes their means. (c) The
 constant step is (1 − ρ)/(L + λ + 10 V/(1 − μ)) by default: L is the largest eigenvalue of φφᵀ/b for the first rows, and
 V = E‖φ‖⁴/(b E‖φ‖²) is the part that the variance of minibatches adds to it, which momentum multiplies. (d) U and V
 begin as random functions of unit length. Statistics of far shorter ones would be remembered, and the first steps
@@ -21,26 +21,27 @@ functions, and the iteration may then lose functions permanently: normalised too
 statistics forget. (f) Rows are shuffled and read to the end: every row is read once before any row is read twice.
 The functions do not lie in the spaces of the kernels, so the answer has no residual, and is reported as such. The
 value reported during the run is ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, the mean of both views over an epoch. It
-tends to the mean of 1 − ρᵢ², and no run ends because of it.
+tends to the mean of 1 − ρᵢ².
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import IterativeSolver, LinearOperator, Run, Status, option
+from linspec import LinearOperator, option
 from linspec.algebra import inverse_root
 from linspec.arrays import Array, HostArray, to_host
 from linspec.features import FeatureMap, FourierMap, fourier
+from linspec.iteration import Context, Iterate
 from linspec.kernels import Kernel
-from linspec.sweeps import Minibatches, equal_slices, rows_at_once
+from linspec.rows import Minibatch, Moments, equal_slices, random_order
+from linspec.solving import RowSolver, moments_of_rows
 from linspec_kernel.certificate import CUT
-from linspec_kernel.iterate import Functions
 from linspec_kernel.rff_kcca import number_of_features
 
 BATCH = 250
@@ -58,7 +59,7 @@ NOISE = 10.0
 
 @dataclass(frozen=True)
 class Side:
-    """Functions of one view, with their statistics and step.
+    """Functions of one view, with their last change and their statistics.
 
     Attributes
     ----------
@@ -67,25 +68,16 @@ class Side:
     change : array of shape (D, k)
         ΔU.
     C : numpy.ndarray of shape (k, k)
-        Cu or Cv, the statistics of the functions.
-    step : float
-        η.
-    mean : array of shape (1, D)
-        Means of the features.
-    seed : int
-        Seed of the frequencies.
+        Cu or Cv.
     """
 
     U: Array
     change: Array
     C: HostArray
-    step: float
-    mean: Array
-    seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class KNOI(IterativeSolver):
+class KNOI(RowSolver):
     """Nonlinear orthogonal iterations on random Fourier features (Wang & Livescu 2016)."""
 
     features: int | None = option(
@@ -102,55 +94,37 @@ class KNOI(IterativeSolver):
     momentum: float = option(0.9, "share of the last change that the next one keeps", at_least=0, below=1)
     memory: float = option(0.0, "share of the statistics that a step keeps", at_least=0, below=1)
 
-    kept: ClassVar = (Functions, Side)
-    resumes_after_law: ClassVar[bool] = False
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the functions after each epoch."""
-        n = int(problem.X.shape[0])
-        count = number_of_features(self.features, problem)
-        moments: Any = run.moments("tiled")
-        kernels = moments.settle(run.rng)
-        rows = Minibatches([problem.X, problem.Y], run.rng, chunk=self.batch)
-        batches = max(1, round(n / self.batch))
-        if state is None:
-            seeds = [int(run.rng.integers(2**63)) for _ in kernels]
-        else:
-            seeds = [side.seed for side in state["sides"]]
-        x, y = (
-            FeatureView(A, SeededFourierMap(kernel, A.shape[1], count, seed), float(r) / n, self)
-            for A, kernel, seed, r in zip((problem.X, problem.Y), kernels, seeds, problem.ridge, strict=True)
+        n, rng, matrices = int(problem.X.shape[0]), context.rng, (problem.X, problem.Y)
+        count, batches = number_of_features(self.features, problem), max(1, round(n / self.batch))
+        kernels = moments.settle(rng, start, "tiled")
+        seeds = rng.integers(2**63, size=2) if start is None else start["seeds"]
+        moments.maps = [
+            SeededFourierMap(kernel, A.shape[1], count, int(seed))
+            for kernel, A, seed in zip(kernels, matrices, seeds, strict=True)
+        ]
+        together = max(A.together for A in moments_of_rows(problem.matrices, center=False).operators)
+        rows = moments_of_rows(
+            {name: features(A) for name, features, A in zip("XY", moments.maps, matrices, strict=True)},
+            center=problem.center,
+            passes=context.passes,
         )
-        if state is None:
-            first, width = rows.rows_of(np.arange(n)[::batches]), min(problem.k, count)
-            f, g, misfit, made = *started((x, y), first, width, problem.center, run.rng), 1.0, 0
-        else:
-            (f, g), misfit, made = state["sides"], state.residual, state["made"]
+        first = [rows.minibatch(np.arange(n)[::batches], i) for i in (0, 1)]
+        x, y = (FeatureView(batch, r / n, self) for batch, r in zip(first, problem.ridge, strict=True))
+        f, g = (view.begun(min(problem.k, count), rng, start, name) for view, name in ((x, "x"), (y, "y")))
+        misfit, made = (1.0, 0) if start is None else start["progress"].tolist()
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
-            yield Functions(
-                misfit,
-                partial(
-                    dict,
-                    x_weights=f.U,
-                    y_weights=g.U,
-                    x_map=x.features,
-                    y_map=y.features,
-                    kernels=kernels,
-                ),
-                judged=False,
-                ending=Status.APPROXIMATE if made >= epochs else None,
-                state={"sides": (f, g), "made": made},
-            )
-            before, misfits = (f, g), []
-            for part in equal_slices(n, self.batch):
-                X_I, Y_I = rows.load(part.stop - part.start)
-                phi, psi = x.batch(X_I, f.mean), y.batch(Y_I, g.mean)
-                Z, W = phi @ f.U, psi @ g.U  # Uᵀφ, Vᵀψ
+            arrays = partial(_arrays, (f, g), seeds, np.array([misfit, made]), moments)
+            yield Iterate(misfit, arrays, final=made >= epochs)
+            misfits = []
+            for phi, psi in minibatches(rows, rng, self.batch, together):
+                Z, W = phi.images(f.U), psi.images(g.U)  # Uᵀφ, Vᵀψ
                 squares = x.squares(f.U, Z), y.squares(g.U, W)
                 if not all(np.isfinite(one).all() for one in squares):  # steps were too long
-                    misfits.append(np.inf)
-                    break
+                    yield Iterate(np.inf, arrays)
+                    return
                 # Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU), and so Cv
                 rho = self.memory
                 Cu, Cv = (rho * side.C + (1 - rho) * new for side, new in zip((f, g), squares, strict=True))
@@ -158,13 +132,25 @@ class KNOI(IterativeSolver):
                 of_y = W - Z @ x.home.place(inverse_root(Cu, CUT)[0])
                 misfits.append(x.share(of_x) + x.share(of_y))
                 f, g = x.moved(f, phi, of_x, Cu), y.moved(g, psi, of_y, Cv)
-                if not np.isfinite(misfits[-1]):
-                    break
-            if np.isfinite(misfits[-1]):
-                misfit = float(np.mean(misfits))
-            else:  # no finite misfit: the run ends, with the functions before this epoch
-                (f, g), misfit = before, np.inf
-            made += 1
+            misfit, made = float(np.mean(misfits)), made + 1
+
+
+def minibatches(
+    rows: Moments, rng: np.random.Generator, size: int, together: int
+) -> Iterator[list[Minibatch]]:
+    """The features of all rows of both views, about `size` rows at a time in random order."""
+    n = int(rows.operators[0].shape[0])
+    order = random_order(np.arange(n), rng, size, together)
+    for S in equal_slices(n, size):
+        yield [rows.minibatch(order[S], i) for i in (0, 1)]
+
+
+def _arrays(sides: tuple[Side, Side], seeds: HostArray, progress: HostArray, moments: Any) -> dict[str, Any]:
+    """The functions of both views, and what a later run needs to go on."""
+    found = {"seeds": seeds, "progress": progress, **moments.learnt()}
+    for name, side in zip("xy", sides, strict=True):
+        found |= {f"{name}_weights": side.U, f"{name}_change": side.change, f"{name}_statistics": side.C}
+    return found
 
 
 class SeededFourierMap(FeatureMap):
@@ -201,24 +187,42 @@ class SeededFourierMap(FeatureMap):
 
 
 class FeatureView:
-    """Rows of one view, and their random features.
+    """The steps of one view.
 
     Parameters
     ----------
-    A : LinearOperator of shape (n, p)
-    features : SeededFourierMap
+    batch : Minibatch
+        The features of the first rows.
     penalty : float
         λ.
     solver : KNOI
     """
 
-    def __init__(self, A: LinearOperator, features: SeededFourierMap, penalty: float, solver: KNOI) -> None:
-        self.A, self.features, self.penalty, self.solver = A, features, penalty, solver
-        self.home = A.home.blocks
+    def __init__(self, batch: Minibatch, penalty: float, solver: KNOI) -> None:
+        self.batch, self.penalty, self.solver = batch, penalty, solver
+        self.home = batch.A.backend.blocks
+        self.step = self._step(batch) if solver.step is None else solver.step
 
-    def batch(self, rows: LinearOperator, mean: Array) -> Array:
-        """Features of some rows, b x D, minus the means of the features over all rows."""
-        return self.home.place(self.features.features(rows)) - mean
+    def _step(self, batch: Minibatch) -> float:
+        """η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)."""
+        F = batch.adjoint_images(self.home.place(np.eye(batch.rows)))
+        G, b = to_host(F.T @ F), batch.rows
+        squares = np.maximum(np.diag(G), 0.0)
+        total = float(squares.sum())
+        variance = float((squares**2).sum()) / (total * b) if total > 0 else 0.0
+        largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
+        limit = largest + self.penalty + NOISE * variance / (1 - self.solver.momentum)
+        return (1 - self.solver.memory) / limit
+
+    def begun(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> Side:
+        """Random functions of unit length on the first rows, or those of a start."""
+        place, columns = self.home.place, int(self.batch.A.shape[1])
+        if start is not None:
+            U, change = (place(start[f"{name}_{what}"]) for what in ("weights", "change"))
+            return Side(U, change, start[f"{name}_statistics"])
+        U = place(rng.standard_normal((columns, width)))
+        U = U @ place(inverse_root(self.squares(U, self.batch.images(U)), CUT)[0])
+        return Side(U, 0.0 * U, np.eye(width))
 
     def squares(self, U: Array, Z: Array) -> HostArray:
         """Uᵀ φφᵀ U / b + λ UᵀU, computed from Z = φᵀU."""
@@ -233,48 +237,10 @@ class FeatureView:
         """
         return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
 
-    def moved(self, side: Side, batch: Array, gap: Array, C: HostArray) -> Side:
+    def moved(self, side: Side, batch: Minibatch, gap: Array, C: HostArray) -> Side:
         """Functions of one view after a step, with their new statistics C."""
-        G = batch.T @ gap / gap.shape[0] + self.penalty * side.U  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
-        change = self.solver.momentum * side.change - side.step * G  # ΔU ← μ ΔU − η G
-        return replace(side, U=side.U + change, change=change, C=C)  # U ← U + ΔU
-
-    def step(self, batch: Array) -> float:
-        """η: the given step, or (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)."""
-        if self.solver.step is not None:
-            return self.solver.step
-        G, b = to_host(batch @ batch.T), int(batch.shape[0])
-        squares = np.maximum(np.diag(G), 0.0)
-        total = float(squares.sum())
-        variance = float((squares**2).sum()) / (total * b) if total > 0 else 0.0
-        largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
-        limit = largest + self.penalty + NOISE * variance / (1 - self.solver.momentum)
-        return (1 - self.solver.memory) / limit
-
-    def mean(self) -> Array:
-        """Means of the features over all rows: one sweep."""
-        n, total = int(self.A.shape[0]), self.home.zeros((1, self.features.columns))
-        size = max(rows_at_once(self.features(self.A)), self.solver.batch)
-        for part in equal_slices(n, size):
-            F = self.features.features(self.A.rows(part))
-            total = total + self.home.xp.sum(self.home.place(F), axis=0)[None, :]
-            self.A.release()
-        return total / n
-
-
-def started(
-    views: tuple[FeatureView, FeatureView],
-    rows: list[LinearOperator],
-    width: int,
-    center: bool,
-    rng: np.random.Generator,
-) -> list[Side]:
-    """Random functions of unit length, and the steps of both views from the first rows."""
-    means = [view.mean() if center else view.home.zeros((1, view.features.columns)) for view in views]
-    sides = []
-    for view, A, mean in zip(views, rows, means, strict=True):
-        batch = view.batch(A, mean)
-        U = view.home.place(rng.standard_normal((view.features.columns, width)))
-        U = U @ view.home.place(inverse_root(view.squares(U, batch @ U), CUT)[0])
-        sides.append(Side(U, 0.0 * U, np.eye(width), view.step(batch), mean, view.features.seed))
-    return sides
+        G = (
+            batch.adjoint_images(gap) / batch.rows + self.penalty * side.U
+        )  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
+        change = self.solver.momentum * side.change - self.step * G  # ΔU ← μ ΔU − η G
+        return Side(side.U + change, change, C)  # U ← U + ΔU

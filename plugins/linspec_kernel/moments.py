@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from linspec import KernelOperator
+from linspec import KernelOperator, LinearOperator
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem
+from linspec.features import FeatureMap
 from linspec.kernels import Kernel
+from linspec.rows import Passes
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
 
 
@@ -72,54 +75,155 @@ class KernelMatrices:
 
     def learnt(self) -> dict[str, Any]:
         """The kernels, whose scales may have been chosen from drawn rows."""
-        return {"kernels": [numbers_of(view.kernel) for view in self.views]}
+        return {"kernels": [as_numbers(view.kernel) for view in self.views]}
 
     def take_up(self, learnt: Mapping[str, Any]) -> None:
         """Restore the kernels of an earlier run."""
         for view, before in zip(self.views, learnt["kernels"], strict=True):
-            view.kernel = replace(view.kernel, **before)
+            view.kernel = with_numbers(view.kernel, before)
 
 
-class KernelMoments(KernelMatrices):
-    """Kernel matrices of two views, and their Nyström approximations."""
+class Readings:
+    """How often each view was read or multiplied; a pass is one over all views."""
 
-    def __init__(self, problem: Any, form: str) -> None:
-        super().__init__(problem, form)
-        self.ridges = problem.ridge
-        self._near: list[Nystrom] = []
-        self._even: list[Nystrom] | list[None] = []
+    def __init__(self, passes: Passes, views: int) -> None:
+        self.passes, self.times = passes, [0.0] * views
 
-    def near(
-        self, landmarks: Iterable[HostArray], rng: Any = None, shifts: Sequence[float | None] = (None, None)
-    ) -> list[Nystrom]:
-        """Nyström approximations of both kernel matrices from landmarks, and from the shifts d of an earlier run."""
-        self._near = [
-            Nystrom(op, ridge, numbers, rng, PROBED, shift)
-            for op, ridge, numbers, shift in zip(self.views, self.ridges, landmarks, shifts, strict=True)
+    def take(self, i: int, columns: float, share: float, flops: float) -> None:
+        """Count a pass over one view, or a share of one, before it begins."""
+        times = [one + share * (i == j) for j, one in enumerate(self.times)]
+        self.passes.take(max(times) - max(self.times))
+        self.times = times
+        self.passes.columns += columns
+        self.passes.flops += flops
+
+
+class KernelMoments:
+    """Kernel matrices of the views of a problem, their Nyström approximations, and the count of their passes.
+
+    A product with a matrix is a pass, whether the matrix is held or not. Passes of two views are one pass together.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its property `kernels` has the kernel of each view by the name of the matrix.
+    passes : Passes
+        It sets aside the passes of the certificate.
+
+    Attributes
+    ----------
+    operators : list of KernelOperator
+        Centred if the problem centres, weighted if it has weights.
+    maps : list of FeatureMap or None
+        For each view the features that functions are made of; None: kernel functions.
+    home : Home
+        Home of float64 blocks.
+    """
+
+    def __init__(self, problem: Any, passes: Passes) -> None:
+        self.names, self.readings = tuple(problem.kernels), Readings(passes, len(problem.matrices))
+        self.ridges = getattr(problem, problem.stated.ridge)
+        self.operators = [
+            KernelOperator(
+                getattr(problem, name),
+                kernel,
+                center=problem.center,
+                name=name,
+                weights=problem.sample_weight,
+                begins=partial(self.readings.take, i),
+            )
+            for i, (name, kernel) in enumerate(problem.kernels.items())
         ]
-        return self._near
+        self.open = [not kernel.is_resolved for kernel in problem.kernels.values()]
+        self.maps: list[FeatureMap | None] = [None for _ in self.names]
+        self.home = self.operators[0].home
+        self._near: list[Nystrom] | list[None] = []
+        self._even: list[Nystrom] | list[None] = []
+        passes.reserved += problem.certificate_products
+
+    @property
+    def read(self) -> list[float]:
+        """How often each view was read or multiplied."""
+        return self.readings.times
+
+    def settle(
+        self, rng: Any = None, arrays: Mapping[str, Any] | None = None, form: str = ""
+    ) -> tuple[Kernel, ...]:
+        """Read the rows of all views at the first call, and return the kernels with all parameters as numbers.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator, optional
+            It draws the rows from which scales are computed that nobody gives.
+        arrays : mapping of str to array, optional
+            Those of an iterate, with the scales that `learnt` has added.
+        form : {"auto", "held", "tiled"}, optional
+            Form of the kernel matrices.
+        """
+        for op, name in zip(self.operators, self.names, strict=True):
+            numbers = (arrays or {}).get(f"{name.lower()}_kernel")
+            if numbers is not None and not op.kernel.is_resolved:
+                op.kernel = with_numbers(op.kernel, numbers)
+            op.asked = form or op.asked
+        return tuple(op.settle(rng) for op in self.operators)
+
+    def learnt(self) -> dict[str, HostArray]:
+        """The parameters of kernels that rows have given, as arrays that belong to every iterate."""
+        return {
+            f"{name.lower()}_kernel": as_numbers(op.kernel)
+            for op, name, chosen in zip(self.operators, self.names, self.open, strict=True)
+            if chosen
+        }
+
+    def features(self, i: int) -> LinearOperator | None:
+        """The features of the rows of a view, whose reading is counted now; None for kernel functions."""
+        features = self.maps[i]
+        if features is None:
+            return None
+        self.readings.take(i, 0.0, 1.0, 0.0)
+        return features(self.operators[i].data)
+
+    def near(self, landmarks: Iterable[HostArray], rng: Any) -> list[Nystrom]:
+        """Nyström approximations of both kernel matrices from landmarks."""
+        found = [
+            Nystrom(op, ridge, numbers, rng, PROBED)
+            for op, ridge, numbers in zip(self.operators, self.ridges, landmarks, strict=True)
+        ]
+        self._near = found
+        return found
 
     def nearest(self) -> list[Nystrom] | list[None]:
         """Nyström approximations for the certificate: those of the solver if they have `default_landmarks(n)` or more.
 
         Otherwise they are built from evenly spaced landmarks; (None, None) if these have no valid kernel values.
         """
-        n = self.views[0].shape[0]
-        if self._near and len(self._near[0].numbers) >= default_landmarks(n):
+        n = self.operators[0].shape[0]
+        if self._near and len(self._near[0].numbers) >= default_landmarks(n):  # type: ignore[union-attr]
             return self._near
         if not self._even:
             even = np.unique(np.linspace(0, n - 1, default_landmarks(n)).astype(np.intp))
             try:
                 self._even = [
                     Nystrom(op, ridge, even, np.random.default_rng(0), LOOKED_AT)
-                    for op, ridge in zip(self.views, self.ridges, strict=True)
+                    for op, ridge in zip(self.operators, self.ridges, strict=True)
                 ]
             except InvalidProblem:
                 self._even = [None, None]
         return self._even
 
 
-def numbers_of(kernel: Kernel) -> dict[str, Any]:
-    """The fields of a kernel that are numbers or texts."""
-    parts = {field.name: getattr(kernel, field.name) for field in fields(kernel)}
-    return {name: value for name, value in parts.items() if isinstance(value, bool | int | float | str)}
+def as_numbers(kernel: Kernel) -> HostArray:
+    """The fields of a kernel that are numbers: an array of two rows, whether each field is one, and its value."""
+    values = [getattr(kernel, field.name) for field in fields(kernel)]
+    given = [isinstance(value, int | float) for value in values]
+    return np.array([given, [float(v) if is_one else 0.0 for v, is_one in zip(values, given, strict=True)]])
+
+
+def with_numbers(kernel: Kernel, numbers: HostArray) -> Kernel:
+    """The kernel with the numbers that `as_numbers` has returned of another one of its class."""
+    new = {
+        field.name: float(value)
+        for field, is_one, value in zip(fields(kernel), *np.asarray(numbers), strict=True)
+        if is_one and value != getattr(kernel, field.name)
+    }
+    return replace(kernel, **new)

@@ -6,19 +6,21 @@ weights are mapped back to coefficients of the landmarks' kernel functions.
 Source: Williams & Seeger 2001, NIPS 13; Lopez-Paz, Sra, Smola, Ghahramani & Schölkopf 2014, ICML, Randomized nonlinear
 component analysis.
 Where we differ: with centring the functions are differences of kernel functions, so that they lie in the span of the
-centred features of the rows. The law of the kernel problem judges them, and it takes the landmarks' columns alone.
+centred features of the rows. The certificate of the kernel problem takes the landmarks' columns alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import CCA, Run, Solution, Solver, Status, option, part
+from linspec import CCA, Status, option, part
 from linspec.arrays import to_host
 from linspec.errors import InvalidOption
 from linspec.features import nystrom
-from linspec.operators import uncounted
+from linspec.iteration import Context, Iterate
+from linspec.solving import RowSolver, moments_of_rows
 
 LANDMARKS = 1000
 """Default number of landmarks."""
@@ -27,52 +29,40 @@ ENDED = "The answer is the best one among functions of {m} landmarks a view. Tak
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromKCCA(Solver):
+class NystromKCCA(RowSolver):
     """CCA of Nyström features by any CCA solver (Williams & Seeger 2001; Lopez-Paz et al. 2014)."""
 
     landmarks: int | None = option(
         None, "landmarks of each view; none: 1000, or all rows", kind=int, at_least=2
     )
-    cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
+    cca: Any = part("gram", "solver of the CCA of the features", problem="cca", method="answered")
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a kernel CCA problem."""
-        moments: Any = run.moments("tiled")
-        n = moments.views[0].shape[0]
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        n, place = moments.operators[0].shape[0], moments.home.place
         m = min(LANDMARKS if self.landmarks is None else self.landmarks, n)
         if m - problem.center < problem.k:
             raise InvalidOption(
                 f"landmarks must be at least {problem.k + problem.center} for k = {problem.k}; got {m}."
             )
-        kernels = moments.settle(run.rng)
+        moments.settle(context.rng, form="tiled")
         maps = [
-            nystrom(uncounted(op.data)[0], op.kernel, m, run.rng, differences=problem.center)
-            for op in moments.views
+            nystrom(op.data, op.kernel, m, context.rng, differences=problem.center)
+            for op in moments.operators
         ]
-        found = features_cca(problem, run, maps, self.cca)
-        weights = [
-            moments.home.place(features.turn) @ moments.home.place(to_host(found[name]))
-            for features, name in zip(maps, ("x_weights", "y_weights"), strict=True)
-        ]
+        found = features_cca(problem, moments, context, maps, self.cca)
         if m < n:
-            run.note(Status.APPROXIMATE, ENDED.format(m=m))
-        return run.finish(
-            x_weights=weights[0],
-            y_weights=weights[1],
-            x_landmarks=maps[0].numbers,
-            y_landmarks=maps[1].numbers,
-            kernels=kernels,
-        )
+            context.note(Status.APPROXIMATE, ENDED.format(m=m))
+        arrays = moments.learnt()
+        for name, features in zip("xy", maps, strict=True):
+            arrays[f"{name}_weights"] = place(features.turn) @ place(to_host(found[f"{name}_weights"]))
+            arrays[f"{name}_landmarks"] = features.numbers
+        yield Iterate(0.0, lambda: arrays, final=True)
 
 
-def features_cca(problem: Any, run: Run, maps: list[Any], solver: Any) -> Any:
-    """Solve CCA of the features of both views; its sweeps count as sweeps of this run."""
-    moments: Any = run.moments(
-        "tiled"
-    )  # whose data are float64 where float32 does not hold values of the kernel
-    X, Y = (features(uncounted(op.data)[0]) for features, op in zip(maps, moments.views, strict=True))
-    return run.within(
-        CCA(X, Y, problem.k, ridge=problem.ridge, center=problem.center),
-        run.part(solver),
-        {"X": "X", "Y": "Y"},
-    )
+def features_cca(problem: Any, moments: Any, context: Context, maps: Sequence[Any], solver: Any) -> Any:
+    """Solve CCA of the features of both views, whose passes are those of the run."""
+    # The data are float64 where float32 does not hold values of the kernel.
+    X, Y = (features(op.data) for features, op in zip(maps, moments.operators, strict=True))
+    rows = moments_of_rows({"X": X, "Y": Y}, center=problem.center, passes=context.passes)
+    return solver.answered(CCA(X, Y, problem.k, ridge=problem.ridge, center=problem.center), rows, context)

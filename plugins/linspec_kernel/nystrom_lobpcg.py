@@ -18,20 +18,22 @@ Tiles may be float32; inner products, residuals and the algebra of blocks are fl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import IterativeSolver, KernelOperator, Run, Status, limit_option, option, tol_option
+from linspec import KernelOperator, limit_option, option, tol_option
 from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
-from linspec_kernel.certificate import LEAST_SHARE, Carried
-from linspec_kernel.iterate import Functions
+from linspec.iteration import Context, Iterate
+from linspec.solving import RowSolver
+from linspec_kernel.certificate import LEAST_SHARE
 from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
@@ -91,34 +93,8 @@ class Basis:
         return Basis(self.coefficients @ T, self.values @ T)
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """Canonical pairs within two bases.
-
-    Attributes
-    ----------
-    residual : float
-        Estimated residual of the first k pairs.
-    a, b : arrays of shape (n, count)
-        Coefficients of the pairs.
-    rho : numpy.ndarray of shape (count,)
-        Correlations of the pairs.
-    R : tuple of two arrays of shape (n, count)
-        Residuals Ky b − ρ (Kx + rx) a and Kx a − ρ (Ky + ry) b.
-    squares : numpy.ndarray of shape (count,)
-        Estimates of the squared lengths of the residuals in the norm of the certificate.
-    """
-
-    residual: float
-    a: Array
-    b: Array
-    rho: HostArray
-    R: tuple[Array, Array]
-    squares: HostArray
-
-
 @dataclass(frozen=True, kw_only=True)
-class NystromLOBPCG(IterativeSolver):
+class NystromLOBPCG(RowSolver):
     """Block iteration on dual coefficients, Nyström-preconditioned (Knyazev 2001; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(
@@ -134,30 +110,23 @@ class NystromLOBPCG(IterativeSolver):
         "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
     )
 
-    kept: ClassVar = (Functions, Basis, Pairs)
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the best pairs within bases that grow."""
-        moments: Any = run.moments(self.storage)
-        home, ridges, k = moments.home, problem.ridge, problem.k
-        n = moments.views[0].shape[0]
+        home, ridges, k, rng = moments.home, problem.ridge, problem.k, context.rng
+        n = moments.operators[0].shape[0]
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         width = min(k + self.extra, n)
-        kernels = moments.settle(run.rng)
-        spaces = [Space(op, ridge) for op, ridge in zip(moments.views, ridges, strict=True)]
-        if state is None:
-            near = moments.near((drawn_rows(n, m, run.rng) for _ in kernels), run.rng)
-            blocks = first_blocks(near, width)
-            if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
-                blocks = [home.concat([Z, home.place(run.rng.standard_normal((n, width)))]) for Z in blocks]
-            empty = [Basis(home.zeros((n, 0)), home.zeros((n, 0)))] * 2
-            (x, y), _ = grown(spaces, near, empty, blocks, [home.zeros((n, 0))] * 2)
-            share, best, since, idle = 1.0, None, 0, not x.width and not y.width
-        else:
-            near = moments.near(state["landmarks"], shifts=state["shifts"])
-            x, y, share, best, since, idle = (
-                state[name] for name in ("x", "y", "share", "best", "since", "idle")
-            )
+        moments.settle(rng, start, self.storage)
+        spaces = [Space(op, ridge) for op, ridge in zip(moments.operators, ridges, strict=True)]
+        near = moments.near((drawn_rows(n, m, rng) for _ in spaces), rng)
+        blocks = (
+            [home.place(start[f"{name}_weights"]) for name in "xy"] if start else first_blocks(near, width)
+        )
+        if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
+            blocks = [home.concat([Z, home.place(rng.standard_normal((n, width)))]) for Z in blocks]
+        empty = [Basis(home.zeros((n, 0)), home.zeros((n, 0)))] * 2
+        (x, y), _ = grown(spaces, near, empty, blocks, [home.zeros((n, 0))] * 2)
+        share, least, best, since, idle = 1.0, math.inf, None, 0, not x.width and not y.width
         while True:
             # The pairs within the spans: coefficients a, b, values z = K a at the rows, correlations.
             U, rho, Vt = np.linalg.svd(to_host(x.values.T @ y.values), full_matrices=False)
@@ -172,27 +141,15 @@ class NystromLOBPCG(IterativeSolver):
             total, wanted = float(rho[:k].sum()), min(k, count)
             gaps, guessed = [V[:, :wanted] for V in R], float(squares[:wanted].sum())
             residual = ratio(share * guessed, total)
-            if best is None or residual < best.residual:
-                best = Pairs(residual, f.coefficients, g.coefficients, rho[:count], R, share * squares)
-                since = 0
+            if best is None or residual < least:
+                pairs = (f.coefficients, g.coefficients), R, rho[:count]
+                least, best, since = residual, partial(answer, moments, near, *pairs), 0
+            yield Iterate(least, best)
             # Without a new direction, or after many iterations without a lower residual, only rounding is
             # left.
-            yield Functions(
-                best.residual,
-                partial(answer, near, best, k, kernels),
-                ending=Status.STAGNATED if since > PATIENCE or idle else None,
-                state={
-                    "x": x,
-                    "y": y,
-                    "share": share,
-                    "best": best,
-                    "since": since,
-                    "idle": idle,
-                    "landmarks": [one.numbers for one in near],
-                    "shifts": [one.shift for one in near],
-                },
-            )
-            active = np.flatnonzero(squares > ACTIVE * run.tol * total / k)
+            if since > PATIENCE or idle:
+                return
+            active = np.flatnonzero(squares > ACTIVE * context.tol * total / k)
             active = active if len(active) else np.arange(count)
             if max(x.width, y.width) > KEEP * width:
                 x = x.turned(home.place(U[:, : RESTART * width]))
@@ -238,22 +195,22 @@ def grown(
     return found, squares
 
 
-def answer(near: list[Nystrom], best: Pairs, k: int, kernels: Any) -> dict[str, Any]:
-    """Keywords of `problem.conclude`: smoothed coefficients, and all pairs within the spans to estimate the loss.
+def answer(
+    moments: Any,
+    near: Sequence[Nystrom],
+    coefficients: Sequence[Array],
+    R: Sequence[Array],
+    rho: HostArray,
+) -> dict[str, Any]:
+    """Smoothed coefficients of all pairs within the spans, from which the certificate estimates the loss.
 
     The basis contains no directions that K nearly annihilates, so the components of a along these are arbitrary: they
     hardly change K a, and change aᵀKa by rounding only. One preconditioned step towards the solution a of
     (K + r) a = Ky b/ρ replaces these components by those of Ky b/(ρr).
     """
-    rho = best.rho[:k]
-    scale = np.where(rho > SMALL * rho[:1], rho, np.inf)
-    a, b = (
-        V[:, :k] + one.solve(R[:, :k]) / one.home.place(scale)[None, :]
-        for one, V, R in zip(near, (best.a, best.b), best.R, strict=True)
-    )
-    overlaps = on_host(best.R[0].T @ best.R[0]) + on_host(best.R[1].T @ best.R[1])
-    carried = Carried(best.rho, best.squares, overlaps)
-    return {"x_weights": a, "y_weights": b, "kernels": kernels, "carried": carried}
+    scale = moments.home.place(np.where(rho > SMALL * rho[:1], rho, np.inf))[None, :]
+    a, b = (A + one.solve(gap) / scale for one, A, gap in zip(near, coefficients, R, strict=True))
+    return {"x_weights": a, "y_weights": b, **moments.learnt()}
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
@@ -312,7 +269,7 @@ class Space:
         live = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
         Z = _columns(Z, live, home) / home.place(lengths[live])[None, :]
         count = int(Z.shape[1])
-        both = self.op.product(home.concat([Z, beside]))[0]
+        both = self.op.matmat(home.concat([Z, beside]))
         KZ, other = both[:, :count], both[:, count:]
         new, values = self._freed(basis, Z, KZ)
         lengths = self._lengths(Z, KZ)

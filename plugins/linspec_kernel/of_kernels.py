@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from linspec import Problem, Solution
 from linspec.arrays import HostArray
@@ -46,7 +45,3 @@ class OfKernels(Problem[S_co], adjusts_rows=False):
                 "scored."
             )
         return super().on_rows(numbers)
-
-    def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """Return the problem itself: values of kernels are checked for range, not the data."""
-        return self

@@ -1,17 +1,16 @@
-"""Kernel canonical correlations: the problem; its law is in `linspec_kernel.certificate`."""
+"""Kernel canonical correlations: the problem; its certificate is in `linspec_kernel.certificate`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import linspec as ls
-from linspec import Conclusion
-from linspec.arrays import Array, HostArray
-from linspec.features import FeatureMap
+from linspec.iteration import Certificate
 from linspec.kernels import Kernel, as_kernel
-from linspec.solving import DEFAULT_TERMS, Terms
-from linspec_kernel.certificate import Carried, judged, with_loss
+from linspec.rows import Passes
+from linspec_kernel.certificate import judged
 from linspec_kernel.moments import KernelMoments
 from linspec_kernel.nystrom import share_of
 from linspec_kernel.of_kernels import OfKernels
@@ -101,31 +100,16 @@ class KernelCCA(OfKernels[KernelCCASolution]):
         """The kernels by the name of the matrix."""
         return {"X": self.kernel_x, "Y": self.kernel_y}
 
-    def moments(self, form: str, expect: tuple[int, int]) -> Any:
-        """Operators of the kernel matrices of X and Y."""
-        return KernelMoments(self, form)
+    def moments_of_its_own(self, passes: Passes) -> KernelMoments:
+        """Return the kernel matrices of X and Y."""
+        return KernelMoments(self, passes)
 
-    def conclude(  # type: ignore[override]  # noqa: PLR0913 (what solvers of three forms hand over)
-        self,
-        moments: Any,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        x_weights: Array,
-        y_weights: Array,
-        x_landmarks: HostArray | None = None,
-        y_landmarks: HostArray | None = None,
-        x_map: FeatureMap | None = None,
-        y_map: FeatureMap | None = None,
-        kernels: tuple[Kernel, Kernel] | None = None,
-        carried: Carried | None = None,
-    ) -> Conclusion:
+    def certify(self, moments: KernelMoments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Scale the functions to unit length, rotate them to canonical pairs, and compute their residual.
 
-        `kernels` are the kernels that `moments.settle` returned to the solver. They are needed if a kernel in `moments`
-        still has a scale that is to be computed from the rows. `carried` are all pairs within the spans of the solver:
-        if they are given, the missing part of the sum of the exact correlations is estimated (`with_loss`).
+        The arrays `x_weights` and `y_weights` are coefficients of the features of `moments.maps`; where there are
+        none, of the kernel functions of all rows, or of those with the numbers `x_landmarks` and `y_landmarks`. With
+        more functions than pairs, the missing part of the sum of the exact correlations is estimated.
         """
-        moments.settle(None, kernels)
-        weights, landmarks, maps = (x_weights, y_weights), (x_landmarks, y_landmarks), (x_map, y_map)
-        found = judged(self, moments, weights, landmarks, maps, terms.tol)
-        return found if carried is None else with_loss(found, carried, terms.tol)
+        moments.settle(None, arrays)
+        return judged(self, moments, arrays, tol)

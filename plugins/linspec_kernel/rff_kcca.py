@@ -11,12 +11,15 @@ as such. On data with structure Nyström features are far better; this solver is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import Run, Solution, Solver, option, part
+from linspec import option, part
 from linspec.errors import InvalidOption
 from linspec.features import fourier
+from linspec.iteration import Context, Iterate
+from linspec.solving import RowSolver
 from linspec_kernel.nystrom_kcca import features_cca
 
 FEATURES = 1000
@@ -24,32 +27,25 @@ FEATURES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class FourierKCCA(Solver):
+class FourierKCCA(RowSolver):
     """CCA of random Fourier features (Rahimi & Recht 2007; Lopez-Paz et al. 2014)."""
 
     features: int | None = option(
         None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
     )
-    cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
+    cca: Any = part("gram", "solver of the CCA of the features", problem="cca", method="answered")
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a kernel CCA problem."""
-        count = number_of_features(self.features, problem)
-        moments: Any = run.moments("tiled")
-        kernels = moments.settle(run.rng)
-        maps = [
-            fourier(kernel, A.shape[1], count, run.rng)
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        count, home = number_of_features(self.features, problem), moments.home
+        kernels = moments.settle(context.rng, form="tiled")
+        moments.maps = [
+            fourier(kernel, A.shape[1], count, context.rng)
             for kernel, A in zip(kernels, (problem.X, problem.Y), strict=True)
         ]
-        found = features_cca(problem, run, maps, self.cca)
-        home = moments.home
-        return run.finish(
-            x_weights=home.place(found["x_weights"]),
-            y_weights=home.place(found["y_weights"]),
-            x_map=maps[0],
-            y_map=maps[1],
-            kernels=kernels,
-        )
+        found = features_cca(problem, moments, context, moments.maps, self.cca)
+        x, y = (home.place(found[f"{name}_weights"]) for name in "xy")
+        yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
 
 
 def number_of_features(features: int | None, problem: Any) -> int:

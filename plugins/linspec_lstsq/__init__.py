@@ -1,5 +1,4 @@
 """Solvers of least squares and ridge regression, one file each; `plugin` declares them.
 
-Read `direct` first, then `conjugate_gradients`. `normal_system` is shared by those that take planted columns,
-`by_ridge` by those with variables of their own.
+Read `direct` first, then `conjugate_gradients`. `normal_system` is shared by those that iterate.
 """

@@ -27,13 +27,13 @@ import numpy as np
 
 from linspec import Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.iteration import Context, Iterate
+from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import RowSolver
-from linspec_lstsq.by_ridge import ROUNDING, rounding_of, solved_by_ridge
 from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.ling_as_printed import SecondStage
+from linspec_lstsq.normal_system import rounding_of
 from linspec_lstsq.principal_components import PrincipalComponents, random_block
 
 VARIANTS = ("deflated", "ridge", "simplified", "projection")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec.algebra import EPS
 from linspec.arrays import Array, HostArray
 from linspec.certificates import metric_pays, needs_metric
 from linspec.iteration import Context
@@ -97,3 +98,15 @@ class NormalEquations:
             live = self.place.place((self.scales > 0).astype(np.float64))[None, :]
             answer = x * live + found[:, :w]
         return {"x": answer[:, :w]} | ({"planted": found[:, w:] - Z} if Z.shape[1] else {})
+
+
+def rounding_of(moments: Moments, AtB: Array, width: int) -> dict[str, Any]:
+    """How the residual of x with so many columns is computed, and the relative rounding of products with AᵀA."""
+    if moments.holds:
+        return {"unit": EPS}
+    copies = width // AtB.shape[1]
+    unit = moments.operators[1].backend.blocks.place(np.tile(np.eye(AtB.shape[1]), copies))
+    return {
+        "left": lambda x: moments.residual(-x, unit)[0][0],
+        "unit": float(np.finfo(moments.operators[0].dtype).eps),
+    }

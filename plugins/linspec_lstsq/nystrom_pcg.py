@@ -29,11 +29,11 @@ import numpy as np
 from linspec import cost, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
-from linspec.iteration import Context, Iterate
+from linspec.iteration import Context, Iterate, solved_by_ridge
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import RowSolver
-from linspec_lstsq.by_ridge import rounding_of, solved_by_ridge
+from linspec_lstsq.normal_system import rounding_of
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
 

@@ -33,7 +33,7 @@ from linspec import limit_option, option, tol_option
 from linspec.algebra import rank_cut
 from linspec.arrays import Array, Home, HostArray
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
-from linspec.iteration import Context, Iterate
+from linspec.iteration import Context, Iterate, worst
 from linspec.linalg import (
     Bidiagonal,
     LongStep,
@@ -47,7 +47,6 @@ from linspec.linalg import (
 )
 from linspec.rows import Moments, OutOfPasses
 from linspec.solving import RowSolver
-from linspec_lstsq.by_ridge import worst
 from linspec_lstsq.sketched import RightPreconditioner, SketchedFactor
 
 SPARE_ROWS = 8

@@ -47,11 +47,11 @@ import numpy as np
 
 from linspec import Status, limit_option, option, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.iteration import Context, Iterate
+from linspec.iteration import ROUNDING, Context, Iterate, worst
 from linspec.linalg import Step
 from linspec.rows import DEVICE_FACTOR, Minibatch, Moments, equal_slices, random_order, rows_at_once
 from linspec.solving import RowSolver
-from linspec_lstsq.by_ridge import ROUNDING, rounding_of, worst
+from linspec_lstsq.normal_system import rounding_of
 from linspec_lstsq.step_lengths import PROBES, StepLengths
 
 EPOCHS = {"best": 0.5, "last": 1.0}

@@ -273,3 +273,19 @@ def test_the_kernel_of_a_row_with_itself_is_one(form):
     np.testing.assert_array_equal(np.delete(K[7], 7), 0.0)
     exact = np.exp(-np.sum((far[:, None] - far[None]) ** 2, axis=-1) / 2)
     np.testing.assert_allclose(K, exact, atol=1e-12)
+
+
+def test_passes_are_counted_before_they_begin():
+    rows, counts = np.random.default_rng(0).standard_normal((40, 3)), []
+    op = ls.KernelOperator(rows, "rbf", begins=lambda *counted: counts.append(counted))
+    op.settle(0)
+    op.columns(range(10))
+    op.matmat(np.ones((40, 2)))
+    assert [share for _, share, _ in counts] == [1.0, 0.25, 1.0]
+    assert counts[2] == (2, 1.0, 2.0 * 40**2 * 2)
+
+    def refused(*_):
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        ls.KernelOperator(rows, "rbf", begins=refused).settle(0)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 import numpy as np
 import pytest
 
 from linspec.arrays import to_host
-from linspec.linalg import block_cg, orthonormal
+from linspec.linalg import block_cg, cg_steps, driven, orthonormal
 
 rng = np.random.default_rng(0)
 p, ridges = 60, (1e-4, 0.0, 1e-2, 1.0, 100.0)
@@ -50,6 +50,27 @@ def test_the_path_takes_the_products_of_its_smallest_ridge() -> None:
     alone, together = counts.values()
     assert abs(len(together) - len(alone)) <= 1  # they differ by rounding
     assert max(counts[(1e-2,)]) == 3  # the rank of B
+
+
+@pytest.mark.parametrize("unit", [1e-60, 1.0, 1e60])
+def test_a_preconditioner_saves_products_and_changes_no_answer(unit: float) -> None:
+    values, V = np.linalg.eigh(S)
+    near = values[-20:], V[:, -20:]  # the leading part of S
+
+    def W(G: Any) -> Any:
+        return unit * (G + near[1] @ ((1e-4 / (near[0] + 1e-4) - 1)[:, None] * (near[1].T @ G)))
+
+    exact, products = np.linalg.solve(S + 1e-4 * np.eye(p), B), []
+    for preconditioner in (None, W):
+        steps = driven(lambda P: S @ P, cg_steps(B, (1e-4,), preconditioner=preconditioner))
+        seen = list(takewhile(lambda step: step.lengths.max() > 1e-12 * np.linalg.norm(B), steps))
+        step = seen[-1]
+        (x,) = step.X()
+        assert np.abs(x - exact).max() <= 1e-7 * np.abs(exact).max()
+        left = np.linalg.norm(B - S @ x - 1e-4 * x, axis=0)
+        assert np.abs(left - step.lengths).max() <= 1e-12 * np.linalg.norm(B)
+        products.append(len(seen))
+    assert products[1] < products[0]
 
 
 def test_a_start_is_gone_on_from() -> None:

@@ -7,6 +7,7 @@ import pytest
 from planted import related
 
 import linspec as ls
+from linspec.rows import Passes
 from linspec_kernel import KernelCCA
 
 RBF = ls.kernels.rbf()
@@ -53,14 +54,14 @@ def test_iterates_are_those_of_the_published_algorithm(gradient, update):
     # With the old functions a rotation between the starts of both views matters, and a pair has a sign only.
     k = 2 if update == "alternating" else 1
     problem = KernelCCA(X, Y, k, "linear", ridge=RIDGE)
-    moments, seen = problem.moments("auto", (1, 1)), []
+    moments, seen = problem.moments_of_its_own(Passes()), []
 
     def watch(progress):
         now = progress.current()
         if progress.iteration == 0:
             seen.append([now["x_weights"], now["y_weights"]])
         else:
-            seen.append(problem.conclude(moments, **now).fields["correlations"].sum())
+            seen.append(problem.certify(moments, now, 1e-6).fields["correlations"].sum())
         return progress.iteration == 6
 
     step = 1e-4 if gradient == "function" else 1e-8

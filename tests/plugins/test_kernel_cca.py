@@ -11,9 +11,9 @@ from truths import kernel_matrix
 
 import linspec as ls
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.rows import Passes
 from linspec_kernel import KernelCCA
 from linspec_kernel.certificate import functions, residuals
-from linspec_kernel.moments import KernelMoments
 
 RBF = ls.kernels.rbf(factor=0.5)
 SOLVERS = ("kcca", "nystrom-kcca", "nystrom-lobpcg")
@@ -44,11 +44,11 @@ def test_half_way_between_two_pairs_the_bound_is_the_distance():
     for A, W in ((X, exact.x_weights), (Y, exact.y_weights)):
         A = A - A.mean(axis=0)
         halves.append(np.linalg.lstsq(A.T, (W[:, :1] + W[:, 1:]) / np.sqrt(2), rcond=None)[0])
-    moments = KernelMoments(problem, "auto")
-    moments.settle(np.random.default_rng(0))
-    x, y = (functions(op, a, None, None) for op, a in zip(moments.views, halves, strict=True))
+    moments = problem.moments_of_its_own(Passes())
+    moments.settle()
+    x, y = (functions(op, a) for op, a in zip(moments.operators, halves, strict=True))
     rho = exact.correlations.mean(keepdims=True)
-    bounds = residuals(x, y, rho, moments, (0.5, 0.5))[1]
+    bounds = np.sqrt(residuals(x, y, rho, moments)[0] / 2)
     distance = np.ptp(exact.correlations) / 2
     assert distance > 1e-3
     np.testing.assert_allclose(bounds, [distance], rtol=1e-6)
@@ -226,10 +226,10 @@ def test_iterates_are_scored_with_the_kernels_of_the_run():
     found = ls.solve(
         problem, "nystrom-lobpcg", rng=3, landmarks=50, extra=4, callback=lambda p: seen.append(p.current())
     )
-    conclusion = problem.conclude(problem.moments("auto", (1, 1)), **seen[-1])
-    assert conclusion.fields["x_map"].kernel == found.kernel_x
-    np.testing.assert_allclose(conclusion.fields["correlations"], found.correlations, rtol=1e-12)
-    assert conclusion.residual == pytest.approx(found.residual, rel=0.5)  # other landmarks, another bound
+    certificate = problem.certify(problem.moments_of_its_own(Passes()), seen[-1], 1e-6)
+    assert certificate.fields["x_map"].kernel == found.kernel_x
+    np.testing.assert_allclose(certificate.fields["correlations"], found.correlations, rtol=1e-12)
+    assert certificate.residual == pytest.approx(found.residual, rel=0.5)  # other landmarks, another bound
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -12,6 +12,7 @@ from planted import curved
 import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidOption, InvalidProblem, LinspecError, NonFiniteData
+from linspec.rows import Passes
 from linspec_kernel import KernelRidge
 
 RBF = ls.kernels.rbf(2.0)
@@ -112,7 +113,7 @@ def test_a_precomputed_kernel_takes_the_values_of_new_rows() -> None:
         np.testing.assert_allclose(found.predict(op.cross(Z).dense()), named.predict(Z), rtol=0, atol=1e-6)
 
 
-# ---- the law ---------------------------------------------------------------------------------------
+# ---- the certificate ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -120,18 +121,16 @@ def test_the_residual_is_that_of_the_returned_coefficients(center: bool) -> None
     X, Y = data()
     w = np.random.default_rng(1).uniform(0.5, 2.0, len(X))
     problem = KernelRidge(X, Y, 0.5, RBF, center=center, sample_weight=w)
-    moments = problem.moments("auto", (1, 1))
-    moments.settle(0)
     b = np.random.default_rng(2).standard_normal((300, 2))
-    conclusion = problem.conclude(moments, dual=b)
+    certificate = problem.certify(problem.moments_of_its_own(Passes()), {"dual": b}, 1e-8)
     H = np.eye(300) - center * np.outer(np.ones(300), w / w.sum())
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 8)
     S = np.sqrt(w)
     M, T = S[:, None] * (H @ K @ H.T) * S, S[:, None] * (H @ Y)
-    own = conclusion.fields["dual"] / S[:, None]
+    own = certificate.fields["dual"] / S[:, None]
     gaps = np.linalg.norm(T - M @ own - 0.5 * own, axis=0)
-    assert conclusion.residual == pytest.approx((gaps / np.linalg.norm(T, axis=0)).max(), rel=1e-9)
-    np.testing.assert_allclose(conclusion.fields["bounds"], gaps / (2 * np.sqrt(0.5)), rtol=1e-9)
+    assert certificate.residual == pytest.approx((gaps / np.linalg.norm(T, axis=0)).max(), rel=1e-9)
+    np.testing.assert_allclose(certificate.fields["bounds"], gaps / (2 * np.sqrt(0.5)), rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")

@@ -215,12 +215,12 @@ def canonical_functions(
         found = run.within(inner, run.part(solver.kcca), {"X": "X", "Y": "Y"})
     duals = []
     for view, op, name in zip(views, matrices, ("x", "y"), strict=True):
-        if found.get(f"{name}_map") is not None:
+        dual = view.home.place(found[f"{name}_weights"])
+        index = found.get(f"{name}_landmarks")
+        if index is None and dual.shape[0] != view.A.shape[0]:
             raise InvalidOption(
                 "kcca must find combinations of the kernel functions of rows: kcca, nystrom-lobpcg or nystrom-kcca."
             )
-        dual = view.home.place(found[f"{name}_weights"])
-        index = found.get(f"{name}_landmarks")
         if index is not None:
             scattered = np.zeros((int(view.A.shape[0]), int(dual.shape[1])))
             scattered[index] = to_host(dual)

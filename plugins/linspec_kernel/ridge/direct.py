@@ -8,26 +8,27 @@ Source: Saunders, Gammerman & Vovk 1998, ICML, Ridge regression learning algorit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from linspec import Run, Solution, Solver
 from linspec.arrays import HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.iteration import Context, Iterate
+from linspec.solving import RowSolver
 from linspec_kernel.eigenvalues import eigen_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(Solver):
+class Direct(RowSolver):
     """A Cholesky factorisation of M + r I for each ridge (Saunders, Gammerman & Vovk 1998)."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve a kernel ridge problem."""
-        moments: Any = run.moments("tiled")
-        (kernel,) = moments.settle(run.rng)
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        moments.settle(context.rng, form="tiled")
         T = np.asarray(to_host(moments.targets.unit), dtype=np.float64)
         M = np.asarray(to_host(moments.op.dense()), dtype=np.float64)
         found, last = [], len(problem.ridges) - 1
@@ -38,7 +39,8 @@ class Direct(Solver):
                 found = [U @ ((U.T @ T) / (w + r)[:, None]) for r in problem.ridges]
                 break
             found.append(b)
-        return run.finish(dual=moments.home.place(np.hstack(found)), kernel=kernel)
+        dual = moments.home.place(np.hstack(found))
+        yield Iterate(0.0, lambda: {"dual": dual, **moments.learnt()}, final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -1,9 +1,9 @@
-"""Kernel ridge regression: the problem and its law.
+"""Kernel ridge regression: the problem and its certificate.
 
 Problem: min Σ wᵢ (yᵢ − f(xᵢ) − c)² + r ‖f‖² over functions f in the space of a kernel and, with `center`, constants c.
 Method: f = Σ aⱼ k(·, xⱼ). With S = diag(√w), M = H S K S H and T = H S Y, where H is orthogonal to √w with `center` and
-else the identity, the coefficients are a = S b for the solution of (M + r I) b = T. The law judges the returned a by
-ρ = T − (M + r I) b, computed afresh. It says more than an error of b would:
+else the identity, the coefficients are a = S b for the solution of (M + r I) b = T. The certificate judges the returned
+a by ρ = T − (M + r I) b, computed afresh. It says more than an error of b would:
 
     error of the weighted fitted values   ‖M (M + r)⁻¹ ρ‖            ≤  ‖ρ‖,
     error of f in the space of the kernel (ρᵀ(M + r)⁻¹M(M + r)⁻¹ρ)^½  ≤  ‖ρ‖ / (2√r),
@@ -17,6 +17,7 @@ positive definite; a row of weight 0 has the coefficient 0, and no weight is a d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -24,12 +25,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 import linspec as ls
-from linspec import Conclusion, KernelOperator, Status
+from linspec import KernelOperator, Status
 from linspec.arrays import Array, HostArray, all_finite, reciprocal, to_host
 from linspec.errors import BrokenPlugin
+from linspec.iteration import Certificate
 from linspec.kernels import Kernel, as_kernel, not_finite
-from linspec.solving import DEFAULT_TERMS, Terms, WithRidges
-from linspec_kernel.moments import KernelMatrices
+from linspec.rows import Passes
+from linspec.solving import WithRidges
+from linspec_kernel.moments import KernelMoments
 from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.ridge.solution import KernelRidgeSolution
 from linspec_kernel.solution import Fitted
@@ -117,36 +120,27 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         """The kernel by the name of its matrix."""
         return {"X": self.kernel}
 
-    def moments(self, form: str, expect: tuple[int, int]) -> Any:
-        """The kernel matrix and the targets of the system."""
-        return KernelSystem(self, form)
+    def moments_of_its_own(self, passes: Passes) -> KernelSystem:
+        """Return the kernel matrix and the targets of the system."""
+        return KernelSystem(self, passes)
 
     def start(self, given: Any) -> dict[str, Array]:
         """Check the coefficients of an earlier answer; return a column for each target and ridge."""
         return self.columns_of_start(given, "dual", int(self.X.shape[0]), "rows and targets")
 
-    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self,
-        moments: Any,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        dual: Array,
-        kernel: Kernel | None = None,
-    ) -> Conclusion:
+    def for_preprocessed(self, moments: KernelSystem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Convert coefficients of rows to solutions for targets of length 1."""
+        lengths = np.tile(reciprocal(moments.targets.lengths), len(self.ridges))
+        b = moments.unweighted(moments.home.place(arrays["dual"])) * moments.home.place(lengths)[None, :]
+        return {"dual": moments.op.centred(b)[0] if self.center else b}
+
+    def certify(self, moments: KernelSystem, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Compute the residual of each target and ridge from a product of its own, the constants and the bounds.
 
-        Parameters
-        ----------
-        moments : KernelSystem
-        terms : Terms
-        dual : array of shape (n, w)
-            The solutions b for targets of length 1, a column for each target and ridge.
-        kernel : Kernel, optional
-            The kernel that `moments.settle` returned to the solver. It is needed if the kernel in `moments` still has a
-            scale that is to be computed from the rows.
+        The array `dual` has the solutions b for targets of length 1, a column for each target and ridge.
         """
-        moments.settle(None, None if kernel is None else (kernel,))
-        op, home, rows = moments.op, moments.home, int(self.X.shape[0])
+        moments.settle(None, arrays)
+        op, home, rows, dual = moments.op, moments.home, int(self.X.shape[0]), arrays["dual"]
         if tuple(dual.shape) != (rows, self.width):
             raise BrokenPlugin(
                 f"a solver of kernel-ridge must find dual of shape {(rows, self.width)}, a column for each target and "
@@ -177,10 +171,9 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         farthest = moments.largest * (1 + self.center) * np.sqrt(moments.count)
         reach = float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * farthest
         residual = float(residuals.max())
-        far = residual <= terms.tol and reach > UNSURE
-        return Conclusion(
-            fields, residual, ((Status.ILL_CONDITIONED, FAR.format(reach=reach)),) if far else ()
-        )
+        far = residual <= tol and reach > UNSURE
+        findings = ((Status.ILL_CONDITIONED, FAR.format(reach=reach)),) if far else ()
+        return Certificate(residual, findings, fields)
 
     def _shaped_numbers(self, values: HostArray) -> HostArray:
         return np.asarray(values[..., 0] if self.vector else values)
@@ -204,7 +197,7 @@ class Targets(NamedTuple):
     means: HostArray
 
 
-class KernelSystem(KernelMatrices):
+class KernelSystem(KernelMoments):
     """The matrix M of the system as an operator, and its right-hand sides.
 
     Attributes
@@ -213,15 +206,16 @@ class KernelSystem(KernelMatrices):
         M = H S K S H.
     """
 
-    def __init__(self, problem: Any, form: str) -> None:
-        super().__init__(problem, form)
-        self.op: KernelOperator = self.views[0]
+    def __init__(self, problem: Any, passes: Passes) -> None:
+        super().__init__(problem, passes)
+        self.op: KernelOperator = self.operators[0]
         self.Y = problem.Y
 
     @cached_property
     def targets(self) -> Targets:
         """The right-hand sides; Y is read at the first call."""
         Y = self.Y
+        self.readings.take(1, 0.0, 1.0, 0.0)
         read = Y.matmat(Y.home.blocks.place(np.eye(int(Y.shape[1]))))
         if not all_finite(read):
             raise not_finite(Y, "Y")

@@ -3,8 +3,8 @@
 Problem: (AᵀA + rI) x = AᵀB for some ridges r, where variables, and so iterations, depend on the ridge.
 Method: all iterations share each product with AᵀA (`linspec.linalg.steps`). One within the tolerance waits for others.
 Where we differ: iterations update their residuals, and rounding makes these drift. Where the certificate has computed a
-larger residual, where one is no more than rounding, or where no direction is left, they begin again at their iterates,
-for corrections from computed residuals; they end where that no longer halves the residual.
+larger residual, where one is no more than rounding, or where no direction is left, they begin again at the iterates of
+the least residual, for corrections from computed residuals; they end where that no longer halves the residual.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 
 from linspec.algebra import EPS
 from linspec.arrays import Array, Home, HostArray
-from linspec.iteration import Iterate
+from linspec.iteration.solver import Iterate
 from linspec.linalg import Step, Steps, side_by_side
-from linspec.rows import Moments
+
+__all__ = ["ROUNDING", "solved_by_ridge", "worst"]
 
 ROUNDING = 20
 """A residual below so many roundings of products, relative to the first one, says nothing until it is computed anew."""
@@ -38,7 +39,7 @@ def solved_by_ridge(  # noqa: PLR0913
     left: Callable[[Array], Array] | None = None,
     unit: float = EPS,
 ) -> Iterator[Iterate]:
-    """Yield the iterates of all ridges.
+    """Yield the iterates of all ridges with the least residual so far.
 
     Parameters
     ----------
@@ -58,12 +59,23 @@ def solved_by_ridge(  # noqa: PLR0913
         x -> Aᵀ(B - A x), with more digits than AᵀB - AᵀA x.
     unit : float, optional
         Relative rounding of the products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.iteration import Context, solved_by_ridge
+    >>> from linspec.linalg import cg_steps
+    >>> from linspec.rows import Passes
+    >>> S, b, context = np.diag([1.0, 3.0]), np.ones((2, 1)), Context(1e-9, np.random.default_rng(0), Passes())
+    >>> steps = solved_by_ridge(S.__matmul__, b, (1.0,), context, lambda r, G: cg_steps(G, (r,)))
+    >>> next(step for step in steps if step.residual < 1e-9).arrays()["x"].ravel().round(6).tolist()
+    [0.5, 0.25]
     """
-    home, before = Home.of(AtB), math.inf
-    scales = home.column_norms(AtB)
-    r = home.place(np.repeat(np.asarray(ridges, np.float64), len(scales)))[None, :]
-    R = home.concat([AtB] * len(ridges))
-    live = home.place(np.tile(scales > 0, len(ridges)).astype(np.float64))[None, :]
+    there, before = Home.of(AtB), math.inf
+    scales = there.column_norms(AtB)
+    r = there.place(np.repeat(np.asarray(ridges, np.float64), len(scales)))[None, :]
+    R = there.concat([AtB] * len(ridges))
+    live = there.place(np.tile(scales > 0, len(ridges)).astype(np.float64))[None, :]
     x, AtAx = (None if each is None else each * live for each in (x, AtAx))
 
     def waits(_: int, step: Step) -> bool:
@@ -77,20 +89,37 @@ def solved_by_ridge(  # noqa: PLR0913
         else:
             G = (R - product(x) if left is None else left(x)) - x * r
         blocks = [G[:, i * len(scales) : (i + 1) * len(scales)] for i in range(len(ridges))]
-        tol, first = context.tol, True
+        tol, first, least = context.tol, True, math.inf
         for now in side_by_side(product, list(map(begin, ridges, blocks)), waits):
             residual = max(worst(step.lengths, scales) for step in now)
-            yield Iterate(residual, partial(_arrays, now, x))
+            if not residual >= least:
+                least, nearest = residual, now
+            yield Iterate(least, partial(_arrays, nearest, x))
             if first and residual > before / 2:
                 return
             before, first = residual if first else before, False
             if context.tol < tol or residual <= ROUNDING * unit * before:
                 break
-        x = _arrays(now, x)["x"]
+        x = _arrays(nearest, x)["x"]
 
 
 def worst(lengths: HostArray, scales: HostArray) -> float:
-    """The largest relative residual; 0 for a column without a right-hand side that stays 0."""
+    """Return the largest relative residual; 0 for a column without a right-hand side that stays 0.
+
+    Parameters
+    ----------
+    lengths : numpy.ndarray of shape (m · ridges,)
+        Of the residuals, the first ridge first.
+    scales : numpy.ndarray of shape (m,)
+        The lengths of the right-hand sides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.iteration import worst
+    >>> worst(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
+    0.25
+    """
     lengths = np.reshape(lengths, (-1, len(scales)))
     ratios = np.divide(lengths, scales, out=np.where(lengths > 0, np.inf, 0.0), where=scales > 0)
     return float(ratios.max(initial=0.0))
@@ -101,15 +130,3 @@ def _arrays(now: Sequence[Step], x: Array | None) -> dict[str, Array]:
     X = [step.X()[0] for step in now]
     solved = Home.of(X[0]).concat(X)
     return {"x": solved if x is None else x + solved}
-
-
-def rounding_of(moments: Moments, AtB: Array, width: int) -> dict[str, Any]:
-    """How the residual of x with so many columns is computed, and the relative rounding of products with AᵀA."""
-    if moments.holds:
-        return {"unit": EPS}
-    copies = width // AtB.shape[1]
-    unit = moments.operators[1].backend.blocks.place(np.tile(np.eye(AtB.shape[1]), copies))
-    return {
-        "left": lambda x: moments.residual(-x, unit)[0][0],
-        "unit": float(np.finfo(moments.operators[0].dtype).eps),
-    }
