@@ -115,6 +115,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         "bands": ls.setting(None, int, several=True, help="The number of columns of each band, in order.")
     }
     tolerance: ClassVar[float] = 1e-8
+    found: ClassVar[tuple[str, ...]] = ("ridges", "band_weights", "scores")
 
     band_names: ClassVar[tuple[str, ...]]
     band_of: ClassVar[HostArray]
@@ -228,9 +229,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         wanted: dict[str, Any] = {"ridges": (m,), "scores": (m,), "band_weights": (m, len(self.band_names))}
         wanted |= {"mixing": (n, m)} if "mixing" in given else {"weights": (p, m)}
         for name, shape in wanted.items():
-            if name not in given or given[name].shape != shape:
-                got = given[name].shape if name in given else ", ".join(given)
-                raise BrokenPlugin(f"{name} must have shape {shape}; got {got}.")
+            if given[name].shape != shape:
+                raise BrokenPlugin(f"{name} must have shape {shape}; got {given[name].shape}.")
         moments.settle()
         ridges, gammas = given["ridges"], np.maximum(given["band_weights"], 0.0)
         judge = self._by_rows if "mixing" in given else self._by_columns
