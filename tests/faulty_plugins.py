@@ -16,12 +16,12 @@ import numpy as np
 import scipy.sparse
 
 import linspec as ls
-from linspec import Needs, Normalizer, Solver, TestMatrix, option
+from linspec import Needs, Normalizer, TestMatrix, option
 from linspec.arrays import from_host, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.iteration import Iterate
 from linspec.operators import HeldSketch, RowOperator
-from linspec.solving import NewRows
+from linspec.solving import NewRows, RowSolver
 from linspec.testing import references
 
 SOURCE = "Golub 1965, SIAM J. Numer. Anal. 2(2)"
@@ -29,7 +29,7 @@ KEPT: list[Any] = []
 
 
 def altered(solution: Any, **changes: Any) -> Any:
-    """Change a solution in place: `solve` accepts no other than the one that `finish` made."""
+    """Change a solution in place."""
     for name, value in changes.items():
         object.__setattr__(solution, name, value)
     return solution
@@ -39,7 +39,7 @@ def altered(solution: Any, **changes: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseInTurn(ls.solving.RowSolver):
+class DenseInTurn(RowSolver):
     """Normal equations, after a look at the entries of some rows after the others (Golub 1965)."""
 
     def iterate(self, problem, moments, context, start):
@@ -52,24 +52,26 @@ class DenseInTurn(ls.solving.RowSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Honest(Solver):
-    """The SVD of the entries (Golub 1965)."""
+class Honest(RowSolver):
+    """The SVD of a triangle of the rows (Golub 1965)."""
 
     least: ClassVar[float] = 0.0
 
-    def solve(self, problem, run):
-        run.plan(setup=2.0)
-        run.moments("implicit").columns.means()  # refuses what is not finite
-        A, B = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in self.matrices(problem))
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    def iterate(self, problem, moments, context, start):
+        R, p = self.reduced(problem, moments), moments.widths[0]
+        U, s, Vt = np.linalg.svd(R[:, :p], full_matrices=False)
         keep = s > max(1e-13 * s[0], self.least)
-        x = Vt[keep].T @ ((s[keep] / (s[keep] ** 2 + self.ridge(problem)))[:, None] * (U[:, keep].T @ B))
-        return self.twist(run.finish(**self.given(problem.A.home.blocks.place(x))), problem, run)
+        x = Vt[keep].T @ (
+            (s[keep] / (s[keep] ** 2 + self.ridge(problem)))[:, None] * (U[:, keep].T @ R[:, p:])
+        )
+        given = self.given(moments.operators[0].backend.blocks.place(x))
+        arrays = self.twist(given, problem, moments) or given
+        yield Iterate(0.0, lambda: arrays, final=True)
 
     # For faulty ones.
 
-    def matrices(self, problem):
-        return problem.A, problem.B
+    def reduced(self, problem, moments):
+        return moments.triangle()
 
     def ridge(self, problem):
         return problem.ridge
@@ -77,43 +79,39 @@ class Honest(Solver):
     def given(self, x):
         return {"x": x}
 
-    def twist(self, solution, problem, run):
-        return solution
+    def twist(self, arrays, problem, moments):
+        return arrays
 
 
 @dataclass(frozen=True, kw_only=True)
-class Iterating(Solver):
+class Iterating(RowSolver):
     """Conjugate gradients on the normal equations (Hestenes & Stiefel 1952; Golub 1965)."""
 
     tol: float | None = option(None, "residual to stop at", kind=float, above=0)
     max_iterations: int = option(300, "iterations at most", at_least=1)
 
-    def solve(self, problem, run):
-        moments = run.moments("implicit")
-        self.begin(problem, run)
-        m = problem.B.shape[1]
-        AtB = moments.products(None, moments.home.eye(m))[1]
-        scale, x, r = np.linalg.norm(to_host(AtB), axis=0), moments.home.zeros(tuple(AtB.shape)), AtB
+    def iterate(self, problem, moments, context, start):
+        home, m = moments.operators[0].backend.blocks, problem.B.shape[1]
+        self.begin(problem, moments, context)
+        AtB = moments.products(None, moments.operators[1].backend.blocks.eye(m), onto=(0,))[1][0]
+        scale, x, r = np.linalg.norm(to_host(AtB), axis=0), home.zeros(tuple(AtB.shape)), AtB
         p, rr = r, np.sum(to_host(r) ** 2, axis=0)
-        while run.proceed(residual=self.measure(rr, scale), current=lambda x=x: {"x": x}):
-            Mp = moments.gram(p) + p * problem.ridge
+        while True:
+            yield Iterate(self.measure(rr, scale), lambda x=x: {"x": x})
+            Mp = moments.gram_product(p) + p * problem.ridge
             pMp = np.sum(to_host(p) * to_host(Mp), axis=0)
-            a = moments.home.place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))
+            a = home.place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))
             x, r = x + p * a[None, :], r - Mp * a[None, :]
             before, rr = rr, np.sum(to_host(r) ** 2, axis=0)
-            p = r + p * moments.home.place(np.divide(rr, before, out=np.zeros(m), where=before > 0))[None, :]
-        return self.twist(run.finish(x=x), problem, run)
+            p = r + p * home.place(np.divide(rr, before, out=np.zeros(m), where=before > 0))[None, :]
 
     def measure(self, rr, scale):
         return float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
     # For faulty ones.
 
-    def begin(self, problem, run):
+    def begin(self, problem, moments, context):
         pass
-
-    def twist(self, solution, problem, run):
-        return solution
 
 
 def after(base: type, **members: Any) -> type:
@@ -127,14 +125,14 @@ def after(base: type, **members: Any) -> type:
     return cls
 
 
-def twisted(work: Callable[..., Any], base: type | None = None) -> type:
-    """Derive a class whose solution goes through a function."""
+def twisted(work: Callable[..., Any]) -> type:
+    """Derive a class whose arrays go through a function, which may return others."""
 
-    def twist(self, solution, problem, run):
-        found = work(solution, problem, run)
-        return found if isinstance(found, ls.Solution) else solution
+    def twist(self, arrays, problem, moments):
+        found = work(arrays, problem, moments)
+        return found if isinstance(found, dict) else None
 
-    return after(base or Honest, twist=twist)
+    return after(Honest, twist=twist)
 
 
 def same(x: Any, change: Callable[[Any], Any]) -> Any:
@@ -145,42 +143,32 @@ def same(x: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Triplets(Solver):
-    """The SVD of the entries (Golub 1965)."""
+class Triplets(RowSolver):
+    """The SVD of a triangle of the rows (Golub 1965)."""
 
-    def solve(self, problem, run):
-        run.plan(setup=2.0)
-        run.moments("implicit").columns.means()
-        A = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
-        A = A - A.mean(axis=0) if problem.center else A
-        _, s, Vt = np.linalg.svd(A, full_matrices=False)
+    def iterate(self, problem, moments, context, start):
+        _, s, Vt = np.linalg.svd(moments.triangle(), full_matrices=False)
         kept = self.choose(min(problem.k, int(np.sum(s > 1e-13 * s[0]))), len(s))
-        found = run.finish(Vh=problem.A.home.blocks.place(Vt[kept]), S=s[kept])
-        return self.twist(found, problem, run)
+        yield Iterate(0.0, lambda: {"Vh": Vt[kept], "S": s[kept]}, final=True)
 
     def choose(self, k, found):
         return list(range(k))
 
-    def twist(self, solution, problem, run):
-        return solution
-
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(Solver):
+class Pairs(RowSolver):
     """Subspace iteration with exact least squares on Gram matrices (Golub & Zha 1995)."""
 
     tol: float | None = option(None, "residual to stop at", kind=float, above=0)
     max_iterations: int = option(300, "iterations at most", at_least=1)
     draws: ClassVar[bool] = True
 
-    def solve(self, problem, run):
-        moments = run.moments("dense")
-        run.plan(setup=1.0 + moments.cost.setup)
-        Sx, C, _, Sy = (to_host(G) for G in moments.products(*(np.eye(p) for p in moments.shape[1:])))
+    def iterate(self, problem, moments, context, start):
+        (Sx, C), (_, Sy) = ([to_host(G) for G in row] for row in moments.gram())
         Sx, Sy = Sx + problem.ridge[0] * np.eye(len(Sx)), Sy + problem.ridge[1] * np.eye(len(Sy))
         Px, Py = (np.linalg.pinv(S, rcond=1e-12, hermitian=True) for S in (Sx, Sy))
-        rng = run.rng if self.draws else np.random.default_rng(1)
-        x = self.begin(run, rng.standard_normal((len(Sx), problem.k)))
+        rng = context.rng if self.draws else np.random.default_rng(1)
+        x = self.begin(start, rng.standard_normal((len(Sx), problem.k)))
         while True:
             x = x @ np.linalg.inv(np.linalg.cholesky(x.T @ Sx @ x)).T
             y = Py @ C.T @ x
@@ -189,12 +177,11 @@ class Pairs(Solver):
             y = Py @ C.T @ x / rho
             gap = C @ y - Sx @ x * rho
             residual = float(np.sum(gap * (Px @ gap)) / rho.sum())
-            if not run.proceed(residual=residual, current=lambda x=x, y=y: {"x_weights": x, "y_weights": y}):
-                return run.finish(x_weights=x, y_weights=y)
+            yield Iterate(residual, lambda x=x, y=y: {"x_weights": x, "y_weights": y})
             x = Px @ C @ y
 
-    def begin(self, run, x):
-        return x if run.start is None else to_host(run.start["x_weights"])
+    def begin(self, start, x):
+        return x if start is None else to_host(start["x_weights"])
 
 
 # ---- normalizers and test matrices ----------------------------------------------------------------
@@ -399,18 +386,26 @@ class WithoutWeights(ls.SVDSolution):
         )
 
 
-def law_of(change: Callable[[float, float], float]) -> type:
-    """Derive a problem whose residual is changed, by a function of it and of σ₁²."""
+def certifying(change: Callable[[Any], Any]) -> type:
+    """Derive a problem whose certificates go through a function."""
 
     def certify(self, moments, arrays, tol):
-        found = Components.certify(self, moments, arrays, tol)
-        size = float(np.max(found.fields["S"], initial=0.0)) ** 2
-        return found._replace(residual=change(found.residual, size))
+        return change(Components.certify(self, moments, arrays, tol))
 
     return problem_after(certify=certify)
 
 
+def returning(**changes: Callable[[Any], Any]) -> type:
+    """Derive a problem whose certificate changes fields of the answer."""
+    return certifying(
+        lambda found: found._replace(
+            fields={name: changes.get(name, lambda x: x)(x) for name, x in found.fields.items()}
+        )
+    )
+
+
 NOTHING_SEEN = replace(references.SVD, seen=lambda case, solution: {})
+ONE_STEP = replace(references.SVD, options={"max_iterations": 1, "block": 4})
 
 # ---- how they are registered ----------------------------------------------------------------------
 
@@ -425,7 +420,7 @@ def solver(cls: type, *traits: str, needs: Needs | None = None, **changes: Any) 
         "target": f"{cls.__module__}:{cls.__name__}",
         "summary": "A solver that is broken on purpose.",
         "reference": SOURCE,
-        "needs": needs or (Needs() if iterative else Needs(dense=True)),
+        "needs": needs or (Needs() if iterative else Needs(entries=True)),
         "traits": ("iterative" if iterative else "direct", *traits),
     }
 
@@ -468,15 +463,19 @@ def adapter(adapt: Callable[..., Any] = Adapted, sample: str = "parcel", **chang
     return register
 
 
-def problem(cls: type = Components, testing: str = "linspec.testing.references:SVD") -> Callable[[], str]:
-    """Return a function that registers a kind of problem with the solvers of SVD."""
+def problem(
+    cls: type = Components,
+    testing: str = "linspec.testing.references:SVD",
+    name: str = "problem/faulty",
+) -> Callable[[], str]:
+    """Return a function that registers a kind of problem with solvers of SVD, and returns its name or one of theirs."""
 
     def register() -> str:
         target = f"{cls.__module__}:{cls.__name__}"
         summary = "A problem that is broken on purpose."
         ls.register(ls.ProblemSpec(name="faulty", target=target, summary=summary, testing=testing))
-        for name in ("direct", "block-krylov"):
-            ls.register(replace(ls.registry.get_spec("solver", name, "svd"), problem="faulty"))
-        return "problem/faulty"
+        for each in ("direct", "block-krylov"):
+            ls.register(replace(ls.registry.get_spec("solver", each, "svd"), problem="faulty"))
+        return name
 
     return register

@@ -12,35 +12,39 @@ theorem bounds the difference between the objective and its minimum after t step
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import linspec as ls
+from linspec.arrays import Home
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nesterov(ls.Solver):
+class Nesterov(RowSolver):
     """Gradient descent with momentum (Nesterov 2004, scheme 2.2.22)."""
 
     largest: float = ls.option(1.0, "an upper bound of the largest eigenvalue of AᵀA", above=0)
     tol: float | None = ls.tol_option(1e-8)
     max_iterations: int = ls.limit_option(2000)
 
-    def solve(self, problem, run):
-        moments = run.moments()
+    def iterate(self, problem, moments, context, start):
+        moments.expect(self.max_iterations, problem.width)
         AtB = moments.cross()
         L, mu = self.largest + problem.ridge, problem.ridge
         momentum = (L**0.5 - mu**0.5) / (L**0.5 + mu**0.5)
 
         def downhill(x):
-            return AtB - moments.gram(x) - mu * x
+            return AtB - moments.gram_product(x) - mu * x
 
-        x, ahead, scale = 0.0 * AtB, 0.0 * AtB, moments.home.norm(AtB)
-        while run.proceed(residual=moments.home.norm(downhill(x)) / scale, current=lambda x=x: {"x": x}):
+        x, ahead, norm = 0.0 * AtB, 0.0 * AtB, Home.of(AtB).norm
+        while True:
+            yield Iterate(norm(downhill(x)) / norm(AtB), partial(dict, x=x))
             x, earlier = ahead + downhill(ahead) / L, x
             ahead = x + momentum * (x - earlier)
-        return run.finish(x=x)
 
 
 ls.register(

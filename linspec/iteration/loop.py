@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from linspec.arrays import Array, random_generator, to_host
-from linspec.errors import BudgetTooSmall, OutOfMemory, one_line
+from linspec.errors import BrokenPlugin, BudgetTooSmall, OutOfMemory, one_line
 from linspec.iteration.solver import Certificate, Context, Iterate, Problem, Solver
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import NothingYet, first_interrupt
@@ -275,6 +275,8 @@ class _Watch:
         where = f"in pass {number} over the data, before it had an iterate that could be judged"
         if status is Status.INTERRUPTED:
             return NothingYet()
+        if status is Status.STAGNATED:
+            return BrokenPlugin(f"{name} must yield at least one iterate; it has returned without.")
         if status is Status.OUT_OF_MEMORY:
             return OutOfMemory(
                 f"{name} ran out of memory {where}: {self.cause}. Choose a solver or a form that holds less, or give "

@@ -12,8 +12,9 @@ are its mean minus o, and its moments about its mean. Moments of a union with an
     d = (o' - o) + (m' - m),    C ∪ C' = C + C' + W W'/(W + W') d dᵀ.                                              (2)
 
 Source: Chan, Golub & LeVeque 1983 (doi:10.1080/00031305.1983.10483115), equations 2.1.
-Where we differ: o + m is never formed, since that would round large means. The last matrix may stand beside the others:
-a hundred thousand targets have squares, and products with the others, and none with each other.
+Where we differ: o + m is never formed, since that would round large means. The basis of the confounds is one more
+matrix. The last matrix may stand beside the others: a hundred thousand targets have squares, and products with the
+others, and none with each other.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec._new.operators.base import Block, LinearOperator
+from linspec._new.operators.dense import Dense, DenseBlock
 from linspec.algebra import varies
 from linspec.arrays import HostArray, cast, to_host
 from linspec.rows.executor import Reduction
@@ -156,7 +158,7 @@ class Cells(Reduction):
     Parameters
     ----------
     data : RowData
-        With the weights.
+        With the weights, and the basis of the confounds: its columns follow those of the matrices, but for one beside.
     operators : sequence of LinearOperator
     cells : sequence of numpy.ndarray of int
         The numbers of the rows of each cell, in increasing order. Cells may overlap.
@@ -178,7 +180,10 @@ class Cells(Reduction):
         *,
         diagonal: bool = False,
     ) -> None:
-        self.data, self.operators, self.diagonal, self.sums = data, operators, diagonal, len(cells)
+        self.data, self.diagonal, self.sums = data, diagonal, len(cells)
+        self.operators, self.at = [*operators], len(operators) - diagonal
+        if data.pre.B is not None:
+            self.operators.insert(self.at, Dense(operators[0].backend.blocks.place(data.pre.B[:0])))
         self.labels: list[HostArray] = []
         for number, cell in enumerate(cells):
             free = (labels for labels in self.labels if (labels[cell] < 0).all())
@@ -196,7 +201,13 @@ class Cells(Reduction):
         return {}
 
     def add(self, total: dict[int, Any], blocks: list[Block], rows: slice) -> None:
-        w = None if self.data.pre.w is None else self.data.pre.w[rows]
+        w, B = (
+            None if self.data.pre.w is None else self.data.pre.w[rows],
+            self.data.B(self.operators[0], rows),
+        )
+        if B is not None:
+            basis = DenseBlock(B, np.dtype(np.float64), self.operators[self.at].backend)
+            blocks = [*blocks[: self.at], basis, *blocks[self.at :]]
         for labels in self.labels:
             labelled = labels[rows]
             counted = labelled if w is None else np.where(w > 0, labelled, -1)

@@ -385,13 +385,48 @@ class Moments:
         varying = np.array([cell.variation for cell in moments])
         sizes, far = np.sum([cell.origin + cell.mean for cell in moments], axis=0), False
         lost = (about_zero > FAR * varying) & (varying > 0)
-        for i, (a, b) in enumerate(pairwise(np.cumsum([0, *self.widths]))):
-            self._check(i, sizes[a:b], about_zero[:, a:b].sum(axis=0), sum(cell.count for cell in moments))
-            if not self.subtracts[i] and lost[:, a:b].any():
+        for i, some in enumerate(self._columns_of_cells(diagonal=diagonal)[0]):
+            self._check(i, sizes[some], about_zero[:, some].sum(axis=0), sum(cell.count for cell in moments))
+            if not self.subtracts[i] and lost[:, some].any():
                 self.operators[i].far = far = True
         if far and self.rereads:
             moments = sums.finished(self._read(lambda: sums, every, learns=False)[0])
         return moments
+
+    def _columns_of_cells(self, *, diagonal: bool) -> tuple[list[slice], slice]:
+        """The columns of each matrix in a cell, and those of the basis of the confounds."""
+        widths, at = [*self.widths], len(self.widths) - diagonal
+        widths.insert(at, 0 if self.pre.B is None else self.pre.B.shape[1])
+        places = [slice(a, b) for a, b in pairwise(np.cumsum([0, *widths]).tolist())]
+        basis = places.pop(at)
+        return places, basis
+
+    def hold_cell(self, whole: Cell) -> None:
+        """Learn the preprocessing from the moments of all rows, as `cells` has them, and hold their Gram matrices.
+
+        Of a matrix beside the others its products with itself are not known, and not held.
+        """
+        places, basis = self._columns_of_cells(diagonal=len(whole.diagonal) > 0)
+        row = (whole.origin + whole.mean) * self.pre.center
+        zero = np.zeros_like(row)
+        G, squares, sums = whole.about(row, zero), whole.squares_about(row, zero), whole.less(row, zero)
+        learnt: list[Any] = [np.array([whole.count])]
+        for some in places:
+            learnt += [whole.count * sums[some], squares[some], G[basis, some].T]
+        about = {
+            i: Origins(row[some], row[some] if self.pre.center else None) for i, some in enumerate(places)
+        }
+        self._learn(learnt, range(len(places)), about)
+        self.settle()  # where the precision has changed
+        self._will_hold()
+        place, known = self.operators[0].backend.blocks.place, len(G)
+        held: list[list[Any]] = [[None] * len(places) for _ in places]
+        for i, a in enumerate(places):
+            for j, b in enumerate(places[i:], i):
+                if a.stop <= known:
+                    held[i][j] = place(self._corrected_gram(G[a, b], i, j, about, sparse=False))
+                    held[j][i] = held[i][j].T
+        self.held = held
 
     def _check_number(self, rows: int) -> None:
         """Refuse sets of other rows than those of the data, once these have been counted."""

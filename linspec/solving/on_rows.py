@@ -131,9 +131,20 @@ class OnRows(iteration.Problem):
         return start if self.resumed else self.problem.for_preprocessed(moments, start)
 
     def certify(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
+        try:
+            return self._certified(moments, arrays, tol)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            from linspec.solving.verdict import check_handed  # which knows problems
+
+            check_handed(self.problem, "a solver must yield", arrays)
+            raise
+
+    def _certified(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
+        """The certificate of the problem, with what preprocessing adds to it."""
+        certificate: Certificate
         if not isinstance(moments, Moments):  # of no rows that are preprocessed
-            own: Certificate = self.problem.certify(moments, arrays, tol)
-            return own
+            certificate = self.problem.certify(moments, arrays, tol)
+            return certificate
         if self.counts and moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
         moments.complete = self.complete
@@ -145,7 +156,7 @@ class OnRows(iteration.Problem):
                 )
             moments.gram()
         problem = self.problem
-        certificate: Certificate = problem.certify(moments, arrays, tol)
+        certificate = problem.certify(moments, arrays, tol)
         findings = [*certificate.findings, *lost_to_preprocessing(problem, moments)]
         findings += constant_columns_of(problem, moments, findings)
         fields = {**certificate.fields, **fields_of_preprocessing(problem, moments)}

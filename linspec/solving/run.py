@@ -627,7 +627,7 @@ class Run:
     def _judge(self, arrays: Mapping[str, Any]) -> Judgement:
         """The law's judgement of arrays; computed once for the same arrays."""
         if self._judged is None or not self._judged.is_of(arrays):
-            check_handed(self.problem, self._call, arrays)
+            check_handed(self.problem, f"{self._call} must give run.finish", arrays)
             moments = self.moments("implicit") if self._moments is None else self._moments
             left = self._budget.left(self.passes, self._certificate())
             terms = Terms(self.tol, left, self.underflowing, self._complete, self.passes)
@@ -966,6 +966,6 @@ class PartRun(Run):
 
     def finish(self, **arrays: Any) -> Any:
         """Pass the arrays to the outer solver."""
-        check_handed(self.problem, self._call, arrays)
+        check_handed(self.problem, f"{self._call} must give run.finish", arrays)
         self._made.append(arrays)
         return arrays

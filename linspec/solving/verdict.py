@@ -83,21 +83,27 @@ def judged(problem: Any, moments: Any, terms: Terms, arrays: Mapping[str, Any]) 
     return Judgement(arrays, conclusion, kind)
 
 
-def check_handed(problem: Problem[Any], solve: str, arrays: Mapping[str, Any]) -> None:
-    """Refuse results of a solver that the law does not take: other names, no arrays, other shapes.
+def check_handed(problem: Problem[Any], said: str, arrays: Mapping[str, Any]) -> None:
+    """Refuse results of a solver that the certificate does not take: other names, no arrays, other shapes.
+
+    Parameters
+    ----------
+    problem : Problem
+    said : str
+        The beginning of the message: who must give what follows.
+    arrays : mapping of str to array
 
     Raises
     ------
     BrokenPlugin
     """
-    said = f"{solve} must give run.finish"
     needed, optional, any_other = _taken_by(type(problem).conclude)
     if not needed:  # judged by its certificate
         needed = problem.found or tuple(name for name, _ in problem.solution.layout.weights.values())
     if not (arrays.keys() >= {*needed} and (any_other or {*needed, *optional}.issuperset(arrays))):
         more = f" (and, if known, {', '.join(optional)})" if optional else ""
         raise BrokenPlugin(
-            f"{said} {', '.join(needed)}{more}, which the law of {type(problem).__name__} takes; got "
+            f"{said} {', '.join(needed)}{more}, which {type(problem).__name__} takes; got "
             f"{', '.join(arrays) or 'nothing'}."
         )
     layout = problem.solution.layout

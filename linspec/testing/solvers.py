@@ -324,7 +324,7 @@ def preprocessing(s: Solver, asked: Sequence[str], effect: str) -> None:
     require(
         off <= s.allowed(s.case, solution, same) + 1e-6 and solution.converged >= same.converged,
         f"{' and '.join(asked)} must have the effect of {effect}; scores differ by {off:.2g} of their size. Take the "
-        "matrices and moments of the problem, which have it",
+        "moments, which have it",
     )
 
 
@@ -380,7 +380,7 @@ def seed(s: Solver) -> None:
     first, second, third = bits(s.case, 7), bits(s.case, np.random.default_rng(7)), bits(s.case, 7, used)
     require(
         first == second,
-        "equal seeds must give equal bits; two runs with rng=7 differ. Draw from run.rng alone",
+        "equal seeds must give equal bits; two runs with rng=7 differ. Draw from context.rng alone",
     )
     require(first == third, "a solver must keep nothing of one problem for the next; a used one differs")
     pairs = [(bits(case, 8), bits(case, 9)) for case in (s.case, s.reference.cases()[-1])]
@@ -388,7 +388,7 @@ def seed(s: Solver) -> None:
     if s.has("randomized"):
         require(
             not same or all(rounded for (_, rounded), _ in pairs),
-            "the trait 'randomized' means that run.rng is drawn from; other seeds give the same bits",
+            "the trait 'randomized' means that context.rng is drawn from; other seeds give the same bits",
         )
     else:
         require(
@@ -406,11 +406,11 @@ def passes(s: Solver) -> None:
             require(
                 count <= solution.passes,
                 f"passes must count every pass; {count:.3g} were made, and {solution.passes:g} are claimed. Multiply "
-                "with the matrices of the problem or its moments",
+                "with the moments",
             )
             require(
                 max(count, solution.passes) <= (limit or math.inf),
-                f"a run must keep to max_passes={limit}; it made {solution.passes:g}. Let the run end it",
+                f"a run must keep to max_passes={limit}; it made {solution.passes:g}. Let the loop end it",
             )
     for until in (0.5, 1.5, 2.5):
         slices = s.wrapped(partial(Slices, until=until), s.case)
@@ -434,7 +434,7 @@ def resume(s: Solver) -> None:
     if taken and len(warm.history) and len(cold):
         require(
             warm.history["residual"][0] < max(0.1 * cold["residual"][0], s.case.rounding),
-            "a run must begin at its start; from its own answer the first residual is no smaller. Take run.start",
+            "a run must begin at its start; from its own answer the first residual is no smaller. Take start",
         )
     if s.has("resumable") and s.solved.iterations >= 3:
         with tempfile.TemporaryDirectory() as folder:

@@ -31,9 +31,6 @@ ROUNDING = 8 * EPS
 BLOCK_ENTRIES = 2**18
 """Largest number of entries of an array for a block of targets."""
 
-COLLINEAR = 1e-13
-"""Confounds depend on each other where a singular value is below this share of the largest."""
-
 DIGITS = 1e-6
 """A finding is reported if rounding may change a held-out R² by more than this."""
 
@@ -128,6 +125,10 @@ class Choice:
     rounding: HostArray
     left_out: HostArray
     pooled: HostArray
+
+    def arrays(self, settings: HostArray) -> dict[str, HostArray]:
+        """What was chosen for each target, with weights of bands from a list of settings."""
+        return {"ridges": self.ridges, "band_weights": settings[self.setting], "scores": self.scores}
 
 
 def blocks_of(targets: int, order: int) -> Iterator[slice]:

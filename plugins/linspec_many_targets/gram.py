@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.iteration import Context, Iterate
 from linspec.process import pause
-from linspec.studies import split_of, training_and_held_out
+from linspec.rows import Moments
+from linspec.solving import RowSolver
+from linspec.studies import cells_of, split_of, training_and_held_out
 from linspec_many_targets.choice import (
     ROUNDING,
     FoldData,
@@ -61,23 +63,30 @@ class MomentImages(Images):
 
 
 class MomentFolds(FoldData):
-    """The moments of the folds of a problem."""
+    """The moments of the folds of a problem; those of all rows are held.
 
-    def __init__(self, problem: Any, moments: Any) -> None:
-        self.problem, self.sums = problem, problem.sums(moments)
-        self.order, self.targets = problem.X.shape[1], problem.Y.shape[1]
-        self.lone_rows = problem.lone_rows
+    Attributes
+    ----------
+    rank : int
+        The largest rank of all rows, less what is subtracted from them.
+    """
+
+    def __init__(self, problem: Any, moments: Moments) -> None:
+        self.problem, self.lone_rows = problem, problem.lone_rows
+        self.cells, whole, _ = cells_of(problem, problem.splits, diagonal=True, moments=moments)
+        moments.hold_cell(whole)
+        self.order, self.targets = moments.widths
+        self.rank = whole.rows - moments.pre.directions
         self._kept: tuple[slice, list[Any], HostArray] | None = None
 
     def _splits(self, block: slice) -> tuple[list[Any], HostArray]:
         """The adjusted moments of each fold and the totals of all, with a block of targets; the last block is kept."""
         if self._kept is None or self._kept[0] != block:
-            cells = [cell.with_diagonal(block) for cell in self.sums.cells]
+            cells = [cell.with_diagonal(block) for cell in self.cells]
             pairs = list(training_and_held_out(cells, self.problem.splits))
             whole = reduce(lambda left, right: left.merged(right), (held_out for _, held_out in pairs))
             totals = whole.variation[len(whole.gram) :]
-            splits = [split_of(self.problem.unadjusted, *pair) for pair in pairs]
-            self._kept = block, splits, totals
+            self._kept = block, [split_of(self.problem, *pair) for pair in pairs], totals
         return self._kept[1:]
 
     def totals(self, block: slice) -> HostArray:
@@ -88,7 +97,7 @@ class MomentFolds(FoldData):
         """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
         d, found = np.sqrt(gamma)[self.problem.band_of], []
         for split in self._splits(next(iter(blocks_of(self.targets, self.order))))[0]:
-            values, R = _scaled_basis(split, d)
+            values, R = _scaled_basis(split.training["X", "X"], d, split.rank)
             found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
         return found
 
@@ -106,38 +115,32 @@ class MomentFolds(FoldData):
             )
 
 
-def _scaled_basis(split: Any, d: HostArray) -> tuple[HostArray, HostArray]:
-    """Return λ and D V of the scaled Gram matrix D S D of training rows."""
-    rank = min(split.rank, int(np.count_nonzero(d * split.factors("X"))))
-    values, V = eigenbasis(d[:, None] * split.training["X", "X"] * d, rank)
+def _scaled_basis(S: HostArray, d: HostArray, rank: int) -> tuple[HostArray, HostArray]:
+    """Return λ and D V of the scaled Gram matrix D S D of rows of at most this rank."""
+    values, V = eigenbasis(d[:, None] * S * d, min(rank, int(np.count_nonzero(d * np.diag(S)))))
     return values, d[:, None] * V
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(Solver):
+class Gram(RowSolver):
     """One sweep, then an eigendecomposition for each fold and setting (Nunez-Elizalde, Huth & Gallant 2019)."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Choose for every target, and fit all rows with what was chosen."""
-        data = MomentFolds(problem, run.moments("implicit"))
+        data = MomentFolds(problem, moments)
         best = chosen(data, problem.ridges, problem.settings)
-        problem.note(run, best)
-        weights, least = np.empty((data.order, data.targets)), np.empty(data.targets)
+        problem.note(context, best)
+        S, C = to_host(moments.gram()[0][0]), to_host(moments.cross())
+        weights, least = np.empty(C.shape), np.empty(data.targets)
         for number in np.unique(best.setting):
-            d = np.sqrt(problem.settings[number])[problem.band_of]
+            values, R = _scaled_basis(S, np.sqrt(problem.settings[number])[problem.band_of], data.rank)
             mine = np.flatnonzero(best.setting == number)
-            values, R = _scaled_basis(data.sums.of_all(mine[:1]), d)
             for block in blocks_of(len(mine), data.order):
                 some = mine[block]
-                z = R.T @ data.sums.of_all(some).training["X", "Y"]
-                weights[:, some], least[some] = fitted(values, R, z, best.ridges[some])
+                weights[:, some], least[some] = fitted(values, R, R.T @ C[:, some], best.ridges[some])
                 pause()
-        return run.finish(
-            weights=weights,
-            ridges=best.ridges,
-            band_weights=problem.settings[best.setting],
-            scores=best.scores,
-            least=least,
+        yield Iterate(
+            0.0, partial(dict, best.arrays(problem.settings), weights=weights, least=least), final=True
         )
 
     @classmethod

@@ -14,18 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver
 from linspec.algebra import squares_about_means, varies
-from linspec.arrays import HostArray, reciprocal
+from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.iteration import Context, Iterate
 from linspec.operators import EXPLAINED
 from linspec.process import pause
+from linspec.rows import Moments, Preprocessing
+from linspec.solving import RowSolver
 from linspec_many_targets.choice import (
-    COLLINEAR,
     ROUNDING,
     FoldData,
     Images,
@@ -35,6 +37,30 @@ from linspec_many_targets.choice import (
     fitted,
 )
 from linspec_many_targets.gram import FOLDS, RIDGES, SETTINGS
+
+COLLINEAR = 1e-13
+"""Confounds depend on each other where a singular value is below this share of the largest."""
+
+
+def rows_less_means(moments: Moments) -> list[HostArray]:
+    """The rows of each matrix as they came, less the means of all, on the host; read in one pass."""
+    moments.settle()
+    moments.passes.take()
+    every = np.arange(int(moments.operators[0].shape[0]))
+    given = [to_host(A.take(every).about(None).dense()) for A in moments.operators]
+    return [(X - moments.fitted[i].mean) - moments.fitted[i].rest for i, X in enumerate(given)]
+
+
+def preprocessed(moments: Moments, i: int, X: HostArray) -> HostArray:
+    """√D times the rows of matrix i without confounds and scaled, from those less their means."""
+    f, B = moments.fitted[i], moments.pre.B
+    X = X if B is None or f.slopes is None else X - B @ f.slopes.T
+    return roots_of(moments.pre, len(X))[:, None] * X * f.kept
+
+
+def roots_of(pre: Preprocessing, n: int) -> HostArray:
+    """The roots of the weights of n rows."""
+    return np.ones(n) if pre.w is None else np.sqrt(pre.w)
 
 
 def band_kernels(left: HostArray, right: HostArray, band_of: HostArray, bands: int) -> HostArray:
@@ -72,37 +98,30 @@ class RowImages(Images):
 class FoldOfRows:
     """One fold: its kernels, and what is subtracted from its rows.
 
-    Rows are multiplied by the roots of their weights, so a regression on the constant and on confounds is one on the
+    Rows A are multiplied by the roots of their weights, so a regression on the constant and on confounds is one on the
     columns of `design`, which are multiplied alike.
     """
 
-    def __init__(
-        self, problem: Any, A: HostArray, given: HostArray, design: HostArray, roots: HostArray, split: Any
-    ) -> None:
+    def __init__(self, problem: Any, A: HostArray, design: HostArray, roots: HostArray, split: Any) -> None:
         self.training, self.rest = split
         self.design = design
         U, s, Vt = np.linalg.svd(design[self.training], full_matrices=False)
         keep = s > COLLINEAR * s.max(initial=0.0)
         self.solve = (Vt[keep].T / s[keep]) @ U[:, keep].T
         X, Z = self.adjusted(A)
-        left, size = (np.einsum("ij,ij->j", rows, rows) for rows in (X, A[self.training]))
-        before = [self._squares(rows[self.training], roots[self.training], problem) for rows in (A, given)]
-        factors = (varies(left, size) & (left > EXPLAINED * np.maximum(*before))) * 1.0
-        self.rank = int(np.count_nonzero(roots[self.training]) - np.count_nonzero(keep))
+        rows, own = A[self.training], roots[self.training]
+        left, size = (np.einsum("ij,ij->j", M, M) for M in (X, rows))
+        about = rows - np.outer(own, own @ rows / (own @ own)) if problem.center else rows
+        before = np.einsum("ij,ij->j", about, about)
+        factors = (varies(left, size) & (left > EXPLAINED * before)) * 1.0
+        self.rank = int(np.count_nonzero(own) - np.count_nonzero(keep))
         self.live = np.bincount(problem.band_of, factors, len(problem.band_names))
-        if problem.unadjusted.scale:
-            factors *= reciprocal(np.sqrt(left / np.sum(roots[self.training] ** 2)))
+        if problem.scale:
+            factors *= reciprocal(np.sqrt(left / (own @ own)))
         X, Z, bands = X * factors, Z * factors, len(problem.band_names)
         self.own = band_kernels(X, X, problem.band_of, bands)
         self.across = band_kernels(Z, X, problem.band_of, bands)
         self.size = float(np.linalg.norm(Z) * np.linalg.norm(X))
-
-    @staticmethod
-    def _squares(rows: HostArray, roots: HostArray, problem: Any) -> HostArray:
-        """Return the squares of columns, about their means if the problem centres."""
-        means = roots @ rows / (roots @ roots) * bool(problem.unadjusted.center)
-        found: HostArray = np.sum((rows - np.outer(roots, means)) ** 2, axis=0)
-        return found
 
     def adjusted(self, A: HostArray) -> tuple[HostArray, HostArray]:
         """Return the training rows and the held-out rows of A, less what the training rows say of the design."""
@@ -118,28 +137,18 @@ class RowFolds(FoldData):
     Parameters
     ----------
     problem : RidgeManyTargets
-    A, Y : numpy.ndarray of shape (n, p), (n, m)
-        The rows, adjusted by what all rows say.
-    raw : numpy.ndarray of shape (n, m)
-        The targets as they were given.
+    X, Y : numpy.ndarray of shape (n, p), (n, m)
+        The rows, less the means of all.
+    pre : Preprocessing
     """
 
-    def __init__(self, problem: Any, A: HostArray, Y: HostArray, raw: HostArray) -> None:
-        given = problem.unadjusted
-        n, self.targets = Y.shape
-        self.order, self.Y, self.raw, self.lone_rows = n, Y, raw, problem.lone_rows
-        w, Z = given.sample_weight, given.confounds
-        self.weights = np.ones(n) if w is None else w
-        roots = np.sqrt(self.weights)
-        Z = np.zeros((n, 0)) if Z is None else Z
-        Z = Z - Z.mean(axis=0) if given.center else Z
-        design = np.hstack([np.ones((n, int(given.center))), Z])
-        units = reciprocal(np.max(np.abs(design), axis=0, initial=0.0))
-        design = design * units * roots[:, None]
-        whole = A  # what confounds explain of columns is measured by columns as they were given
-        if given.confounds is not None:
-            whole = problem.rows_given("X") * roots[:, None]
-        self.folds = [FoldOfRows(problem, A, whole, design, roots, split) for split in problem.splits.splits]
+    def __init__(self, problem: Any, X: HostArray, Y: HostArray, pre: Preprocessing) -> None:
+        self.order, self.targets = Y.shape
+        self.Y, self.lone_rows, self.roots = Y, problem.lone_rows, roots_of(pre, len(Y))
+        constant = np.full((len(Y), int(pre.center)), 1 / np.linalg.norm(self.roots))
+        design = self.roots[:, None] * np.hstack([constant, constant[:, :0] if pre.B is None else pre.B])
+        A = self.roots[:, None] * X
+        self.folds = [FoldOfRows(problem, A, design, self.roots, split) for split in problem.splits.splits]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, U, M) of each fold: M multiplies coefficients in the eigenbasis to predictions."""
@@ -151,7 +160,7 @@ class RowFolds(FoldData):
 
     def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
         """Yield the images of a block of targets for each fold."""
-        Y = self.Y[:, block].astype(np.float64)
+        Y = self.roots[:, None] * self.Y[:, block]
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
             own, rest = fold.adjusted(Y)
             totals, lengths = self._spread(fold.rest, block), np.linalg.norm(own, axis=0)
@@ -163,40 +172,32 @@ class RowFolds(FoldData):
 
     def _spread(self, rows: HostArray, block: slice) -> HostArray:
         """Return the squares of targets about the means of some rows, 0 where they do not vary."""
-        return squares_about_means(self.raw[rows, block], self.weights[rows])
+        return squares_about_means(self.Y[rows, block], self.roots[rows] ** 2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Solver):
+class Kernel(RowSolver):
     """Kernel matrices of the bands (Dupré la Tour, Eickenberg, Nunez-Elizalde & Gallant 2022)."""
 
-    def solve(self, problem: Any, run: Run) -> Solution:
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Choose for every target, and fit all rows with what was chosen."""
-        run.plan(setup=1.0 + run.settling + (problem.given is not None))
-        A, Y = problem.rows_of("X").astype(np.float64), problem.rows_of("Y")
-        best = chosen(RowFolds(problem, A, Y, problem.rows_given("Y")), problem.ridges, problem.settings)
-        problem.note(run, best)
-        n, m = Y.shape
-        kernels = band_kernels(A, A, problem.band_of, len(problem.band_names))
-        duals, least = np.empty((n, m)), np.empty(m)
+        X, Y = rows_less_means(moments)
+        best = chosen(RowFolds(problem, X, Y, moments.pre), problem.ridges, problem.settings)
+        problem.note(context, best)
+        X, Y = (preprocessed(moments, i, M) for i, M in enumerate((X, Y)))
+        kernels = band_kernels(X, X, problem.band_of, len(problem.band_names))
+        duals, least = np.empty(Y.shape), np.empty(len(best.ridges))
         for number in np.unique(best.setting):
-            values, U = eigenbasis(sum_of(kernels, problem.settings[number]), n)
+            values, U = eigenbasis(sum_of(kernels, problem.settings[number]), len(Y))
             mine = np.flatnonzero(best.setting == number)
-            for block in blocks_of(len(mine), n):
+            for block in blocks_of(len(mine), len(Y)):
                 some = mine[block]
-                z = U.T @ Y[:, some].astype(np.float64)
-                duals[:, some], least[some] = fitted(values, U, z, best.ridges[some])
+                duals[:, some], least[some] = fitted(values, U, U.T @ Y[:, some], best.ridges[some])
                 pause()
-        gammas = problem.settings[best.setting]
-        factored = n < min(m, A.shape[1])
-        return run.finish(
-            weights=A.T if factored else gammas.T[problem.band_of] * (A.T @ duals),
-            mixing=duals if factored else None,
-            ridges=best.ridges,
-            band_weights=gammas,
-            scores=best.scores,
-            least=least,
-        )
+        found = best.arrays(problem.settings) | {"least": least, "mixing": duals}
+        if len(Y) >= min(Y.shape[1], X.shape[1]):
+            found["weights"] = found["band_weights"].T[problem.band_of] * (X.T @ found.pop("mixing"))
+        yield Iterate(0.0, partial(dict, found), final=True)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

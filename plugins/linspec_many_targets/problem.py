@@ -1,8 +1,8 @@
-"""Ridge regression of many targets: the problem and its law."""
+"""Ridge regression of many targets: the problem and its certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -10,15 +10,15 @@ import numpy as np
 
 import linspec as ls
 from linspec import Status
-from linspec.algebra import EPS, ratio
-from linspec.arrays import Array, HostArray, is_array, reciprocal, to_host
+from linspec.algebra import ratio
+from linspec.arrays import HostArray, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
-from linspec.operators import CountedOperator, uncounted
-from linspec.solving import DEFAULT_TERMS, Terms
-from linspec.studies import cells_of, folds_of, split_of
+from linspec.iteration import Certificate, Context
+from linspec.rows import Moments
+from linspec.studies import folds_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
-from linspec_many_targets.choice import COLLINEAR, DIGITS, Choice, blocks_of
-from linspec_many_targets.kernel import band_kernels, sum_of
+from linspec_many_targets.choice import DIGITS, Choice, blocks_of
+from linspec_many_targets.kernel import band_kernels, preprocessed, rows_less_means, sum_of
 from linspec_many_targets.solution import RidgeManyTargetsSolution
 
 __all__ = ["RidgeManyTargets", "RidgeManyTargetsSolution"]
@@ -28,20 +28,6 @@ RIDGES = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0)
 
 ERROR = 1e-2
 """A finding is reported if the relative error of the coefficients of a target may be above this."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """The moments of the cells of all folds, and of all rows."""
-
-    problem: Any
-    cells: list[Any]
-    whole: Any
-
-    def of_all(self, targets: Any) -> Any:
-        """Return the adjusted moments of all rows, as those of training rows, with some of the targets."""
-        rows = self.whole.with_diagonal(targets)
-        return split_of(self.problem, rows, rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,12 +115,12 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         "bands": ls.setting(None, int, several=True, help="The number of columns of each band, in order.")
     }
     tolerance: ClassVar[float] = 1e-8
+    found: ClassVar[tuple[str, ...]] = ("ridges", "band_weights", "scores")
 
     band_names: ClassVar[tuple[str, ...]]
     band_of: ClassVar[HostArray]
     settings: ClassVar[HostArray]
     splits: ClassVar[Any]
-    _sums: ClassVar[Sums | None] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -178,7 +164,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
                     raise InvalidProblem(
                         f"the {what} rows of split {number} all have weight 0. Pass fewer folds, or other labels."
                     )
-        self._keep(splits=found, _sums=None)
+        self._keep(splits=found)
 
     def check_held(self) -> None:
         """Refuse rows that stand for others: folds hold out rows as they came."""
@@ -202,223 +188,109 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         return twin
 
     @property
-    def unadjusted(self) -> Any:
-        """The problem with its weights, means, confounds and scale, which solvers get within the matrices."""
-        return self if self.given is None else self.given
-
-    @property
     def certificate_products(self) -> float:
-        """The products of the law: one sweep, or for coefficients as factors a reading of X and one of Y."""
+        """The passes of the certificate: XᵀX W and XᵀY, or for coefficients as factors one reading."""
         return 2
-
-    def sums(self, moments: ls.Moments) -> Sums:
-        """Return the moments of the cells of all folds: computed by one sweep, and kept."""
-        if self._sums is None:
-            given, folds = self.unadjusted, self.splits
-
-            def read() -> Any:
-                rows = given.with_matrices({name: _with_rows(A) for name, A in given.matrices.items()})
-                cells, whole, _ = cells_of(rows, folds, diagonal=True)
-                self._keep(_sums=Sums(given, cells, whole))
-                return whole
-
-            moments.learn_from(read)
-        found: Any = self._sums
-        return found  # type: ignore[no-any-return]
-
-    def rows_of(self, name: str) -> HostArray:
-        """Return the rows of a matrix, adjusted, as a dense array on the host."""
-        return to_host(self.matrices[name].dense())
-
-    def rows_given(self, name: str) -> HostArray:
-        """Return the rows of a matrix as they were given, as a dense array on the host."""
-        _, ledger = uncounted(self.matrices[name])
-        return to_host(CountedOperator(self.unadjusted.matrices[name], ledger).dense())
 
     @property
     def lone_rows(self) -> bool:
         """Whether some fold has only one held-out row that counts."""
-        w = self.unadjusted.sample_weight
+        w = self.sample_weight
         held_out = (rows for _, rows in self.splits.splits)
         return any(len(rows) == 1 if w is None else np.count_nonzero(w[rows]) == 1 for rows in held_out)
 
-    @property
-    def loses_confounds(self) -> bool:
-        """Whether confounds differ by so little that their squares lose it, and the rows keep it."""
-        given = self.unadjusted
-        Z = given.confounds
-        if Z is None:
-            return False
-        Z = Z - Z[:1] * bool(given.center)
-        roots = np.ones((len(Z), 1)) if given.sample_weight is None else np.sqrt(given.sample_weight)[:, None]
-        Z = np.hstack([np.ones((len(Z), int(given.center))), Z]) * roots
-        s = np.linalg.svd(Z * reciprocal(np.linalg.norm(Z, axis=0)), compute_uv=False)
-        share = s[s > COLLINEAR * s[0]].min() / s[0]
-        return bool(share**2 * DIGITS < EPS)
-
-    def note(self, run: ls.Run, best: Choice) -> None:
+    def note(self, context: Context, best: Choice) -> None:
         """Note how targets are scored, and targets whose scores may be rounding."""
         folds, m = len(self.splits.splits), len(best.ridges)
         out, pooled = np.flatnonzero(best.left_out), np.flatnonzero(best.pooled)
         if out.size:
             text = f"{out.size} of {m} targets do not vary in some folds, the first is target {out[0]} in "
-            run.note(None, text + f"{best.left_out[out[0]]} of {folds}: their R² leave these folds out.")
+            context.note(None, text + f"{best.left_out[out[0]]} of {folds}: their R² leave these folds out.")
         if pooled.size:
             why = "fold has a single row" if self.lone_rows else "target varies within no fold"
             text = f"The R² of {pooled.size} of {m} targets are of the held-out rows of all folds together, because a "
-            run.note(None, text + f"{why}.")
-        if self.loses_confounds:
-            text = "The confounds depend on each other so nearly that held-out R² lose digits. Subtract a constant "
-            run.note(Status.ILL_CONDITIONED, text + "from each of them, or leave some out.")
+            context.note(None, text + f"{why}.")
         lost = np.flatnonzero(best.rounding > DIGITS * np.maximum(1.0, np.abs(best.scores)))
         if lost.size:
-            text = f"Rounding may change the held-out R² of {lost.size} of {len(best.ridges)} targets, the first is "
-            text += f"target {lost[0]}, by more than {DIGITS:g}, and so the choice of its ridge. Pass larger ridges, "
-            run.note(Status.ILL_CONDITIONED, text + "or scale=True.")
+            text = f"Rounding may change the held-out R² of {lost.size} of {m} targets, the first is target {lost[0]}, "
+            text += (
+                f"by more than {DIGITS:g}, and so the choice of its ridge. Pass larger ridges, or scale=True."
+            )
+            context.note(Status.ILL_CONDITIONED, text)
 
-    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self,
-        moments: ls.Moments,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        weights: Array,
-        ridges: Any,
-        band_weights: Any,
-        scores: Any,
-        mixing: Array | None = None,
-        least: Any = None,
-    ) -> ls.Conclusion:
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Compute the residual of the normal equations of each target, for its own ridge and weights of bands.
 
-        Parameters
-        ----------
-        moments : Moments
-        terms : Terms
-        weights : array of shape (p, m), or (p, n) with `mixing`
-            Coefficients, or the rows of X.
-        ridges, band_weights, scores : numpy.ndarray of shape (m,), (m, bands), (m,)
-            What was chosen for each target, and its mean R² on held-out rows.
-        mixing : array of shape (n, m), optional
-            The numbers a with w = γ ∘ Xᵀa.
-        least : numpy.ndarray of shape (m,), optional
-            The smallest eigenvalue of D XᵀX D + r that the solver has inverted, by default r.
-
-        Returns
-        -------
-        Conclusion
+        `least` is the smallest eigenvalue of D XᵀX D + r that a solver has inverted, by default r. Coefficients are
+        `weights`, or γ ∘ Xᵀ√D `mixing`.
         """
-        (n, p), m, home = self.X.shape, self.Y.shape[1], self.X.home
-        ridges, scores, gammas = (
-            np.asarray(to_host(each), dtype=np.float64) for each in (ridges, scores, band_weights)
-        )
-        wanted = {"ridges": (m,), "scores": (m,), "band_weights": (m, len(self.band_names))}
-        wanted |= {"weights": (p, m)} if mixing is None else {"weights": (p, n), "mixing": (n, m)}
-        given = {
-            "weights": weights,
-            "mixing": mixing,
-            "ridges": ridges,
-            "scores": scores,
-            "band_weights": gammas,
-        }
+        given = {name: np.asarray(to_host(x), dtype=np.float64) for name, x in arrays.items()}
+        (p, m), n = moments.widths, moments.operators[0].shape[0]
+        wanted: dict[str, Any] = {"ridges": (m,), "scores": (m,), "band_weights": (m, len(self.band_names))}
+        wanted |= {"mixing": (n, m)} if "mixing" in given else {"weights": (p, m)}
         for name, shape in wanted.items():
-            if tuple(given[name].shape) != shape:
-                raise BrokenPlugin(f"{name} must have shape {shape}; got {tuple(given[name].shape)}.")
-        returned = home.place(weights, self.X.dtype)
-        if mixing is None:
-            law = self._of_columns(moments, np.asarray(to_host(returned), dtype=np.float64))
-        else:
-            mixing = home.place(mixing, self.X.dtype)
-            law = self._of_rows(to_host(returned).T, np.asarray(to_host(mixing), dtype=np.float64))
-        gammas_there = np.maximum(gammas, 0.0)
-        parts = [
-            law(block, ridges[block], gammas_there[block])
-            for block in blocks_of(m, p if mixing is None else n)
-        ]
-        gaps, lengths, sizes = (np.concatenate(each) for each in zip(*parts, strict=True))
-        floor = self._floor(moments) * np.sqrt(gammas_there.max(axis=1))
+            if given[name].shape != shape:
+                raise BrokenPlugin(f"{name} must have shape {shape}; got {given[name].shape}.")
+        moments.settle()
+        ridges, gammas = given["ridges"], np.maximum(given["band_weights"], 0.0)
+        judge = self._by_rows if "mixing" in given else self._by_columns
+        fields, (gaps, lengths, sizes) = judge(moments, given, ridges, gammas)
+        floor = self._floor(moments) * np.sqrt(gammas.max(axis=1))
         ratios = [ratio(gap, max(size, low)) for gap, size, low in zip(gaps, sizes, floor, strict=True)]
-        off = reciprocal(lengths * (ridges if least is None else least)) * gaps * (sizes > floor)
-        return self.concluded(
-            moments,
-            float(max(ratios)),
-            findings=_findings(off, scores),
-            kind="" if self._sums is None else "from-gram",
-            weights=returned,
-            mixing=mixing,
-            ridges=ridges,
-            band_weights=gammas,
-            scores=scores,
-            band_of=self.band_of,
-            band_names=self.band_names,
-            vector=self.vector,
-        )
+        off = reciprocal(lengths * given.get("least", ridges)) * gaps * (sizes > floor)
+        fields |= {name: given[name] for name in ("ridges", "band_weights", "scores")}
+        fields |= {"band_of": self.band_of, "band_names": self.band_names, "vector": self.vector}
+        kind = "from-gram" if moments.holds else "recomputed"
+        return Certificate(float(max(ratios)), _findings(off, given["scores"]), fields, kind)
 
-    def _of_columns(self, moments: ls.Moments, W: HostArray) -> Law:
-        """Return the law for coefficients, by the sums of the folds if they are there, or else by a product."""
-        if self._sums is None:
-            products = moments.products(moments.home.place(W), cross=True)
-            SW, C = to_host(products[0]), to_host(products.cross)
+    def _by_columns(
+        self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
+    ) -> tuple[dict[str, Any], HostArray]:
+        """The coefficients as returned, and of each target the lengths of the residual, of D⁻¹w and of D Xᵀy."""
+        f, place = moments.fitted[0], moments.operators[0].backend.blocks.place
+        returned = self.X.home.place(f.scaled(given["weights"]), self.X.dtype)
+        W = f.unscaled(np.asarray(to_host(returned), dtype=np.float64))  # what is judged is what is returned
+        SW, C = to_host(moments.products(place(W), None, onto=(0,))[0][0]), to_host(moments.cross())
+        found = np.empty((3, len(ridges)))
+        for block in blocks_of(len(ridges), len(W)):
+            d = np.sqrt(gammas[block]).T[self.band_of]
+            w = W[:, block] * np.where(d > 0, reciprocal(d), 1.0)
+            gap = d * (C[:, block] - SW[:, block]) - ridges[block] * w
+            found[:, block] = [np.linalg.norm(V, axis=0) for V in (gap, w, d * C[:, block])]
+        return {"weights": returned}, found
 
-        def law(block: slice, ridges: HostArray, gammas: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-            d, w = np.sqrt(gammas).T[self.band_of], W[:, block]
-            if self._sums is None:
-                image, cross = SW[:, block], C[:, block]
-            else:
-                whole = self._sums.of_all(block).training
-                image, cross = whole["X", "X"] @ w, whole["X", "Y"]
-            w = w * np.where(d > 0, reciprocal(d), 1.0)
-            return lengths_of(d * (cross - image) - ridges * w), lengths_of(w), lengths_of(d * cross)
+    def _by_rows(
+        self, moments: Moments, given: Mapping[str, HostArray], ridges: HostArray, gammas: HostArray
+    ) -> tuple[dict[str, Any], HostArray]:
+        """The same for w = γ ∘ Xᵀa: D Xᵀ(y − X w) − r D⁻¹w is D Xᵀe with e = y − K a − r a."""
+        place = self.X.home.place
+        X, Y = (preprocessed(moments, i, rows) for i, rows in enumerate(rows_less_means(moments)))
+        mixing = place(given["mixing"], self.X.dtype)
+        fields = {"weights": place(moments.fitted[0].scaled(X.T), self.X.dtype), "mixing": mixing}
+        duals, found = np.asarray(to_host(mixing), dtype=np.float64), np.empty((3, len(ridges)))
+        kernels = band_kernels(X, X, self.band_of, len(self.band_names))
+        settings, numbers = np.unique(gammas, axis=0, return_inverse=True)
+        for number, gamma in enumerate(settings):
+            mine, K = np.flatnonzero(numbers.ravel() == number), sum_of(kernels, gamma)
+            for block in blocks_of(len(mine), len(X)):
+                some = mine[block]
+                y, a = Y[:, some], duals[:, some]
+                e = y - K @ a - ridges[some] * a
+                squares = [np.einsum("ij,ij->j", V, K @ V) for V in (e, a, y)]
+                found[:, some] = np.sqrt(np.maximum(squares, 0.0))
+        return fields, found
 
-        return law
-
-    def _of_rows(self, X: HostArray, duals: HostArray) -> Law:
-        """Return the law for w = γ ∘ Xᵀa: D Xᵀ(y − X w) − r D⁻¹w is D Xᵀe with e = y − K a − r a."""
-        if not np.array_equal(X, self.rows_of("X")):
-            raise BrokenPlugin("weights must be the rows of X, transposed, where mixing is handed over.")
-        kernels, Y = (
-            band_kernels(X.astype(np.float64), X, self.band_of, len(self.band_names)),
-            self.rows_of("Y"),
-        )
-
-        def law(block: slice, ridges: HostArray, gammas: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-            y, a, found = Y[:, block].astype(np.float64), duals[:, block], np.empty((3, len(ridges)))
-            settings, numbers = np.unique(gammas, axis=0, return_inverse=True)
-            for number, gamma in enumerate(settings):
-                mine, K = numbers.ravel() == number, sum_of(kernels, gamma)
-                Ka = K @ a[:, mine]
-                e = y[:, mine] - Ka - ridges[mine] * a[:, mine]
-                for row, left, right in ((0, e, K @ e), (1, a[:, mine], Ka), (2, y[:, mine], K @ y[:, mine])):
-                    found[row, mine] = np.sqrt(np.maximum(np.einsum("ij,ij->j", left, right), 0.0))
-            return found[0], found[1], found[2]
-
-        return law
-
-    def _floor(self, moments: ls.Moments) -> HostArray:
+    def _floor(self, moments: Moments) -> HostArray:
         """Estimate the rounding of Xᵀy for each target: a product below it is zero."""
-        known = moments.columns.known_diagonals()
-        if known is None:
-            return np.zeros(self.Y.shape[1])
-        subtracted = moments.columns.squares_subtracted(1)
-        of_x, of_y = (to_host(each) for each in known)
-        squares = of_y if subtracted is None else of_y + to_host(subtracted)
-        size = np.sqrt(float(of_x.sum())) * np.sqrt(squares)
-        found: HostArray = 10 * float(np.finfo(self.X.dtype).eps) * size
+        x, y = moments.fitted[0], moments.fitted[1]
+        squares = y.squares if moments.subtracts[1] else y.squares + y.total * y.average**2
+        found: HostArray = 10 * float(np.finfo(self.X.dtype).eps) * np.sqrt(x.squares.sum() * squares)
         return found
 
 
 def _is_count(splitter: Any) -> bool:
     """Whether a splitter is a number of folds."""
     return isinstance(splitter, int | np.integer) and not isinstance(splitter, bool)
-
-
-Law = Callable[[slice, HostArray, HostArray], tuple[HostArray, HostArray, HostArray]]
-"""For a block of targets, their ridges and weights of bands: the lengths of the residual, of D⁻¹w and of D Xᵀy."""
-
-
-def lengths_of(V: HostArray) -> HostArray:
-    """Return the lengths of columns."""
-    found: HostArray = np.linalg.norm(V, axis=0)
-    return found
 
 
 def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, str], ...]:
@@ -433,9 +305,3 @@ def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, s
         text = f"{still.size} of {len(off)} targets do not vary on held-out rows, the first is target {still[0]}: "
         findings.append((None, text + "they have no score, and the first candidate."))
     return tuple(findings)
-
-
-def _with_rows(A: Any) -> Any:
-    """The operator, which the pass counts; one that is known by products has its entries in memory."""
-    A, _ = uncounted(A)
-    return ls.as_operator(A.matmat(A.home.blocks.eye(A.shape[1]))) if A.access == "products" else A

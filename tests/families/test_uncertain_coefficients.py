@@ -3,62 +3,65 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormalEquations(ls.Solver):
+class NormalEquations(RowSolver):
     """The Gram matrix, inverted with no thought of its condition."""
 
-    def solve(self, problem, run):
-        moments = run.moments("dense")
-        AtA, AtB, _ = moments.dense()
+    def iterate(self, problem, moments, context, start):
+        AtA, AtB = moments.gram()[0]
         M = AtA + problem.ridge * np.eye(len(AtA))
-        return run.finish(x=np.linalg.lstsq(M, AtB, rcond=0)[0])  # rounding may make M exactly singular
+        x = np.linalg.lstsq(M, AtB, rcond=0)[0]  # rounding may make M exactly singular
+        yield Iterate(0.0, lambda: {"x": x}, final=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConjugateGradients(ls.Solver):
+class ConjugateGradients(RowSolver):
     """Products alone, until the gradient is small."""
 
-    def solve(self, problem, run):
-        moments = run.moments("implicit")
-        x = np.zeros((problem.A.shape[1], problem.B.shape[1]))
-        r = moments.products(x, cross=True).cross
+    def iterate(self, problem, moments, context, start):
+        r = moments.products(None, np.eye(problem.B.shape[1]), onto=(0,))[1][0]
+        x = np.zeros_like(r)
         d, first = r, np.sum(r * r, axis=0)
         s = first
         for _ in range(200):
             if np.sqrt((s / first).max()) < 1e-9:
                 break
-            Sd = moments.gram(d) + problem.ridge * d
+            Sd = moments.gram_product(d) + problem.ridge * d
             a = s / np.sum(d * Sd, axis=0)
             x, r = x + a * d, r - a * Sd
             before, s = s, np.sum(r * r, axis=0)
             d = r + s / before * d
-        return run.finish(x=x)
+        yield Iterate(0.0, lambda: {"x": x}, final=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchedSteps(ls.IterativeSolver):
+class SketchedSteps(RowSolver):
     """Heavy-ball steps preconditioned by a sketch, which end at tol (after Epperly, Meier & Nakatsukasa 2024)."""
 
     hands_over: bool = ls.option(False, "hand over the rank of the sketch")
     tol: float | None = ls.tol_option(1e-8)
 
-    def iterates(self, problem, run, state=None):
-        moments, p = run.moments("implicit"), problem.A.shape[1]
-        s, Vt = np.linalg.svd(moments.sketch(12 * p, run.rng)[0], full_matrices=False)[1:]
+    def iterate(self, problem, moments, context, start):
+        p, m = moments.widths
+        moments.sketch_rows = 12 * p
+        s, Vt = np.linalg.svd(moments.sketch()[0], full_matrices=False)[1:]
         rank = int(np.sum(s > p * np.finfo(float).eps * s[0]))
         N, scale = Vt[:rank].T / s[:rank], np.linalg.norm(moments.cross())
-        x, step = np.zeros((p, problem.B.shape[1])), 0.0
+        x, step, known = np.zeros((p, m)), 0.0, {"rank": rank} if self.hands_over else {}
         while True:
-            g, known = moments.gradient(x), {"rank": rank} if self.hands_over else {}
-            yield ls.Iterate(float(np.linalg.norm(g) / scale), x=x, **known)
+            g = moments.residual(x, -np.eye(m))[0][0]
+            yield Iterate(float(np.linalg.norm(g) / scale), partial(dict, x=x, **known))
             step = 0.1 * step - 0.8 * (N @ (N.T @ g))
             x = x + step
 

@@ -486,6 +486,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 import linspec
+from linspec.solving import RowSolver
 
 @linspec.hookimpl
 def linspec_solvers():
@@ -493,8 +494,8 @@ def linspec_solvers():
                                reference="N 2000")]
 
 @dataclass(frozen=True, kw_only=True)
-class Sleeper(linspec.Solver):
-    def solve(self, problem, run):
+class Sleeper(RowSolver):
+    def iterate(self, problem, moments, context, start):
         Path("begun").touch()
         time.sleep(60)
 """

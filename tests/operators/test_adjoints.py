@@ -11,6 +11,8 @@ import scipy.sparse.linalg
 from backends import ProductsOnly
 
 import linspec as ls
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 from linspec.solving.adjusting import adjusted
 
 RNG = np.random.default_rng(3)
@@ -153,17 +155,18 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
                         assert moments.bookkeeping.contradictions == ()
 
 
-class Nothing(ls.Solver):
+class Nothing(RowSolver):
     """Returns an empty answer."""
 
-    def solve(self, problem: Any, run: Any) -> Any:
-        zeros = problem.home.blocks.zeros
-        if problem.name == "svd":
-            return run.finish(Vh=zeros((0, problem.A.shape[1])), S=np.zeros(0))
-        if problem.name == "cca":
-            widths = problem.X.shape[1], problem.Y.shape[1]
-            return run.finish(x_weights=zeros((widths[0], 0)), y_weights=zeros((widths[1], 0)))
-        return run.finish(weights=zeros((problem.X.shape[1], 0)), eigenvalues=np.zeros(0))
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        moments.settle()
+        zeros, p, q = problem.home.blocks.zeros, moments.widths[0], moments.widths[-1]
+        arrays = {
+            "svd": {"Vh": zeros((0, p)), "S": np.zeros(0)},
+            "cca": {"x_weights": zeros((p, 0)), "y_weights": zeros((q, 0))},
+            "discriminant": {"weights": zeros((p, 0)), "eigenvalues": np.zeros(0)},
+        }
+        yield Iterate(0.0, lambda: arrays[problem.name], final=True)
 
 
 @pytest.mark.parametrize("family", ["svd", "cca", "discriminant"])

@@ -16,18 +16,20 @@ import pytest
 
 import linspec as ls
 from linspec import registry
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zero(ls.Solver):
+class Zero(RowSolver):
     """Zeros."""
 
     factor: float = ls.option(0.5, "does |nothing|_ at all", above=0)
 
-    def solve(self, problem: Any, run: ls.Run) -> Any:
-        return run.finish(x=run.moments().home.zeros((problem.A.shape[1], problem.B.shape[1])))
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        yield Iterate(0.0, lambda: {"x": problem.home.blocks.zeros(tuple(moments.widths))}, final=True)
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.errors import AccuracyWarning, ConvergenceWarning, InvalidOption, InvalidProblem, NonFiniteData
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 RidgeManyTargets = ls.get_problem("ridge-many-targets")
 
@@ -326,17 +328,12 @@ def test_scores_that_may_be_rounding_are_reported():
 
 def test_a_wrong_answer_has_a_large_residual():
     @dataclass(frozen=True, kw_only=True)
-    class Wrong(ls.Solver):
-        def solve(self, problem: Any, run: Any) -> Any:
-            data = run.moments("implicit")
-            weights = np.ones((data.shape[1], data.shape[2]))
-            m = data.shape[2]
-            return run.finish(
-                weights=weights,
-                ridges=np.ones(m),
-                band_weights=np.ones((m, 1)),
-                scores=np.ones(m),
-                least=np.full(m, 1e9),
+    class Wrong(RowSolver):
+        def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+            p, m = moments.widths
+            chosen = {"ridges": np.ones(m), "band_weights": np.ones((m, 1)), "scores": np.ones(m)}
+            yield Iterate(
+                0.0, lambda: {"weights": np.ones((p, m)), "least": np.full(m, 1e9), **chosen}, final=True
             )
 
     with pytest.warns(ConvergenceWarning):

@@ -10,6 +10,8 @@ import pytest
 
 import linspec as ls
 from linspec.errors import InvalidProblem, LinspecError
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 ReducedRankRegression = ls.get_problem("reduced-rank-regression")
 
@@ -145,16 +147,15 @@ def test_directions_are_those_of_cca_zoo_for_whitened_right_hand_sides() -> None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Skipping(ls.Solver):
+class Skipping(RowSolver):
     """Returns exact directions without the first."""
 
-    def solve(self, problem: Any, run: Any) -> Any:
-        moments = run.moments("dense")
-        S, C = moments.dense()[0], moments.cross()
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        S, C = moments.gram()[0]
         L = np.linalg.cholesky(S)
         U, s, _ = np.linalg.svd(np.linalg.solve(L, C), full_matrices=False)
         W = np.linalg.solve(L.T, U[:, 1 : 1 + problem.k])
-        return run.finish(weights=W, eigenvalues=s[1 : 1 + problem.k] ** 2)
+        yield Iterate(0.0, lambda: {"weights": W, "eigenvalues": s[1 : 1 + problem.k] ** 2}, final=True)
 
 
 def test_stationary_directions_that_are_not_the_leading_ones_are_no_answer() -> None:

@@ -57,13 +57,16 @@ def test_a_plugin_that_asks_itself_is_passed_over_whatever_it_is_called(tmp_path
     (tmp_path / "acme.py").write_text(
         "import dataclasses, linspec as ls\n"
         "from linspec.errors import AccuracyWarning, warn\n"
+        "from linspec.iteration import Iterate\n"
+        "from linspec.solving import RowSolver\n"
         "@dataclasses.dataclass(frozen=True, kw_only=True)\n"
-        "class Acme(ls.Solver):\n"
-        "    def solve(self, problem, run):\n"
+        "class Acme(RowSolver):\n"
+        "    def iterate(self, problem, moments, context, start):\n"
         "        warn('acme', AccuracyWarning)\n"
         "        inner = ls.solve(ls.CCA(problem.X, problem.Y, 2), 'lobpcg',"
         " form='implicit', oversample=0, tol=1e-14, max_iterations=1, rng=0)\n"
-        "        return run.finish(x_weights=inner.x_weights, y_weights=inner.y_weights)\n"
+        "        arrays = {'x_weights': inner.x_weights, 'y_weights': inner.y_weights}\n"
+        "        yield Iterate(0.0, lambda: arrays, final=True)\n"
     )
     (tmp_path / "user.py").write_text(
         "import numpy, linspec as ls\n"

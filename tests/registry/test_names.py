@@ -23,18 +23,19 @@ HEADER = (
 METHODS = """
     from dataclasses import dataclass
     import linspec as ls
+    from linspec.solving import RowSolver
 
     @dataclass(frozen=True, kw_only=True)
-    class Good(ls.Solver):
+    class Good(RowSolver):
         step: float = ls.option(0.5, "step length", above=0)
-        def solve(self, problem, run): ...
+        def iterate(self, problem, moments, context, start): ...
 
     @dataclass(frozen=True, kw_only=True)
-    class Abstract(ls.Solver):
+    class Abstract(RowSolver):
         pass
 
-    class Bare(ls.Solver):
-        def solve(self, problem, run): ...
+    class Bare(RowSolver):
+        def iterate(self, problem, moments, context, start): ...
 
     @dataclass(frozen=True, kw_only=True)
     class Clash(Good):
@@ -188,7 +189,7 @@ BROKEN_TARGETS = {
     "nowhere_at_all:Good": "ModuleNotFoundError: No module named 'nowhere_at_all'",
     "exits_at_once:Good": "SystemExit: leaving",
     "methods_of_names:Stranger": "it is not a class derived from linspec.Solver",
-    "methods_of_names:Abstract": "it lacks the method solve",
+    "methods_of_names:Abstract": "it lacks the method iterate",
     "methods_of_names:Bare": "it is not decorated with @dataclass(frozen=True, kw_only=True)",
     "methods_of_names:Clash": "its option rng has the name of an argument of linspec.solve",
     "methods_of_names:Undeclared": "field 'size' of Undeclared is not declared as an option",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -15,8 +14,9 @@ import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import BrokenPlugin, InvalidOption, PluginWarning, UnsupportedData
-from linspec.registry.options import option, part
-from linspec.solving.solver import Solver
+from linspec.iteration import Iterate
+from linspec.registry.options import part
+from linspec.solving import RowSolver
 
 A = np.random.default_rng(0).standard_normal((30, 6))
 
@@ -47,12 +47,17 @@ behave = SimpleNamespace(estimate=lambda: None)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guesses(Solver):
-    """Its estimate does what the test says."""
+class Direct(RowSolver):
+    """The SVD of the triangle."""
 
-    def solve(self, problem: Any, run: Any) -> Any:
-        _, s, Vt = np.linalg.svd(problem.A.dense(), full_matrices=False)
-        return run.finish(Vh=Vt[: problem.k], S=s[: problem.k])
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        _, s, Vt = np.linalg.svd(moments.triangle(), full_matrices=False)
+        yield Iterate(0.0, lambda: {"Vh": Vt, "S": s}, final=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guesses(Direct):
+    """Its estimate does what the test says."""
 
     @classmethod
     def estimate(cls, sizes: Any) -> Any:
@@ -186,57 +191,28 @@ def test_an_adapter_that_takes_the_data_of_another_is_named_with_it():
 
 
 @dataclass(frozen=True, kw_only=True)
-class Returns(Solver):
-    """Solves, and returns something made of what it should return."""
+class Returns(Direct):
+    """Returns what it should yield."""
 
-    what: str = option(
-        "it", "what it returns", choices=("it", "none", "tuple", "replaced", "other", "arrays")
-    )
-
-    def solve(self, problem: Any, run: Any) -> Any:
-        _, s, Vt = np.linalg.svd(problem.A.dense(), full_matrices=False)
-        arrays = {"Vh": Vt[: problem.k], "S": s[: problem.k]}
-        made = run.finish(**arrays)
-        if self.what == "other":
-            return ls.solve(ls.SVD(A, problem.k), "direct")
-        returned: dict[str, Any] = {
-            "it": made,
-            "none": None,
-            "tuple": tuple(arrays.values()),
-            "arrays": arrays,
-        }
-        if self.what == "replaced":
-            return dataclasses.replace(made, residual=0.0) if dataclasses.is_dataclass(made) else dict(made)
-        return returned[self.what]
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        return [next(super().iterate(problem, moments, context, start))]
 
 
-WRONG = ["none", "tuple", "replaced", "other", "arrays"]
+@dataclass(frozen=True, kw_only=True)
+class Nothing(Direct):
+    """Yields nothing."""
+
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        yield from ()
 
 
-@pytest.mark.parametrize("registered", [True, False])
-@pytest.mark.parametrize("what", WRONG)
-def test_nothing_is_accepted_but_what_finish_of_the_run_made(what, registered):
-    declare(Returns, "direct")
-    asked = {"solver": "mine", "what": what} if registered else {"solver": Returns(what=what)}
-    with pytest.raises(
-        BrokenPlugin, match=r"Returns\) must return what run.finish\(...\) of its run made; got"
-    ):
-        ls.solve(ls.SVD(A, 2), **asked)
-    assert ls.solve(ls.SVD(A, 2), "mine").converged
+def test_a_solver_may_return_a_list_of_its_iterates_and_must_have_one():
+    assert ls.solve(ls.SVD(A, 2), Returns()).converged
+    with pytest.raises(BrokenPlugin, match="Nothing must yield at least one iterate"):
+        ls.solve(ls.SVD(A, 2), Nothing())
 
 
-def test_of_two_solutions_that_finish_made_either_is_accepted():
-    @dataclass(frozen=True, kw_only=True)
-    class Twice(Returns):
-        def solve(self, problem: Any, run: Any) -> Any:
-            first = super().solve(problem, run)
-            super().solve(problem, run)
-            return first
-
-    assert ls.solve(ls.SVD(A, 2), Twice()).converged
-
-
-# ---- what is handed to finish -------------------------------------------------------------------------------
+# ---- what is yielded ----------------------------------------------------------------------------------------
 
 B = A[:, :2] + 1
 LSTSQ, SVD, CCA = ls.LeastSquares(A, B), ls.SVD(A, 2), ls.CCA(A, B, 1, ridge=1.0)
@@ -244,70 +220,64 @@ HANDED = {
     "of another name": (
         LSTSQ,
         {"coef": np.zeros((6, 2))},
-        r"x \(and, if known, rank\).* LeastSquares takes; got coef",
+        "must find x.*; got coef",
     ),
-    "nothing": (LSTSQ, {}, "must give run.finish x .*got nothing"),
+    "nothing": (SVD, {}, "must yield Vh, which SVD takes; got nothing"),
     "one of two": (CCA, {"x_weights": np.ones((6, 1))}, "x_weights, y_weights.*got x_weights"),
-    "for other columns": (
-        LSTSQ,
-        {"x": np.zeros((3, 2))},
-        r"x of shape \(6, k\), for the 6 columns of A; got \(3, 2\)",
-    ),
+    "for other columns": (LSTSQ, {"x": np.zeros((3, 2))}, r"x of shape \(6, 2\).*; got \(3, 2\)"),
     "lying down": (
         SVD,
         {"Vh": np.eye(6)[:, :2]},
         r"Vh of shape \(k, 6\), for the 6 columns of A; got \(6, 2\)",
     ),
-    "a vector": (LSTSQ, {"x": np.zeros(6)}, r"x of shape \(6, k\).*got \(6,\)"),
-    "a list": (LSTSQ, {"x": [[0.0, 0.0]] * 6}, "x as an array; got list"),
-    "None": (LSTSQ, {"x": None}, "x as an array; got NoneType"),
+    "a vector": (LSTSQ, {"x": np.zeros(6)}, r"x of shape \(6, 2\).*got \(6,\)"),
+    "None": (SVD, {"Vh": None}, "Vh as an array; got NoneType"),
     "for more right-hand sides": (LSTSQ, {"x": np.zeros((6, 5))}, r"x of shape \(6, 2\).*got \(6, 5\)"),
     "of the other view": (
         CCA,
         {"x_weights": np.ones((6, 1)), "y_weights": np.ones((6, 1))},
         r"y_weights of shape \(2, k\), for the 2 columns of Y; got \(6, 1\)",
     ),
-    "too many values": (
-        SVD,
-        {"Vh": np.eye(6)[:2], "S": np.ones(5)},
-        r"as many S as vectors; Vh has 2.*\(5,\)",
-    ),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hands(Solver):
+class Hands(RowSolver):
     """Hands over what the test says."""
 
-    def solve(self, problem: Any, run: Any) -> Any:
-        run.plan(setup=1.0)
-        return run.finish(**behave.arrays)
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        yield Iterate(0.0, lambda: behave.arrays, final=True)
 
 
 @pytest.mark.parametrize("what", HANDED)
-def test_what_is_handed_to_finish_is_named_if_the_law_cannot_take_it(monkeypatch, what):
+def test_what_is_yielded_is_named_if_the_certificate_cannot_take_it(monkeypatch, what):
     problem, arrays, words = HANDED[what]
     monkeypatch.setattr(behave, "arrays", arrays, raising=False)
     with pytest.raises(BrokenPlugin, match=words):
         ls.solve(problem, Hands())
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoSolver:
+    """Has no iterates."""
+
+
 def test_an_svd_solver_that_cannot_be_a_part_is_refused_before_the_run():
     """`rpcca` takes the iterates of its SVD."""
-    with pytest.raises(InvalidOption, match=r"'svd'.* has the method answered.*got .*Hands"):
-        ls.solve(ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0), "rpcca", svd=Hands())
+    with pytest.raises(InvalidOption, match=r"'svd'.* has the method answered.*got .*NoSolver"):
+        ls.solve(ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0), "rpcca", svd=NoSolver())
 
 
 # ---- parts that lack what they are needed for ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plain(Solver):
+class Plain(RowSolver):
     """Solves least squares; nobody can prepare it."""
 
-    def solve(self, problem: Any, run: Any) -> Any:
-        A, B = problem.A.dense(), problem.B.dense()
-        return run.finish(x=np.linalg.solve(A.T @ A + problem.ridge * np.eye(A.shape[1]), A.T @ B))
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        (S, C), _ = moments.gram()
+        yield Iterate(0.0, lambda: {"x": np.linalg.solve(S + problem.ridge * np.eye(len(S)), C)}, final=True)
 
 
 def test_a_least_squares_solver_that_cannot_be_prepared_is_refused_before_the_run():
@@ -320,20 +290,18 @@ def test_a_least_squares_solver_that_cannot_be_prepared_is_refused_before_the_ru
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainPairs(Solver):
-    """Solves CCA by a product for each view."""
+class PlainPairs(RowSolver):
+    """Solves CCA by Gram matrices."""
 
-    def solve(self, problem: Any, run: Any) -> Any:
-        S, C = (
-            [M.T @ M for M in (problem.X.dense(), problem.Y.dense())],
-            problem.X.dense().T @ problem.Y.dense(),
-        )
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        (Sx, C), (_, Sy) = moments.gram()
         N = [
-            np.linalg.inv(np.linalg.cholesky(each + problem.ridge[i] * np.eye(len(each)))).T
-            for i, each in enumerate(S)
+            np.linalg.inv(np.linalg.cholesky(S + r * np.eye(len(S)))).T
+            for S, r in zip((Sx, Sy), problem.ridge, strict=True)
         ]
         U, _, Vt = np.linalg.svd(N[0].T @ C @ N[1])
-        return run.finish(x_weights=N[0] @ U[:, : problem.k], y_weights=N[1] @ Vt[: problem.k].T)
+        arrays = {"x_weights": N[0] @ U[:, : problem.k], "y_weights": N[1] @ Vt[: problem.k].T}
+        yield Iterate(0.0, lambda: arrays, final=True)
 
 
 def test_a_part_without_a_method_takes_any_solver():
@@ -344,10 +312,10 @@ def test_a_part_without_a_method_takes_any_solver():
 
 def test_a_part_declares_what_else_it_must_have():
     @dataclass(frozen=True, kw_only=True)
-    class Outer(Solver):
+    class Outer(RowSolver):
         inner: Any = part("cg", problem="least-squares", method="begins")
 
-        def solve(self, problem: Any, run: Any) -> Any: ...
+        def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any: ...
 
     assert Outer(inner=ls.get_solver("lsqr")())
     with pytest.raises(InvalidOption, match="the name of a least-squares solver that has the method begins"):

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ import linspec as ls
 from linspec import registry
 from linspec.cli import main
 from linspec.errors import BudgetTooSmall, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
-from linspec.solving import archive, checkpoints
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver, archive, checkpoints
 from linspec.sweeps.blocks import BlockOperator
 
 RNG = np.random.default_rng(0)
@@ -188,22 +190,19 @@ def kept(tmp_path: Path) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Anew(ls.Solver):
+class Anew(RowSolver):
     """Gradient descent that goes on from an answer, and not from the midst of its iteration."""
 
     tol: float | None = ls.tol_option(1e-8)
     max_iterations: int = ls.limit_option(500)
 
-    def solve(self, problem: Any, run: Any) -> Any:
-        moments = run.moments("dense")
-        home = moments.home
-        AtB, AtA = moments.cross(home.eye(1)), moments.gram(home.eye(problem.A.shape[1]))
-        x = 0 * AtB if run.start is None else run.start["x"]
-        g, step = AtB - AtA @ x, 1 / home.norm(AtA)
-        while run.proceed(residual=home.norm(g) / home.norm(AtB), current=lambda x=x: {"x": x}):
-            x = x + step * g
+    def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
+        AtA, AtB = moments.gram()[0]
+        x, step = 0 * AtB if start is None else start["x"], 1 / np.linalg.norm(AtA)
+        while True:
             g = AtB - AtA @ x
-        return run.finish(x=x)
+            yield Iterate(float(np.linalg.norm(g) / np.linalg.norm(AtB)), partial(dict, x=x))
+            x = x + step * g
 
 
 def test_others_begin_anew_on_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ import numpy as np
 
 import linspec as ls
 from linspec.arrays import to_host
+from linspec.iteration import Certificate, Iterate
+from linspec.solving import RowSolver
 
 TEMPLATE = Path(__file__).parents[2] / "linspec" / "templates" / "problem" / "linspec_mca"
 
@@ -51,29 +53,28 @@ class Agreement(ls.Problem[AgreementSolution]):
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[ls.Solution]] = AgreementSolution
 
-    def conclude(self, moments, terms=None, *, weights):
-        W, found = [to_host(part) for part in weights], moments.products(*weights)
-        m = len(W)
-        AW = [sum(found[i * m : i * m + m]) + r * W[i] for i, r in enumerate(self.ridge)]
-        BW = [found[i * m + i] + r * W[i] for i, r in enumerate(self.ridge)]
+    def certify(self, moments, arrays, tol):
+        W = [to_host(part) for part in arrays["weights"]]
+        found, views = moments.products(*W), [*self.matrices.values()]
+        AW = [sum(row[i] for row in found) + r * W[i] for i, r in enumerate(self.ridge)]
+        BW = [found[i][i] + r * W[i] for i, r in enumerate(self.ridge)]
         norms = np.sqrt(sum(np.sum(V * M, axis=0) for V, M in zip(W, BW, strict=True)))
         values = sum(np.sum(V * M, axis=0) for V, M in zip(W, AW, strict=True)) / norms**2
         gap = [A - B * values for A, B in zip(AW, BW, strict=True)]
         residual = float(max(np.abs(G).max() for G in gap) / max(np.abs(A).max() for A in AW))
-        return self.concluded(moments, residual, weights=tuple(V / norms for V in W), eigenvalues=values)
+        weights = tuple(A.home.place(V / norms, A.dtype) for A, V in zip(views, W, strict=True))
+        means = tuple(A.home.place(moments.fitted[i].mean, A.dtype) for i, A in enumerate(views))
+        fields = {"weights": weights, "eigenvalues": values, "mean": means if self.center else None}
+        return Certificate(residual, (), fields)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dense(ls.Solver):
+class Dense(RowSolver):
     """All eigenvectors of the dense pencil."""
 
-    def solve(self, problem, run):
-        moments = run.moments("dense")
-        columns = [A.shape[1] for A in problem.matrices.values()]
-        cuts = np.cumsum(columns)[:-1]
-        found = moments.products(*[np.eye(p) for p in columns])
-        m = len(columns)
-        A = np.block([[found[i * m + j] for j in range(m)] for i in range(m)])
+    def iterate(self, problem, moments, context, start):
+        cuts = np.cumsum(moments.widths)[:-1]
+        A = np.block(moments.gram())
         B = np.zeros_like(A)
         for i, part in enumerate(np.split(np.arange(len(A)), cuts)):
             A[np.ix_(part, part)] += problem.ridge[i] * np.eye(len(part))
@@ -81,7 +82,7 @@ class Dense(ls.Solver):
         L = np.linalg.cholesky(B)
         V = np.linalg.eigh(np.linalg.solve(L, np.linalg.solve(L, A).T))[1][:, ::-1]
         W = np.linalg.solve(L.T, V)[:, : problem.k]
-        return run.finish(weights=tuple(np.split(W, cuts)))
+        yield Iterate(0.0, lambda: {"weights": tuple(np.split(W, cuts))}, final=True)
 
 
 def related(n: int, widths: tuple[int, ...], strengths: tuple[float, ...], seed: int) -> list[Any]:

@@ -302,11 +302,11 @@ class Interrupted(Gram):
 
     calls: ClassVar[list[int]] = []
 
-    def solve(self, problem, run):
+    def iterate(self, problem, moments, context, start):
         self.calls.append(1)
         if len(self.calls) == 5:
             signal.raise_signal(signal.SIGINT)
-        return super().solve(problem, run)
+        return super().iterate(problem, moments, context, start)
 
 
 @pytest.mark.parametrize("function", ["permutation_test", "bootstrap"])

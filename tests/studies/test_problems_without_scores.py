@@ -97,7 +97,7 @@ class Scoreless(ls.Problem[OfOneMatrix]):
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[ls.Solution]] = OfOneMatrix
 
-    def conclude(self, moments, terms=None, **arrays):
+    def certify(self, moments, arrays, tol):
         raise NotImplementedError
 
 

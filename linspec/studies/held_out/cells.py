@@ -11,12 +11,12 @@ digits by which the fold is larger than the other rows. So no moments are subtra
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from linspec._new.operators import Dense
 from linspec.errors import MissingCapability
 from linspec.operators.row_model import row_model
 from linspec.rows import Cell, Moments, Preprocessing
@@ -91,7 +91,9 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     return twin
 
 
-def cells_of(problem: Any, folds: Folds, *, diagonal: bool = False) -> tuple[list[Cell], Cell, float]:
+def cells_of(
+    problem: Any, folds: Folds, *, diagonal: bool = False, moments: Moments | None = None
+) -> tuple[list[Cell], Cell, float]:
     """Compute the moments of every cell of rows, and of all rows, usually in one pass over the matrices of a problem.
 
     Parameters
@@ -101,6 +103,9 @@ def cells_of(problem: Any, folds: Folds, *, diagonal: bool = False) -> tuple[lis
     folds : Folds
     diagonal : bool, default False
         Whether products of the last matrix with itself are left out, but for squares: for very many columns.
+    moments : Moments, optional
+        Those of the rows of a solver, which count the pass; confounds are then their basis. By default the matrices
+        are read apart.
 
     Returns
     -------
@@ -138,12 +143,10 @@ def cells_of(problem: Any, folds: Folds, *, diagonal: bool = False) -> tuple[lis
             f"cross-validation needs rows that can be taken; got {problem.matrices[by_products[0]]!r} for "
             f"{by_products[0]}. Pass an array, a sparse matrix, a file or slices."
         )
-    rows = [rows_of(A, name) for name, A in problem.matrices.items()]
-    names, at = [*problem.matrices], len(rows) - diagonal
-    if problem.confounds is not None:
-        rows.insert(at, Dense(rows[0].backend.blocks.place(problem.confounds), "confounds"))
-        names.insert(at, "confounds")
-    moments = Moments(rows, Preprocessing.of(center=True, weights=problem.sample_weight), names=names)
+    if moments is None:
+        rows = [rows_of(A, name) for name, A in problem.matrices.items()]
+        pre = Preprocessing.of(center=True, weights=problem.sample_weight)
+        moments = Moments(rows, replace(pre, B=problem.confounds), names=tuple(problem.matrices))
     partition = (np.bincount(np.concatenate(folds.cells), minlength=folds.rows) == 1).all()
     every = [] if partition else [np.arange(folds.rows)]
     cells = moments.cells([*folds.cells, *every], folds.rows, diagonal=diagonal)

@@ -12,6 +12,6 @@ def linspec_solvers():
             target="linspec_two_point.two_point:TwoPoint",
             summary="Gradient descent whose steps come one iteration late: no parameter, no line search.",
             reference="Barzilai & Borwein 1988, doi:10.1093/imanum/8.1.141",
-            traits=("iterative", "resumable"),
+            traits=("iterative", "resumable", "warm-start"),
         )
     ]

@@ -8,28 +8,30 @@ Where we differ: each right-hand side has its own step.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
-from linspec import Iterate, IterativeSolver, limit_option, tol_option
-from linspec.arrays import to_host
+from linspec import limit_option, tol_option
+from linspec.arrays import Home, to_host
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoPoint(IterativeSolver):
+class TwoPoint(RowSolver):
     """Gradient descent with the step of the iteration before (Barzilai & Borwein 1988)."""
 
     tol: float | None = tol_option(1e-8)
     max_iterations: int = limit_option(2000)
 
-    def iterates(self, problem, run, state=None):
-        moments = run.moments()
-        xp = moments.home.xp
-        if state is None:  # a new run
-            AtB = moments.cross()
-            state = {"x": 0.0 * AtB, "g": AtB, "late": None, "AtB": AtB}
-        x, g, late, AtB = (state[name] for name in ("x", "g", "late", "AtB"))
+    def iterate(self, problem, moments, context, start):
+        moments.expect(200, problem.width)
+        AtB = moments.cross()
+        home, xp, late = Home.of(AtB), Home.of(AtB).xp, None
+        x = 0.0 * AtB if start is None else home.place(start["x"])
+        g = AtB if start is None else AtB - moments.gram_product(x) - problem.ridge * x
         while True:
-            yield Iterate(relative(xp, g, AtB), x=x, state={"g": g, "late": late, "AtB": AtB})
-            Mg = moments.gram(g) + problem.ridge * g
+            yield Iterate(relative(xp, g, AtB), partial(dict, x=x))
+            Mg = moments.gram_product(g) + problem.ridge * g
             gMg = xp.sum(g * Mg, axis=0)
             step = xp.sum(g * g, axis=0) / xp.where(gMg > 0, gMg, xp.ones_like(gMg))  # g = 0 stands still
             late = step if late is None else late

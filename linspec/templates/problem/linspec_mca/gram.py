@@ -5,22 +5,25 @@ Method: one sweep forms XᵀY; a dense SVD has all triplets (Bookstein 1994).
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from linspec import Solver
 from linspec.arrays import to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(Solver):
+class Gram(RowSolver):
     """One sweep and a dense SVD (Bookstein 1994)."""
 
-    def solve(self, problem, run):
-        C = to_host(run.moments("dense" if problem.sweeps == 1 else "implicit").cross())
-        U, _, Vt = np.linalg.svd(C, full_matrices=False)
-        return run.finish(x_weights=U[:, : problem.k], y_weights=Vt[: problem.k].T)
+    def iterate(self, problem, moments, context, start):
+        if problem.sweeps == 1:
+            moments.gram()  # leaves the certificate nothing to read
+        U, _, Vt = np.linalg.svd(to_host(moments.cross()), full_matrices=False)
+        yield Iterate(0.0, partial(dict, x_weights=U, y_weights=Vt.T), final=True)
 
     @classmethod
     def estimate(cls, sizes):

@@ -8,44 +8,45 @@ Where we differ: the block has some more vectors than are wanted, so that the va
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import Iterate, IterativeSolver, limit_option, part, tol_option
-from linspec.arrays import to_host
+from linspec import limit_option, part, tol_option
+from linspec.arrays import Home, to_host
 from linspec.cost import sweeps_estimate
+from linspec.iteration import Iterate
+from linspec.solving import RowSolver
 
 OVERSAMPLE, STEPS = 10, 20
 """The number of vectors of the block beyond k, and the expected number of steps, from which the cost is estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Power(IterativeSolver):
+class Power(RowSolver):
     """Power iteration with a block of vectors (Rutishauser 1970)."""
 
     normalizer: Any = part("qr", "normalizer of the blocks", kind="normalizer")
     tol: float | None = tol_option()
     max_iterations: int = limit_option(300)
 
-    def iterates(self, problem, run, state=None):
-        moments = run.moments(expect=(2 * STEPS, problem.k + OVERSAMPLE))
-        k, home, (_, p, q), normalizer = problem.k, moments.home, moments.shape, run.part(self.normalizer)
-        if state is None:
-            block = home.place(run.rng.standard_normal((q, min(k + OVERSAMPLE, p, q))))
-        else:
-            yield state
-            block = state["CtU"]
+    def iterate(self, problem, moments, context, start):
+        k, (p, q) = problem.k, moments.widths
+        moments.expect(2 * STEPS, k + OVERSAMPLE)
+        home = moments.operators[1].backend.blocks
+        first = None if start is None else to_host(start["y_weights"])
+        block = home.place(context.filled(first, q, min(k + OVERSAMPLE, p)))
         while True:
-            V = normalizer.orthonormalize(block)[0]
-            CV = moments.products(None, V)[1]
-            U = normalizer.orthonormalize(CV)[0]
-            block = moments.products(U, None)[2]  # CᵀU
+            V = self.normalizer.orthonormalize(block)[0]
+            CV = moments.products(None, V, onto=(0,))[1][0]
+            U = self.normalizer.orthonormalize(CV)[0]
+            block = home.place(moments.products(U, None, onto=(1,))[0][1])  # CᵀU
             P, S, Zt = np.linalg.svd(to_host(U.T @ CV), full_matrices=False)
-            S, P, Z = S[:k], home.place(P[:, :k]), home.place(Zt[:k].T)
-            gaps = home.column_norms(block @ P - V @ Z * home.place(S))
+            X, Y = U @ Home.of(U).place(P), V @ home.place(Zt.T)
+            gaps = home.column_norms((block @ home.place(P) - Y * home.place(S))[:, :k])
             residual = float(max(gaps) / S[0]) if len(S) else 0.0
-            yield Iterate(residual, x_weights=U @ P, y_weights=V @ Z, state={"CtU": block})
+            yield Iterate(residual, partial(dict, x_weights=X, y_weights=Y))
 
     @classmethod
     def estimate(cls, sizes):

@@ -1,4 +1,4 @@
-"""Leading singular vectors of XᵀY: the problem, its answer and its law."""
+"""Leading singular vectors of XᵀY: the problem, its answer and its certificate."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,14 +8,16 @@ import numpy as np
 import linspec as ls
 from linspec.algebra import inner_products, leading_triplets, unit_columns
 from linspec.arrays import Array, HostArray
+from linspec.iteration import Certificate
+from linspec.solving import fewer_than_asked
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MCASolution(ls.LinearSolution, vector="pair"):
     """Leading singular triplets of XᵀY: unit vectors `x_weights`, `y_weights`, and `singular_values`."""
 
-    x_weights: Array = ls.field(rows_of="X", leading=True)
-    y_weights: Array = ls.field(rows_of="Y", leading=True)
+    x_weights: Array = ls.field(rows_of="X", leading=True, of_scaled=True)
+    y_weights: Array = ls.field(rows_of="Y", leading=True, of_scaled=True)
     singular_values: HostArray = ls.field(value="singular value")
 
 
@@ -35,18 +37,24 @@ class MCA(ls.Problem[MCASolution]):
 
     name: ClassVar[str] = "mca"
 
-    def conclude(self, moments, terms=None, *, x_weights, y_weights):
+    def certify(self, moments, arrays, tol):
         """Scale the vectors of a solver to length 1; compute their singular values, order, signs and residual."""
-        home = moments.home
-        U, V = unit_columns(x_weights, home), unit_columns(y_weights, home)
-        XtXU, CV, CtU, YtYV = moments.products(U, V)  # one sweep, with C = XᵀY
+        home = moments.operators[0].backend.blocks
+        U, V = (unit_columns(home.place(arrays[name]), home) for name in ("x_weights", "y_weights"))
+        (XtXU, CtU), (CV, YtYV) = moments.products(U, V)  # one sweep, with C = XᵀY
         # σ is the product of X u and Y v. Below the rounding of this product the vectors are arbitrary.
         squares = [inner_products(W, M, home).max(initial=0.0) for W, M in ((U, XtXU), (V, YtYV))]
-        least = self.noise(moments) * float(np.sqrt(np.prod(squares)))
+        least = moments.noise * float(np.sqrt(np.prod(squares)))
         U, V, CV, CtU, sigma = leading_triplets(U, V, CV, CtU, self.k, least, home)
         gaps = [
             *home.column_norms(CV - U * home.place(sigma)),
             *home.column_norms(CtU - V * home.place(sigma)),
         ]
         residual = float(max(gaps) / sigma[0]) if len(sigma) else 0.0
-        return self.concluded(moments, residual, x_weights=U, y_weights=V, singular_values=sigma)
+        fields = {
+            "x_weights": self.X.home.place(U, self.X.dtype),
+            "y_weights": self.Y.home.place(V, self.Y.dtype),
+            "singular_values": sigma,
+        }
+        findings = fewer_than_asked(len(sigma), self.k, "singular values that can be distinguished from zero")
+        return Certificate(residual, findings, fields)
