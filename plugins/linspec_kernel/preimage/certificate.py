@@ -71,46 +71,42 @@ def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) ->
     for view in views:
         view.basis = None
     sides = [view.at(U) for view, U in zip(views, points, strict=True)]
-    kept, values, correlations, slopes, sizes = [], [], [], ([], []), ([], [])  # type: ignore[var-annotated]
+    kept, values, slopes = list[int](), list[float](), list[tuple[Array, Array]]()
     for j in range(points[0].shape[1]):
         x, y = (side.columns(np.array([j]), home) for side in sides)
         # Earlier variates are taken out twice: the second time for what the first has left by rounding.
         P, Q = (view.taken_out(view.variates(side.values)) for view, side in zip(views, (x, y), strict=True))
-        lengths = home.norm(P), home.norm(Q)
-        if not min(lengths) > FAINT:
+        if not min(home.norm(P), home.norm(Q)) > FAINT:
             continue
         pair = replace(x, variates=P), replace(y, variates=Q)
-        S = shared_slopes(objective, views, pair)
-        values.append(float(shared(objective, views, pair)[0]))
-        p, q = P / lengths[0], Q / lengths[1]
-        correlations.append(float(to_host(home.xp.sum(p * q))))
-        for i, (view, variate) in enumerate(zip(views, (p, q), strict=True)):
-            slopes[i].append(S[i])
-            sizes[i].append(lengths[i])
-            view.take_out(variate)
         kept.append(j)
-    index = np.asarray(kept, dtype=np.intp)
+        values.append(float(shared(objective, views, pair)[0]))
+        slopes.append(shared_slopes(objective, views, pair))
+        views[0].take_out(P)
+        views[1].take_out(Q)
+    index, rho = np.asarray(kept, dtype=np.intp), np.zeros(0)
+    if kept:
+        cosines = to_host(home.xp.sum(views[0].basis * views[1].basis, axis=0))
+        rho = np.clip(cosines, -1.0, 1.0)
     fields: dict[str, Any] = {
-        "correlations": np.clip(np.asarray(correlations, dtype=np.float64), -1.0, 1.0),
+        "correlations": rho,
         "values": np.asarray(values, dtype=np.float64),
-        "starts": int(arrays["starts"]),
-        "agreeing": np.asarray(arrays["agreeing"], dtype=np.int64)[index],
+        "starts": int(arrays.get("starts", 1)),
+        "agreeing": np.asarray(arrays.get("agreeing", np.ones(points[0].shape[1])), dtype=np.int64)[index],
     }
     columns = Moments(
         moments.operators, Preprocessing(center=problem.center), moments.rows.passes, moments.names
     )
     residuals, unseen = np.zeros(len(kept)), {}
-    for name, view, side, into, lengths, A in zip(
-        "xy", views, sides, slopes, sizes, (problem.X, problem.Y), strict=True
-    ):
-        side, turn = side.columns(index, home), np.zeros((0, 0))
+    for i, (view, side, A) in enumerate(zip(views, sides, problem.matrices.values(), strict=True)):
+        side, turn, name = side.columns(index, home), np.zeros((0, 0)), view.name.lower()
         if kept:
-            G = view.gradient(side, home.concat(into))
+            G = view.gradient(side, home.concat([S[i] for S in slopes]))
             residuals = np.maximum(residuals, distances(view.bound, side.points, G))
-            unseen[view.name] = along_columns(view, columns, G, np.asarray(lengths))
             # R⁻¹ of HK = QR turns the functions into uncorrelated variates of unit length.
             R = np.triu(to_host(view.basis.T @ view.centred(side.values)))
             turn = np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))), dtype=np.float64)
+            unseen[view.name] = along_columns(view, columns, G, np.diagonal(R))
         fields[f"{name}_preimages"] = A.home.place(side.points, A.dtype)
         fields[f"{name}_weights"] = turn
         mean = to_host(home.xp.mean(side.values, axis=0))

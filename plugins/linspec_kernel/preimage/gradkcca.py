@@ -31,12 +31,11 @@ from typing import Any
 import numpy as np
 
 from linspec import limit_option, option, tol_option
-from linspec.arrays import to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import RowSolver
-from linspec_kernel.preimage.ascent import STILL, PointPair, Points, Search
+from linspec_kernel.preimage.ascent import STILL, Points, Search
 from linspec_kernel.preimage.hunt import Hunt
 from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.starts import RANDOM, Screen, drawn_columns, random_points
@@ -68,9 +67,10 @@ class FromStarts(RowSolver):
         hunt = PairHunt(self, problem, moments, context, start or {})
         while (j := len(hunt.found)) < problem.k:
             hunt.take_out()  # Q ← [Q, the last variates]
-            pair = hunt.given.get(j)
-            if pair is None:
-                climb = yield from hunt.climbed(hunt.rough, hunt.starts_of(j))
+            if j < len(hunt.given):
+                pair = hunt.given[j]
+            else:
+                climb = yield from hunt.climbed(hunt.rough, hunt.climbing(j) or hunt.starts_of(j))
                 if hunt.is_rough:  # on all rows there are no chance relations of the sample
                     values = hunt.exact.at(*climb.points, np.arange(len(climb.values))).values
                     climb = replace(climb, values=values, residuals=values + np.inf)
@@ -112,8 +112,6 @@ class PairHunt(Hunt):
 
     Attributes
     ----------
-    given : dict of int to PointPair
-        Pairs that `start` has: they climb on from there.
     rough, exact : Search
         Search from all starts (on a sample of rows if there are many), and search from the best start (on all rows).
     is_rough : bool
@@ -123,21 +121,11 @@ class PairHunt(Hunt):
     def __init__(
         self, solver: FromStarts, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
     ) -> None:
-        starts = int(start.get("starts", 1 if start else solver.repeats))
-        super().__init__(problem, moments, context, start, starts)
-        self.repeats, self.given = solver.repeats, dict[int, PointPair]()
-        if start:
-            U, V = self.of_start("preimages")
-            m = min(problem.k, U.shape[1])
-            counts = start.get("agreeing", np.ones(m))
-            pairs = (PointPair((U[:, [j]], V[:, [j]]), 0.0, np.inf, int(counts[j])) for j in range(m))
-            self.given = {j: pair for j, pair in enumerate(pairs) if pair.agreeing}
-            self.spare = np.hstack([U, self.spare[0][:, m:]]), np.hstack([V, self.spare[1][:, m:]])
+        super().__init__(problem, moments, context, start, solver.repeats)
         n, count = int(problem.X.shape[0]), solver.sample or SAMPLE
         self.few = self.views
         if len(self.given) < problem.k and n > count and all(view.A.readable for view in self.views):
             self.few = moments.on(drawn_rows(n, count, self.rng(1))).views
-            self.every_view = (*self.views, *self.few)
         climbing = self.few if solver.sample else self.views
         rough, exact = solver.objectives(problem, context)
         self.is_rough = rough is not exact or climbing is not self.views
@@ -156,21 +144,14 @@ class PairHunt(Hunt):
     def take_out(self) -> None:
         """Remove the variates of the last pair found from all later ones."""
         if self.found:
-            points = self.found[-1].points  # u and v, for the views and again for their samples of rows
-            for view, U in zip(self.every_view, (*points, *points), strict=False):
+            points = self.found[-1].points
+            views = self.views if self.few is self.views else (*self.views, *self.few)
+            for view, U in zip(views, (*points, *points), strict=False):
                 view.take_out(view.at(U).variates)
 
     def starts_of(self, j: int) -> Points:
-        """Starts of pair j: where they are in a run that goes on, or screened pairs of columns and random points."""
-        if j == len(self.given) and "x_climbing" in self.start:
-            return self.of_start("climbing")
+        """Starts of pair j: screened pairs of columns, and random points."""
         drawn, rng = self.repeats // RANDOM, self.rng(3, j)
         U, V = (random_points(view, drawn, rng) for view in self.views)
         related = self.screen.best(self.repeats - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
-
-    def of_start(self, what: str) -> Points:
-        """Points of the start, moved into their sets."""
-        arrays = self.start[f"x_{what}"], self.start[f"y_{what}"]
-        x, y = (view.bound.nearest(to_host(W)) for view, W in zip(self.views, arrays, strict=True))
-        return x, y

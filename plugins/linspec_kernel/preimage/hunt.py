@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array
+from linspec.arrays import Array, to_host
 from linspec.iteration import Context, Iterate
 from linspec_kernel.preimage.ascent import Climb, PointPair, Points, Search
 from linspec_kernel.preimage.starts import random_points
-from linspec_kernel.preimage.views import PreimageMoments, PreimageView
+from linspec_kernel.preimage.views import PreimageMoments
 
 ENDED = "The search had not ended: other points may have larger values."
 
@@ -33,17 +33,17 @@ class Hunt:
     context : Context
     start : mapping of str to array
         Arrays of a run that goes on, or of an earlier answer; may be empty.
-    starts : int
+    repeats : int
         Number of starts of each pair.
 
     Attributes
     ----------
     views : pair of PreimageView
-    every_view : sequence of PreimageView
-        The views, and their samples of rows if there are any.
     kernels : pair of Kernel
         Kernels with all their numbers.
     found : list of PointPair
+    given : list of PointPair
+        Pairs that `start` has, with residuals that are not known.
     spare : pair of numpy.ndarray of shape (p, k), (q, k)
         Points of both views for pairs that are not found.
     extra : dict of str to array
@@ -56,18 +56,36 @@ class Hunt:
         moments: PreimageMoments,
         context: Context,
         start: Mapping[str, Array],
-        starts: int,
+        repeats: int,
     ) -> None:
-        self.problem, self.context, self.start, self.starts = problem, context, start, starts
+        self.problem, self.context, self.start, self.repeats = problem, context, start, repeats
+        self.starts = int(start.get("starts", 1 if start else repeats))
         self.seed = int(start["seed"]) if "seed" in start else int(context.rng.integers(2**62))
         rng = self.rng(0)
         self.kernels = moments.settle(rng)
         self.views = moments.views
-        self.every_view: Sequence[PreimageView] = moments.views
-        self.found: list[PointPair] = []
+        self.found, self.given = list[PointPair](), list[PointPair]()
         x, y = (random_points(view, problem.k, rng) for view in moments.views)
+        if start:
+            U, V = self.of_start("preimages")
+            counts = start.get("agreeing", np.ones(U.shape[1]))
+            given = min(problem.k, int(np.count_nonzero(counts)))
+            self.given = [
+                PointPair((U[:, [j]], V[:, [j]]), 0.0, np.inf, int(counts[j])) for j in range(given)
+            ]
+            x, y = (np.hstack([W, R[:, W.shape[1] :]]) for W, R in ((U, x), (V, y)))
         self.spare: Points = (x, y)
         self.extra: dict[str, Array] = {}
+
+    def of_start(self, what: str) -> Points:
+        """Points of the start, moved into their sets."""
+        arrays = self.start[f"x_{what}"], self.start[f"y_{what}"]
+        x, y = (view.bound.nearest(to_host(W)) for view, W in zip(self.views, arrays, strict=True))
+        return x, y
+
+    def climbing(self, j: int) -> Points | None:
+        """Where the starts of pair j are, in a run that goes on while they climb."""
+        return self.of_start("climbing") if j == len(self.given) and "x_climbing" in self.start else None
 
     def rng(self, *numbers: int) -> np.random.Generator:
         """Random numbers of one purpose."""

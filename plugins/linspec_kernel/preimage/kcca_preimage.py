@@ -76,7 +76,7 @@ class KCCAPreimage(RowSolver):
         while (j := len(hunt.found)) < hunt.count:
             search = hunt.search(j)
             # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
-            climb = yield from hunt.climbed(search, hunt.starts_of(j))
+            climb = yield from hunt.climbed(search, hunt.climbing(j) or hunt.starts_of(j))
             hunt.found.append(search.nearest(climb))
         yield hunt.iterate(hunt.found, final=True, doubt="")
 
@@ -103,21 +103,18 @@ class PreimageHunt(Hunt):
     def __init__(
         self, solver: KCCAPreimage, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
     ) -> None:
-        super().__init__(problem, moments, context, start, int(start.get("starts", solver.repeats)))
+        super().__init__(problem, moments, context, start, solver.repeats)
         rng = self.rng(1)
         columns = [signed_columns(drawn_columns(view, 2, rng)) for view in self.views]
         sides = [view.at(single_columns(view, c)) for view, c in zip(self.views, columns, strict=True)]
         if start:
             place = self.views[0].home.place
             self.duals = place(start["x_duals"]), place(start["y_duals"])
-            for j, agreeing in enumerate(start["agreeing"]):
-                if agreeing:
-                    x, y = (start[f"{name}_preimages"][:, [j]] for name in "xy")
-                    self.found.append(PointPair((x, y), 0.0, 0.0, int(agreeing)))
+            self.found = [replace(pair, residual=0.0) for pair in self.given]
         else:
             self.duals = self.canonical_functions(solver)
         self.extra = {"x_duals": self.duals[0], "y_duals": self.duals[1]}
-        self.count, self.begun = int(self.duals[0].shape[1]), len(self.found)
+        self.count = int(self.duals[0].shape[1])
         self.singles = [
             (c, to_host(view.kernel.diagonal(side.points.T)), to_host(dual.T @ side.variates))
             for c, view, side, dual in zip(columns, self.views, sides, self.duals, strict=True)
@@ -168,8 +165,6 @@ class PreimageHunt(Hunt):
 
     def starts_of(self, j: int) -> Points:
         """Starts of pair j, for both signs: single columns that are nearest, and random points; or where they are."""
-        if j == self.begun and "x_climbing" in self.start:
-            return self.start["x_climbing"], self.start["y_climbing"]
         most, rng = self.starts - self.starts // RANDOM, self.rng(2, j)
         starts: list[list[HostArray]] = [[], []]
         for sign in SIGNS:

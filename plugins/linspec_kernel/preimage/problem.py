@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import linspec as ls
-from linspec.arrays import Array
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Polynomial, as_kernel
 from linspec.rows import Passes
-from linspec.solving import finite_array
 from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import is_cca, judged
@@ -151,23 +149,6 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
     def moments_of_its_own(self, passes: Passes) -> PreimageMoments:
         """Views X and Y, used by their products."""
         return PreimageMoments.of(self, passes)
-
-    def start(self, given: Any) -> dict[str, Array]:
-        """Points of an earlier answer; raises unless they are finite and equally many for both views."""
-        found = {}
-        for name, A in (("x_preimages", self.X), ("y_preimages", self.Y)):
-            U = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
-            U = None if U is None else finite_array(U, f"the {name} of start")
-            shape = None if U is None else tuple(U.shape)
-            if shape is None or len(shape) != 2 or shape[0] != A.shape[1] or shape[1] < 1:
-                raise InvalidProblem(
-                    f"start must have {name} of shape ({A.shape[1]}, m); got "
-                    f"{shown(given) if shape is None else shape}. Pass a solution of PreimageCCA on the same columns."
-                )
-            found[name] = A.home.blocks.place(U)
-        if found["x_preimages"].shape[1] != found["y_preimages"].shape[1]:
-            raise InvalidProblem("the points of start must be equally many for both views.")
-        return found
 
     def certify(self, moments: PreimageMoments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Move points into their sets, remove earlier variates from later ones, and compute residuals.
