@@ -15,7 +15,6 @@ EXPECTED_FAILURES: dict[str, dict[str, str]] = {
     "ridge-many-targets/kernel": {
         "memory": "holds a number for each pair of rows, for fewer rows than columns"
     },
-    "preimage-cca/scca-hsic": {"sparse": "holds 200 features of the variates of each row"},
 }
 
 SOLVERS = [

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -27,7 +27,7 @@ from linspec._new.operators import ByProducts
 from linspec._new.operators.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.algebra import EPS, rank_cut
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
-from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData
+from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of
 from linspec.rows.few_rows import Discarded, FewRows, LeadingRows
@@ -44,6 +44,7 @@ from linspec.rows.reductions import (
     Products,
     Residuals,
     RowData,
+    RowSquares,
     Scores,
     Sketch,
     Statistics,
@@ -573,6 +574,12 @@ class Moments:
             scores = place(scores) - (place(fitted.gap(about[i].times)) @ V)[None, :]
         return scores if B is None else place(scores) - B @ (place(fitted.slopes).T @ V)
 
+    def row_squares(self, i: int = 0) -> Array:
+        """Compute the squared lengths of the rows of Xᵢ, about the row that its products are about, in one pass."""
+        A = self.operators[i]
+        pieces, _ = self._pass(lambda: RowSquares(A, A.backend.blocks.zeros((A.shape[1], 1))), [i])
+        return A.backend.blocks.xp.concat(pieces, axis=0)
+
     def adjoint_images(self, U: Array, i: int = 0, share: float = 1.0) -> Array:
         """Compute the transpose of the preprocessed Xᵢ times U, without weights, in one pass.
 
@@ -640,6 +647,20 @@ class Moments:
         if drawn and pre.w is not None:
             pre = replace(pre, w=np.broadcast_to(np.mean(pre.w), pre.w.shape))
         return Minibatch(A, A.take(numbers), pre, self.fitted[i], origins, numbers, self.passes)
+
+    def some_rows(self, numbers: HostArray, i: int = 0) -> list[Block]:
+        """Read rows of one matrix as they came into memory, by increasing numbers; of slices that takes a pass."""
+        A, first, share = self.operators[i], 0, len(numbers) / self.operators[i].shape[0]
+        self._take([i], share)
+        with suppress(MissingCapability):
+            return [A.take(numbers)]
+        self._take([i], 1.0 - share)
+        chosen = []
+        for block in A.blocks():
+            inside = numbers[(numbers >= first) & (numbers < first + block.rows)] - first
+            chosen += [block.take(inside)] if len(inside) else []
+            first += block.rows
+        return chosen
 
     def operator(self, i: int = 0) -> Preprocessed:
         """Return √D times the preprocessed Xᵢ, as an operator."""

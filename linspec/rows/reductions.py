@@ -43,6 +43,7 @@ __all__ = [
     "Products",
     "Residuals",
     "RowData",
+    "RowSquares",
     "Scores",
     "Sketch",
     "Statistics",
@@ -468,6 +469,13 @@ class Images(Reduction):
 
     def merge(self, left: list[Any], right: list[Any]) -> list[Any]:
         return left + right
+
+
+class RowSquares(Images):
+    """The squared lengths of the rows of one matrix, in order, for V of one column."""
+
+    def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
+        total.append(blocks[0].row_squares(None))
 
 
 class Scores(Images):

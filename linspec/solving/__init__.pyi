@@ -18,6 +18,7 @@ from linspec.solving.conclusion import Conclusion as Conclusion
 from linspec.solving.conclusion import Terms as Terms
 from linspec.solving.conclusion import fewer_than_asked as fewer_than_asked
 from linspec.solving.conclusion import left_out_nearby as left_out_nearby
+from linspec.solving.door import rows_of as rows_of
 from linspec.solving.loadings import moments_of_rows as moments_of_rows
 from linspec.solving.new_rows import NewRows as NewRows
 from linspec.solving.prediction_score import PredictionScore as PredictionScore

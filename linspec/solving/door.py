@@ -32,6 +32,16 @@ def rows_of(A: Any, name: str = "data") -> Rows:
     Returns
     -------
     Rows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.rows import Moments
+    >>> from linspec.solving import rows_of
+    >>> rows = rows_of(ls.as_operator(np.array([[1.0, 2.0], [3.0, 4.0]])))
+    >>> Moments([rows]).images(np.ones((2, 1))).tolist()
+    [[3.0], [7.0]]
     """
     bring = getattr(A, "rows_in_blocks", None)
     if bring is not None:

@@ -411,10 +411,15 @@ def start_of(problem: Any, given: Any) -> dict[str, Array]:
         if len(checked) != len(matrices):
             raise InvalidProblem(f"start must have {name} of {len(matrices)} views; got {len(checked)}.")
         for A, part in zip(matrices, checked, strict=True):
-            p = A.shape[1]
+            p, most = A.shape[1], max(A.shape[1], problem.width)
             shape = None if part is None else tuple(part.shape)
-            if shape is None or len(shape) != len("pk") or shape[axis] != p or not 1 <= shape[1 - axis] <= p:
-                form = f"(m, {p}), of 1 to {p} rows" if axis else f"({p}, m), of 1 to {p} columns"
+            if (
+                shape is None
+                or len(shape) != len("pk")
+                or shape[axis] != p
+                or not 1 <= shape[1 - axis] <= most
+            ):
+                form = f"(m, {p}), of 1 to {most} rows" if axis else f"({p}, m), of 1 to {most} columns"
                 raise InvalidProblem(
                     f"start must have {name} of shape {form}; got {shown(given) if shape is None else shape}. "
                     f"Pass a solution of {kind} on the same columns{', or its ' + name if len(weights) == 1 else ''}."

@@ -8,9 +8,10 @@ Cholesky factors of these, the squares of the batch's correlations have the sum 
     Sx = Lx Lxᵀ,   Sy = Ly Lyᵀ,   T = Lx⁻¹ C Ly⁻ᵀ.
 
 Step t on the negative of the sum is one of AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101), of a length that falls
-to zero along half a cosine:
+to zero along half a cosine. With the gradient g of −‖T‖²_F in the parameters θ of both nets, and weight decay λ,
 
-    θ ← AdamW(θ, −∂‖T‖²_F/∂θ, ηₜ),   ηₜ ∝ 1 + cos(π t/T).
+    m ← β₁m + (1 − β₁) g,   v ← β₂v + (1 − β₂) g²,
+    θ ← (1 − ηλ) θ − η m/(1 − β₁ᵗ) / (√(v/(1 − β₂ᵗ)) + ε),   η ∝ 1 + cos(π t/T).
 
 At the end the certificate computes the exact CCA of the features on all training rows.
 Where we differ: (a) ‖T‖²_F by two Cholesky factorisations replaces the nuclear norm of Sx^(-1/2) C Sy^(-1/2): it needs
@@ -27,18 +28,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from itertools import pairwise
 from math import cos, pi
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import Iterate, IterativeSolver, LinearOperator, Run, Status, limit_option, option
+from linspec import limit_option, option
 from linspec.arrays import HostArray
-from linspec.errors import InvalidOption, MissingPackage, NonFiniteData
-from linspec.sweeps import RandomRows
-from linspec_deep.nets import Net, count, entries, side_by_side
+from linspec.errors import InvalidOption, MissingPackage
+from linspec.iteration import Context, Iterate
+from linspec.rows import Moments, equal_slices, random_order
+from linspec.solving import RowSolver
+from linspec_deep.nets import Net, counted_rows, layers_of
 
 EPOCHS, STEPS = 10, 200
 """Least number of epochs and of steps without the option `epochs`."""
@@ -52,78 +56,53 @@ MOST_HELD_OUT = 10_000
 FORWARD_AND_BACK = 3
 """Cost of a gradient, in evaluations of the net."""
 
-Layers = tuple[tuple[Any, Any], ...]
-"""Weights W and biases b of each layer of a net: arrays of NumPy, or tensors."""
+BETAS, EPSILON = (0.9, 0.999), 1e-8
+"""β₁ and β₂, and ε, of AdamW."""
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Parameters:
-    """Parameters of both nets, and the running means of AdamW for them.
-
-    Attributes
-    ----------
-    nets : (Layers, Layers)
-    means, squares : sequence of numpy.ndarray
-        The running means of the gradient of each array of the nets, and of its square; none before the first step.
-    """
-
-    nets: tuple[Layers, ...]
-    means: tuple[HostArray, ...] = ()
-    squares: tuple[HostArray, ...] = ()
-
-
-@dataclass(kw_only=True, eq=False)
-class Epoch(Iterate):
-    """Nets after an epoch, with the state that the next epoch needs.
-
-    Attributes
-    ----------
-    residual : float
-        1 − ‖T‖²_F / k; 1 before the first epoch, infinity if the loss was not finite.
-    parameters : Parameters
-        Parameters after the last epoch.
-    steps : int
-        Steps so far: t.
-    length : float
-        Length of the next step: ηₜ.
-    made : int
-        Epochs so far.
-    units : sequence of (numpy.ndarray of shape (p,), float)
-        Shift subtracted from the rows of each view, and the divisor of the result.
-    held_out : numpy.ndarray of int
-        Rows that take no part in the steps.
-    best : (Layers, Layers), optional
-        Nets of the epoch with the least residual on the held-out rows.
-    least : float
-        Residual of the best nets on the held-out rows.
-    since : int
-        Epochs since the best one.
-    """
-
-    residual: float = 1.0
-    judged: bool = False
-    ending: Status | None = None
-    parameters: Parameters
-    steps: int = 0
-    length: float
-    made: int = 0
-    units: tuple[tuple[HostArray, float], ...]
-    held_out: HostArray
-    best: tuple[Layers, ...] | None = None
-    least: float = np.inf
-    since: int = 0
-
-    def weights(self) -> Mapping[str, Any]:
-        """Nets of the best epoch on the held-out rows, or the last nets if no rows are held out."""
-        both = zip(("x_net", "y_net"), self.units, self.best or self.parameters.nets, strict=True)
-        return {
-            name: Net(shift, scale, tuple(W for W, _ in layers), tuple(b for _, b in layers))
-            for name, (shift, scale), layers in both
-        }
+ENDED = "The training had not ended."
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCCA(IterativeSolver):
+class Training:
+    """What the next epoch needs, in arrays and numbers.
+
+    Attributes
+    ----------
+    theta, means, squares : numpy.ndarray of shape (m,)
+        θ, m and v: all weights and biases, as `layers_of` has them.
+    best : numpy.ndarray of shape (m,)
+        Parameters of the epoch with the least residual on the held-out rows; the last ones if no rows are held out.
+    seed : int
+        Of all that is drawn.
+    epochs, steps : int
+        Epochs so far, and t.
+    residual : float
+        1 − ‖T‖²_F / k; 1 before the first epoch, infinity if the loss was not finite.
+    least : float
+        Residual of the best parameters on the held-out rows.
+    since : int
+        Epochs since these.
+    """
+
+    theta: HostArray
+    means: HostArray
+    squares: HostArray
+    best: HostArray
+    seed: int
+    epochs: int = 0
+    steps: int = 0
+    residual: float = 1.0
+    least: float = np.inf
+    since: int = 0
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, Any]) -> Training:
+        """Take it from the arrays of an iterate."""
+        return cls(**{field.name: arrays[field.name][()] for field in fields(cls)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class DCCA(RowSolver):
     """Deep CCA on minibatches (Andrew, Arora, Bilmes & Livescu 2013)."""
 
     width: int = option(256, "columns of each hidden layer", at_least=1)
@@ -147,91 +126,79 @@ class DCCA(IterativeSolver):
     threads: int = option(1, "threads of torch; the last digits depend on their number", at_least=1)
     max_iterations: int = limit_option(100_000, "epochs")
 
-    kept: ClassVar = (Epoch, Parameters)
-    resumes_after_law: ClassVar[bool] = False
-
-    def iterates(self, problem: Any, run: Run, state: Epoch | None = None) -> Iterator[Epoch]:
+    def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the nets after each epoch."""
-        torch = _imported()
-        n, k = int(problem.X.shape[0]), int(problem.k)
+        torch, n, k = _imported(), int(problem.X.shape[0]), int(problem.k)
         aside = min(round(self.held_out * n), MOST_HELD_OUT)
         self._check_rows(n, k, aside)
-        # The first sweep computes shift and scale of the views; held-out rows are read once more, and in no
-        # epoch.
-        run.plan(setup=1.0 + aside / n)
-        it = self._begun(problem, run, aside) if state is None else state
-        rows = Rows([problem.X, problem.Y], it.units, run)
-        batches = max(1, round(n / self.batch))
-        size, epochs = -(-n // batches), self.epochs or max(EPOCHS, -(-STEPS // batches))
-        judging = np.isin(np.arange(n), it.held_out)
-        with _one_setting(torch, self.threads):
-            nets = TrainedNets(torch, self.decay, it)
-            judges = [torch.from_numpy(part) for part in rows.held_out(it.held_out)] if aside else []
+        moments.settle()  # the first pass computes shift and scale of the views
+        rows = Rows(torch, moments, [(p, *[self.width] * self.depth, k) for p in moments.widths])
+        it = _begun(rows.sizes, context.rng) if start is None else Training.of(start)
+        drawn = np.random.default_rng([it.seed, 0]).permutation(n)
+        judges, numbers = rows.read(np.sort(drawn[:aside]), 0) if aside else [], np.sort(drawn[aside:])
+        batches, together = (
+            max(1, round(len(numbers) / self.batch)),
+            max(A.together for A in moments.operators),
+        )
+        epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
-            yield it
-            steps, length, losses, left, finite = it.steps, it.length, list[float](), n, True
+            ends = it.epochs >= epochs or it.since >= PATIENCE
+            yield Iterate(it.residual, partial(rows.arrays, it), ends, "" if ends else ENDED)
+            rng = np.random.default_rng([it.seed, 1, it.epochs])
+            order = random_order(numbers, rng, self.batch, together)
             with _one_setting(torch, self.threads):
-                while left > 0 and finite:
-                    chosen = rows.order.draw(size)
-                    left -= len(chosen)
-                    chosen = chosen[~judging[chosen]]
-                    if len(chosen) < 2 * k:  # too few for covariances: nearly all of them are held out
-                        continue
-                    F, G = nets.features([torch.from_numpy(part) for part in rows.batch(chosen, nets.sizes)])
-                    loss = -self.shared(torch, F, G)  # −‖T‖²_F
-                    losses.append(float(loss.detach()))
-                    finite = bool(np.isfinite(losses[-1]))
-                    if finite:
-                        nets.step(loss, length)  # θ ← AdamW(θ, −∂‖T‖²_F/∂θ, ηₜ)
-                        steps += 1
-                        before, now = (1 + cos(pi * t / (epochs * batches)) for t in (steps - 1, steps))
-                        length = now / before * length  # ηₜ ∝ 1 + cos(π t/T)
-            if not finite:  # no finite loss: the run ends, with the nets before this epoch
-                it = replace(it, residual=np.inf)
-                continue
-            share = self.judged(torch, nets, judges) if judges else -float(np.mean(losses))
-            made, residual = it.made + 1, 1.0 - share / k
+                made, losses = self._epoch(rows, it, order, epochs * batches)
+                if judges and np.isfinite(losses[-1]):
+                    with torch.no_grad():
+                        losses = [float(self._loss(rows, torch.tensor(made.theta), judges))]
+            residual = 1.0 + float(np.mean(losses)) / k
+            better = not judges or residual < it.least
+            since = 0 if better else it.since + 1
             it = replace(
-                it, residual=residual, parameters=nets.copied(), steps=steps, length=length, made=made
+                made,
+                epochs=it.epochs + 1,
+                residual=residual if np.isfinite(residual) else np.inf,
+                since=since,
             )
-            if judges and residual < it.least:
-                it = replace(it, best=it.parameters.nets, least=residual, since=0)
-            elif judges:
-                it = replace(it, since=it.since + 1)
-            if made >= epochs or it.since >= PATIENCE:
-                it = replace(it, ending=Status.APPROXIMATE)
+            if better:
+                it = replace(it, best=it.theta, least=residual)
 
-    def shared(self, torch: Any, F: Any, G: Any) -> Any:
-        """Compute ‖T‖²_F for the features F and G of the same rows of X and Y.
+    def _epoch(self, rows: Rows, it: Training, order: HostArray, total: int) -> tuple[Training, list[float]]:
+        """Take a step on each batch; return what they lead to and their losses, until one is not finite."""
+        torch, losses, t = rows.torch, list[float](), it.steps
+        theta, m, v = (torch.tensor(x) for x in (it.theta, it.means, it.squares))
+        a, b = BETAS
+        for some in equal_slices(len(order), self.batch):
+            loss = self._loss(rows, theta.requires_grad_(), rows.read(order[some], FORWARD_AND_BACK))
+            losses.append(float(loss.detach()))
+            if not np.isfinite(losses[-1]):
+                break
+            (g,), t = torch.autograd.grad(loss, theta), t + 1
+            eta = self.step * (1 + cos(pi * (t - 1) / total)) / 2  # η ∝ 1 + cos(π t/T)
+            m, v = a * m + (1 - a) * g, b * v + (1 - b) * g * g
+            step = m / (1 - a**t) / ((v / (1 - b**t)).sqrt() + EPSILON)
+            theta = (1 - eta * self.decay) * theta.detach() - eta * step
+        theta, means, squares = (x.detach().numpy() for x in (theta, m, v))
+        return replace(it, theta=theta, means=means, squares=squares, steps=t), losses
+
+    def _loss(self, rows: Rows, theta: Any, views: list[Any]) -> Any:
+        """−‖T‖²_F of the features of the same rows of X and Y.
 
         NaN is returned if a covariance matrix, with its ridge, has no Cholesky factor. Features are then so large that
         their squares overflow, or that the ridge is below the rounding of the covariance matrix.
         """
-        linalg, free = torch.linalg, max(len(F) - 1, 1)
-        F, G = F - F.mean(dim=0), G - G.mean(dim=0)
-        ridge = torch.eye(F.shape[1], dtype=F.dtype, device=F.device) * self.ridge
+        linalg = rows.torch.linalg
+        F, G = (
+            _features(view, layers) for view, layers in zip(views, layers_of(theta, rows.sizes), strict=True)
+        )
+        free, F, G = max(len(F) - 1, 1), F - F.mean(dim=0), G - G.mean(dim=0)
+        ridge = rows.torch.eye(F.shape[1], dtype=F.dtype) * self.ridge
         (Lx, fault_x), (Ly, fault_y) = (linalg.cholesky_ex(Z.T @ Z / free + ridge) for Z in (F, G))
         if int(fault_x) or int(fault_y):
             return F.sum() * float("nan")
         T = linalg.solve_triangular(Lx, F.T @ G / free, upper=False)
         T = linalg.solve_triangular(Ly, T.T, upper=False)
-        return (T * T).sum()
-
-    def judged(self, torch: Any, nets: TrainedNets, judges: list[Any]) -> float:
-        """‖T‖²_F for the held-out rows."""
-        with _one_setting(torch, self.threads), torch.no_grad():
-            return float(self.shared(torch, *nets.features(judges)))
-
-    def _begun(self, problem: Any, run: Run, aside: int) -> Epoch:
-        """Initial nets, shifts and scales of the views, and the held-out rows."""
-        units = _shifts_and_scales({"X": problem.X, "Y": problem.Y})
-        hidden = [self.width] * self.depth
-        nets = tuple(_drawn([A.shape[1], *hidden, int(problem.k)], run.rng) for A in (problem.X, problem.Y))
-        n = int(problem.X.shape[0])
-        chosen = run.rng.choice(n, aside, replace=False) if aside else np.zeros(0, dtype=np.intp)
-        return Epoch(
-            parameters=Parameters(nets=nets), length=self.step, units=tuple(units), held_out=np.sort(chosen)
-        )
+        return -(T * T).sum()
 
     def _check_rows(self, n: int, k: int, aside: int) -> None:
         """Raise if a batch, or the set of held-out rows, has too few rows for the covariances of k features."""
@@ -278,141 +245,49 @@ def _one_setting(torch: Any, threads: int) -> Iterator[None]:
 
 
 class Rows:
-    """Rows of both views in the units of the nets, in float32."""
-
-    def __init__(
-        self, views: list[LinearOperator], units: tuple[tuple[HostArray, float], ...], run: Run
-    ) -> None:
-        self.views, self.units, self.order = views, units, RandomRows(views, run.rng)
-
-    def batch(self, chosen: HostArray, sizes: list[tuple[int, ...]]) -> Iterator[HostArray]:
-        """Read the drawn rows of each view, and count the cost of a training step of nets of these sizes."""
-        for A, units, of_net in zip(self.views, self.units, sizes, strict=True):
-            rows = self.order.rows_of(A, chosen)
-            found = _in_units(rows, units)
-            count(rows, of_net, times=FORWARD_AND_BACK)
-            A.release()
-            yield found
-
-    def held_out(self, chosen: HostArray) -> Iterator[HostArray]:
-        """Read the held-out rows `chosen` of each view, once for the whole run.
-
-        They stay in memory, and the nets are judged on them after each epoch. No training step is counted for them.
-        """
-        for A, units in zip(self.views, self.units, strict=True):
-            yield _in_units(A.rows(chosen), units)
-            A.release()
-
-
-class TrainedNets:
-    """The nets as tensors of torch, and AdamW on their parameters, restored from the state after an epoch.
+    """Rows of both views in the units of the nets, in float32.
 
     Attributes
     ----------
     sizes : sequence of tuple of int
-        As `Net.sizes`.
+        Of both nets, as `Net.sizes`.
+    units : sequence of (numpy.ndarray of shape (p,), float)
+        Shift subtracted from the rows of each view, and the divisor of the result.
     """
 
-    def __init__(self, torch: Any, decay: float, it: Epoch) -> None:
-        self.layers = [
-            [tuple(torch.tensor(array, requires_grad=True) for array in pair) for pair in layers]
-            for layers in it.parameters.nets
-        ]
-        self.sizes = [(len(layers[0][0]), *(len(b) for _, b in layers)) for layers in self.layers]
-        self.adamw = torch.optim.AdamW(self._parameters(), lr=it.length, weight_decay=decay)
-        remembered = zip(it.parameters.means, it.parameters.squares, strict=True)
-        known = {
-            i: {
-                "step": torch.tensor(float(it.steps)),
-                "exp_avg": torch.tensor(mean),
-                "exp_avg_sq": torch.tensor(square),
-            }
-            for i, (mean, square) in enumerate(remembered)
-        }
-        self.adamw.load_state_dict({**self.adamw.state_dict(), "state": known})
+    def __init__(self, torch: Any, moments: Moments, sizes: list[tuple[int, ...]]) -> None:
+        self.torch, self.moments, self.sizes, self.units = torch, moments, sizes, []
+        for i in range(len(sizes)):
+            f = moments.fitted[i]
+            variances = np.maximum(f.squares / f.total - f.average**2, 0.0)
+            self.units.append((f.average, float(np.sqrt(variances.mean())) or 1.0))
 
-    def features(self, views: list[Any]) -> Iterator[Any]:
-        """Features of rows of both views."""
-        for rows, layers in zip(views, self.layers, strict=True):
-            for W, b in layers[:-1]:
-                rows = (rows @ W + b).relu()
-            W, b = layers[-1]
-            yield rows @ W + b
+    def read(self, numbers: HostArray, times: int) -> list[Any]:
+        """Rows by their numbers, as tensors; so many evaluations of the nets are counted."""
+        views = []
+        for i, (shift, scale) in enumerate(self.units):
+            rows = (counted_rows(self.moments, numbers, i, self.sizes[i], times) - shift) / scale
+            views.append(self.torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)))
+        return views
 
-    def step(self, loss: Any, length: float) -> None:
-        """Take a step of AdamW with this length."""
-        self.adamw.param_groups[0]["lr"] = length
-        self.adamw.zero_grad()
-        loss.backward()
-        self.adamw.step()
-
-    def copied(self) -> Parameters:
-        """Copies of the parameters as arrays of NumPy."""
-        known = [self.adamw.state[one] for one in self._parameters()]
-        return Parameters(
-            nets=tuple(
-                tuple((_copied(W.detach()), _copied(b.detach())) for W, b in layers) for layers in self.layers
-            ),
-            means=tuple(_copied(one["exp_avg"]) for one in known if one),
-            squares=tuple(_copied(one["exp_avg_sq"]) for one in known if one),
-        )
-
-    def _parameters(self) -> list[Any]:
-        """Tensors that are trained."""
-        return [tensor for layers in self.layers for tensor in chain(*layers)]
+    def arrays(self, it: Training) -> dict[str, Any]:
+        """The nets of the best epoch, and what the next epoch needs."""
+        nets = zip(self.units, layers_of(it.best, self.sizes), strict=True)
+        x, y = (Net(*unit, *zip(*layers, strict=True)).packed for unit, layers in nets)
+        return {"x_net": x, "y_net": y, **{name: np.asarray(value) for name, value in vars(it).items()}}
 
 
-def _copied(tensor: Any) -> HostArray:
-    """Copy of a tensor as an array of NumPy."""
-    found: HostArray = tensor.numpy().copy()
-    return found
+def _features(rows: Any, layers: list[tuple[Any, Any]]) -> Any:
+    """Features of rows, by layers that are tensors."""
+    for W, b in layers[:-1]:
+        rows = (rows @ W + b).relu()
+    W, b = layers[-1]
+    return rows @ W + b
 
 
-def _in_units(rows: LinearOperator, units: tuple[HostArray, float]) -> HostArray:
-    """Rows with the shift subtracted, over the scale, in float32."""
-    shift, scale = units
-    return np.ascontiguousarray((entries(rows) - shift) / scale, dtype=np.float32)
-
-
-def _drawn(sizes: list[int], rng: np.random.Generator) -> Layers:
+def _begun(sizes: list[tuple[int, ...]], rng: np.random.Generator) -> Training:
     """Initial weights and biases, uniform within ±1/√(columns) as in the layers of torch."""
-    layers = []
-    for before, after in pairwise(sizes):
-        most = before**-0.5
-        W, b = (rng.uniform(-most, most, shape).astype(np.float32) for shape in ((before, after), after))
-        layers.append((W, b))
-    return tuple(layers)
-
-
-def _shifts_and_scales(views: dict[str, LinearOperator]) -> list[tuple[HostArray, float]]:
-    """Column means of each view, and the root mean square of all deviations from them: one sweep.
-
-    Raises
-    ------
-    NonFiniteData
-        An entry is not finite; the message names the first one.
-    """
-    n, matrices = int(next(iter(views.values())).shape[0]), list(views.values())
-    first: list[HostArray] = []
-    sums = [np.zeros(A.shape[1]) for A in matrices]
-    squares = [np.zeros(A.shape[1]) for A in matrices]
-    for start, parts in side_by_side(matrices):
-        for i, (name, part) in enumerate(zip(views, parts, strict=True)):
-            rows = np.asarray(part, dtype=np.float64)
-            bad = np.argwhere(~np.isfinite(rows))
-            if len(bad):
-                row, column = bad[0]
-                raise NonFiniteData(
-                    f"{name} must be finite; got {rows[row, column]} at row {start + row}, column {column}. Drop or "
-                    "impute such rows."
-                )
-            if start == 0:
-                first.append(rows.mean(axis=0))  # sums about a mean of some rows lose no digits
-            rows = rows - first[i]
-            sums[i] += rows.sum(axis=0)
-            squares[i] += (rows * rows).sum(axis=0)
-    found = []
-    for mean, total, square in zip(first, sums, squares, strict=True):
-        deviation = float(np.sqrt(np.maximum(square - total**2 / n, 0.0).mean() / n))
-        found.append((mean + total / n, deviation or 1.0))
-    return found
+    parts = [rng.uniform(-(p**-0.5), p**-0.5, (p + 1) * q) for net in sizes for p, q in pairwise(net)]
+    theta = np.concatenate(parts).astype(np.float32)
+    none, seed = np.zeros_like(theta), int(rng.integers(2**62))
+    return Training(theta=theta, means=none, squares=none, best=theta, seed=seed)

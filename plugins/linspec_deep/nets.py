@@ -9,16 +9,16 @@ layers. NumPy evaluates it in float64, whatever library trained it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.operators import LinearOperator, uncounted
-from linspec.sweeps import equal_slices, rows_at_once
+from linspec.rows import Moments
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,66 +84,67 @@ class Net:
     def __repr__(self) -> str:
         return f"Net({'-'.join(map(str, self.sizes))})"
 
+    @property
+    def packed(self) -> HostArray:
+        """All numbers in one vector, from which `of` makes the net again."""
+        parts = [part.ravel() for layer in zip(self.weights, self.biases, strict=True) for part in layer]
+        return np.concatenate([[len(self.sizes), *self.sizes], self.shift, [self.scale], *parts])
 
-def side_by_side(
-    views: Sequence[LinearOperator], nets: Sequence[Net | None] = ()
-) -> Iterator[tuple[int, list[HostArray]]]:
-    """Rows of several matrices, in parts, as arrays of the host: one sweep.
+    @classmethod
+    def of(cls, packed: HostArray | Net) -> Net:
+        """Make a net from one vector; a net is returned as it is.
+
+        Parameters
+        ----------
+        packed : numpy.ndarray or Net
+        """
+        if isinstance(packed, Net):
+            return packed
+        count = int(packed[0])
+        sizes, rest = packed[1 : count + 1].astype(int).tolist(), packed[count + 1 :]
+        (layers,) = layers_of(rest[sizes[0] + 1 :].astype(np.float32), [sizes])
+        weights, biases = zip(*layers, strict=True)
+        return cls(rest[: sizes[0]], float(rest[sizes[0]]), weights, biases)
+
+
+def layers_of(theta: Any, nets: Sequence[Sequence[int]]) -> list[list[tuple[Any, Any]]]:
+    """Weights and biases of each layer of nets, as parts of one vector of NumPy or torch.
 
     Parameters
     ----------
-    views : sequence of LinearOperator
-        Matrices with readable entries and equally many rows.
-    nets : sequence of Net, optional
-        If given, features of the rows are computed instead, and their cost is counted.
-
-    Yields
-    ------
-    int
-        Index of the first row.
-    list of numpy.ndarray
-        For each matrix its rows, or their features.
+    theta : array of shape (m,)
+    nets : sequence of sequence of int
+        Sizes of each net, as `Net.sizes`.
     """
-    n = int(views[0].shape[0])
-    for chosen in equal_slices(n, min(rows_at_once(A) for A in views)):
-        found = [
-            entries(A.rows(chosen), net) for A, net in zip(views, nets or [None] * len(views), strict=True)
-        ]
-        yield chosen.start, found
-        for A in views:
-            A.release()
+    layers: list[list[tuple[Any, Any]]] = []
+    end = 0
+    for sizes in nets:
+        layers.append([])
+        for p, q in pairwise(sizes):
+            first, end = end, end + (p + 1) * q
+            layers[-1].append((theta[first : end - q].reshape(p, q), theta[end - q : end]))
+    return layers
 
 
-def entries(rows: LinearOperator, net: Net | None = None) -> HostArray:
-    """Entries of rows on the host, or their features by a net.
-
-    Parameters
-    ----------
-    rows : LinearOperator
-    net : Net, optional
-        Its cost is counted for the operator of the rows.
-    """
-    found: HostArray = to_host(rows.dense())
-    if net is None:
-        return found
-    count(rows, net.sizes)
-    return net(found)
-
-
-def count(rows: LinearOperator, sizes: Sequence[int], *, times: int = 1) -> None:
-    """Count evaluations of a net on rows as products with the operator of these rows.
-
-    The products and their flops are added to the counter of the operator, its `linspec.operators.Ledger`.
+def counted_rows(
+    moments: Moments, numbers: HostArray, i: int, sizes: Sequence[int], times: int = 1
+) -> HostArray:
+    """Rows of one matrix by their numbers, as they came, on the host; evaluations of a net on them are counted.
 
     Parameters
     ----------
-    rows : LinearOperator
+    moments : Moments
+    numbers : numpy.ndarray of int
+    i : int
+        The number of the matrix.
     sizes : sequence of int
         As `Net.sizes`.
     times : int, default 1
         The number of evaluations to count: 1 for features alone. Features and the gradient of a loss together cost
         about 3 evaluations.
     """
-    bare, ledger = uncounted(rows)
-    pairs = sum(a * b for a, b in pairwise(sizes))
-    ledger.record(bare, times * sizes[1], flops=2.0 * times * bare.shape[0] * pairs)
+    batch, passes = moments.minibatch(numbers, i), moments.passes
+    passes.columns += times * sizes[1] * batch.rows / batch.A.shape[0]
+    passes.flops += 2.0 * times * batch.rows * sum(p * q for p, q in pairwise(sizes))
+    rows: HostArray = to_host(batch.block.dense())
+    return rows

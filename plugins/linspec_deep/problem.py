@@ -13,6 +13,7 @@ has no regularisation, and features that depend on others are left out.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,13 +22,10 @@ import numpy as np
 import linspec as ls
 from linspec.algebra import ratio, signs_of_columns, whitening_above_noise
 from linspec.arrays import HOST, HostArray, to_host
-from linspec.solving import (
-    DEFAULT_TERMS,
-    Conclusion,
-    Terms,
-    fewer_than_asked,
-)
-from linspec_deep.nets import Net, side_by_side
+from linspec.iteration import Certificate
+from linspec.rows import Moments, equal_slices, rows_at_once
+from linspec.solving import fewer_than_asked
+from linspec_deep.nets import Net, counted_rows
 from linspec_deep.solution import DeepCCASolution
 
 DEPENDENT = 1e-10
@@ -77,18 +75,14 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
 
     name: ClassVar[str] = "deep-cca"
 
-    def moments(self, form: str, expect: tuple[int, int]) -> ls.Moments:
-        """Return moments of X and Y that multiply by the rows, whatever `form` is.
+    def for_data(self, moments: Moments, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The nets, which are all that users see of an iterate."""
+        return {name: Net.of(arrays[name]) for name in ("x_net", "y_net")}
 
-        `conclude` reads the rows themselves to compute features, so Gram matrices of X and Y would be of no use.
-        """
-        return ls.Moments(self.X, self.Y, form="implicit", expect=expect)
-
-    def conclude(  # type: ignore[override]
-        self, moments: ls.Moments, terms: Terms = DEFAULT_TERMS, *, x_net: Net, y_net: Net
-    ) -> Conclusion:
-        """Compute features of all rows in one sweep, and their exact canonical correlations."""
-        n, mean, G = _feature_moments(self, (x_net, y_net))
+    def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
+        """Compute features of all rows in one pass by `x_net` and `y_net`, and their exact canonical correlations."""
+        x_net, y_net = self.for_data(moments, arrays).values()
+        n, mean, G = _feature_moments(moments, (x_net, y_net))
         k = x_net.sizes[-1]
         Sx, C, Sy = G[:k, :k], G[:k, k:], G[k:, k:]
         squares = np.diag(G) + n * mean**2
@@ -122,18 +116,19 @@ class DeepCCA(ls.Problem[DeepCCASolution], adjusts_rows=False):
         )
         found = fewer_than_asked(len(rho), self.k, "features that vary independently of the others")
         findings = (*found, (ls.Status.APPROXIMATE, said))
-        return Conclusion(fields, ratio(float(np.sum(residuals)), float(rho.sum())), findings)
+        return Certificate(ratio(float(np.sum(residuals)), float(rho.sum())), findings, fields)
 
 
-def _feature_moments(problem: DeepCCA, nets: tuple[Net, Net]) -> tuple[int, HostArray, HostArray]:
+def _feature_moments(moments: Moments, nets: tuple[Net, Net]) -> tuple[int, HostArray, HostArray]:
     """Number of rows, means of the features of both nets, and their Gram matrix about the means."""
-    n = 0
+    n, size = int(moments.operators[0].shape[0]), min(map(rows_at_once, moments.operators))
     first = sums = np.zeros(sum(net.sizes[-1] for net in nets))
     G = np.zeros((len(sums), len(sums)))
-    for start, features in side_by_side((problem.X, problem.Y), nets):
-        F = np.hstack(features)
-        if start == 0:
+    for some in equal_slices(n, size):
+        numbers = np.arange(some.start, some.stop)
+        F = np.hstack([net(counted_rows(moments, numbers, i, net.sizes)) for i, net in enumerate(nets)])
+        if some.start == 0:
             first = F.mean(axis=0)  # sums about a mean of some rows lose no digits
         F = F - first
-        n, sums, G = n + len(F), sums + F.sum(axis=0), G + F.T @ F
+        sums, G = sums + F.sum(axis=0), G + F.T @ F
     return n, first + sums / n, G - np.outer(sums, sums) / n

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +15,8 @@ from linspec.errors import InvalidProblem
 from linspec.families.cca import TwoViewSolution
 from linspec.operators import LinearOperator
 from linspec.process import count_of
-from linspec_deep.nets import Net, side_by_side
+from linspec.solving import rows_of
+from linspec_deep.nets import Net
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -83,8 +85,9 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
         if A.shape[0] == 0:
             raise InvalidProblem(f"{view} must have rows; got shape {A.shape}.")
         W = np.asarray(to_host(weights), dtype=np.float64)
-        if A.access == "rows":
-            parts = [(features - mean) @ W for _, (features,) in side_by_side((A,), (net,))]
-        else:
-            parts = [(net(to_host(A.dense())) - mean) @ W]
+        parts = [
+            (net(to_host(block.cut(*ends).dense())) - mean) @ W
+            for block in rows_of(A, view).blocks()
+            for ends in pairwise(block.edges(0))
+        ]
         return A.home.place(np.concatenate(parts), A.dtype)

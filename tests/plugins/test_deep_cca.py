@@ -170,6 +170,18 @@ def test_budgets_callbacks_and_interrupts_end_a_run(views, ctrl_c, clock):
 
 
 @with_torch
+@pytest.mark.parametrize("held_out", [0.0, 0.25])
+def test_a_run_goes_on_from_a_checkpoint(views, tmp_path, held_out):
+    X, Y = views
+    path, options = tmp_path / "run.ckpt", {"epochs": 8, "held_out": held_out}
+    whole = quick(X, Y, **options)
+    quick(X, Y, checkpoint=path, callback=lambda p: p.iteration == 5, **options)
+    rest = quick(X, Y, start=path, **{**options, "rng": 9})
+    assert rest.iterations == whole.iterations - 5
+    assert np.array_equal(rest.correlations, whole.correlations)
+
+
+@with_torch
 def test_covariances_that_cannot_be_factored_end_the_run_with_the_nets_before_them(views):
     X, Y = views
     # Ten features of one hidden column depend on each other, and the ridge is far below the rounding.

@@ -5,6 +5,8 @@ import pytest
 
 import linspec as ls
 from linspec.arrays import HOST
+from linspec.rows import Moments
+from linspec.solving import rows_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.kcca_preimage import Nearness
 from linspec_kernel.preimage.objectives import HSIC
@@ -141,18 +143,19 @@ def test_the_preimage_of_a_quadratic_function_is_an_eigenvector():
 def test_the_gradient_of_the_distance_is_that_of_its_value(kernel):
     rng = np.random.default_rng(8)
     X, Y = rng.standard_normal((60, 5)), rng.standard_normal((60, 4))
-    views = tuple(PreimageView(ls.as_operator(A, "A"), kernel, Bound("l2", 2.0), True, "A") for A in (X, Y))
+    rows = Moments([rows_of(ls.as_operator(A)) for A in (X, Y)])
+    views = tuple(PreimageView(rows, i, kernel, Bound("l2", 2.0), center=True) for i in (0, 1))
     for view in views:
-        view.settle(0)
+        view.settle(rng)
     duals = tuple(rng.standard_normal((60, 1)) for _ in range(2))
-    search = Nearness(views, None, 1e-4, duals=duals)
+    search, both = Nearness(views, 1e-4, duals, np.ones(2)), np.arange(2)
     U, V = rng.standard_normal((5, 2)), rng.standard_normal((4, 2))
-    G = search.gradients(search.at(U, V))
+    G = search.gradients(search.at(U, V, both))
     for i, D in enumerate((rng.standard_normal(U.shape), rng.standard_normal(V.shape))):
         E, F = (D, 0 * V) if i == 0 else (0 * U, D)
         np.testing.assert_allclose(
             np.sum(G[i] * D, axis=0),
-            derivative(lambda t, E=E, F=F: search.at(U + t * E, V + t * F).values),
+            derivative(lambda t, E=E, F=F: search.at(U + t * E, V + t * F, both).values),
             rtol=1e-8,
         )
     # The value is 1 less the squared distance, but for ‖f‖², of centred functions.
@@ -160,7 +163,7 @@ def test_the_gradient_of_the_distance_is_that_of_its_value(kernel):
     a = duals[0][:, 0] - duals[0][:, 0].mean()
     for j, u in enumerate(U.T):
         distance = a @ K @ a - 2 * a @ kernel.tile(X, u[None, :])[:, 0] + kernel.diagonal(u[None, :])[0]
-        assert a @ K @ a - distance == pytest.approx(search.of_view(0, views[0].at(U))[j])
+        assert a @ K @ a - distance == pytest.approx(search.of_view(0, views[0].at(U), np.ones(2))[j])
 
 
 def test_gradkcca_goes_on_to_a_stationary_point():

@@ -24,9 +24,8 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec_kernel.preimage.certificate import distances
-from linspec_kernel.preimage.iterate import PointPair
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.views import PointFunctions, PreimageView, shared, shared_slopes
+from linspec_kernel.preimage.views import Sides, Views, shared, shared_slopes
 
 MEMORY, GAIN, SHORTER, SHORTENINGS = 5, 1e-4, 4.0, 25
 """Line search: number of past values, share of the predicted gain, divisor of a step, largest number of divisions."""
@@ -44,8 +43,34 @@ WAITS, FALLS, RISES = 100, 0.9, 1e-9
 """A column rests after WAITS iterations in which neither its residual fell below FALLS times its least one, nor its
 value rose by the fraction RISES of itself."""
 
+AGREES = 0.01
+"""Starts agree with the best one if their value is below it by at most this share."""
+
 PATIENCE, GRACE = 2, 10
 """If the best column came to rest after t iterations, the search ends after PATIENCE · t + GRACE iterations."""
+
+
+Points = tuple[HostArray, HostArray]
+"""Points of both views, column by column."""
+
+
+@dataclass(frozen=True)
+class PointPair:
+    """Pair of points that a search has found.
+
+    Attributes
+    ----------
+    points : pair of numpy.ndarray of shape (p, 1), (q, 1)
+        u and v.
+    value, residual : float
+    agreeing : int
+        Number of starts that led to the best value; 0 while they climb.
+    """
+
+    points: Points
+    value: float
+    residual: float
+    agreeing: int
 
 
 @dataclass(frozen=True)
@@ -110,7 +135,7 @@ class Climb:
         return Climb(*entries)
 
     @property
-    def points(self) -> tuple[HostArray, HostArray]:
+    def points(self) -> Points:
         """U and V."""
         return self.U, self.V
 
@@ -128,10 +153,10 @@ class Climb:
 
     @property
     def best_pair(self) -> PointPair:
-        """Column with the largest value, as a pair with `agreeing` = 0: other starts are not compared."""
-        j = self.best
-        points = self.points[0][:, [j]], self.points[1][:, [j]]
-        return PointPair(points, float(self.values[j]), float(self.residuals[j]), 0)
+        """Column with the largest value, and the number of columns that agree with it."""
+        j, value = self.best, float(self.values.max())
+        agreeing = int(np.sum(self.values >= value - AGREES * abs(value)))
+        return PointPair((self.U[:, [j]], self.V[:, [j]]), value, float(self.residuals[j]), agreeing)
 
 
 @dataclass(frozen=True)
@@ -142,13 +167,16 @@ class PointPairs:
     ----------
     sides : pair of PointFunctions
     values : numpy.ndarray of shape (m,)
+    index : numpy.ndarray of shape (m,)
+        Their numbers among the starts.
     """
 
-    sides: tuple[PointFunctions, PointFunctions]
+    sides: Sides
     values: HostArray
+    index: HostArray
 
     @property
-    def points(self) -> tuple[HostArray, HostArray]:
+    def points(self) -> Points:
         """Points U and V of both views."""
         return self.sides[0].points, self.sides[1].points
 
@@ -168,7 +196,7 @@ class Search:
 
     def __init__(
         self,
-        views: tuple[PreimageView, PreimageView],
+        views: Views,
         objective: Objective,
         tol: float,
         still: float = STILL,
@@ -180,7 +208,7 @@ class Search:
 
     def begun(self, U: HostArray, V: HostArray) -> Climb:
         """State of an ascent from these points of the sets: one product with each view, and one with its transpose."""
-        pairs = self.at(U, V)
+        pairs = self.at(U, V, np.arange(U.shape[1]))
         (g, h), m = self.gradients(pairs), len(pairs.values)
         quiet, failed, since, age = np.zeros((4, m), dtype=int)
         return self._judged(
@@ -214,7 +242,7 @@ class Search:
             y.bound.nearest(c.V + c.b * c.h),
         )  # Proj(u + a g), Proj(v + b h)
         promised = np.sum(c.g * (U - c.U), axis=0) + np.sum(c.h * (V - c.V), axis=0)
-        tried = self.at(U, V)
+        tried = self.at(U, V, on)
         good = tried.values >= c.past.min(axis=0) + GAIN * np.maximum(promised, 0.0)
         # A column that fails tries a shorter step in the next iteration, while the others go on.
         shorter = np.where(good, 1.0, SHORTER)
@@ -224,7 +252,7 @@ class Search:
         taken = np.flatnonzero(good)
         if len(taken):
             sides = tuple(side.columns(taken, self.home) for side in tried.sides)
-            c = c.put(taken, self._moved(c[taken], PointPairs(sides, tried.values[taken])))  # type: ignore[arg-type]
+            c = c.put(taken, self._moved(c[taken], PointPairs(sides, tried.values[taken], on[taken])))  # type: ignore[arg-type]
         return climb.put(on, self._judged(c))
 
     def _moved(self, c: Climb, new: PointPairs) -> Climb:
@@ -267,24 +295,18 @@ class Search:
 
     # ---- values and gradients -------------------------------------------------------------------
 
-    def at(self, U: HostArray, V: HostArray) -> PointPairs:
+    def at(self, U: HostArray, V: HostArray, index: HostArray) -> PointPairs:
         """Return the functions of the points U and V, in pairs; they take one product with each view."""
-        return self.of((self.views[0].at(U), self.views[1].at(V)))
+        return self.of((self.views[0].at(U), self.views[1].at(V)), index)
 
-    def of(self, sides: tuple[PointFunctions, PointFunctions]) -> PointPairs:
+    def of(self, sides: Sides, index: HostArray) -> PointPairs:
         """Pairs of functions with their values."""
-        x, y = sides
-        found = shared(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
-        return PointPairs(sides, found)
+        return PointPairs(sides, shared(self.objective, self.views, sides), index)
 
-    def gradients(self, pairs: PointPairs) -> tuple[HostArray, HostArray]:
+    def gradients(self, pairs: PointPairs) -> Points:
         """Gradients of the objective with respect to the points: one product with each transpose."""
-        x, y = pairs.sides
-        slopes = shared_slopes(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
-        g, h = (
-            view.gradient(side, S, freed=False)
-            for view, side, S in zip(self.views, pairs.sides, slopes, strict=True)
-        )
+        slopes = shared_slopes(self.objective, self.views, pairs.sides)
+        g, h = (view.gradient(side, S) for view, side, S in zip(self.views, pairs.sides, slopes, strict=True))
         return g, h
 
 

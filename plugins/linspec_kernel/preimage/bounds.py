@@ -97,9 +97,18 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     InvalidProblem
         The argument is neither a valid pair, nor a `Bound`, nor None.
     """
-    if given is None:
-        return Bound("ratio", math.sqrt(columns))
-    kind, size = (given.kind, given.size) if isinstance(given, Bound) else _pair(given, name)
+    pair = ("ratio", math.sqrt(columns)) if given is None else given
+    if isinstance(pair, Bound):
+        pair = pair.kind, pair.size
+    elif isinstance(pair, str):
+        kind, _, number = pair.rpartition(":")
+        with suppress(ValueError):
+            pair = kind or "ratio", float(number)
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InvalidProblem(
+            f"{name} must be a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0), or None; got {shown(given)}."
+        )
+    kind, size = pair
     if kind not in KINDS:
         raise InvalidProblem(f"{name} must be of the kind {', '.join(KINDS)}; got {shown(kind)}.")
     number = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
@@ -111,18 +120,6 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
             "1 keeps one column, the square root of the columns restricts nothing."
         )
     return Bound(kind, float(size))
-
-
-def _pair(given: Any, name: str) -> tuple[Any, Any]:
-    if isinstance(given, str):
-        kind, _, number = given.rpartition(":")
-        with suppress(ValueError):
-            return kind or "ratio", float(number)
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise InvalidProblem(
-            f"{name} must be a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0), or None; got {shown(given)}."
-        )
-    return given[0], given[1]
 
 
 def _on_ratio(Y: HostArray, s: float) -> HostArray:

@@ -22,20 +22,24 @@ the law judges its answers, too.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from linspec import Conclusion, Moments, Status
+from linspec import Status
 from linspec.algebra import signs_of_columns
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
+from linspec.iteration import Certificate
 from linspec.kernels import Linear
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, uncounted
-from linspec.solving import fewer_than_asked, moments_of_rows
-from linspec_kernel.nystrom import on_host
-from linspec_kernel.preimage.views import PreimageView, shared, shared_slopes
+from linspec.rows import Moments, Preprocessing
+from linspec.solving import fewer_than_asked
+from linspec_kernel.preimage.views import PreimageMoments, PreimageView, shared, shared_slopes
+
+FEWER = "variates that earlier pairs do not explain"
 
 VACUOUS = (
     "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
@@ -53,12 +57,6 @@ UNSEEN = (
 WIDEST = 500
 """Up to this many columns of a view, all combinations of columns are checked; above it, single columns only."""
 
-NULL = 1e4
-"""Relative length up to which a combination of columns is not checked, in units of eps of the dtype of the data.
-
-For columns of unit length, it is relative to the longest combination Xw with |w| = 1. Slopes along shorter combinations
-are too inexact."""
-
 FAINT = 1e-150
 """Variates up to this length count as zero: squares of their entries underflow."""
 
@@ -66,88 +64,83 @@ UNCERTAIN = 0.01
 """A finding is reported if the cosine that `along_columns` computes exceeds this value."""
 
 
-def judged(
-    problem: Any,
-    moments: Any,
-    preimages: tuple[Array, Array],
-    starts: int,
-    agreeing: HostArray | None,
-) -> Conclusion:
+def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) -> Certificate:
     """Pairs of variates of the points, and their residual."""
     home, objective, views = moments.home, problem.value, moments.views
-    points = _returned(problem, preimages)
+    points = _returned(problem, (arrays["x_preimages"], arrays["y_preimages"]))
     for view in views:
         view.basis = None
     sides = [view.at(U) for view, U in zip(views, points, strict=True)]
-    kept, values, correlations, slopes, sizes = [], [], [], ([], []), ([], [])  # type: ignore[var-annotated]
+    kept, values, slopes = list[int](), list[float](), list[tuple[Array, Array]]()
     for j in range(points[0].shape[1]):
-        K = sides[0].values[:, j : j + 1], sides[1].values[:, j : j + 1]
+        x, y = (side.columns(np.array([j]), home) for side in sides)
         # Earlier variates are taken out twice: the second time for what the first has left by rounding.
-        P, Q = (view.taken_out(view.variates(k)) for view, k in zip(views, K, strict=True))
-        lengths = home.norm(P), home.norm(Q)
-        if not min(lengths) > FAINT:
+        P, Q = (view.taken_out(view.variates(side.values)) for view, side in zip(views, (x, y), strict=True))
+        if not min(home.norm(P), home.norm(Q)) > FAINT:
             continue
-        S = shared_slopes(objective, views, K, (P, Q))
-        values.append(float(shared(objective, views, K, (P, Q))[0]))
-        p, q = P / lengths[0], Q / lengths[1]
-        correlations.append(float(to_host(home.xp.sum(p * q))))
-        for i, (view, variate) in enumerate(zip(views, (p, q), strict=True)):
-            slopes[i].append(S[i])
-            sizes[i].append(lengths[i])
-            view.take_out(variate)
+        pair = replace(x, variates=P), replace(y, variates=Q)
         kept.append(j)
-    rho = np.clip(np.asarray(correlations, dtype=np.float64), -1.0, 1.0)
+        values.append(float(shared(objective, views, pair)[0]))
+        slopes.append(shared_slopes(objective, views, pair))
+        views[0].take_out(P)
+        views[1].take_out(Q)
+    index, rho = np.asarray(kept, dtype=np.intp), np.zeros(0)
+    if kept:
+        cosines = to_host(home.xp.sum(views[0].basis * views[1].basis, axis=0))
+        rho = np.clip(cosines, -1.0, 1.0)
     fields: dict[str, Any] = {
         "correlations": rho,
         "values": np.asarray(values, dtype=np.float64),
-        "starts": int(starts),
-        "agreeing": _chosen(agreeing, kept, starts),
+        "starts": int(arrays.get("starts", 1)),
+        "agreeing": np.asarray(arrays.get("agreeing", np.ones(points[0].shape[1])), dtype=np.int64)[index],
     }
+    columns = Moments(
+        moments.operators, Preprocessing(center=problem.center), moments.rows.passes, moments.names
+    )
     residuals, unseen = np.zeros(len(kept)), {}
-    index = np.asarray(kept, dtype=np.intp)
-    for name, view, side, into, lengths, A in zip(
-        "xy", views, sides, slopes, sizes, (problem.X, problem.Y), strict=True
-    ):
-        side, turn = side.columns(index, home), np.zeros((0, 0))
+    for i, (view, side, A) in enumerate(zip(views, sides, problem.matrices.values(), strict=True)):
+        side, turn, name = side.columns(index, home), np.zeros((0, 0)), view.name.lower()
         if kept:
-            G = view.gradient(side, home.concat(into), freed=False)
+            G = view.gradient(side, home.concat([S[i] for S in slopes]))
             residuals = np.maximum(residuals, distances(view.bound, side.points, G))
-            unseen[name.upper()] = along_columns(view, G, np.asarray(lengths))
             # R⁻¹ of HK = QR turns the functions into uncorrelated variates of unit length.
-            R = np.triu(on_host(view.basis.T @ view.centred(side.values)))
+            R = np.triu(to_host(view.basis.T @ view.centred(side.values)))
             turn = np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))), dtype=np.float64)
+            unseen[view.name] = along_columns(view, columns, G, np.diagonal(R))
         fields[f"{name}_preimages"] = A.home.place(side.points, A.dtype)
         fields[f"{name}_weights"] = turn
-        mean = on_host(home.xp.mean(side.values, axis=0))
+        mean = to_host(home.xp.mean(side.values, axis=0))
         fields[f"{name}_mean"] = mean @ turn if problem.center else None
         fields[f"kernel_{name}"] = view.kernel
         view.basis = None
-    findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
+    worst = float(residuals.max(initial=0.0))
     # Values are in error by about the square of a cosine.
-    level = max(UNCERTAIN, math.sqrt(10 * float(residuals.max(initial=0.0))))
-    hidden = [
+    level = max(UNCERTAIN, math.sqrt(10 * worst))
+    hidden = [(Status.INCONSISTENT, text) for text in moments.rows.contradictions]
+    hidden += [
         (Status.ILL_CONDITIONED, UNSEEN.format(name=name, share=share))
         for name, share in unseen.items()
         if share > level
     ]
     said = ((None, VACUOUS.format(views=" and ".join(problem.vacuous))),) if problem.vacuous else ()
-    fields["residuals"] = residuals
-    worst = float(residuals.max(initial=0.0))
-    return Conclusion(fields, worst, (*hidden, *findings, *said), lost=bool(hidden))
+    findings = *hidden, *fewer_than_asked(len(kept), problem.k, FEWER), *said
+    return Certificate(worst, findings, {**fields, "residuals": residuals}, lost=bool(hidden))
 
 
-def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float:
+def along_columns(view: PreimageView, columns: Moments, G: HostArray, lengths: HostArray) -> float:
     """Return the largest cosine, over all pairs, between a combination of columns of X and the derivative s.
 
     s is the derivative of the objective of a pair by its variate, and g = Xᵀs is the gradient. With orthonormal XW the
     cosine is |Wᵀg|/|s|. One over the length of the variate is used in place of |s|, because the derivative of a
     correlation is at most that long. The cosine is a residual that does not depend on units, and it is 0 at the pairs
-    of CCA. In a view of more than 500 columns, single columns take the place of combinations, and the result is 0
-    unless the entries are in memory. It is also 0 unless the kernel is linear and the bound restricts nothing.
+    of CCA. In a view of more than 500 columns, single columns take the place of combinations. It is also 0 unless the
+    kernel is linear and the bound restricts nothing. It takes one pass.
 
     Parameters
     ----------
     view : PreimageView
+    columns : Moments
+        Of all views, less their means if the problem centres.
     G : numpy.ndarray of shape (p, m)
         The gradients g of m pairs.
     lengths : numpy.ndarray of shape (m,)
@@ -155,41 +148,19 @@ def along_columns(view: PreimageView, G: HostArray, lengths: HostArray) -> float
     """
     if not is_cca(view.kernel, view.bound, len(G)):
         return 0.0
-    A = in_memory(view.A)
-    if len(G) <= WIDEST:
-        rows, ledger = uncounted(view.A)
-        if not (rows.readable or rows.streamed):  # products with the identity are the entries
-            A = rows = DenseOperator(view.A.by_identity())
-        moments = moments_of_rows({view.name: rows}, center=view.center)
-        R, eps = moments.triangle(), float(np.finfo(view.A.rounded_dtype).eps)
-        if A is None:
-            ledger.record(rows, 0, sweeps=moments.passes.count)
-        metric = Metric.of_rows(R, 0.0, moments.fitted[0].squares, eps, exact=True, cut=NULL * eps)
-        return float(np.max(np.linalg.norm(metric.dual(G), axis=0) * lengths, initial=0.0))
-    if A is None:
-        return 0.0
-    squares = Moments(A, center=view.center, form="implicit").diagonal()[0]  # of entries at hand
-    sizes = np.sqrt(to_host(squares))[:, None]
-    return float(
-        np.max(np.divide(np.abs(G) * lengths, sizes, out=np.zeros_like(G), where=sizes > 0), initial=0.0)
-    )
+    with columns.view(view.i) as X:
+        if len(G) > WIDEST:
+            X.settle()
+            cosines = np.abs(G) * lengths * reciprocal(np.sqrt(X.fitted[0].squares))[:, None]
+            return float(cosines.max(initial=0.0))
+        X.gram()
+        metric = Metric.of_held(X, 0, 0.0)
+    return float(np.max(np.linalg.norm(metric.dual(G), axis=0) * lengths, initial=0.0))
 
 
 def is_cca(kernel: Any, bound: Any, p: int) -> bool:
     """Whether a view of p columns is as in CCA: a linear kernel, and a bound that restricts nothing."""
     return isinstance(kernel, Linear) and bound.kind == "ratio" and bound.size**2 >= p * (1 - 1e-12)
-
-
-def in_memory(A: LinearOperator) -> LinearOperator | None:
-    """Operator whose rows are read without a sweep; None if the rows are not in memory."""
-    inner, _ = uncounted(A)
-    return inner if type(inner) in (DenseOperator, SparseOperator) else None
-
-
-def reads_rows(A: LinearOperator, kernel: Any, bound: Any) -> bool:
-    """Whether the certificate reads the rows of a view in a sweep of its own."""
-    p = int(A.shape[1])
-    return is_cca(kernel, bound, p) and p <= WIDEST and in_memory(A) is None
 
 
 def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
@@ -219,9 +190,3 @@ def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
         np.asarray(to_host(A.home.place(U, A.dtype)), dtype=np.float64)
         for A, U in zip((problem.X, problem.Y), (x, y), strict=True)
     ]
-
-
-def _chosen(agreeing: HostArray | None, kept: list[int], starts: int) -> HostArray:
-    every = np.full(max(kept, default=-1) + 1, min(starts, 1)) if agreeing is None else np.asarray(agreeing)
-    found: HostArray = every[np.asarray(kept, dtype=np.intp)].astype(np.int64)
-    return found

@@ -23,25 +23,22 @@ correlate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from linspec import IterativeSolver, Run, Status, limit_option, option, tol_option
-from linspec.arrays import to_host
+from linspec import limit_option, option, tol_option
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.features import drawn_rows
-from linspec_kernel.iterate import Functions
-from linspec_kernel.preimage.ascent import STILL, Climb, Search
-from linspec_kernel.preimage.iterate import Hunt, PointPair, Points
+from linspec.iteration import Context, Iterate
+from linspec.solving import RowSolver
+from linspec_kernel.preimage.ascent import STILL, Points, Search
+from linspec_kernel.preimage.hunt import Hunt
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.starts import Screen, drawn_columns, random_points
-
-AGREES = 0.01
-"""Starts agree with the best one if their value is below it by at most this share."""
+from linspec_kernel.preimage.starts import RANDOM, Screen, drawn_columns, random_points
 
 SAMPLE = 2000
 """Number of rows on which starts are compared, if there are more."""
@@ -50,35 +47,14 @@ ROUGHLY = 1e-5
 """The climb of a start ends at this relative change of the value, if a final climb (on all rows or with more
 features) follows."""
 
-RANDOM = 4
-"""One of this many starts is random; the others are screened columns."""
-
 EXPECTED = 60
 """Expected iterations of a pair, for the estimate of costs."""
 
-SCREENED = "Starts were sought among {m} and {w} columns drawn at random, since there are many."
-
-
-@dataclass(frozen=True)
-class ClimbingPair:
-    """Pair whose points are being searched.
-
-    Attributes
-    ----------
-    is_final : bool
-        True in the final climb on all rows, from the best start or a given point; False while all starts climb.
-    climb : Climb
-    agreeing : int
-        Number of starts that led to the best value; 0 while they climb.
-    """
-
-    is_final: bool
-    climb: Climb
-    agreeing: int
+SCREENED = "Starts were sought among {} and {} columns drawn at random, since there are many."
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromStarts(IterativeSolver):
+class FromStarts(RowSolver):
     """Pairs of points, each found by projected gradients from many starts at once."""
 
     repeats: int = option(8, "starts of each pair", at_least=1, at_most=1000)
@@ -86,41 +62,26 @@ class FromStarts(IterativeSolver):
     tol: float | None = tol_option(1e-4)
     max_iterations: int = limit_option(10_000)
 
-    kept: ClassVar = (Functions, PointPair, ClimbingPair, Climb)
-    resumes_after_law: ClassVar[bool] = False
-
-    def iterates(self, problem: Any, run: Run, state: Any = None) -> Iterator[Functions]:
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the pairs found and the best start of the next one, after each step."""
-        hunt = PairHunt(self, problem, run, state)
-        found: tuple[PointPair, ...] = ()
-        now: ClimbingPair | None = None
-        residual = 0.0
-        if state is not None:
-            found, now, residual = state["found"], state["now"], state.residual
-        while len(found) < problem.k:
-            if now is None:
-                if found and not run.budget.affords(3.0):  # to free functions of variates, and to begin
-                    break
-                now = hunt.next(found)  # Q ← [Q, the last variates], and starts (u, v)
-            search = hunt.exact if now.is_final else hunt.rough
-            while now.climb.goes_on:
-                residual = max(pair.residual for pair in (*found, now.climb.best_pair))
-                yield hunt.iterate(residual, found, now, judged=False)
-                now = replace(now, climb=search.stepped(now.climb))  # u ← Proj(u + a ∂f/∂u), and v likewise
-            best = hunt.best(now)
-            if not now.is_final and not best.residual <= run.tol and run.budget.affords(2.0):
-                now = ClimbingPair(True, hunt.exact.begun(*best.points), best.agreeing)
-                continue
-            if not np.isfinite(best.residual):
-                best = replace(best, residual=residual)
-            found, now = (*found, best), None
-        residual = max(pair.residual for pair in found)
-        ending = Status.STAGNATED if residual > run.tol else None
-        if len(found) < problem.k:
-            ending = Status.BUDGET
-        yield hunt.iterate(residual, found, None, judged=True, ending=ending)
+        hunt = PairHunt(self, problem, moments, context, start or {})
+        while (j := len(hunt.found)) < problem.k:
+            hunt.take_out()  # Q ← [Q, the last variates]
+            if j < len(hunt.given):
+                pair = hunt.given[j]
+            else:
+                climb = yield from hunt.climbed(hunt.rough, hunt.climbing(j) or hunt.starts_of(j))
+                if hunt.is_rough:  # on all rows there are no chance relations of the sample
+                    values = hunt.exact.at(*climb.points, np.arange(len(climb.values))).values
+                    climb = replace(climb, values=values, residuals=values + np.inf)
+                pair = climb.best_pair
+            if not pair.residual <= context.tol:
+                climb = yield from hunt.climbed(hunt.exact, pair.points, pair.agreeing)
+                pair = replace(climb.best_pair, agreeing=pair.agreeing)
+            hunt.found.append(pair)
+        yield hunt.iterate(hunt.found, doubt="")
 
-    def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
+    def objectives(self, problem: Any, context: Context) -> tuple[Objective, Objective]:
         """Return the objective for the climbs of all starts, and the objective for the best start's final climb."""
         return problem.value, problem.value
 
@@ -141,110 +102,56 @@ class GradKCCA(FromStarts):
 
 
 class PairHunt(Hunt):
-    """Search for pairs, one after the other: the views, the starts of a pair, and its climbs.
+    """Search for pairs from many starts.
 
     Parameters
     ----------
     solver : FromStarts
-    problem : PreimageCCA
-    run : Run
-    state : Functions or None
-        Iterate from which the run continues.
+    problem, moments, context, start
+        As for `Hunt`.
 
     Attributes
     ----------
     rough, exact : Search
         Search from all starts (on a sample of rows if there are many), and search from the best start (on all rows).
+    is_rough : bool
+        Whether the former does not search for the same as the latter.
     """
 
-    def __init__(self, solver: FromStarts, problem: Any, run: Run, state: Any) -> None:
-        super().__init__(problem, run)
-        given, seeks, index = None, False, None
-        if state is None:
-            given = None if run.start is None else _given(run.start)
-            seeks = given is None or given[0].shape[1] < problem.k
-            n, count = int(problem.X.shape[0]), solver.sample or SAMPLE
-            if seeks and n > count and all(view.A.access != "products" for view in self.views):
-                index = drawn_rows(n, count, run.rng)
-            self.beginning = {"given": given, "rows": index, "columns": None}
-        else:
-            self.beginning = state["beginning"]
-            given, index = self.beginning["given"], self.beginning["rows"]
-        self.solver, self.few = solver, self.views
-        if index is not None:
-            self.few = self.views[0].on(index), self.views[1].on(index)
-            self.every_view = (*self.views, *self.few)
-        rough, exact = solver.objectives(problem, run)
-        self.is_rough = rough is not exact or (index is not None and solver.sample > 0)
+    def __init__(
+        self, solver: FromStarts, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
+    ) -> None:
+        super().__init__(problem, moments, context, start, solver.repeats)
+        n, count = int(problem.X.shape[0]), solver.sample or SAMPLE
+        self.few = self.views
+        if len(self.given) < problem.k and n > count and all(view.A.readable for view in self.views):
+            self.few = moments.on(drawn_rows(n, count, self.rng(1))).views
         climbing = self.few if solver.sample else self.views
-        self.rough = Search(climbing, rough, run.tol, ROUGHLY if self.is_rough else STILL)
-        self.exact = Search(self.views, exact, run.tol, still=0.0)
-        self.starts = solver.repeats if given is None else 1
-        if seeks:
-            width = problem.value.width
-            self.beginning["columns"] = tuple(drawn_columns(view, width, run.rng) for view in self.few)
-        columns = self.beginning["columns"]
-        if columns is not None and any(
-            len(index) < view.A.shape[1] for index, view in zip(columns, self.views, strict=True)
-        ):
-            run.note(None, SCREENED.format(m=len(columns[0]), w=len(columns[1])))
-        if state is None:
-            self.beginning["spare"] = self._starts() if seeks else self._bounded(given)
-        else:
-            self.resume(state)
+        rough, exact = solver.objectives(problem, context)
+        self.is_rough = rough is not exact or climbing is not self.views
+        self.rough = Search(climbing, rough, context.tol, ROUGHLY if self.is_rough else STILL)
+        self.exact = Search(self.views, exact, context.tol, still=0.0)
 
     @cached_property
     def screen(self) -> Screen:
-        """The functions of single columns: a product, where a pair without given points begins."""
-        problem = self.problem
-        return Screen(self.few, problem.value, problem.parities, self.beginning["columns"])
+        """The functions of single columns: a product, where the first pair without given points begins."""
+        problem, rng = self.problem, self.rng(2)
+        x, y = (drawn_columns(view, problem.value.width, rng) for view in self.few)
+        if (len(x), len(y)) != (problem.X.shape[1], problem.Y.shape[1]):
+            self.context.note(None, SCREENED.format(len(x), len(y)))
+        return Screen(self.few, problem.value, problem.parities, (x, y))
 
-    # ---- one pair -------------------------------------------------------------------------------
+    def take_out(self) -> None:
+        """Remove the variates of the last pair found from all later ones."""
+        if self.found:
+            points = self.found[-1].points
+            views = self.views if self.few is self.views else (*self.views, *self.few)
+            for view, U in zip(views, (*points, *points), strict=False):
+                view.take_out(view.at(U).variates)
 
-    def next(self, found: Sequence[PointPair]) -> ClimbingPair:
-        """Ascent of the next pair, after removing the variates of the last pair found."""
-        given, j = self.beginning["given"], len(found)
-        if found:
-            points = found[-1].points  # u and v, for the views and again for their samples of rows
-            for view, U in zip(self.every_view, (*points, *points), strict=False):
-                variate = view.at(U).variates
-                if view.home.norm(variate) > 0:
-                    view.take_out(variate)
-        if given is not None and j < given[0].shape[1]:
-            U, V = self._bounded((given[0][:, j : j + 1], given[1][:, j : j + 1]))
-            return ClimbingPair(True, self.exact.begun(U, V), 1)
-        U, V = self._starts() if found else self.beginning["spare"]
-        return ClimbingPair(False, self.rough.begun(U, V), 0)
-
-    def best(self, now: ClimbingPair) -> PointPair:
-        """Best start; its residual is infinite if starts climbed on a sample of rows or with fewer features."""
-        climb, residual = now.climb, np.inf
-        if now.is_final:
-            return replace(climb.best_pair, agreeing=now.agreeing)
-        if not self.is_rough:
-            residual = climb.best_pair.residual
-        elif self.run.budget.affords(3.0):  # removes chance relations of the sample, or of few features
-            climb = replace(climb, values=self.exact.at(*climb.points).values)
-        value = climb.best_pair.value
-        agreeing = int(np.sum(climb.values >= value - AGREES * abs(value)))
-        return replace(climb.best_pair, residual=residual, agreeing=agreeing)
-
-    def _starts(self) -> Points:
-        """Starts of the next pair: screened pairs of columns, and random points."""
-        count, rng, views = self.solver.repeats, self.run.rng, self.views
-        drawn = count // RANDOM
-        U, V = random_points(views[0], drawn, rng), random_points(views[1], drawn, rng)
-        related = self.screen.best(count - drawn)
+    def starts_of(self, j: int) -> Points:
+        """Starts of pair j: screened pairs of columns, and random points."""
+        drawn, rng = self.repeats // RANDOM, self.rng(3, j)
+        U, V = (random_points(view, drawn, rng) for view in self.views)
+        related = self.screen.best(self.repeats - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
-
-    def _bounded(self, points: Any) -> Points:
-        x, y = (view.bound.nearest(W) for view, W in zip(self.views, points, strict=True))
-        return x, y
-
-    def closed(self, found: Sequence[PointPair], now: ClimbingPair) -> PointPair:
-        return self.best(now)
-
-
-def _given(start: Mapping[str, Any]) -> Points:
-    x, y = (np.asarray(to_host(start[name]), dtype=np.float64) for name in ("x_preimages", "y_preimages"))
-    return x, y

@@ -22,7 +22,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.rows import equal_slices
 
 FEATURES, ROUGH_FEATURES = 56, 8
 """Numbers of features of a variate, two for each frequency: to compute values, and (fewer) to rank many pairs."""
@@ -41,6 +42,8 @@ ROWS, DEVICE_ROWS = 512, 1 << 18
 class Objective(ABC):
     """Function of two variates that does not depend on their lengths.
 
+    A derived class computes it for variates of root mean square 1.
+
     Attributes
     ----------
     name : str
@@ -52,7 +55,6 @@ class Objective(ABC):
     name: ClassVar[str]
     width: ClassVar[int] = 1
 
-    @abstractmethod
     def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
         """Objective for all pairs of columns of P and Q, possibly approximate; used to rank pairs.
 
@@ -64,8 +66,8 @@ class Objective(ABC):
         -------
         numpy.ndarray of shape (a, b)
         """
+        return self._of_all(_scaled(P, home)[0], _scaled(Q, home)[0], home)
 
-    @abstractmethod
     def values(self, P: Array, Q: Array, home: Home) -> HostArray:
         """Objective for column j of P and column j of Q, for every j.
 
@@ -80,8 +82,8 @@ class Objective(ABC):
         numpy.ndarray of shape (m,)
             0 for columns of zeros.
         """
+        return self._values(_scaled(P, home)[0], _scaled(Q, home)[0], home)
 
-    @abstractmethod
     def slopes(self, P: Array, Q: Array, home: Home) -> tuple[Array, Array]:
         """Derivatives of the values with respect to the variates.
 
@@ -94,6 +96,25 @@ class Objective(ABC):
         pair of arrays of shape (n, m)
             Zero for columns of zeros.
         """
+        scaled, n = (_scaled(P, home), _scaled(Q, home)), max(int(P.shape[0]), 1)
+        slopes = self._slopes(scaled[0][0], scaled[1][0], home)
+        x, y = (
+            (S - Z * (home.xp.sum(S * Z, axis=0) / n)[None, :]) * inverse
+            for S, (Z, inverse) in zip(slopes, scaled, strict=True)
+        )
+        return x, y
+
+    @abstractmethod
+    def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
+        """`of_all` for variates of root mean square 1."""
+
+    @abstractmethod
+    def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
+        """`values` for variates of root mean square 1."""
+
+    @abstractmethod
+    def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
+        """Derivatives of these with respect to the variates of root mean square 1."""
 
 
 class Correlation(Objective):
@@ -101,22 +122,16 @@ class Correlation(Objective):
 
     name: ClassVar[str] = "correlation"
 
-    def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
-        p, _ = _over(P, home.column_norms(P), home)
-        q, _ = _over(Q, home.column_norms(Q), home)
-        return np.asarray(to_host(p.T @ q), dtype=np.float64)
+    def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
+        return to_host(Z.T @ W) / max(int(Z.shape[0]), 1)
 
-    def values(self, P: Array, Q: Array, home: Home) -> HostArray:
-        p, _ = _over(P, home.column_norms(P), home)
-        q, _ = _over(Q, home.column_norms(Q), home)
-        found: HostArray = np.clip(to_host(home.xp.sum(p * q, axis=0)), -1.0, 1.0)
-        return found
+    def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
+        cosines: HostArray = to_host(home.xp.sum(Z * W, axis=0)) / max(int(Z.shape[0]), 1)
+        return np.clip(cosines, -1.0, 1.0)
 
-    def slopes(self, P: Array, Q: Array, home: Home) -> tuple[Array, Array]:
-        p, a = _over(P, home.column_norms(P), home)
-        q, b = _over(Q, home.column_norms(Q), home)
-        rho = home.xp.sum(p * q, axis=0)[None, :]
-        return (q - rho * p) * a, (p - rho * q) * b
+    def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
+        n = max(int(Z.shape[0]), 1)
+        return W / n, Z / n
 
 
 class HSIC(Objective):
@@ -134,47 +149,35 @@ class HSIC(Objective):
     def __init__(self, features: int = FEATURES) -> None:
         self.rule = quadrature(features)
 
-    def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
-        (Z, _), (W, _) = (_over(V, _root_mean_squares(V, home), home) for V in (P, Q))
+    def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
         M = _covariances(Z, W, home, quadrature(ROUGH_FEATURES))[0]
-        blocks = M.reshape(int(P.shape[1]), self.width, int(Q.shape[1]), self.width)
-        found: HostArray = np.sum(blocks**2, axis=(1, 3)) / max(int(P.shape[0]) - 1, 1) ** 2
-        return found
+        blocks = M.reshape(int(Z.shape[1]), self.width, int(W.shape[1]), self.width)
+        return np.sum(blocks**2, axis=(1, 3)) / max(int(Z.shape[0]) - 1, 1) ** 2
 
-    def values(self, P: Array, Q: Array, home: Home) -> HostArray:
-        (Z, _), (W, _) = (_over(V, _root_mean_squares(V, home), home) for V in (P, Q))
-        found = [self.value(Z[:, j : j + 1], W[:, j : j + 1], home) for j in range(int(Z.shape[1]))]
-        return np.asarray(found, dtype=np.float64) / max(int(P.shape[0]) - 1, 1) ** 2
+    def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
+        found = [np.sum(_covariances(*pair, home, self.rule)[0] ** 2) for pair in _pairs(Z, W)]
+        return np.asarray(found, dtype=np.float64) / max(int(Z.shape[0]) - 1, 1) ** 2
 
-    def slopes(self, P: Array, Q: Array, home: Home) -> tuple[Array, Array]:
-        n = int(P.shape[0])
-        (Z, a), (W, b) = (_over(V, _root_mean_squares(V, home), home) for V in (P, Q))
-        columns: tuple[list[Array], list[Array]] = ([], [])
-        for j in range(int(Z.shape[1])):
-            z, w = Z[:, j : j + 1], W[:, j : j + 1]
-            for into, v, slope in zip(columns, (z, w), self.slope(z, w, home), strict=True):
-                into.append(slope - home.xp.sum(slope * v) / n * v)
-        unit = 1.0 / max(n - 1, 1) ** 2
-        return home.concat(columns[0]) * (a * unit), home.concat(columns[1]) * (b * unit)
+    def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
+        slopes = [self._slope(*pair, home) for pair in _pairs(Z, W)]
+        unit = 1.0 / max(int(Z.shape[0]) - 1, 1) ** 2
+        x, y = (home.concat(list(columns)) * unit for columns in zip(*slopes, strict=True))
+        return x, y
 
-    def value(self, z: Array, w: Array, home: Home) -> float:
-        """Sum of squared covariances of features of two variates of root mean square 1, each n x 1."""
-        return float(np.sum(_covariances(z, w, home, self.rule)[0] ** 2))
-
-    def slope(self, z: Array, w: Array, home: Home) -> tuple[Array, Array]:
-        """Derivatives of `value` with respect to both variates."""
+    def _slope(self, z: Array, w: Array, home: Home) -> tuple[Array, Array]:
+        """Derivatives of the sum of squared covariances of features of two variates, each n x 1."""
         (M, weights, means), m = _covariances(z, w, home, self.rule), self.rule[1]
         # The derivative of the wave cos jhz is −jh sin jhz, that of sin jhz is jh cos jhz; C has their factors.
         C, tall = M * weights[None, :] * weights[:, None], np.tile(_roots(self.rule)[0], 2)[:, None]
         factors, slopes = [], ([], [])  # type: ignore[var-annotated]
         for by, mean in ((tall * C, means[1]), (tall * C.T, means[0])):
             factors.append((home.place(by), home.place((by @ mean)[:, None])))
-        for rows in _chunks(int(z.shape[0]), home):
-            E, G = _waves(z[rows, :], home, self.rule), _waves(w[rows, :], home, self.rule)
+        for E, G in _features(z, w, home, self.rule):
             for into, own, other, (by, shift) in zip(slopes, (E, G), (G, E), factors, strict=True):
                 T = by @ other - shift
                 into.append(2 * home.xp.sum(own[:m, :] * T[m:, :] - own[m:, :] * T[:m, :], axis=0))
-        return tuple(home.xp.concat(parts, axis=0)[:, None] for parts in slopes)
+        x, y = (home.xp.concat(parts, axis=0)[:, None] for parts in slopes)
+        return x, y
 
 
 def quadrature(features: int) -> tuple[float, int]:
@@ -204,8 +207,7 @@ def _covariances(
     D = 2 * rule[1]
     a, b = D * int(Z.shape[1]), D * int(W.shape[1])
     products, sums = home.zeros((a, b)), (home.zeros((a,)), home.zeros((b,)))
-    for rows in _chunks(n, home):
-        E, G = (_waves(V[rows, :], home, rule) for V in (Z, W))
+    for E, G in _features(Z, W, home, rule):
         products, sums = products + E @ G.T, (sums[0] + xp.sum(E, axis=1), sums[1] + xp.sum(G, axis=1))
     x, y = (np.asarray(to_host(total), dtype=np.float64) for total in sums)
     M = np.asarray(to_host(products), dtype=np.float64) - np.outer(x, y) / n
@@ -227,10 +229,15 @@ def _waves(Z: Array, home: Home, rule: tuple[float, int]) -> Array:
     return xp.concat(found, axis=0)
 
 
-def _chunks(n: int, home: Home) -> Iterator[slice]:
-    size = ROWS if home.on_host else DEVICE_ROWS
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+def _features(Z: Array, W: Array, home: Home, rule: tuple[float, int]) -> Iterator[tuple[Array, Array]]:
+    """Waves of both views, for some rows at a time."""
+    for rows in equal_slices(int(Z.shape[0]), ROWS if home.on_host else DEVICE_ROWS):
+        yield _waves(Z[rows, :], home, rule), _waves(W[rows, :], home, rule)
+
+
+def _pairs(Z: Array, W: Array) -> list[tuple[Array, Array]]:
+    """Columns with the same number."""
+    return [(Z[:, j : j + 1], W[:, j : j + 1]) for j in range(int(Z.shape[1]))]
 
 
 def _roots(rule: tuple[float, int]) -> tuple[HostArray, HostArray]:
@@ -240,13 +247,7 @@ def _roots(rule: tuple[float, int]) -> tuple[HostArray, HostArray]:
     return w, np.sqrt(2 * step * np.exp(-(w**2) / 2) / math.sqrt(2 * math.pi))
 
 
-def _root_mean_squares(V: Array, home: Home) -> HostArray:
-    found: HostArray = home.column_norms(V) / math.sqrt(max(int(V.shape[0]), 1))
-    return found
-
-
-def _over(V: Array, lengths: HostArray, home: Home) -> tuple[Array, Array]:
-    """Columns divided by their lengths, and the inverse lengths; zero if a length is zero or has no inverse."""
-    inverse = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths >= np.finfo(np.float64).tiny)
-    placed = home.place(inverse)[None, :]
-    return V * placed, placed
+def _scaled(V: Array, home: Home) -> tuple[Array, Array]:
+    """Columns over their root mean squares, and the inverses of these; zero if one is zero or has no inverse."""
+    inverse = home.place(reciprocal(home.column_norms(V) / math.sqrt(max(int(V.shape[0]), 1))))[None, :]
+    return V * inverse, inverse

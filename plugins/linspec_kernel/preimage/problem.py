@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import linspec as ls
-from linspec import Conclusion
-from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, shown
+from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Polynomial, as_kernel
-from linspec.solving import (
-    DEFAULT_TERMS,
-    Terms,
-    finite_array,
-)
+from linspec.rows import Passes
 from linspec_kernel.of_kernels import OfKernels
 from linspec_kernel.preimage.bounds import Bound, as_bound
-from linspec_kernel.preimage.certificate import judged, reads_rows
+from linspec_kernel.preimage.certificate import is_cca, judged
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
 from linspec_kernel.preimage.solution import PreimageCCASolution
 from linspec_kernel.preimage.views import PreimageMoments
@@ -147,61 +142,21 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
 
     @property
     def certificate_products(self) -> int:
-        """Passes of the certificate: a product with the points, an adjoint one, and one that reads rows if needed."""
-        sides = zip((self.X, self.Y), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
-        return 2 + any(reads_rows(*side) for side in sides)
+        """Passes of the certificate: a product with the points, an adjoint one, and one over columns as in CCA."""
+        sides = zip(self.matrices.values(), self.kernels.values(), self.bounds, strict=True)
+        return 2 + any(is_cca(kernel, bound, A.shape[1]) for A, kernel, bound in sides)
 
-    def in_range(self, looks: Mapping[str, Any]) -> Self:
-        """Problem with matrices in float64 if float32 products would lose digits; kernels check their own values."""
-        found = {name: looks[name].safe(name, A) for name, A in self.matrices.items()}
-        return (
-            self if all(found[name] is A for name, A in self.matrices.items()) else self.with_matrices(found)
-        )
-
-    def moments(self, form: str, expect: tuple[int, int]) -> Any:
+    def moments_of_its_own(self, passes: Passes) -> PreimageMoments:
         """Views X and Y, used by their products."""
-        return PreimageMoments(self, form)
+        return PreimageMoments.of(self, passes)
 
-    def start(self, given: Any) -> dict[str, Array]:
-        """Points of an earlier answer; raises unless they are finite and equally many for both views."""
-        found = {}
-        for name, A in (("x_preimages", self.X), ("y_preimages", self.Y)):
-            U = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
-            U = None if U is None else finite_array(U, f"the {name} of start")
-            shape = None if U is None else tuple(U.shape)
-            if shape is None or len(shape) != 2 or shape[0] != A.shape[1] or shape[1] < 1:
-                raise InvalidProblem(
-                    f"start must have {name} of shape ({A.shape[1]}, m); got "
-                    f"{shown(given) if shape is None else shape}. Pass a solution of PreimageCCA on the same columns."
-                )
-            found[name] = A.home.blocks.place(U)
-        if found["x_preimages"].shape[1] != found["y_preimages"].shape[1]:
-            raise InvalidProblem("the points of start must be equally many for both views.")
-        return found
-
-    def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the points unchanged."""
-        return dict(start)
-
-    def conclude(  # type: ignore[override]
-        self,
-        moments: Any,
-        terms: Terms = DEFAULT_TERMS,
-        *,
-        x_preimages: Array,
-        y_preimages: Array,
-        starts: int = 1,
-        agreeing: HostArray | None = None,
-        kernels: tuple[Kernel, Kernel] | None = None,
-    ) -> Conclusion:
+    def certify(self, moments: PreimageMoments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Move points into their sets, remove earlier variates from later ones, and compute residuals.
 
-        `starts` is the number of starting points of each pair, and `agreeing` the number of them that led to the
-        best value within 1 %. `kernels` are the kernels that `moments.settle` returned to the solver. They are needed
-        if a kernel in `moments` still has a number that is to be computed from the rows.
+        Of the arrays, `x_preimages` and `y_preimages` are the points, `starts` is the number of starting points of each
+        pair, and `agreeing` the number of them that led to the best value within 1 %.
         """
-        moments.settle(None, kernels)
-        return judged(self, moments, (x_preimages, y_preimages), starts, agreeing)
+        return judged(self, moments, arrays)
 
 
 def _projecting(given: Any, name: str) -> Kernel:

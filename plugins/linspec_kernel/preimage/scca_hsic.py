@@ -20,7 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import Run, option
+from linspec import option
+from linspec.iteration import Context
 from linspec_kernel.preimage.gradkcca import FromStarts
 from linspec_kernel.preimage.objectives import HSIC, Objective
 
@@ -39,9 +40,9 @@ class SCCAHSIC(FromStarts):
 
     repeats: int = option(32, "starts of each pair", at_least=1, at_most=1000)
 
-    def objectives(self, problem: Any, run: Run) -> tuple[Objective, Objective]:
+    def objectives(self, problem: Any, context: Context) -> tuple[Objective, Objective]:
         """HSIC with few features for all starts, and with many features for the best one."""
         if problem.objective != "hsic":
-            run.note(None, OTHER.format(objective=problem.objective))
+            context.note(None, OTHER.format(objective=problem.objective))
             return problem.value, problem.value
         return HSIC(CLIMBING_FEATURES), problem.value

@@ -25,6 +25,9 @@ COLUMNS = 1000
 NUMBERS = 2**25
 """Largest number of values of functions that are held for the comparison."""
 
+RANDOM = 4
+"""One of this many starts is random; the others are screened columns."""
+
 HALVES = 4.0
 """Limit of the value of a pair: this multiple of its value on each half of the rows, so that no single row decides."""
 

@@ -3,34 +3,32 @@
 Problem: everything here is a function of T = XU, n x m, and the gradient in U is one product with Xᵀ. So X may be
 sparse, in a file, streamed, or known by its products; kernels of distances also need the squared lengths of the rows.
 Method: variates are P k(X, U) with P = (I − QQᵀ)H: centred, and orthogonal to the variates Q that were found before.
-With the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two sweeps: forward and
+With the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two passes: forward and
 adjoint. The value maximised is the objective times |P k|/|H k| of both views, see
 `linspec_kernel.preimage.certificate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, Home, HostArray, all_finite, random_generator, to_host
+from linspec import as_operator
+from linspec.arrays import Array, Home, HostArray, all_finite, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.features import drawn_rows
-from linspec.kernels import SAMPLE, Kernel, not_finite, resolved
-from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
-from linspec_kernel.moments import KernelMatrices
+from linspec.kernels import SAMPLE, Kernel, resolved
+from linspec.rows import Moments, Passes
+from linspec.solving import rows_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
 ROUNDING = 100.0
 """Multiple of unit roundoff, relative to the values of a function, below which variates are rounding."""
-
-ROWS_BYTES = 8 << 20
-"""Bytes of rows that are read at once."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,13 @@ class PreimageView:
 
     Parameters
     ----------
-    A : LinearOperator of shape (n, p)
+    rows : Moments
+        Of all views, not preprocessed.
+    i : int
+        The number of the view.
     kernel : Kernel
     bound : Bound
     center : bool
-    name : str
-        Name in messages.
 
     Attributes
     ----------
@@ -77,75 +76,57 @@ class PreimageView:
         Has all its parameters once `settle` was called.
     home : Home
         Home of float64 blocks with n rows.
-    squares : array of shape (n,) or None
-        Squared lengths of the rows, which a kernel of distances needs besides products.
     basis : array of shape (n, r) or None
         Orthonormal basis of the removed variates.
     largest : float
         Largest length of a function so far.
     """
 
-    def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
-        self.home = A.home.blocks
-        self.needs_squares = kernel.statistics(np.zeros((1, 1))) is not None
-        if self.needs_squares and self.home == A.home:  # distances are differences of products
-            A = A.in_dtype(np.dtype(np.float64)) or A
-        self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
+    def __init__(self, rows: Moments, i: int, kernel: Kernel, bound: Bound, center: bool) -> None:
+        self.rows, self.i, self.A, self.name = rows, i, rows.operators[i], rows.names[i]
+        self.kernel, self.bound, self.center = kernel, bound, center
+        self.of_distances = kernel.statistics(np.zeros((1, 1))) is not None
+        if not self.A.readable and (self.of_distances or not kernel.is_resolved):
+            raise MissingCapability(
+                f"the kernel {kernel} needs rows of {self.name}, which is known by its products only. Pass an array, a "
+                "sparse matrix or a file, or take a linear or polynomial kernel with all its numbers."
+            )
+        if self.of_distances:  # which are differences of products
+            self.A.widen()
+        self.home = self.A.backend.blocks
         self.basis: Array | None = None
-        self.squares: Array | None = None
         self.largest = 0.0
 
     # ---- numbers that products do not provide -----------------------------------------------------
 
-    def settle(self, rng: Any) -> Kernel:
-        """Compute missing parameters of the kernel from some rows, and lengths of rows if the kernel needs these."""
+    def settle(self, rng: np.random.Generator) -> Kernel:
+        """Compute missing parameters of the kernel from some rows."""
         if not self.kernel.is_resolved:
             n = int(self.A.shape[0])
-            index = drawn_rows(n, min(n, SAMPLE), random_generator(rng))
-            rows = self.rows(index, "the numbers of a kernel that are not given")
-            self.kernel = resolved(self.kernel, entries_of(rows), 0)  # of all these rows
-        if self.needs_squares and self.squares is None:
-            self.squares = self._lengths()
+            numbers = drawn_rows(n, min(n, SAMPLE), rng)
+            self.kernel = resolved(self.kernel, self.entries(numbers), 0)  # of all these rows
         return self.kernel
 
-    def rows(self, index: HostArray, what: str) -> LinearOperator:
-        """Rows with these increasing indices, in memory."""
-        if self.A.access == "rows":
-            return self.A.rows(index)
-        if not self.A.streamed:
-            raise MissingCapability(
-                f"{what} are taken from rows of {self.name}, which is known by its products only. Give the kernel its "
-                "numbers, or pass an array, a sparse matrix or a file."
-            )
-        first, found = 0, []
-        for block in self.A.blocks():
-            inside = index[(index >= first) & (index < first + block.shape[0])] - first
-            if len(inside):
-                found.append(entries_of(block.rows(inside)))
-            first += int(block.shape[0])
-        stack: Any = scipy.sparse.vstack if scipy.sparse.issparse(found[0]) else self.home.xp.concat
-        return as_operator(stack(found), self.name)
+    def entries(self, numbers: HostArray) -> Any:
+        """Rows with these increasing numbers, in float64 so that their squares do not overflow."""
+        found = [_entries(block) for block in self.rows.some_rows(numbers, self.i)]
+        sparse = scipy.sparse.issparse(found[0])
+        if not all(all_finite(part.data if sparse else part) for part in found):
+            self.rows.settle()  # names the entry
+        stack: Any = scipy.sparse.vstack if sparse else self.home.xp.concat
+        return found[0] if len(found) == 1 else stack(found)
 
-    def _lengths(self) -> Array:
-        if self.A.access == "products":
-            raise MissingCapability(
-                f"the kernel {self.kernel} needs the lengths of the rows of {self.name}, which is known by its "
-                "products only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."
-            )
-        found = [self.kernel.statistics(entries_of(part)) for part in row_parts(self.A)]
-        lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])
-        if not np.isfinite(lengths).all():
-            raise not_finite(self.A, self.name)
-        return self.home.place(lengths)
+    @cached_property
+    def squares(self) -> Array | None:
+        """Squared lengths of the rows, which a kernel of distances needs besides products."""
+        return self.rows.row_squares(self.i) if self.of_distances else None
 
     # ---- functions and gradients ----------------------------------------------------------------
 
     def at(self, U: HostArray) -> PointFunctions:
         """Functions of points: one product with X."""
         P = self.home.place(U)
-        T = self.home.place(self.A.matmat(P))
-        if not all_finite(T):
-            raise not_finite(self.A, self.name)
+        T = self.home.place(self.rows.images(P, self.i))
         with np.errstate(over="ignore", invalid="ignore"):
             K = self.kernel.along(T, self.squares, P)
         if not all_finite(K):
@@ -178,66 +159,47 @@ class PreimageView:
         V = self.centred(V)
         return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
 
-    def gradient(self, functions: PointFunctions, slopes: Array, *, freed: bool = True) -> HostArray:
-        """Gradient of a value in the points, from its derivatives with respect to the variates: one product with Xᵀ.
-
-        With ``freed=False``, `slopes` are the derivatives by Hk(X, U), before earlier variates are removed.
-        """
-        S = self.taken_out(slopes) if freed else self.centred(slopes)
+    def gradient(self, functions: PointFunctions, S: Array) -> HostArray:
+        """Gradient of a value in the points, from its derivatives S by Hk(X, U): one product with Xᵀ."""
+        S = self.centred(S)
         sizes = self.home.column_norms(S)
         units = np.where(sizes > 0, sizes, 1.0)
         S = S / self.home.place(units)[None, :]  # float32 holds it, whatever the units of the data
         U = self.home.place(functions.points)
-        G = self.kernel.pullback(self.A, functions.products, functions.values, S, U)
+        A: Any = self.rows.operator(self.i)
+        G = self.kernel.pullback(A, functions.products, functions.values, S, U)
         return np.asarray(to_host(G), dtype=np.float64) * units
 
     def take_out(self, variate: Array) -> None:
-        """Remove this variate (n x 1, of length above 0) from all later ones."""
-        column = variate / self.home.norm(variate)
-        self.basis = column if self.basis is None else self.home.concat([self.basis, column])
-
-    @property
-    def removed(self) -> tuple[Array | None, float]:
-        """Basis of the removed variates and the largest length so far, for a checkpoint."""
-        return self.basis, self.largest
-
-    @removed.setter
-    def removed(self, before: tuple[Array | None, float]) -> None:
-        self.basis, self.largest = before
-
-    def on(self, index: HostArray) -> PreimageView:
-        """View of the rows `index` in memory, with no variates removed."""
-        found = PreimageView(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
-        if self.squares is not None:
-            found.squares = self.home.xp.take(
-                self.squares, self.home.xp.asarray(index, device=self.home.device), axis=0
-            )
-        return found
+        """Remove this variate (n x 1) from all later ones, unless it is 0."""
+        length = self.home.norm(variate)
+        if length > 0:
+            column = variate / length
+            self.basis = column if self.basis is None else self.home.concat([self.basis, column])
 
 
-def shared(
-    objective: Objective,
-    views: tuple[PreimageView, PreimageView],
-    values: tuple[Array, Array],
-    variates: tuple[Array, Array],
-) -> HostArray:
+Views = tuple[PreimageView, PreimageView]
+Sides = tuple[PointFunctions, PointFunctions]
+
+
+def shared(objective: Objective, views: Views, sides: Sides) -> HostArray:
     """Objective of the variates, times the shares of their functions that remain: the value that is maximised.
 
     Parameters
     ----------
     objective : Objective
     views : pair of PreimageView
-    values, variates : pair of arrays of shape (n, m)
-        k(X, U) and P k(X, U) of both views.
+    sides : pair of PointFunctions
+        m functions of each view.
 
     Returns
     -------
     numpy.ndarray of shape (m,)
     """
-    home = views[0].home
-    found = objective.values(*variates, home)
-    for view, K, P in zip(views, values, variates, strict=True):
-        found = found * share(view, K, P)
+    x, y = sides
+    found = objective.values(x.variates, y.variates, views[0].home)
+    for view, side in zip(views, sides, strict=True):
+        found = found * share(view, side.values, side.variates)
     return found
 
 
@@ -250,24 +212,18 @@ def share(view: PreimageView, K: Array, P: Array) -> HostArray:
     return shares
 
 
-def shared_slopes(
-    objective: Objective,
-    views: tuple[PreimageView, PreimageView],
-    values: tuple[Array, Array],
-    variates: tuple[Array, Array],
-) -> tuple[Array, Array]:
-    """Derivatives of `shared` with respect to Hk(X, U), for `PreimageView.gradient` with ``freed=False``."""
-    home = views[0].home
+def shared_slopes(objective: Objective, views: Views, sides: Sides) -> tuple[Array, Array]:
+    """Derivatives of `shared` with respect to Hk(X, U), for `PreimageView.gradient`."""
+    home, variates = views[0].home, (sides[0].variates, sides[1].variates)
     S = objective.slopes(*variates, home)
     if all(view.basis is None for view in views):
         x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
         return x, y
-    shares = [share(view, K, P) for view, K, P in zip(views, values, variates, strict=True)]
+    shares = [share(view, side.values, side.variates) for view, side in zip(views, sides, strict=True)]
     both = shares[0] * shares[1]
-    total = objective.values(*variates, home) * both
-    found = []
-    for view, K, P, slope in zip(views, values, variates, S, strict=True):
-        C = view.centred(K)
+    total, found = objective.values(*variates, home) * both, []
+    for view, side, slope in zip(views, sides, S, strict=True):
+        C, P = view.centred(side.values), side.variates
         rest, whole = (
             np.divide(total, sizes, out=np.zeros(len(total)), where=sizes > 0)
             for sizes in (home.column_norms(P) ** 2, home.column_norms(C) ** 2)
@@ -277,29 +233,55 @@ def shared_slopes(
     return found[0], found[1]
 
 
-def entries_of(rows: LinearOperator) -> Any:
-    """Entries of rows in memory in float64, so that their squares do not overflow: an array or a SciPy matrix."""
-    bare, _ = uncounted(rows)
-    if isinstance(bare, SparseOperator):
-        return bare.matrix.astype(np.float64, copy=False)
-    return rows.home.blocks.place(rows.dense())
+def _entries(block: Any) -> Any:
+    """Entries of a block in float64: an array, or a SciPy matrix."""
+    return block.matrix.astype(np.float64) if hasattr(block, "matrix") else block.dense()
 
 
-def row_parts(A: LinearOperator) -> Iterator[LinearOperator]:
-    """All rows, in parts of some megabytes."""
-    if A.streamed:
-        yield from A.blocks()
-        return
-    n, size = int(A.shape[0]), max(ROWS_BYTES // max(A.row_bytes, 1), 1)
-    for start in range(0, n, size):
-        yield A.rows(slice(start, min(start + size, n)))
-        A.release()
+class PreimageMoments:
+    """Views X and Y, as the moments of `PreimageCCA`.
 
+    Parameters
+    ----------
+    rows : Moments
+        Of both views.
+    problem : PreimageCCA
+    kernels : sequence of Kernel
 
-class PreimageMoments(KernelMatrices):
-    """Views X and Y, as the moments of `PreimageCCA`."""
+    Attributes
+    ----------
+    views : pair of PreimageView
+    home : Home
+        Home of float64 blocks.
+    """
 
-    def view(self, problem: Any, name: str, form: str) -> PreimageView:
-        """One view of the problem."""
-        bound = problem.bounds[0 if name == "X" else 1]
-        return PreimageView(getattr(problem, name), problem.kernels[name], bound, problem.center, name)
+    def __init__(self, rows: Moments, problem: Any, kernels: Any) -> None:
+        self.rows, self.problem = rows, problem
+        self.names, self.operators = rows.names, rows.operators
+        x, y = (
+            PreimageView(rows, i, kernel, bound, problem.center)
+            for i, (kernel, bound) in enumerate(zip(kernels, problem.bounds, strict=True))
+        )
+        self.views, self.home = (x, y), x.home
+
+    @classmethod
+    def of(cls, problem: Any, passes: Passes) -> PreimageMoments:
+        """Moments of all rows; those of slices are counted."""
+        operators = [rows_of(A, name) for name, A in problem.matrices.items()]
+        rows = Moments(
+            operators, None, passes, [*problem.matrices], certificate_passes=problem.certificate_products
+        )
+        if any(np.isinf(A.shape[0]) for A in operators):
+            rows.settle()
+            problem.check_sizes()
+        return cls(rows, problem, problem.kernels.values())
+
+    def settle(self, rng: np.random.Generator) -> tuple[Kernel, ...]:
+        """Complete the kernels, and return them."""
+        return tuple(view.settle(rng) for view in self.views)
+
+    def on(self, numbers: HostArray) -> PreimageMoments:
+        """The rows of these increasing numbers in memory, with no variates removed."""
+        entries = {view.name: as_operator(view.entries(numbers), view.name) for view in self.views}
+        rows = Moments([rows_of(A, name) for name, A in entries.items()], None, None, self.names)
+        return PreimageMoments(rows, self.problem, [view.kernel for view in self.views])

@@ -1,0 +1,117 @@
+"""The search for pairs of points, one after the other: what all of its solvers have in common.
+
+Problem: a run that goes on should search as the one before, and begin no climb anew.
+Method: everything random is drawn from one seed and the number of a pair. The arrays of an iterate are the points, the
+seed, and the points of all starts while these climb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, to_host
+from linspec.iteration import Context, Iterate
+from linspec_kernel.preimage.ascent import Climb, PointPair, Points, Search
+from linspec_kernel.preimage.starts import random_points
+from linspec_kernel.preimage.views import PreimageMoments
+
+ENDED = "The search had not ended: other points may have larger values."
+
+
+class Hunt:
+    """Search for pairs, one after the other.
+
+    Parameters
+    ----------
+    problem : PreimageCCA
+    moments : PreimageMoments
+    context : Context
+    start : mapping of str to array
+        Arrays of a run that goes on, or of an earlier answer; may be empty.
+    repeats : int
+        Number of starts of each pair.
+
+    Attributes
+    ----------
+    views : pair of PreimageView
+    kernels : pair of Kernel
+        Kernels with all their numbers.
+    found : list of PointPair
+    given : list of PointPair
+        Pairs that `start` has, with residuals that are not known.
+    spare : pair of numpy.ndarray of shape (p, k), (q, k)
+        Points of both views for pairs that are not found.
+    extra : dict of str to array
+        More that a later run needs.
+    """
+
+    def __init__(
+        self,
+        problem: Any,
+        moments: PreimageMoments,
+        context: Context,
+        start: Mapping[str, Array],
+        repeats: int,
+    ) -> None:
+        self.problem, self.context, self.start, self.repeats = problem, context, start, repeats
+        self.starts = int(start.get("starts", 1 if start else repeats))
+        self.seed = int(start["seed"]) if "seed" in start else int(context.rng.integers(2**62))
+        rng = self.rng(0)
+        self.kernels = moments.settle(rng)
+        self.views = moments.views
+        self.found, self.given = list[PointPair](), list[PointPair]()
+        x, y = (random_points(view, problem.k, rng) for view in moments.views)
+        if start:
+            U, V = self.of_start("preimages")
+            counts = start.get("agreeing", np.ones(U.shape[1]))
+            given = min(problem.k, int(np.count_nonzero(counts)))
+            self.given = [
+                PointPair((U[:, [j]], V[:, [j]]), 0.0, np.inf, int(counts[j])) for j in range(given)
+            ]
+            x, y = (np.hstack([W, R[:, W.shape[1] :]]) for W, R in ((U, x), (V, y)))
+        self.spare: Points = (x, y)
+        self.extra: dict[str, Array] = {}
+
+    def of_start(self, what: str) -> Points:
+        """Points of the start, moved into their sets."""
+        arrays = self.start[f"x_{what}"], self.start[f"y_{what}"]
+        x, y = (view.bound.nearest(to_host(W)) for view, W in zip(self.views, arrays, strict=True))
+        return x, y
+
+    def climbing(self, j: int) -> Points | None:
+        """Where the starts of pair j are, in a run that goes on while they climb."""
+        return self.of_start("climbing") if j == len(self.given) and "x_climbing" in self.start else None
+
+    def rng(self, *numbers: int) -> np.random.Generator:
+        """Random numbers of one purpose."""
+        return np.random.default_rng([self.seed, *numbers])
+
+    def climbed(self, search: Search, points: Points, agreeing: int = 0) -> Generator[Iterate, None, Climb]:
+        """Climb from these points; yield the pairs found and the best of these, after each step."""
+        climb = search.begun(*points)
+        while climb.goes_on:
+            best = replace(climb.best_pair, agreeing=agreeing)
+            yield self.iterate((*self.found, best), None if agreeing else climb.points)
+            climb = search.stepped(climb)
+        return climb
+
+    def iterate(self, pairs: Sequence[PointPair], climbing: Points | None = None, **how: Any) -> Iterate:
+        """Iterate of these pairs, and of the points of starts that climb."""
+        residual = max((pair.residual for pair in pairs), default=0.0)
+        return Iterate(residual, partial(self.arrays, tuple(pairs), climbing), **{"doubt": ENDED, **how})
+
+    def arrays(self, pairs: Sequence[PointPair], climbing: Points | None) -> dict[str, Array]:
+        """The pairs, with spare points in place of those not yet found, and what a later run needs."""
+        m, k = len(pairs), self.problem.k
+        x, y = (np.hstack([*(pair.points[i] for pair in pairs), self.spare[i][:, m:k]]) for i in (0, 1))
+        agreeing = np.zeros(k, dtype=np.int64)
+        agreeing[:m] = [pair.agreeing for pair in pairs]
+        found = {"x_preimages": x, "y_preimages": y, "agreeing": agreeing, "starts": np.asarray(self.starts)}
+        if climbing is not None:
+            found |= {"x_climbing": climbing[0], "y_climbing": climbing[1]}
+        return {**found, "seed": np.asarray(self.seed), **self.extra}
