@@ -103,7 +103,8 @@ class OnRows(iteration.Problem):
 
     def certify(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
         if not isinstance(moments, Moments):  # of no rows that are preprocessed
-            return self.problem.certify(moments, arrays, tol)
+            own: Certificate = self.problem.certify(moments, arrays, tol)
+            return own
         if self.counts and moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
         moments.complete = self.complete
