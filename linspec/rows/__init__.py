@@ -11,6 +11,7 @@ from linspec.rows.minibatch import DEVICE_FACTOR, Minibatch, equal_slices, rando
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
+from linspec.rows.reductions import check_products
 from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Reduction",
     "Rows",
     "SparseMinusThin",
+    "check_products",
     "equal_slices",
     "random_order",
     "row_gram",

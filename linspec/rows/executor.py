@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec._new.operators.base import Block, Rows
 from linspec._new.operators.dense import Dense
-from linspec.arrays import on_device
+from linspec.arrays import namespace, on_device
 from linspec.errors import InvalidProblem
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
@@ -141,7 +141,7 @@ class Executor:
     def kept(self, operators: Sequence[Rows], reduction: Reduction, between: Callable[[], None]) -> Rows:
         """Make one pass; return the images that its only part has made of rows, which stay where the rows are."""
         _, (pieces,), _, _ = self.reduce(operators, lambda _: reduction, between)
-        return Dense(operators[0].backend.xp.concat(pieces, axis=0))
+        return Dense(pieces[0] if len(pieces) == 1 else namespace(pieces[0]).concat(pieces, axis=0))
 
     def _added(
         self, reduction: Reduction, total: Any, blocks: list[Block], first: int, between: Callable[[], None]

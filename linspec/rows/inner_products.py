@@ -10,10 +10,9 @@ columns, some at a time.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
-
-import numpy as np
 
 from linspec.arrays import Array
 from linspec.rows.moments import Moments
@@ -92,7 +91,7 @@ def _projected(moments: Moments, i: int, K: Array) -> Array:
     directions = []
     if pre.center:
         one = place.ones((K.shape[0], 1)) if root is None else root[:, None]
-        directions.append(one / np.sqrt(moments.fitted[i].total))
+        directions.append(one / math.sqrt(moments.fitted[i].total))
     if B is not None:
         directions.append(B if root is None else B * root[:, None])
     for Q in directions:

@@ -50,7 +50,7 @@ from linspec.rows.reductions import (
     Statistics,
     Together,
     Triangle,
-    refuse_entry,
+    refuse_entries,
 )
 from linspec.rows.sparse_minus_thin import SparseMinusThin
 
@@ -489,9 +489,8 @@ class Moments:
         return self.fitted, self.subtracts, self.raw_squares
 
     def _take_as_it_is(self, i: int, squares: HostArray, total: float, live: HostArray | None) -> None:
-        none = 0.0 * squares
         self.subtracts[i], self.raw_squares[i] = True, squares
-        self.fitted[i] = Fitted(none, none, none, None, None, squares, total, live, none > 0, 1.0, 1.0)
+        self.fitted[i] = Fitted.known(0.0 * squares)._replace(squares=squares, total=total, live=live)
 
     def gram(self, *, sparse: bool = False) -> list[list[Any]]:
         """Form all XᵢᵀDXⱼ in one pass, and hold them: dense, or sparse where nothing is taken out of sparse ones.
@@ -611,22 +610,38 @@ class Moments:
         along = total[3] if self.pre.B is not None else None
         return self._corrected(P, sums, along, i, about), np.sqrt(to_host(squares))
 
-    def scores(self, V: Array, i: int = 0, dtype: Any = np.float64) -> Rows:
-        """Compute √D times the preprocessed Xᵢ times V as rows that stay where those of Xᵢ are, in one pass."""
+    def scores(
+        self,
+        V: Array,
+        i: int = 0,
+        dtype: Any = np.float64,
+        offset: Array | None = None,
+        slopes: Array | None = None,
+    ) -> Rows:
+        """Compute √D (X V + 1 offsetᵀ + B slopes) of the preprocessed Xᵢ, as rows that stay where those of Xᵢ are.
+
+        It takes one pass.
+        """
         A = self.operators[i]
         self.settle(i)
         V = self._scaled(i, V)
         row = A.thin(self.mean(i)) if self.pre.center else None
-        reduction = AboutRows([row], [Scores(self.data, A, V, self._terms(i, V), dtype)], self.pre, None)
+        terms = self._terms(i, V)
+        if offset is not None:
+            terms["shift"] = terms.get("shift", 0.0) - offset
+        if slopes is not None:
+            terms["along"] = terms["along"] - slopes
+        reduction = AboutRows([row], [Scores(self.data, A, V, terms, dtype, self.names[i])], self.pre, None)
         self._take([i])
         self.passes.columns += reduction.multiplied
         return (self.executor or executor_of([A])).kept([A], reduction, self.passes.look)
 
     def _terms(self, i: int, V: Array) -> dict[str, Array]:
         """What is taken out of the rows of XᵢV, if these are about the mean."""
-        terms = {}
-        if self.pre.center:
-            terms["shift"] = Home.of(V).place(self.fitted[i].gap(self.mean(i))) @ V
+        terms: dict[str, Any] = {}
+        gap = self.fitted[i].gap(self.mean(i)) if self.pre.center else np.zeros(0)
+        if gap.any():
+            terms["shift"] = Home.of(V).place(gap) @ V
         if self.pre.B is not None:
             terms["along"] = self._along(i, V)
         return terms
@@ -842,10 +857,7 @@ class Moments:
 
     def _refuse_entries(self, i: int) -> None:
         """Name the first entry of a matrix that is not finite, if its rows can be read again."""
-        first = 0
-        for block in self.operators[i].blocks() if self.rereads else ():
-            refuse_entry(self.names[i], block.about(None), first)
-            first += block.rows
+        refuse_entries(self.operators[i], self.names[i])
 
     @property
     def contradictions(self) -> tuple[str, ...]:

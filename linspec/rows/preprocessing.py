@@ -208,6 +208,14 @@ class Fitted(NamedTuple):
             float((about_mean[kept] / left[kept]).max(initial=1.0)),
         )
 
+    @classmethod
+    def known(
+        cls, mean: HostArray, slopes: HostArray | None = None, factors: HostArray | None = None
+    ) -> Fitted:
+        """What other rows have taught: the means, the slopes of shape (p, r), and 1 / deviation of each column."""
+        none = np.zeros(len(mean))
+        return cls(mean, none, mean, slopes, factors, none, 1.0, None, none > 0, 1.0, 1.0)
+
     @property
     def kept(self) -> HostArray:
         """The diagonal of F, and 0 for a column of which nothing is left."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import Block, LinearOperator, rows_per_block
+from linspec._new.operators.base import Block, LinearOperator, Rows, rows_per_block
 from linspec._new.operators.dense import DenseBlock
 from linspec._new.operators.sparse import SparseBlock
 from linspec.arrays import Array, all_finite, cast, to_host, triangle_below
@@ -23,6 +23,13 @@ from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing
 
 EVERY = slice(None)
+
+OVERFLOW = (
+    "products with {} are not finite, although no entry that can be read is at fault. Either they overflow: scale the "
+    "columns, or pass float64. Or matmat or rmatmat of an operator answers with NaN or infinity: try it on one column "
+    "of ones."
+)
+"""What is said of products that are not finite, of a matrix that is."""
 
 SHOWN = 256
 """Rows in which an entry that is not finite is looked for at once."""
@@ -49,6 +56,7 @@ __all__ = [
     "Statistics",
     "Together",
     "Triangle",
+    "check_products",
 ]
 
 
@@ -217,6 +225,34 @@ def refuse_entry(name: str, block: Block, first: int) -> None:
                 f"{name} must be finite; got {part[row, column]} at row {first + a + row}, column {column}. Drop or "
                 "impute such rows."
             )
+
+
+def refuse_entries(A: Rows, name: str) -> None:
+    """Raise an error that names the first entry of a matrix that is not finite; nothing if it cannot be read again.
+
+    Parameters
+    ----------
+    A : Rows
+    name : str
+    """
+    first = 0
+    for block in A.blocks() if A.readings >= 1 else ():
+        refuse_entry(name, block.about(None), first)
+        first += block.rows
+
+
+def check_products(products: Array, A: Rows, name: str) -> None:
+    """Raise an error that names an entry of a matrix, unless some products with it are finite.
+
+    Parameters
+    ----------
+    products : array
+    A : Rows
+    name : str
+    """
+    if not all_finite(products):
+        refuse_entries(A, name)
+        raise NonFiniteData(OVERFLOW.format(name))
 
 
 class Products(Reduction):
@@ -479,16 +515,23 @@ class RowSquares(Images):
 
 
 class Scores(Images):
-    """√D (X V - 1 shiftᵀ - B along) of one matrix."""
+    """√D (X V - 1 shiftᵀ - B along) of one matrix, which must be finite."""
 
     def __init__(
-        self, data: RowData, operator: LinearOperator, V: Array, terms: dict[str, Array], dtype: Any
+        self, data: RowData, operator: Rows, V: Array, terms: dict[str, Array], dtype: Any, name: str
     ) -> None:
         super().__init__(operator, V)
         self.data, self.operator, self.terms, self.dtype = data, operator, terms, dtype
+        self.name, self.first = name, 0
+
+    def begin_at(self, row: int) -> None:
+        self.first = row
 
     def add(self, total: list[Any], blocks: list[Block], rows: slice) -> None:
         total.append(cast(_scores(self, blocks[0], rows)[0], self.dtype))
+        if not all_finite(total[-1]):
+            refuse_entry(self.name, blocks[0], self.first + rows.start)
+            raise NonFiniteData(OVERFLOW.format(self.name))
 
 
 def _scores(of: Any, block: Block, rows: slice) -> tuple[Array, Array | None]:

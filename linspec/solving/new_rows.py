@@ -1,10 +1,10 @@
-"""New rows of the matrix of a solution: adjusted as the training rows were, times weights, and back.
+"""New rows of the matrix of a solution: preprocessed as the training rows were, times weights, and back.
 
 Problem: scores, variates, predictions and reconstructions are all (A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for a thin
 V, where Z are the confounds of the rows A, which may be of any kind.
-Method: the adjustment that was learned is applied to the new rows, whose confounds are the basis of their model
-(`linspec.operators.Adjustment`): one product with the data. Rows that come slice by slice are multiplied slice by
-slice, and rows in blocks on the workers that hold them: their images stay there.
+Method: what was learnt from the training rows is the preprocessing of the new rows, whose confounds are its basis
+(`linspec.rows.Preprocessing`): one pass. Rows that come slice by slice are multiplied slice by slice, and rows in
+blocks on the workers that hold them: their images stay there.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, all_finite, host_dtype, reciprocal, to_host
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec._new.operators import Dense
+from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.errors import InvalidProblem
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.adjustment import Adjustment
-from linspec.operators.row_model import PLAIN, weights_and_confounds
-from linspec.sweeps.adjusted_rows import AdjustedRows
-from linspec.sweeps.blocks import BlockOperator, row_images
-from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.images import Images
+from linspec.operators.row_model import weights_and_confounds
+from linspec.rows import Fitted, Moments, Preprocessing
+from linspec.solving.door import rows_of
 
 __all__ = ["NOTHING", "NewRows"]
 
@@ -134,24 +132,38 @@ class NewRows:
             When an entry of the rows is NaN or infinite. The rows are searched only if their images are not finite.
         """
         A = _checked(data, V, name, OF_TRAINING, self.names)
-        Z = self.confounds_less_mean(confounds, {name: data})
-        if isinstance(A, BlockOperator):
-            V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
-            S = None if Z is None else to_host(self.slopes) @ to_host(V)
-            S = S if slopes is None or S is None else S - to_host(slopes)
-            return _given_back(A, V, name, self.mean, offset, Z, S)
-        found = _products(A, V, self._adjustment(A.home.blocks, Z))
-        _check_finite(all_finite(found), name, A)
-        if offset is not None:
-            found = found + A.home.place(offset, A.dtype)[None, :]
-        return found if Z is None or slopes is None else found + _of_confounds(Z, slopes, found)
-
-    def _adjustment(self, home: Home, Z: HostArray | None) -> Adjustment:
-        """Return the adjustment for rows with confounds Z, its arrays placed in `home`."""
-        mean, slopes, scale = (
-            None if part is None else home.place(part) for part in (self.mean, self.slopes, self.scale)
+        return self._images(
+            A, V, name, self.confounds_less_mean(confounds, {name: data}), offset=offset, slopes=slopes
         )
-        return Adjustment.learnt_by(mean, slopes, scale, Z)
+
+    def _images(
+        self,
+        A: LinearOperator,
+        V: Array,
+        name: str,
+        Z: HostArray | None,
+        *,
+        offset: Array | None,
+        slopes: Array | None,
+    ) -> Any:
+        """Compute `images` for rows with confounds Z less their training means."""
+        n, p = A.shape
+        _check_confounds(Z, n)
+        if n == 0:
+            return A.home.place(np.zeros((0, V.shape[1])), A.dtype)
+        mean = np.zeros(p) if self.mean is None else to_host(self.mean).astype(np.float64)
+        own = None if Z is None or self.slopes is None else to_host(self.slopes).T
+        factors = None if self.scale is None else reciprocal(to_host(self.scale).astype(np.float64))
+        pre = Preprocessing(self.mean is not None, None, Z, self.scale is not None)
+        moments = Moments([rows_of(A, name)], pre, names=[name])
+        moments.fitted[0] = Fitted.known(mean, own, factors)
+        place = A.home.blocks.place
+        # The last bits of a product depend on the memory order of V, which a saved answer does not keep.
+        W = place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
+        more = (None if part is None else place(part) for part in (offset, None if Z is None else slopes))
+        found: Any = moments.scores(W, 0, A.dtype, *more)
+        _check_confounds(Z, found.shape[0])
+        return A.home.place(found.array, A.dtype) if isinstance(found, Dense) else found.given_back(found)
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
         """Compute P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.
@@ -179,13 +191,8 @@ class NewRows:
         V = V if self.scale is None else V * self.scale[None, :]
         A = _checked(scores, V, name, "columns of `transform`", None)
         Z = self.confounds_less_mean(confounds, {name: scores})
-        if isinstance(A, BlockOperator):
-            return _given_back(A, V, name, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
-        found = _products(A, V, Adjustment(PLAIN))
-        _check_finite(all_finite(found), name, A)
-        if self.mean is not None:
-            found = found + A.home.place(self.mean, A.dtype)[None, :]
-        return found if Z is None else found + _of_confounds(Z, self.slopes, found)
+        bare = NOTHING if Z is None else NewRows(slopes=np.zeros((Z.shape[1], A.shape[1])))
+        return bare._images(A, V, name, Z, offset=self.mean, slopes=self.slopes)
 
     def confounds_less_mean(self, confounds: Any, data: Mapping[str, Any]) -> HostArray | None:
         """Return the confounds of some rows less their training means; None if the solution removes no confounds.
@@ -236,66 +243,7 @@ def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ..
     return A
 
 
-def _products(A: LinearOperator, V: Array, adjustment: Adjustment) -> Array:
-    """The products of adjusted rows with V, in the working dtype of the rows A."""
-    # The last bits of a sparse product depend on the memory order of V, which a saved answer does not keep.
-    W = A.home.blocks.place(np.ascontiguousarray(V) if isinstance(V, np.ndarray) else V)
-    task, Z = AdjustedRows(Images(W), [adjustment]), adjustment.model.basis
-    pieces: list[Array] | None = None
-    first = 0
-    for block in A.blocks() if A.access == "slices" else (A,):
-        _check_confounds(Z, first + block.shape[0], whole=False)
-        with np.errstate(all="ignore"):  # products that are not finite are an error, which names the entry
-            pieces = task.part([block], first, pieces)
-        first += block.shape[0]
-    _check_confounds(Z, first, whole=True)
-    found: list[Array] = pieces or []
-    return found[0] if len(found) == 1 else A.home.xp.concat(found, axis=0)
-
-
-def _check_confounds(Z: HostArray | None, rows: int, *, whole: bool) -> None:
-    """Refuse confounds Z with fewer rows than the `rows` data rows that have been counted so far.
-
-    If `whole` is true, all data rows have been counted, and confounds with more rows are refused as well.
-    """
-    if Z is not None and (len(Z) < rows or (whole and len(Z) != rows)):
+def _check_confounds(Z: HostArray | None, rows: float) -> None:
+    """Refuse confounds with another number of rows than the data, once these have been counted."""
+    if Z is not None and rows not in (math.inf, len(Z)):
         raise InvalidProblem(f"confounds must have a row for each of {rows} rows; got {len(Z)}.")
-
-
-def _check_finite(finite: bool, name: str, A: LinearOperator) -> None:
-    """Raise an error that names the entry of the rows, if their images are not finite."""
-    if not finite:
-        raise NonFiniteData(explain_non_finite({name: A}))
-
-
-def _given_back(
-    A: BlockOperator,
-    V: Array,
-    name: str,
-    mean: Array | None,
-    offset: Array | None,
-    Z: HostArray | None,
-    S: Any,
-) -> Any:
-    """Compute the images of rows in blocks, and return them in the type of the caller's data.
-
-    The images are searched where they are. They are narrow, so the rows themselves need no second reading.
-    """
-    found = row_images(
-        A,
-        to_host(V),
-        mean=None if mean is None else to_host(mean),
-        offset=None if offset is None else to_host(offset),
-        confounds=Z,
-        slopes=S,
-    )
-    _check_finite(first_non_finite(found) is None, name, A)
-    return found if found.given_back is None else found.given_back(found)
-
-
-def _of_confounds(Z: HostArray, slopes: Array, beside: Array) -> Array:
-    """Compute Z times slopes, in the library and dtype of `beside`, which has as many rows."""
-    _check_confounds(Z, beside.shape[0], whole=True)
-    home = Home.of(beside)
-    blocks = home.blocks
-    return home.place(blocks.place(Z) @ blocks.place(slopes), host_dtype(beside))

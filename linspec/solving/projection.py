@@ -13,19 +13,21 @@ Where we differ: any registered test matrix can be used. It is not stored if it 
 from __future__ import annotations
 
 import math
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 import scipy.sparse
 
 from linspec import registry
-from linspec.arrays import all_finite, at_home, random_generator
-from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, shown
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
+from linspec.arrays import at_home, random_generator
+from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.operators import DenseOperator, SparseOperator, as_operator
 from linspec.registry import options
 from linspec.registry.keywords import hinted
+from linspec.rows import check_products
+from linspec.solving.door import rows_of
 from linspec.solving.random_test_matrix import TestMatrix
-from linspec.sweeps.finite import explain_non_finite
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
@@ -92,27 +94,22 @@ def project(
             f"{float(least):.2g} bytes, and {free:.2g} are free. Ask for fewer."
         )
     Omega = matrix.operator(data.shape[1], width, random_generator(rng))
+    check = partial(check_products, A=rows_of(data, "A"), name="A")
     scale = 1.0 / math.sqrt(width)
     if isinstance(data, SparseOperator) and Omega.sparse:
         product = Omega.sparse_sketch(data)
-        _check_finite(product.data, data)
+        check(product.data)
         product.data *= scale
         as_array = isinstance(data.matrix, scipy.sparse.sparray)
         return product if as_array else scipy.sparse.csr_matrix(product)
     product = Omega.sketch(data)
-    _check_finite(product, data)
+    check(product)
     if isinstance(
         data, DenseOperator | SparseOperator
     ):  # operators of others may return an array of their own
         product *= scale
         return product
     return product * scale
-
-
-def _check_finite(product: Array, data: LinearOperator) -> None:
-    """Raise an error that names the entry of the data, if the product is not finite."""
-    if not all_finite(product):
-        raise NonFiniteData(explain_non_finite({"A": data}))
 
 
 def _positive(columns: Any) -> int:

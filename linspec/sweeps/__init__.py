@@ -24,7 +24,6 @@ _HOLDERS = {
     "Task": "linspec.sweeps.task",
     "equal_slices": "linspec.sweeps.minibatches",
     "random_order": "linspec.sweeps.minibatches",
-    "row_images": "linspec.sweeps.blocks",
     "row_slices": "linspec.sweeps.in_memory",
     "rows_at_once": "linspec.sweeps.minibatches",
 }

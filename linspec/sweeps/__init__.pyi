@@ -2,7 +2,6 @@ from linspec.sweeps.blocks import BlockOperator as BlockOperator
 from linspec.sweeps.blocks import Call as Call
 from linspec.sweeps.blocks import Engine as Engine
 from linspec.sweeps.blocks import InProcess as InProcess
-from linspec.sweeps.blocks import row_images as row_images
 from linspec.sweeps.in_memory import row_slices as row_slices
 from linspec.sweeps.minibatches import DEVICE_FACTOR as DEVICE_FACTOR
 from linspec.sweeps.minibatches import FEWEST_ROWS as FEWEST_ROWS

@@ -15,7 +15,6 @@ from linspec.arrays import (
     Array,
     HostArray,
     is_array,
-    largest_magnitude,
     to_host,
 )
 from linspec.errors import InvalidProblem
@@ -31,7 +30,6 @@ from linspec.operators import (
     ProductOperator,
     as_operator,
 )
-from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.tables import is_flat_list
 from linspec.rows import Moments
 from linspec.solving import fields
@@ -39,7 +37,6 @@ from linspec.solving.checks import check_flag, check_k, check_rows, of_pairs
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
 from linspec.solving.stating import adopt_labels, borrow
-from linspec.sweeps.first_look import FirstLook
 from linspec.targets.matrices import classes_of, targets_of_classes
 
 NO_TARGET = "none"  # the value of --target for a file that holds the targets themselves, and not labels
@@ -258,26 +255,6 @@ class Discriminant(Problem[DiscriminantSolution]):
             object.__setattr__(twin, "H", H.in_dtype(self.H.dtype) or H)
             object.__setattr__(twin, "classes", classes_of(made, twin.sample_weight))
         return twin
-
-    def looked_at(self) -> dict[str, FirstLook]:
-        """Return the known size of the entries of X, of the labels and of `factor`, by the names "X", "H" and "factor".
-
-        Arrays in memory with entries that are not finite are refused.
-        """
-        looks = super().looked_at()
-        if self.factor is not None:
-            looks["factor"] = FirstLook(Magnitude(largest_magnitude(self.factor)))
-        return looks
-
-    def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
-        """Check that the largest entries of X, of the labels and of `factor` are in the permitted range.
-
-        The range is that of `linspec.operators.range_of_entries`. The returned problem has the matrices as solvers
-        multiply them: see `Problem.in_range`.
-        """
-        if self.factor is not None:
-            check_magnitude("H", looks["factor"].size)
-        return super().in_range(looks)
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Judge `weights`, and make the solution's fields (`linspec.families.discriminant.directions`)."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.small_matrices import whitening
-from linspec.arrays import Array, HostArray, at_home, host_dtype, to_host
+from linspec.arrays import Array, HostArray, at_home, host_dtype, is_array, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.discriminant.classifier import (
     DISTINCT,
@@ -19,11 +19,11 @@ from linspec.families.discriminant.classifier import (
     prior_probabilities,
 )
 from linspec.frames import check_order
-from linspec.moments.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.row_model import weights_and_confounds
 from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
+from linspec.solving.loadings import moments_of_rows
 from linspec.solving.new_rows import NewRows
 from linspec.solving.summary import some_of
 from linspec.sweeps.blocks import brought_here
@@ -167,8 +167,10 @@ class DiscriminantSolution(LinearSolution, vector="direction", score="Pillai's t
             raise InvalidProblem("X and H must have rows for a score; got none.")
         if not P.shape[1]:
             return 0.0
-        moments = Moments(P, targets, center=self.mean is not None, form="dense", names=("the variates", "H"))
-        Sp, C, Sh = (to_host(block) for block in moments.dense())
+        moments = moments_of_rows({"the variates": P, "H": targets}, center=self.mean is not None)
+        (Sp, C), (_, Sh) = (
+            [to_host(G) if is_array(G) else G.toarray() for G in row] for row in moments.gram()
+        )
         return float(np.sum((whitening(Sp, DEPENDENT).T @ C @ whitening(Sh, DEPENDENT)) ** 2))
 
     @at_home

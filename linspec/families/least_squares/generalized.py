@@ -29,7 +29,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import Home, HostArray, random_generator, reciprocal, to_host
-from linspec.errors import ConvergenceWarning, InvalidProblem, NonFiniteData, NoSuitableSolver, warn
+from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.least_squares.errors_of_moments import (
     moved_by,
     rounded_fits,
@@ -39,7 +39,9 @@ from linspec.families.least_squares.errors_of_moments import (
 from linspec.operators import as_operator
 from linspec.operators.row_model import row_model
 from linspec.process import machine
-from linspec.solving.adjusting import adjusted, in_given_columns
+from linspec.rows import Moments, Passes, row_gram
+from linspec.rows.inner_products import AT_ONCE
+from linspec.solving.on_rows import OnRows
 from linspec.solving.select import estimated
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
 from linspec.status import Status
@@ -108,7 +110,7 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
     if problem.sweeps > 1:
         rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
         seconds = 4.0 * sizes.nnz * n / rate + cost.EIGEN * n**3 / cost.FACTOR_RATE
-        needed = 8.0 * (4.0 * n**2 + p * _block(n, p, problem.A.home))
+        needed = 8.0 * (4.0 * n**2 + p * AT_ONCE)
         found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
         columns = (q + PROBES) * len(ridges)
         path = problem.with_numbers(ridge=tuple(ridges))
@@ -207,46 +209,29 @@ def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
     """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of sweeps."""
-    twin = adjusted(problem)
-    B, found, sweeps = _right_hand_sides(twin), [0.0] * len(x), 1.0
-    for some, fits, swept in _fits(twin.A, twin.A.home.place(np.stack(x)), B.shape[0]):
-        sweeps += swept
+    moments = OnRows(problem).moments(Passes())
+    B, found = _preprocessed_targets(moments), [0.0] * len(x)
+    for some, fits in _fits(moments, np.stack(x), B.shape[0]):
         for i, fit in zip(some, fits, strict=True):
             found[i] = float(((B - fit) ** 2).sum())
-    return found, sweeps
+    return found, moments.passes.count
 
 
 def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     """Score the ridges by AAᵀ = UΛUᵀ, for data with fewer rows than columns."""
     count, freedom = _freedom(problem)
-    twin = adjusted(problem)
-    twin = twin.in_range(twin.looked_at())
-    n, p = twin.A.shape
-    moments = twin.moments("implicit", (1, 1))
-    home, size = moments.home, _block(n, p, moments.home)
-    starts = range(0, n, size)
-    columns = (home.eye(n, min(size, n - a), a) for a in starts)
-    K = np.hstack([to_host(moments.outer(E)) for E in columns])
-    if not np.isfinite(K).all():
-        raise NonFiniteData(
-            "the products of the rows of A must be finite; got others. Drop or impute such rows."
-        )
-    eigen = Metric((K + K.T) / 2, twin.A.H)
+    moments = OnRows(problem).moments(Passes())
+    K = to_host(row_gram(moments))
+    eigen = Metric((K + K.T) / 2, problem.A.H)
     live = eigen.values > eigen.cut * eigen.values.max(initial=0.0)
-    B = _right_hand_sides(twin)
+    B = _preprocessed_targets(moments)
     U = eigen.vectors[:, live]
     along = U.T @ B
     beyond = float(((B - U @ along) ** 2).sum())
     values = eigen.values[live]
     scores = _scores(values, along**2, beyond, ridges, count, freedom)
     lost = _lost_of_rows(values, along, beyond, float(np.linalg.norm(B)), ridges)
-    passes = len(starts) * (1.0 if moments.cost.wide else 2.0)
-    return Generalized(scores, None, passes, False, reason, lost)
-
-
-def _block(n: int, p: int, home: Home) -> int:
-    """The number of identity columns that are multiplied at once."""
-    return int(min(n, max(16, cost.spare_bytes(home) // (16 * max(p, 1)))))
+    return Generalized(scores, None, moments.passes.count, False, reason, lost)
 
 
 def _scores(
@@ -330,30 +315,33 @@ def _of_signs(
             f"{solution.message}",
             ConvergenceWarning,
         )
-    twin = adjusted(problem)
-    B, x = _right_hand_sides(twin), in_given_columns(twin, {"x": solution.x}, back=True, axis=1)["x"]
-    scores, errors, sweeps = np.empty(len(ridges)), np.zeros(len(ridges)), 0.0
-    for some, fits, swept in _fits(twin.A, x, n):
-        sweeps += swept
+    moments = OnRows(problem).moments(Passes())
+    B, x = _preprocessed_targets(moments), to_host(solution.x).astype(np.float64)
+    if moments.pre.scale:
+        moments.settle(0)
+        x = np.stack([moments.fitted[0].unscaled(each) for each in x])
+    scores, errors = np.empty(len(ridges)), np.zeros(len(ridges))
+    for some, fits in _fits(moments, x, n):
         for i, fit in zip(some, fits, strict=True):
             traces = (signs * fit[:, m:]).sum(axis=0)
             free = freedom - float(traces.mean())
             scores[i] = _score(float(np.sum((B - fit[:, :m]) ** 2)), free, count) / m
             spread = float(np.std(traces, ddof=1)) / np.sqrt(PROBES)
             errors[i] = 2 * scores[i] * spread / free if np.isfinite(scores[i]) else np.nan
-    return Generalized(scores, errors, solution.passes + sweeps + 1.0, False, reason)
+    return Generalized(scores, errors, solution.passes + moments.passes.count + 1.0, False, reason)
 
 
-def _fits(A: Any, x: Any, n: int) -> Iterator[tuple[range, list[HostArray], float]]:
-    """Yield ridges, their fitted values and the sweeps made, with as many ridges per sweep as memory permits."""
+def _fits(moments: Moments, x: HostArray, n: int) -> Iterator[tuple[range, list[HostArray]]]:
+    """Yield ridges and their fitted values, with as many ridges per pass as memory permits."""
     count, _, columns = x.shape
-    blocks = A.home.blocks
-    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(blocks)) // (16 * n * columns)))
+    A, place = moments.operator(), moments.operators[0].backend.blocks
+    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(place)) // (16 * n * columns)))
     for first in range(0, count, most):
         some = range(first, min(first + most, count))
-        block = blocks.concat([blocks.place(x[i, ...]) for i in some])
-        fits = np.asarray(to_host(A.matmat(block)), dtype=np.float64)
-        yield some, [fits[:, j * columns : (j + 1) * columns] for j in range(len(some))], 1.0
+        fits = to_host(A.matmat(place.place(np.concatenate(x[some.start : some.stop], axis=1)))).astype(
+            np.float64
+        )
+        yield some, [fits[:, j * columns : (j + 1) * columns] for j in range(len(some))]
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
@@ -370,6 +358,12 @@ def _freedom(problem: Any) -> tuple[float, float]:
     model = row_model(center=bool(problem.center), weights=w, confounds=problem.confounds)
     taken = bool(problem.center) + (0 if model.basis is None else model.basis.shape[1])
     return count, count - taken
+
+
+def _preprocessed_targets(moments: Moments) -> HostArray:
+    """√D B without its means and what confounds explain, on the host."""
+    B, place = moments.operators[1], moments.operators[1].backend.blocks
+    return to_host(moments.operator(1).matmat(place.eye(B.shape[1]))).astype(np.float64)
 
 
 def _right_hand_sides(problem: Any) -> HostArray:

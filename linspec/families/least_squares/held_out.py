@@ -23,7 +23,8 @@ from linspec.families.least_squares.errors_of_moments import (
     squared_error,
 )
 from linspec.families.least_squares.generalized import generalized
-from linspec.moments.moments import Moments
+from linspec.rows import Moments
+from linspec.solving.door import rows_of
 from linspec.studies.held_out.grams import Split, share_lost
 from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
 from linspec.studies.held_out.scores import Generalized, Metric, Rounded
@@ -51,8 +52,9 @@ class SquaredErrors(PredictionScore):
         )
 
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
-        A = Moments(problem.A, form="implicit").diagonal()[0]
-        squares, found = np.asarray(to_host(A), dtype=np.float64), np.empty((len(solutions), 1))
+        moments = Moments([rows_of(problem.A, "A")])
+        moments.settle()
+        squares, found = moments.fitted[0].squares, np.empty((len(solutions), 1))
         for i, solution in enumerate(solutions):
             B, errors, w = next(errors_of_rows(problem, solution))
             x = np.reshape(np.asarray(to_host(solution.x), dtype=np.float64), (len(squares), -1))

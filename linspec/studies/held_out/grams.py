@@ -11,6 +11,7 @@ in a solve. Columns beside, which are targets, stay: they may vary on held-out r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, whitening
-from linspec.algebra.whitener import Whitener, has_short_directions, squared_cut
+from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, whitening
+from linspec.algebra.whitener import OF_SUMS, Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.row_model import DEPENDENT, RowModel, row_model
-from linspec.rows import Cell
-from linspec.solving.adjusting import adjusted
+from linspec.rows import Cell, Moments, Passes
+from linspec.solving.on_rows import OnRows
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
@@ -266,26 +267,37 @@ class TrainingRows:
     def __init__(self, problem: Any, numbers: HostArray) -> None:
         self.problem, self.numbers, self.passes = problem, numbers, 0.0
         self.dependent: dict[str, int] = {}
-        self._swept = 0.0
 
     @cached_property
-    def moments(self) -> Any:
+    def moments(self) -> Moments:
         """The moments of all rows, with weight 0 for rows that are not training rows."""
         n = int(min(A.shape[0] for A in self.problem.matrices.values()))
         twin, weights, own = self.problem.with_matrices({}), np.zeros(n), self.problem.sample_weight
         weights[self.numbers] = 1.0 if own is None else own[self.numbers]
-        for name, value in (("sample_weight", weights), ("shared", None)):
+        for name, value in (("sample_weight", weights), ("shared", None), ("given", None)):
             object.__setattr__(twin, name, value)
-        return adjusted(twin).moments("implicit", (1, 1))
+        found: Moments = OnRows(twin).moments(Passes())
+        return found
 
     def have_short(self, name: str, factor: Whitener) -> bool:
-        """Whether a factor has omitted directions longer than rounding; True if rows cannot be read again."""
+        """Whether a factor has omitted directions longer than rounding; True if rows cannot be read again.
+
+        Rounding of the Gram matrix mixes omitted directions with the short ones that were kept. So what is measured of
+        the images of the omitted directions is orthogonal to those of the kept ones.
+        """
         if self.problem.sweeps == 1:
             return True
-        found = has_short_directions(self.moments, list(self.problem.matrices).index(name), factor)
-        self.passes += self.moments.passes - self._swept
-        self._swept = self.moments.passes
-        return found
+        assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
+        i, made = list(self.problem.matrices).index(name), self.moments.passes.count
+        A, place = self.moments.operators[i], self.moments.operators[i].backend.blocks
+        both = place.concat([place.place(each) for each in (factor.short, factor.cut)])
+        _, R = self.moments.products_with_triangle(both, i)
+        self.passes += self.moments.passes.count - made
+        kept = factor.short.shape[1]
+        longest = float(np.linalg.norm(R[kept:, kept:], 2)) if len(R) > kept else 0.0
+        # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
+        units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(A.shape[1])) * factor.rounding
+        return longest > units * A.rounding * math.sqrt(factor.largest)
 
     @cached_property
     def model(self) -> RowModel:

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, HostArray, reciprocal, to_host
-from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec.arrays import HOST, Array, HostArray, reciprocal
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.chosen_rows import chosen_rows
@@ -27,11 +27,12 @@ from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 from linspec.operators.row_model import row_model
 from linspec.process import machine
+from linspec.rows import check_products
+from linspec.solving.door import rows_of
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
 from linspec.studies.held_out.folds import entries_of_labels
 from linspec.studies.inference.columns import with_columns_permuted
-from linspec.sweeps.finite import explain_non_finite
 
 P = TypeVar("P", bound=Problem[Any])
 
@@ -272,8 +273,7 @@ def reflected(
             W = W - (2 * v)[:, None] * (v @ W)[None, :]
         W = W[len(vectors) :, :]
         squares = xp.sum(W * W, axis=0)
-    if not np.isfinite(to_host(squares)).all():
-        raise NonFiniteData(explain_non_finite({name: A}))
+    check_products(squares, rows_of(A, name), name)
     return W, squares, squares > EXPLAINED * before
 
 

@@ -10,15 +10,13 @@ Read `engine` first.
 - `runs`: consecutive blocks that one piece of work processes, and the fixed tree by which results are merged;
 - `reduction`: one task over the rows of several operators;
 - `gathered`: selected rows, fetched to this process as minibatches;
-- `fill`: the number of entries that sparse Gram matrices of blocks would have;
-- `affine_rows`: scores and predictions, kept beside the blocks.
+- `fill`: the number of entries that sparse Gram matrices of blocks would have.
 
 Targets for discriminant analysis of class labels in blocks are in `linspec.targets.of_blocks`.
 """
 
-from linspec.sweeps.blocks.affine_rows import brought_here, row_images
 from linspec.sweeps.blocks.engine import Call, Engine, InProcess
-from linspec.sweeps.blocks.operator import BlockOperator
+from linspec.sweeps.blocks.operator import BlockOperator, brought_here
 from linspec.sweeps.blocks.reduction import map_reduce
 
 __all__ = [
@@ -28,5 +26,4 @@ __all__ = [
     "InProcess",
     "brought_here",
     "map_reduce",
-    "row_images",
 ]

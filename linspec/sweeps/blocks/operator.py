@@ -17,10 +17,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from linspec.arrays import HOST, Array
+from linspec.arrays import HOST, Array, is_array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
-from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
+from linspec.operators import CenteredOperator, DenseOperator, LinearOperator, as_operator
 from linspec.operators.adjustment import Adjustment
 from linspec.operators.base import Selection
 from linspec.operators.row_model import PLAIN, RowModel
@@ -300,30 +300,6 @@ class BlockOperator(LinearOperator):
         A = BlockOperator(rows.handles, self.engine, name=self.name, given_back=self.given_back)
         return A if self.given_back is None else self.given_back(A)
 
-    def map_rows(
-        self, work: Callable[..., Any], name: str = "data", beside: LinearOperator | None = None
-    ) -> BlockOperator:
-        """A matrix with as many rows, computed block by block; its blocks stay beside those of this matrix.
-
-        Parameters
-        ----------
-        work : callable
-            work(number, block) returns the new rows of a block; it can be pickled.
-        name : str, default "data"
-            The name of the result in messages.
-        beside : LinearOperator, optional
-            Another matrix with as many rows. Then work(number, block, rows) is called, with the same rows of this
-            matrix.
-
-        Returns
-        -------
-        BlockOperator
-        """
-        views = [self.handles] if beside is None else [self.handles, self.alongside(beside)]
-        calls = [Call(i, handles) for i, handles in enumerate(zip(*views, strict=True))]
-        made = self.engine.map(work, calls)
-        return BlockOperator(made, self.engine, name=name, given_back=self.given_back)
-
     def brought_here(self) -> Array:
         """All rows as an array of this process; use it for narrow matrices, such as scores.
 
@@ -389,6 +365,20 @@ class CenteredBlocks(CenteredOperator):
         whole: Any = self.parts[0]
         found: Array = whole.images(V, self.mean)
         return found
+
+
+def brought_here(found: Any) -> Array:
+    """Return a narrow matrix, such as scores, as an array of this process, also if its rows are in blocks.
+
+    Parameters
+    ----------
+    found : array or data of shape (n, k)
+        A matrix with few columns.
+    """
+    if is_array(found):
+        return found
+    A = as_operator(found)
+    return A.brought_here() if isinstance(A, BlockOperator) else A.dense()
 
 
 def _pieces(A: LinearOperator, edges: list[int]) -> Iterator[Any]:

@@ -38,13 +38,13 @@ from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal,
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, MissingCapability, warn
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.moments.ways import settle
-from linspec.operators import AdjustedOperator, LinearOperator, as_operator
-from linspec.operators.row_model import row_model
+from linspec.operators import LinearOperator, as_operator
 from linspec.process.interrupts import NothingYet, Request
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
+from linspec.rows import Moments, Preprocessing
 from linspec.solving.checks import check_count
+from linspec.solving.door import rows_of
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
@@ -212,10 +212,7 @@ def null_correlations(
             "array, a sparse matrix or a file, or permute the rows where they come from."
         )
     problem = with_equal_rows(problem, "null_correlations")
-    rows: LinearOperator = problem.Y
-    if problem.confounds is not None:  # residuals are permuted
-        model = row_model(center=problem.center, weights=None, confounds=problem.confounds)
-        rows = AdjustedOperator(rows, model, settle)
+    rows = problem.Y if problem.confounds is None else _residuals(problem)
     generator = random_generator(rng)
     found, stop = np.zeros((permutations, problem.k)), Request()
 
@@ -233,6 +230,18 @@ def null_correlations(
             ConvergenceWarning,
         )
     return found[:made].copy()
+
+
+def _residuals(problem: CCA) -> LinearOperator:
+    """The rows of Y without what the confounds explain of them."""
+    Y, pre = problem.Y, Preprocessing.of(center=problem.center, confounds=problem.confounds)
+    moments = Moments([rows_of(Y, "Y")], pre, names=["Y"])
+    moments.settle()
+    fitted, place = moments.fitted[0], Y.home.blocks.place
+    W = place(Y.dense()) - place(fitted.mean)[None, :] - place(fitted.rest)[None, :]
+    B, slopes = moments.data.B(moments.operators[0]), fitted.slopes
+    W = W if B is None or slopes is None else W - B @ place(slopes).T
+    return as_operator(Y.home.place(W, Y.dtype), "Y").with_names_of(Y)
 
 
 # ---- the variates ----------------------------------------------------------------------------------
