@@ -87,9 +87,9 @@ _OF_USERS = {
     "test_matrices": "linspec.registry.queries",
 }
 _OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves them out
-    "Conclusion": "linspec.solving.conclusion",
-    "Iterate": "linspec.solving.iterates",
-    "IterativeSolver": "linspec.solving.iterates",
+    "Certificate": "linspec.iteration",
+    "Context": "linspec.iteration",
+    "Iterate": "linspec.iteration",
     "LinearSolution": "linspec.solving.linear_solution",
     "Needs": "linspec.registry.spec",
     "Normalizer": "linspec.solving.normalizer",
@@ -97,7 +97,6 @@ _OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves
     "OperatorSpec": "linspec.registry.spec",
     "Problem": "linspec.solving.problem",
     "ProblemSpec": "linspec.registry.spec",
-    "Run": "linspec.solving.run",
     "Solver": "linspec.solving.solver",
     "SolverSpec": "linspec.registry.spec",
     "TestMatrix": "linspec.solving.random_test_matrix",

@@ -22,6 +22,9 @@ from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.solution import LeastSquaresSolution as LeastSquaresSolution
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
+from linspec.iteration import Certificate as Certificate
+from linspec.iteration import Context as Context
+from linspec.iteration import Iterate as Iterate
 from linspec.kernels.kernel_matrices import KernelOperator as KernelOperator
 from linspec.moments.moments import Moments as Moments
 from linspec.operators import LinearOperator as LinearOperator
@@ -50,7 +53,6 @@ from linspec.registry.spec import SolverSpec as SolverSpec
 from linspec.registry.spec import TestMatrixSpec as TestMatrixSpec
 from linspec.registry.spec import hookimpl as hookimpl
 from linspec.solving.checkpoints import Checkpoint as Checkpoint
-from linspec.solving.conclusion import Conclusion as Conclusion
 from linspec.solving.fields import count as count
 from linspec.solving.fields import field as field
 from linspec.solving.fields import flag as flag
@@ -59,14 +61,11 @@ from linspec.solving.fields import ridge as ridge
 from linspec.solving.fields import setting as setting
 from linspec.solving.fields import views as views
 from linspec.solving.held_moments import HeldMoments as HeldMoments
-from linspec.solving.iterates import Iterate as Iterate
-from linspec.solving.iterates import IterativeSolver as IterativeSolver
 from linspec.solving.linear_solution import LinearSolution as LinearSolution
 from linspec.solving.normalizer import Normalizer as Normalizer
 from linspec.solving.problem import Problem as Problem
 from linspec.solving.projection import project as project
 from linspec.solving.random_test_matrix import TestMatrix as TestMatrix
-from linspec.solving.run import Run as Run
 from linspec.solving.select import Selection as Selection
 from linspec.solving.select import select as select
 from linspec.solving.solution import Solution as Solution

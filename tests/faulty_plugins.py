@@ -21,7 +21,7 @@ from linspec.arrays import from_host, host_dtype, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.iteration import Iterate
 from linspec.operators import HeldSketch, RowOperator
-from linspec.solving import NewRows, RowSolver
+from linspec.solving import NewRows, Solver
 from linspec.testing import references
 
 SOURCE = "Golub 1965, SIAM J. Numer. Anal. 2(2)"
@@ -39,7 +39,7 @@ def altered(solution: Any, **changes: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseInTurn(RowSolver):
+class DenseInTurn(Solver):
     """Normal equations, after a look at the entries of some rows after the others (Golub 1965)."""
 
     def iterate(self, problem, moments, context, start):
@@ -52,7 +52,7 @@ class DenseInTurn(RowSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Honest(RowSolver):
+class Honest(Solver):
     """The SVD of a triangle of the rows (Golub 1965)."""
 
     least: ClassVar[float] = 0.0
@@ -84,7 +84,7 @@ class Honest(RowSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Iterating(RowSolver):
+class Iterating(Solver):
     """Conjugate gradients on the normal equations (Hestenes & Stiefel 1952; Golub 1965)."""
 
     tol: float | None = option(None, "residual to stop at", kind=float, above=0)
@@ -143,7 +143,7 @@ def same(x: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Triplets(RowSolver):
+class Triplets(Solver):
     """The SVD of a triangle of the rows (Golub 1965)."""
 
     def iterate(self, problem, moments, context, start):
@@ -156,7 +156,7 @@ class Triplets(RowSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs(RowSolver):
+class Pairs(Solver):
     """Subspace iteration with exact least squares on Gram matrices (Golub & Zha 1995)."""
 
     tol: float | None = option(None, "residual to stop at", kind=float, above=0)

@@ -31,7 +31,7 @@ from showing import Claim
 
 import linspec as ls
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 SOLVERS = "auto", "gram", "direct", "als", "lobpcg"
 ITERATIVE = "als", "lobpcg"
@@ -199,7 +199,7 @@ def counted(name: str, case: Case, exact: np.ndarray) -> tuple[str, Any, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dropped(RowSolver):
+class Dropped(Solver):
     """The pairs that are set."""
 
     pairs: ClassVar[dict[str, Any]] = {}

@@ -20,11 +20,11 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Home
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nesterov(RowSolver):
+class Nesterov(Solver):
     """Gradient descent with momentum (Nesterov 2004, scheme 2.2.22)."""
 
     largest: float = ls.option(1.0, "an upper bound of the largest eigenvalue of AᵀA", above=0)

@@ -1,7 +1,7 @@
 """Problems, solvers, the run between them, and the solution with its certificate.
 
-Read `problem` first, then `solver`, then `run`, which serves a solver while it runs. `budget` limits the run, and
-`verdict` decides how it ended. `solution` is what users get. `solve` has the one call; `select` chooses a solver.
+Read `problem` first, then `solver`, then `on_rows` and `run`. `verdict` says how a run ended. `solution` is what users
+get. `solve` has the one call; `select` chooses a solver.
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ from linspec.process.lazy_names import lazy_names
 _HOLDERS = {
     "COMPONENT_SCORES": "linspec.solving.component_regression",
     "ComponentRegressionSolution": "linspec.solving.component_regression",
-    "Conclusion": "linspec.solving.conclusion",
-    "DEFAULT_TERMS": "linspec.solving.conclusion",
     "with_parts": "linspec.registry.options",
     "NewRows": "linspec.solving.new_rows",
     "PredictionScore": "linspec.solving.prediction_score",
-    "RowSolver": "linspec.solving.row_solver",
+    "Solver": "linspec.solving.solver",
     "RidgesSolution": "linspec.solving.along_ridges",
-    "Terms": "linspec.solving.conclusion",
     "WithRidges": "linspec.solving.along_ridges",
     "adjusted": "linspec.solving.adjusting",
     "adjustments_of": "linspec.solving.adjusting",

@@ -13,9 +13,6 @@ from linspec.solving.checks import finite_array as finite_array
 from linspec.solving.checks import refuse_iterators as refuse_iterators
 from linspec.solving.component_regression import COMPONENT_SCORES as COMPONENT_SCORES
 from linspec.solving.component_regression import ComponentRegressionSolution as ComponentRegressionSolution
-from linspec.solving.conclusion import DEFAULT_TERMS as DEFAULT_TERMS
-from linspec.solving.conclusion import Conclusion as Conclusion
-from linspec.solving.conclusion import Terms as Terms
 from linspec.solving.conclusion import fewer_than_asked as fewer_than_asked
 from linspec.solving.conclusion import left_out_nearby as left_out_nearby
 from linspec.solving.door import rows_of as rows_of
@@ -23,7 +20,7 @@ from linspec.solving.loadings import moments_of_rows as moments_of_rows
 from linspec.solving.new_rows import NewRows as NewRows
 from linspec.solving.prediction_score import PredictionScore as PredictionScore
 from linspec.solving.prediction_score import score_of_predictions as score_of_predictions
-from linspec.solving.row_solver import RowSolver as RowSolver
+from linspec.solving.solver import Solver as Solver
 from linspec.solving.stating import adopt as adopt
 from linspec.solving.tables import check_columns as check_columns
 from linspec.solving.tables import table_of_columns as table_of_columns

@@ -1,8 +1,4 @@
-"""A problem with its rows in blocks, its certificate, and what its solution keeps for new rows.
-
-Problems, options, messages and solutions are those of `linspec.solving`. This module and `row_solver` go when the last
-family has moved: `linspec.solve` will then be the loop of `linspec.iteration` itself.
-"""
+"""A problem with its rows in blocks, its certificate, and what its solution keeps for new rows."""
 
 from __future__ import annotations
 
@@ -15,24 +11,23 @@ import numpy as np
 
 from linspec import iteration
 from linspec._new.operators import ByProducts
-from linspec.arrays import Array, reciprocal
-from linspec.errors import OutOfMemory
+from linspec.arrays import Array, is_array, reciprocal
+from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.iteration import Certificate
-from linspec.operators import CountedOperator
-from linspec.process import pauses
+from linspec.process.plurals import count_of
 from linspec.process.turns import in_turn
-from linspec.rows import Moments, OutOfPasses, Passes, Preprocessing
+from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving.adjusting import (
     CENTRING,
     about_constant,
     adjusted,
     fields_of_adjustments,
+    in_field,
     in_given_columns,
     nearly_explained,
     underflowing_columns,
     wide_enough,
 )
-from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.door import rows_of
 from linspec.solving.stating import least_ridges
 from linspec.status import Status
@@ -40,7 +35,6 @@ from linspec.status import Status
 __all__ = [
     "KeptMoments",
     "OnRows",
-    "certified_apart",
     "constant_columns_of",
     "fields_of_preprocessing",
     "lost_to_preprocessing",
@@ -104,7 +98,6 @@ class OnRows(iteration.Problem):
             self.rows = kept.moments
             self.rows.begin(passes)
             return self.rows
-        problem = problem if problem.given is None else problem.given
         rows = [rows_of(A, name) for name, A in problem.matrices.items()]
         pre = Preprocessing.of(
             center=problem.center,
@@ -134,9 +127,7 @@ class OnRows(iteration.Problem):
         try:
             return self._certified(moments, arrays, tol)
         except (LookupError, TypeError, ValueError, AttributeError):
-            from linspec.solving.verdict import check_handed  # which knows problems
-
-            check_handed(self.problem, "a solver must yield", arrays)
+            _check_yielded(self.problem, arrays)
             raise
 
     def _certified(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
@@ -283,31 +274,35 @@ def constant_columns_of(
     return tuple(remarks)
 
 
-def certified_apart(problem: Any, arrays: Mapping[str, Array], terms: Terms) -> Conclusion:
-    """Judge the arrays of a solver that has a `Run` by the certificate of the problem, within the passes that are left.
-
-    Parameters
-    ----------
-    problem : Problem
-    arrays : mapping of str to array
-    terms : Terms
-    """
-    whole = {name: A.operator for name, A in problem.matrices.items() if isinstance(A, CountedOperator)}
-    uncounted = problem.with_matrices(whole) if problem.given is None else problem.given
-    stated = OnRows(uncounted, complete=terms.complete)
-    passes = Passes(problem.certified_passes + max(terms.passes_left, 0.0))
-    moments = stated.moments(passes)
-    passes.reserved = 0.0  # they are for this certificate
-    try:
-        certificate = stated.certify(moments, arrays, terms.tol)
-    except OutOfPasses as error:
-        raise pauses.OutOfPasses(terms.passes + passes.lacking) from error
-    return Conclusion(
-        certificate.fields,
-        certificate.residual,
-        certificate.findings,
-        certificate.kind,
-        certificate.lost,
-        certificate.least,
-        passes.count,
-    )
+def _check_yielded(problem: Any, arrays: Mapping[str, Any]) -> None:
+    """Refuse arrays of a solver that the certificate does not take: other names, no arrays, other shapes."""
+    said = f"a solver of {problem.name} must yield"
+    needed = problem.found or tuple(name for name, _ in problem.solution.layout.weights.values())
+    if not arrays.keys() >= {*needed}:
+        raise BrokenPlugin(f"{said} {', '.join(needed)}; got {', '.join(arrays) or 'nothing'}.")
+    layout = problem.solution.layout
+    for field, (name, axis) in layout.weights.items():
+        if name not in arrays:
+            continue
+        several = problem.stated.matrices[field].several
+        given = arrays[name] if several else (arrays[name],)
+        names = in_field(problem, field)
+        if several and not (isinstance(given, tuple) and len(given) == len(names)):
+            raise BrokenPlugin(
+                f"{said} {name} as a tuple of an array for each of {', '.join(names)}; got {shown(given)}."
+            )
+        for matrix, W in zip(names, given, strict=True):
+            if not is_array(W):
+                raise BrokenPlugin(f"{said} {name} as an array; got {type(W).__name__}.")
+            columns, shape = problem.matrices[matrix].shape[1], tuple(W.shape)
+            if len(shape) != 2 or shape[axis] != columns:
+                form = f"({columns}, k)" if axis == 0 else f"(k, {columns})"
+                raise BrokenPlugin(
+                    f"{said} {name} of shape {form}, for the {count_of(columns, 'column')} of {matrix}; got {shape}."
+                )
+            values = arrays.get(layout.value)
+            if values is not None and is_array(values) and tuple(values.shape) != (shape[1 - axis],):
+                raise BrokenPlugin(
+                    f"{said} as many {layout.value} as vectors; {name} has {shape[1 - axis]}, and they "
+                    f"have shape {tuple(values.shape)}."
+                )

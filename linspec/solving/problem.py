@@ -33,22 +33,16 @@ from linspec.operators.chosen_rows import chosen_rows
 from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing
-from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
-from linspec.solving.on_rows import certified_apart
 from linspec.solving.solution import Solution
 from linspec.solving.stating import (
     add_row_fields,
-    check_range_of_ridges,
     check_sizes,
     set_matrix,
     start_of,
     state,
 )
 from linspec.solving.summary import facts_as_html
-from linspec.status import Status
-from linspec.sweeps.first_look import FirstLook, look_at, ranged
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
@@ -87,9 +81,6 @@ class Problem(ABC, Generic[S_co]):
     sample_weight: Any = None
     confounds: Any = None
 
-    given: Any = (
-        None  # the problem as it was given, if weights, means, confounds or scale are in the matrices
-    )
     kept: Any = None  # the moments of rows that several solves share
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
@@ -158,37 +149,17 @@ class Problem(ABC, Generic[S_co]):
         several = any(declared.several for declared in cls.stated.matrices.values())
         return cls(list(matrices), **values) if several else cls(*matrices, **values)
 
-    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
-        """Return the moments of this problem's matrices; if moments were passed instead of data, those moments.
-
-        Parameters
-        ----------
-        form : str
-            As for `linspec.Moments`.
-        expect : (int, int)
-            The number of products that the solver expects to make, and the number of columns of each. The form "auto"
-            is chosen by these numbers.
-        """
-        matrices = self.matrices
-        return self.shared or Moments(
-            *matrices.values(), center=self.center, form=form, expect=expect, names=tuple(matrices)
-        )
-
-    def conclude(self, moments: Moments, terms: Terms = DEFAULT_TERMS, **arrays: Any) -> Conclusion:
-        """Judge the arrays of a solver with a `Run`: by default as `certify` does, on rows of its own."""
-        return certified_apart(self, arrays, terms)
-
     def certify(self, moments: Any, arrays: Mapping[str, Any], tol: float) -> Any:
-        """Judge the arrays of a solver of the class RowSolver; return a `linspec.iteration.Certificate`.
+        """Judge the arrays of a solver of the class Solver; return a `linspec.iteration.Certificate`.
 
         Means, slopes and scales, and what is said of them, are added to it.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} has no certificate for solvers of the class RowSolver."
+            f"{type(self).__name__} has no certificate for solvers of the class Solver."
         )
 
     def moments_of_its_own(self, passes: Passes) -> Any:
-        """Return what a RowSolver multiplies with, as kernel matrices; None: the rows of the matrices.
+        """Return what a Solver multiplies with, as kernel matrices; None: the rows of the matrices.
 
         It counts its passes in `passes`, and reserves there those of the certificate. Where it is no
         `linspec.rows.Moments`, nothing about preprocessing is added to the certificate.
@@ -200,11 +171,11 @@ class Problem(ABC, Generic[S_co]):
         return RowMoments(rows, pre, **options)
 
     def for_preprocessed(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Convert the arrays of an answer to those of the preprocessed matrices, as a RowSolver begins at them."""
+        """Convert the arrays of an answer to those of the preprocessed matrices, as a Solver begins at them."""
         return arrays
 
     def for_data(self, moments: Any, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Convert the arrays of an iterate of a RowSolver to the columns of the data."""
+        """Convert the arrays of an iterate of a Solver to the columns of the data."""
         return arrays
 
     def start(self, given: Any) -> dict[str, Array]:
@@ -264,21 +235,11 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def certificate_products(self) -> float:
-        """The largest number of products with the moments that the law makes; each takes `moments.cost.sweep` passes.
+        """The largest number of passes that the certificate makes where nothing is held.
 
         A product with a fraction of the rows or entries counts as this fraction.
         """
         return 1
-
-    @property
-    def certified(self) -> bool:
-        """Whether answers are judged by `certify`, which reads the data itself."""
-        return type(self).certify is not Problem.certify
-
-    @property
-    def certified_passes(self) -> float:
-        """The passes of `certify` that are set aside where it has learnt nothing before: scales take one."""
-        return self.certificate_products + bool(self.scale if self.given is None else self.given.scale)
 
     bounds_discarded: ClassVar[bool] = False
     """Whether the law bounds the error of rows that stand for others and lack a part of their Gram matrix."""
@@ -327,8 +288,6 @@ class Problem(ABC, Generic[S_co]):
         for name, value in (("ridge", ridge), ("k", k), ("every", None if k is None else False)):
             if value is not None:
                 object.__setattr__(twin, name, value)
-        if self.given is not None:  # which a certificate judges by
-            object.__setattr__(twin, "given", self.given.with_numbers(ridge=ridge, k=k))
         return twin
 
     def weights_of(self, name: str) -> HostArray | None:  # of a problem that says otherwise
@@ -347,122 +306,6 @@ class Problem(ABC, Generic[S_co]):
     def sizes(self) -> cost.Sizes:
         """Return the sizes of all matrices, for estimates of time and memory."""
         return cost.sizes_of(list(self.matrices.values()), self.width)
-
-    def noise(self, moments: Moments) -> float:
-        """Return the rounding error of products with unit vectors, relative to the norms of these products.
-
-        A value of the answer, such as a singular value, cannot be distinguished from 0 if it is smaller than this
-        number times the norm of its product, or for two matrices times the norms of both products.
-
-        Parameters
-        ----------
-        moments : Moments
-            The moments of the problem, after a product.
-        """
-        columns = sum(A.shape[1] for A in self.matrices.values())
-        unit = max(float(np.finfo(self.dtype).eps), moments.columns.centring_error())
-        return 10 * math.sqrt(columns) * unit
-
-    def concluded(
-        self,
-        moments: Moments,
-        residual: float,
-        *,
-        findings: tuple[tuple[Status | None, str], ...] = (),
-        missing: str = "",
-        kind: str = "",
-        lost: bool = False,
-        **fields: Any,
-    ) -> Conclusion:
-        """Return the conclusion on an answer: its arrays in the libraries of the data, its adjustments and findings.
-
-        Parameters
-        ----------
-        moments : Moments
-        residual : float
-        findings : tuple of (Status or None, str), default ()
-            Findings of the law.
-        missing : str, optional
-            The components in words, for the finding that there are fewer than requested.
-        kind, lost
-            As for `Conclusion`.
-        **fields
-            The fields of the answer. Weights are placed in the library and dtype of their matrices.
-
-        Returns
-        -------
-        Conclusion
-            With the finding that there are fewer components than requested, if so, and that digits were lost.
-        """
-        layout = self.solution.layout
-        for field, (name, _) in layout.weights.items():
-            matrices = [self.matrices[each] for each in in_field(self, field)]
-            several = self.stated.matrices[field].several
-            placed = [
-                A.home.place(W, A.dtype)
-                for A, W in zip(matrices, fields[name] if several else [fields[name]], strict=True)
-            ]
-            fields[name] = tuple(placed) if several else placed[0]
-        fields |= fields_of_adjustments(self, moments)
-        if self.stated.count and layout.value:
-            found = len(fields[layout.value])
-            wanted = max(found, 1) if self.every else getattr(self, self.stated.count)
-            what = missing or f"{layout.value_label}s that can be distinguished from zero"
-            findings = (*fewer_than_asked(found, wanted, what), *findings)
-        findings = (*findings, *lost_to_centring(self, moments))
-        return Conclusion(fields, residual, findings, kind, lost=lost or bool(moments.columns.underflowing))
-
-    # ---- the data and the answer as they are given ----------------------------------------------
-
-    def looked_at(self) -> dict[str, FirstLook]:
-        """Read the entries of each matrix as far as this needs no sweep, and return what was found, by matrix.
-
-        Returns
-        -------
-        dict from str to FirstLook
-            For each matrix the size of its entries, as far as it is known, and the columns whose squares underflow.
-
-        Raises
-        ------
-        NonFiniteData
-            An array in memory has an entry that is not finite.
-        """
-        return {name: look_at(name, A) for name, A in self.matrices.items()}
-
-    def in_range(self, looks: Mapping[str, FirstLook]) -> Self:
-        """Check that the largest entry of each matrix is in the range in which no product over- or underflows.
-
-        The range is that of `linspec.operators.range_of_entries`. The largest entry of some matrices is not known
-        before the first products, for example if an operator gives only products. The returned problem is then a copy
-        in which these matrices check their first products. In the copy, float32 matrices with entries far from 1 are
-        multiplied in float64. If no matrix has to be replaced, the problem itself is returned.
-
-        Raises
-        ------
-        DataOutOfRange
-            The largest entry of a matrix, or the square root of a ridge, is out of the range.
-        """
-        check_range_of_ridges(self)
-        matrices = self.matrices
-        found = {name: ranged(name, A, looks[name]) for name, A in matrices.items()}
-        return self if all(found[name] is A for name, A in matrices.items()) else self.with_matrices(found)
-
-    def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """Convert the arrays of an answer or an iterate to the columns of the data.
-
-        Parameters
-        ----------
-        arrays : mapping from str to array
-            Arrays that belong to the scaled columns, by the names of the fields of the answer.
-        returned : bool, default True
-            Whether the arrays are those of a solution; False for those of an iterate. This class treats both alike;
-            derived classes whose solutions have arrays of other shapes than iterates need it.
-        """
-        return in_given_columns(self, arrays)
-
-    def as_solved(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert the arrays of an earlier answer to the scaled columns."""
-        return in_given_columns(self, start, back=True)
 
     def check_labels(self, given: Mapping[str, Any]) -> None:
         """Refuse data with the same row labels as this problem in another order; warn of labels in part the same.

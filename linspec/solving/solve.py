@@ -5,8 +5,8 @@ fails, the user should not have to look for another.
 Method: everything is checked before the first product: options, budgets, what the data can give, memory, and the
 checkpoint or the answer to begin at. Then one solver runs. Where "auto" chose it and it missed the tolerance, other
 solvers are tried, as long as they take little in comparison.
-Where we differ: a solver converts nothing. It gets the problem with adjusted matrices whose entries are in range, and
-its answer is converted back to the columns as they came.
+Where we differ: a solver converts nothing. Its moments are those of preprocessed rows, and the certificate converts the
+answer back to the columns as they came.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
-from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,19 +36,15 @@ from linspec.errors import (
     shown,
     warn,
 )
-from linspec.operators import SparseOperator
 from linspec.operators.streamed import ONCE
 from linspec.process import machine
-from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import NothingYet
-from linspec.process.log import LOG, tells
 from linspec.process.paths import is_there
 from linspec.process.progress import report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.registry.options import with_parts
-from linspec.solving.adjusting import adjusted, adjustments_of, changes_columns, underflowing_columns
 from linspec.solving.checkpoints import (
     Checkpoint,
     CheckpointWriter,
@@ -60,10 +54,8 @@ from linspec.solving.checkpoints import (
     loaded,
 )
 from linspec.solving.checks import warn_of_slow_float64
-from linspec.solving.iterates import IterativeSolver
 from linspec.solving.problem import Problem
-from linspec.solving.row_solver import RowSolver, run_on_rows
-from linspec.solving.run import Progress, Run
+from linspec.solving.run import Progress, run
 from linspec.solving.select import (
     ALWAYS_AVAILABLE,
     automatic,
@@ -75,10 +67,8 @@ from linspec.solving.select import (
 )
 from linspec.solving.solution import Solution, load_solution
 from linspec.solving.solver import Solver
-from linspec.solving.stating import least_ridges
 from linspec.solving.verdict import WARNED, as_interrupted
 from linspec.status import Status
-from linspec.sweeps.first_look import FirstLook
 
 S = TypeVar("S", bound=Solution)
 """The class of a problem's answers."""
@@ -107,10 +97,6 @@ MORE = 2
 AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
 """A further solver is tried if its estimated time in seconds is at most AFFORDABLE * max(s, LEAST_SECONDS), where s is
 the time that the first solver took."""
-
-
-THIN, LARGE = 64, 2**12
-"""One BLAS thread is faster for iterations with at most THIN columns on sparse data with at least LARGE entries."""
 
 
 @hinted
@@ -262,12 +248,10 @@ def solve_on_host(  # noqa: PLR0913
     try:
         instance, spec = _resolve(problem, solver, options_)
         name = spec.name if spec is not None else type(instance).__name__
-        writer = _checkpoint_writer(problem, instance, spec, name, checkpoint, saved)
+        writer = _checkpoint_writer(problem, spec, name, checkpoint, saved)
         begin = _check_fit(problem, spec, name, None if saved is not None else start)
         if solver != "auto":  # "auto" has chosen among those that fit
             _check_memory(problem, instance, spec, name)
-        if not isinstance(instance, RowSolver):
-            problem = adjusted(problem)
         limits = {
             "rng": rng,
             "max_passes": max_passes,
@@ -278,15 +262,14 @@ def solve_on_host(  # noqa: PLR0913
         }
         with report_progress(name, wanted=bool(progress)) as reporter:
             watching = reporter if callback is None else (callback, *reporter)
-            solution: S = _run(
+            solution: S = run(
                 problem,
                 instance,
-                spec,
                 name,
                 callbacks=watching,
-                start=begin,
+                start=begin if saved is None else saved.iterate,
+                resumed=saved is not None,
                 writer=writer,
-                saved=saved,
                 **limits,
             )
             if solver == "auto" and solution.status in UNFINISHED:
@@ -321,107 +304,6 @@ def _check_fit(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mappi
     return None if start is None else _start(problem, spec, name, start)
 
 
-def _run(  # noqa: PLR0913
-    problem: Problem[Any],
-    instance: Solver,
-    spec: Any,
-    name: str,
-    *,
-    rng: Any,
-    callbacks: Any,
-    start: Mapping[str, Array] | None = None,
-    writer: CheckpointWriter | None = None,
-    saved: Saved | None = None,
-    **limits: Any,
-) -> Any:
-    """Run one solver once, and return its answer for the columns of the data."""
-    if isinstance(instance, RowSolver):
-        begin = start if saved is None else saved.iterate
-        return run_on_rows(
-            problem,
-            instance,
-            name,
-            rng=rng,
-            callbacks=callbacks,
-            start=begin,
-            resumed=saved is not None,
-            writer=writer,
-            **limits,
-        )
-    looks = problem.looked_at()
-    solved = problem.in_range(looks)
-    run = Run(
-        solved,
-        instance,
-        name,
-        rng=rng,
-        callbacks=tuple(_as_given(call, solved) for call in callbacks),
-        start=None if start is None else solved.as_solved(start),
-        writer=writer,
-        saved=saved,
-        **limits,
-    )
-    _note_underflowing(run, solved, looks)
-    if tells():
-        LOG.debug(
-            "%s: begins on %r, with at most %d threads; the BLAS has %d, and %s of memory are available",
-            name,
-            problem,
-            machine.cpu_count(),
-            usual_blas_threads(),
-            cost.human_bytes(problem.home.blocks.free_memory()),
-        )
-    thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
-    with run._interruptible(), thin:
-        found = run._completed(partial(_started, run, instance, spec))
-    return run._announced(_returned(found, solved))
-
-
-def _started(run: Run, instance: Solver, spec: Any) -> Solution:
-    """Count the rows and learn the adjustments of streams, unless the solver makes one pass; then solve."""
-    if not _one_pass(spec):
-        run._read_before()
-    return instance.solve(run.problem, run)
-
-
-def _as_given(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
-    """Wrap a callback so that it sees iterates for the columns of the data."""
-    if not changes_columns(solved):
-        return callback
-
-    def called(progress: Progress) -> Any:
-        current = progress.current
-        return callback(
-            dataclasses.replace(progress, current=lambda: solved.as_given(current(), returned=False))
-        )
-
-    return called
-
-
-def _note_underflowing(run: Run, problem: Problem[Any], looks: Mapping[str, FirstLook]) -> None:
-    """Note columns whose squares underflow, in matrices where the solution rests on these squares."""
-    ridges, adjustments = least_ridges(problem), adjustments_of(problem)
-    for name, look in looks.items():
-        scaled = name in adjustments and adjustments[name].scale  # columns are measured in float64
-        rests = problem.matrices[name].dtype.itemsize > 4 if scaled else ridges.get(name) == 0
-        if look.underflowing and rests:
-            run.note(*underflowing_columns(name, look.underflowing))
-            run.underflowing = True
-
-
-def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
-    """Convert a solution to the columns of the data, unless a certificate on rows has done so (`certified_apart`)."""
-    if not changes_columns(solved) or type(solved).conclude is Problem.conclude:
-        return solution
-    fields = {
-        *solved.solution.layout.scaled.values(),
-        *solved.solution.layout.means.values(),
-        *chain.from_iterable(solved.solution.layout.in_units.values()),
-    }
-    found = {name: getattr(solution, name) for name in sorted(fields) if hasattr(solution, name)}
-    return dataclasses.replace(solution, **solved.as_given(found))
-
-
 def _with_other_solvers(
     problem: Problem[Any],
     first: Any,
@@ -444,7 +326,7 @@ def _with_other_solvers(
         fields = {option.name for option in options.options_of(cls)}
         instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
         try:
-            made.append(_run(problem, instance, spec, spec.name, max_passes=passes, **settings))
+            made.append(run(problem, instance, spec.name, max_passes=passes, **settings))
         except (BudgetTooSmall, OutOfMemory):
             break
         except NothingYet:
@@ -507,18 +389,6 @@ def _next(problem: Problem[Any], first: Any) -> list[str]:
     return sorted(affordable, key=lambda name: affordable[name])
 
 
-def _thin_on_sparse(problem: Problem[Any], spec: Any) -> bool:
-    """Whether the solver iterates with few columns on large sparse data.
-
-    Threads of a BLAS wait for their next product at full speed, on the cores that sparse products need, and save little
-    time on blocks of few columns.
-    """
-    A = cost.bare(next(iter(problem.matrices.values())))
-    if spec is None or "iterative" not in spec.traits or not isinstance(A, SparseOperator):
-        return False
-    return problem.width <= THIN and A.nnz >= LARGE and machine.cpu_count() > 1
-
-
 def _one_pass(spec: Any) -> bool:
     return spec is not None and "one-pass" in spec.traits
 
@@ -573,7 +443,7 @@ def _saved(start: Any) -> tuple[Saved | None, Any]:
 
 
 def _checkpoint_writer(
-    problem: Problem[Any], instance: Solver, spec: Any, name: str, checkpoint: Any, saved: Saved | None
+    problem: Problem[Any], spec: Any, name: str, checkpoint: Any, saved: Saved | None
 ) -> CheckpointWriter | None:
     """Return the writer of a run's checkpoints, or None, after a check of the checkpoint that the run continues.
 
@@ -587,9 +457,7 @@ def _checkpoint_writer(
     given = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
     if given is not None and not isinstance(given, Checkpoint):
         raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(given)}.")
-    traits = () if spec is None else spec.traits
-    iterative = isinstance(instance, IterativeSolver) or (spec is None and isinstance(instance, RowSolver))
-    if not (iterative or {"resumable", "warm-start"}.intersection(traits)):
+    if spec is not None and not ({"resumable", "warm-start"}.intersection(spec.traits)):
         able = _with_trait(problem, "resumable", "warm-start")
         raise MissingCapability(
             f"{name} cannot go on from a checkpoint. Leave checkpoint out"

@@ -1,76 +1,49 @@
-"""The base class of solvers: a frozen dataclass of options with the one method `solve`.
+"""The base class of solvers: a frozen dataclass of options with the one method `iterate`.
 
 Problem: a method should be its own mathematics and nothing else. What all methods share (counts, budgets, interrupts,
 certificates) should be written once.
-Method: a solver is handed the problem and a `Run`, and returns what ``run.finish(...)`` made. Its fields are its
-options, with their bounds beside them. The simplest solver there is, in full::
-
-    @dataclass(frozen=True, kw_only=True)
-    class Richardson(Solver):
-        step: float = option(1e-3, "step length", above=0)
-        tol: float | None = option(None, "residual to stop at", kind=float, above=0)
-
-        def solve(self, problem, run):
-            moments = run.moments()
-            x = moments.home.zeros((problem.A.shape[1], problem.B.shape[1]))
-            AtAx, AtB, _, _ = moments.products(x, moments.home.eye(problem.B.shape[1]))
-            gradient = AtB
-            while run.proceed(residual=relative(gradient, AtB), current=lambda: dict(x=x)):
-                x = x + self.step * gradient
-                gradient = AtB - moments.gram(x) - problem.ridge * x
-            return run.finish(x=x)
-
+Method: a solver yields iterates: some arrays, and its own residual of them. It asks the moments of the rows for
+products. `linspec.iteration` is the loop around it. Its fields are its options, with their bounds beside them.
 Where we differ: a solver judges no answer and keeps no state.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import cost
+from linspec import cost, iteration
+from linspec.arrays import Array
 from linspec.registry import options
-from linspec.solving.run import Run
-from linspec.solving.solution import Solution
+from linspec.rows import Moments
+
+__all__ = ["Solver"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solver(ABC):
-    """A method for one problem: a frozen, keyword-only dataclass whose fields are its options.
+class Solver(iteration.Solver):
+    """A solver on rows in blocks: a frozen dataclass of options with the one method `iterate`.
 
-    `solve` receives the problem, whose matrices are operators that count their products, and the run. It returns the
-    result of `run.finish(...)` unchanged: nothing else is accepted. It never changes its input and draws random
-    numbers from `run.rng` alone.
+    Where another solver has it as a part, its iterates are taken until one is within the tolerance.
 
     Examples
     --------
     >>> import numpy as np
     >>> import linspec as ls
     >>> from dataclasses import dataclass
+    >>> from linspec.iteration import Iterate
     >>> @dataclass(frozen=True, kw_only=True)
-    ... class Landweber(ls.Solver):
-    ...     step: float = ls.option(0.01, "step length", above=0)
-    ...     tol: float | None = ls.tol_option()
-    ...     def solve(self, problem, run):
-    ...         moments = run.moments()
-    ...         AtB = moments.cross()
-    ...         x, g = 0 * AtB, AtB
-    ...         while run.proceed(residual=np.linalg.norm(g) / np.linalg.norm(AtB), current=lambda: {"x": x}):
-    ...             x = x + self.step * g
-    ...             g = AtB - moments.gram(x) - problem.ridge * x
-    ...         return run.finish(x=x)
-    >>> A = np.random.default_rng(0).standard_normal((50, 3))
-    >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Landweber(tol=1e-8)).x.round(6)
-    array([1., 1., 1.])
+    ... class Eigenvectors(ls.Solver):
+    ...     def iterate(self, problem, moments, context, start):
+    ...         V = np.linalg.eigh(moments.gram()[0][0])[1][:, ::-1]
+    ...         yield Iterate(0.0, lambda: {"Vh": V[:, : problem.k].T}, final=True)
+    >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1), Eigenvectors()).S
+    array([3.])
     """
 
     def __post_init__(self) -> None:
         options.validate(self)
-
-    @abstractmethod
-    def solve(self, problem: Any, run: Run) -> Solution:
-        """Solve `problem` within `run`."""
 
     @classmethod
     def estimate(cls, sizes: cost.Sizes) -> cost.Estimate | None:
@@ -84,3 +57,22 @@ class Solver(ABC):
     def has_estimate(cls) -> bool:
         """Whether the class, or one that it derives from, defines `estimate`."""
         return getattr(cls.estimate, "__func__", None) is not Solver.estimate.__func__  # type: ignore[attr-defined]
+
+    def answered(self, problem: Any, moments: Moments, context: iteration.Context) -> Mapping[str, Array]:
+        """The arrays of the first iterate within the tolerance, as a part of another solver, which judges them.
+
+        Parameters
+        ----------
+        problem : object
+            With `k`, and what else the solver asks of it.
+        moments : Moments
+        context : Context
+            Its tolerance serves if the solver has none of its own.
+        """
+        asked = getattr(self, "tol", None)
+        own = iteration.Context(context.tol if asked is None else asked, context.rng, context.passes)
+        for made, last in enumerate(self.iterate(problem, moments, own, None)):
+            within = last.residual <= own.tol and not last.doubt
+            if last.final or within or made >= self.max_iterations:
+                break
+        return last.arrays()

@@ -36,7 +36,6 @@ from scipy.sparse.linalg import aslinearoperator
 import linspec as ls
 from linspec import errors, registry
 from linspec.arrays import to_host
-from linspec.solving import RowSolver
 from linspec.testing.data import Backend, Slices, Stopped
 from linspec.testing.references import Case, Reference
 
@@ -517,7 +516,7 @@ def sparse(s: Solver) -> None:
     with patch.object(scipy.sparse.csr_array, "toarray", counted):
         most, _ = peak(lambda: s.solve(case, s.wrapped(lambda _: rows, case), callback=lambda _: True))
     text = f"sparse rows must stay sparse; 0.3 MB take {most:.0f} MB, and {asked[0]} of 40000 were made dense"
-    most_dense = rows.shape[0] // 10 if issubclass(s.cls, RowSolver) else math.inf
+    most_dense = rows.shape[0] // 10
     require(most <= 30 and asked[0] <= most_dense, text)
 
 

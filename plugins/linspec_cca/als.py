@@ -28,7 +28,7 @@ from linspec.families.cca import Gains, Pairs, block_width, first_blocks, multip
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 INNER_REDUCTION = 0.1
 """The factor by which a half step reduces the largest relative gradient of its columns."""
@@ -43,7 +43,7 @@ Solves = Callable[[Array], Iterator[Step]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlternatingLeastSquares(RowSolver):
+class AlternatingLeastSquares(Solver):
     """Alternating least squares (Golub & Zha 1995; Lu 2015, Algorithms 4 and 7)."""
 
     lstsq: Any = part(

@@ -39,7 +39,7 @@ from linspec.certificates import Metric
 from linspec.families.cca import Gains, Pairs, first_blocks, multiplied
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 STEP, POWERS = 1.7, 4
 """The step in units of 1/λ, below 2 where gradient descent on a quadratic is stable; and steps of the power method,
@@ -60,7 +60,7 @@ Shrink = Callable[[int, Array, Array], Array]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppGrad(RowSolver):
+class AppGrad(Solver):
     """Augmented approximate gradient (Ma, Lu & Foster 2015, Algorithm 4)."""
 
     step: float | None = option(None, "step for XᵀX/n; none: from the data, one for each view", above=0)

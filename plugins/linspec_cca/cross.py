@@ -36,7 +36,7 @@ from linspec.families.cca import Pairs, block_width, first_blocks
 from linspec.iteration import Context, Iterate
 from linspec.linalg import block_krylov
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 BLOCKS = 10
 """Blocks of a basis before it is restarted."""
@@ -49,7 +49,7 @@ ENDED += 'Choose "als", which whitens, for others.'
 
 
 @dataclass(frozen=True, kw_only=True)
-class CrossSVD(RowSolver):
+class CrossSVD(Solver):
     """The leading singular triplets of a scaled cross product (Ma, Lu & Foster 2015, section 4)."""
 
     oversample: int = option(10, "columns of a block beyond k", at_least=0)

@@ -27,7 +27,7 @@ from linspec.errors import AccuracyWarning, warn
 from linspec.families.cca import Pairs, block_width, first_blocks
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 MATERIAL = 1e-6
 """Centring spoils a diagonal Gram matrix if it takes more than this fraction out of a column's sum of squares."""
@@ -39,7 +39,7 @@ couples all columns (up to {share:.2g} of a column). Pass center=False, or choos
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiagonalCCA(RowSolver):
+class DiagonalCCA(Solver):
     """Alternating steps with the diagonals of the Gram matrices (Lu 2015, section 3.3.1)."""
 
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")

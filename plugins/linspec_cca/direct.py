@@ -18,7 +18,7 @@ from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.families.cca import all_pairs
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 BLOCK_ROWS = 4096
 """For the estimate of memory: number of rows that the reduction holds at its peak, besides triangles. It is the number
@@ -26,7 +26,7 @@ of rows of a block of data, times the number of its copies."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectCCA(RowSolver):
+class DirectCCA(Solver):
     """Orthogonal bases of both views and the SVD of their product (Björck & Golub 1973)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

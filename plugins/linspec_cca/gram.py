@@ -20,11 +20,11 @@ from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, SPARSE_RATE, Es
 from linspec.families.cca import all_pairs
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class GramCCA(RowSolver):
+class GramCCA(Solver):
     """One pass, Cholesky whitening and a small SVD (Lu 2015, Lemma 4.1.2)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

@@ -39,7 +39,7 @@ from linspec.families.cca import Gains, block_width, first_blocks, multiplied
 from linspec.iteration import Context, Iterate, ritz_iterates
 from linspec.linalg import RitzBlocks, lobpcg_steps
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 EXPECTED = 40
 """Expected number of passes, for the decision whether to hold Gram matrices."""
@@ -62,7 +62,7 @@ BLOCKS_HELD = 13
 
 
 @dataclass(frozen=True, kw_only=True)
-class LOBPCG(RowSolver):
+class LOBPCG(Solver):
     """Locally optimal block preconditioned conjugate gradients (Knyazev 2001, doi:10.1137/S1064827500366124)."""
 
     tol: float | None = tol_option()

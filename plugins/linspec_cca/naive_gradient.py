@@ -21,14 +21,14 @@ from linspec import Status, form_option, limit_option, option, part, tol_option
 from linspec.families.cca import Pairs
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_cca.appgrad import begun, moved, normalized
 
 TEXT = "naive-gradient does not converge to canonical pairs; it exists to demonstrate this."
 
 
 @dataclass(frozen=True, kw_only=True)
-class NaiveGradient(RowSolver):
+class NaiveGradient(Solver):
     """Projected gradient descent, a demonstration of failure (Ma, Lu & Foster 2015, Algorithm 2)."""
 
     step: float = option(0.05, "step for XᵀX/n", above=0)

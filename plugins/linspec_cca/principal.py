@@ -20,7 +20,7 @@ from typing import Any
 from linspec import SVD, Status, form_option, option, part
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 ENDED = (
     "CCA between {found} of {all} principal components: the residual shows the contribution of the others. "
@@ -29,7 +29,7 @@ ENDED += 'Raise components, or choose a solver that iterates to a tolerance, suc
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrincipalCCA(RowSolver):
+class PrincipalCCA(Solver):
     """Exact CCA between principal components (Lu 2015, section 3.5)."""
 
     components: int = option(300, "principal components of each view, at least k", at_least=1)

@@ -28,14 +28,14 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import orthonormal
 from linspec.process import count_of
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 ENDED = "The best pairs within {columns}, {powers}: the residual shows how good they are. "
 ENDED += 'Raise oversample, or choose a solver that iterates to a tolerance, such as "als".'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Randomized(RowSolver):
+class Randomized(Solver):
     """Randomized range finder and exact CCA within it (Mineiro & Karampatziakis 2014, arXiv:1411.3409)."""
 
     oversample: int = option(100, "columns beyond k", at_least=0)

@@ -22,7 +22,7 @@ from linspec import Status, form_option, option, part, tol_option
 from linspec.iteration import Context, Iterate
 from linspec.process import count_of
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_cca.als import AlternatingLeastSquares
 
 ENDED = "It ends after {outer} with {inner} each: the residual shows how good the answer is. "
@@ -30,7 +30,7 @@ ENDED += 'Raise both numbers, or choose "als", which iterates to a tolerance.'
 
 
 @dataclass(frozen=True, kw_only=True)
-class FixedRounds(RowSolver):
+class FixedRounds(Solver):
     """Alternating least squares with fixed numbers of iterations (Lu 2015, section 3.5)."""
 
     iterations: int = option(5, "outer iterations t₁", at_least=1)

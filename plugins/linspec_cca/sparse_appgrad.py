@@ -42,7 +42,7 @@ from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.families.cca import Pairs
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_cca.appgrad import Descent, begun, fitted, longest_steps, normalized
 
 SETTLED = 1e-5
@@ -61,7 +61,7 @@ DENSE = "The run ended before a threshold applied: these weights are not sparse.
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseAppGrad(RowSolver):
+class SparseAppGrad(Solver):
     """AppGrad with soft thresholds (Ma, Lu & Foster 2015, section 5)."""
 
     x_threshold: float | None = option(

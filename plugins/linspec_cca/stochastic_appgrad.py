@@ -46,7 +46,7 @@ from linspec.certificates import Metric
 from linspec.families.cca import first_blocks, multiplied
 from linspec.iteration import Context, Iterate
 from linspec.rows import Minibatch, Moments, equal_slices
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_cca.appgrad import GROWTH, fitted
 from linspec_cca.minibatch_steps import FirstRows, chunk_rows, random_chunks
 
@@ -107,7 +107,7 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticAppGrad(RowSolver):
+class StochasticAppGrad(Solver):
     """AppGrad on minibatches (Ma, Lu & Foster 2015, section 3; Lu 2015, Algorithm 11)."""
 
     batch: int | None = option(None, "rows of a minibatch; none: from the data", kind=int, at_least=1)

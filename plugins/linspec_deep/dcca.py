@@ -41,7 +41,7 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingPackage
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments, equal_slices, random_order
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_deep.nets import Net, counted_rows, layers_of
 
 EPOCHS, STEPS = 10, 200
@@ -102,7 +102,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCCA(RowSolver):
+class DCCA(Solver):
     """Deep CCA on minibatches (Andrew, Arora, Bilmes & Livescu 2013)."""
 
     width: int = option(256, "columns of each hidden layer", at_least=1)

@@ -38,11 +38,11 @@ from linspec.cost import (
 from linspec.families.discriminant import directions_of
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectDiscriminant(RowSolver):
+class DirectDiscriminant(Solver):
     """Factorisation of the Gram matrix, or of the data if squares lose too much (Sun, Ceran & Ye 2010, section 5.3)."""
 
     rank_tol: float | None = option(

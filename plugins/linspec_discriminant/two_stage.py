@@ -33,7 +33,7 @@ from linspec.cost import Estimate, Sizes
 from linspec.families.discriminant import directions_of, rounding_of
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_discriminant.regression import chosen, regressed, told_apart
 
 INNER_TOL = 1e-10
@@ -45,7 +45,7 @@ because a sweep over word counts with a block of targets takes a third of its es
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStage(RowSolver):
+class TwoStage(Solver):
     """Least squares, then a small eigenproblem (Sun, Ceran & Ye 2010, Algorithms 1 and 2)."""
 
     lstsq: Any = part(

@@ -28,7 +28,7 @@ from linspec.cost import Estimate, Sizes
 from linspec.families.cca import multiplied
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_discriminant.regression import chosen, regressed, told_apart
 
 EXPECTED = 40
@@ -36,7 +36,7 @@ EXPECTED = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoStageCCA(RowSolver):
+class TwoStageCCA(Solver):
     """Least squares of a narrow Y on X, then a small CCA (Sun, Ceran & Ye 2010, Algorithm 2)."""
 
     lstsq: Any = part(

@@ -21,7 +21,7 @@ from linspec.algebra import leading_svd
 from linspec.arrays import HOST
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.eigenvalues import eigen_of
 
 ZERO = 1e-8
@@ -29,7 +29,7 @@ ZERO = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
-class KCCA(RowSolver):
+class KCCA(Solver):
     """Two eigendecompositions and an SVD of order n (Bach & Jordan 2002; Hardoon et al. 2004)."""
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:

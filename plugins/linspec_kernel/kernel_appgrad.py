@@ -38,7 +38,7 @@ from linspec import KernelOperator, limit_option, option, tol_option
 from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.certificate import CUT, LEAST_SHARE, least_value
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
@@ -74,7 +74,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelAppGrad(RowSolver):
+class KernelAppGrad(Solver):
     """Augmented approximate gradient on dual coefficients (Ma, Lu & Foster 2015, section 2.4)."""
 
     step: float | None = option(

@@ -40,7 +40,7 @@ from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.iteration import Context, Iterate
 from linspec.kernels import Kernel
 from linspec.rows import Minibatch, Moments, equal_slices, random_order
-from linspec.solving import RowSolver, moments_of_rows
+from linspec.solving import Solver, moments_of_rows
 from linspec_kernel.certificate import CUT
 from linspec_kernel.rff_kcca import number_of_features
 
@@ -77,7 +77,7 @@ class Side:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KNOI(RowSolver):
+class KNOI(Solver):
     """Nonlinear orthogonal iterations on random Fourier features (Wang & Livescu 2016)."""
 
     features: int | None = option(

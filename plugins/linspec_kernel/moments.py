@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,70 +16,6 @@ from linspec.features import FeatureMap
 from linspec.kernels import Kernel
 from linspec.rows import Passes
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
-
-
-class KernelMatrices:
-    """Kernel matrices of the views of a problem: the moments of a kernel problem, and what a run asks of them.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its property `kernels` has the kernel of each view by the name of the matrix.
-    form : {"auto", "held", "tiled", "implicit"}
-        Form of the kernel matrices; "implicit" is "auto".
-
-    Attributes
-    ----------
-    views : tuple of KernelOperator
-        Centred if the problem centres, weighted if it has weights. A product counts as one pass, whether the matrix is
-        held or not.
-    home : Home
-        Home of float64 blocks.
-    """
-
-    held = spent = False  # every product is counted, and rows can be read again
-    form = "implicit"
-    contradictions = ()
-    cost = SimpleNamespace(sweep=1.0, setup=0.0)
-
-    def __init__(self, problem: Any, form: str = "auto") -> None:
-        self.views: Any = tuple(self.view(problem, name, form) for name in problem.kernels)
-        self.home = self.views[0].home
-
-    def view(self, problem: Any, name: str, form: str) -> Any:
-        """Operator of the kernel matrix of a view."""
-        return KernelOperator(
-            getattr(problem, name),
-            problem.kernels[name],
-            center=problem.center,
-            form="auto" if form == "implicit" else form,
-            name=name,
-            weights=problem.sample_weight,
-        )
-
-    @property
-    def bookkeeping(self) -> KernelMatrices:
-        """What a run asks of these moments: `spent`, `contradictions`, `learnt` and `take_up`."""
-        return self
-
-    def settle(self, rng: Any, kernels: Sequence[Kernel] | None = None) -> tuple[Kernel, ...]:
-        """Read the rows of all views, complete the kernels, and return them with all parameters as numbers.
-
-        A scale that the problem does not give is taken from `kernels`. By default it is computed from the rows.
-        """
-        for view, kernel in zip(self.views, kernels or (), strict=False):
-            if not view.kernel.is_resolved:
-                view.kernel = kernel
-        return tuple(view.settle(rng) for view in self.views)
-
-    def learnt(self) -> dict[str, Any]:
-        """The kernels, whose scales may have been chosen from drawn rows."""
-        return {"kernels": [as_numbers(view.kernel) for view in self.views]}
-
-    def take_up(self, learnt: Mapping[str, Any]) -> None:
-        """Restore the kernels of an earlier run."""
-        for view, before in zip(self.views, learnt["kernels"], strict=True):
-            view.kernel = with_numbers(view.kernel, before)
 
 
 class Readings:

@@ -20,7 +20,7 @@ from linspec.arrays import to_host
 from linspec.errors import InvalidOption
 from linspec.features import nystrom
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver, moments_of_rows
+from linspec.solving import Solver, moments_of_rows
 
 LANDMARKS = 1000
 """Default number of landmarks."""
@@ -29,7 +29,7 @@ ENDED = "The answer is the best one among functions of {m} landmarks a view. Tak
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromKCCA(RowSolver):
+class NystromKCCA(Solver):
     """CCA of Nyström features by any CCA solver (Williams & Seeger 2001; Lopez-Paz et al. 2014)."""
 
     landmarks: int | None = option(

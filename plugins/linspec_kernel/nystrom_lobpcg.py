@@ -32,7 +32,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.certificate import LEAST_SHARE
 from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks, on_host
 
@@ -94,7 +94,7 @@ class Basis:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromLOBPCG(RowSolver):
+class NystromLOBPCG(Solver):
     """Block iteration on dual coefficients, Nyström-preconditioned (Knyazev 2001; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(

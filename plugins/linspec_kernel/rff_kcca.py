@@ -19,7 +19,7 @@ from linspec import option, part
 from linspec.errors import InvalidOption
 from linspec.features import fourier
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.nystrom_kcca import features_cca
 
 FEATURES = 1000
@@ -27,7 +27,7 @@ FEATURES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class FourierKCCA(RowSolver):
+class FourierKCCA(Solver):
     """CCA of random Fourier features (Rahimi & Recht 2007; Lopez-Paz et al. 2014)."""
 
     features: int | None = option(

@@ -39,7 +39,7 @@ from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, Steps, block_cg, cg_steps, driven
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.normal_system import NormalEquations
 from linspec_lstsq.random_columns import columns_beside
 
@@ -49,7 +49,7 @@ words, where preconditioners save few iterations (measured)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConjugateGradients(RowSolver):
+class ConjugateGradients(Solver):
     """Block conjugate gradients (O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001)."""
 
     tol: float | None = tol_option(1e-8)

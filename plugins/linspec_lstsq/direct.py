@@ -27,7 +27,7 @@ from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step
 from linspec.rows import Moments, row_gram
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.factors import factorised
 
 AT_ONCE = 2**25
@@ -35,7 +35,7 @@ AT_ONCE = 2**25
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectLeastSquares(RowSolver):
+class DirectLeastSquares(Solver):
     """Cholesky of the Gram matrix; QR and SVD if it is ill-conditioned (Golub & Van Loan 2013, 5.3 and 5.5)."""
 
     rank_tol: float | None = option(

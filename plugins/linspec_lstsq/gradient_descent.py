@@ -30,7 +30,7 @@ from linspec.arrays import Array, Home
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, Steps, driven
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.normal_system import NormalEquations
 
 ROUNDING = 20
@@ -38,7 +38,7 @@ ROUNDING = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientDescent(RowSolver):
+class GradientDescent(Solver):
     """Gradient descent with exact line search (Lu 2015, Algorithms 3 and 13)."""
 
     tol: float | None = tol_option(1e-8)

@@ -30,7 +30,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.gradient_descent import gd_steps
 from linspec_lstsq.ling_as_printed import SecondStage
 from linspec_lstsq.normal_system import rounding_of
@@ -45,7 +45,7 @@ INNER: dict[str, Callable[[Array], Steps]] = {"cg": cg_steps, "gd": gd_steps}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ling(RowSolver):
+class Ling(Solver):
     """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
 
     rank: int = option(20, "leading components", at_least=1)

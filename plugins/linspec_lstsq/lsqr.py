@@ -37,12 +37,12 @@ from linspec.arrays import Array
 from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, cg_steps, driven, golub_kahan, lsqr, stacked
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.normal_system import NormalEquations
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimultaneousLSQR(RowSolver):
+class SimultaneousLSQR(Solver):
     """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
 
     tol: float | None = tol_option(1e-8)

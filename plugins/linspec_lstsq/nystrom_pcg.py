@@ -32,7 +32,7 @@ from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate, solved_by_ridge
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.normal_system import rounding_of
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
@@ -52,7 +52,7 @@ WIDTH = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromPCG(RowSolver):
+class NystromPCG(Solver):
     """Nyström preconditioned conjugate gradients (Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244)."""
 
     tol: float | None = tol_option(1e-8)

@@ -25,12 +25,12 @@ from linspec import Status, form_option, option, part
 from linspec.arrays import to_host
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.principal_components import PrincipalComponents, random_block
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrincipalComponentRegression(RowSolver):
+class PrincipalComponentRegression(Solver):
     """Ridge regression on the leading principal components (Lu 2015, chapter 2)."""
 
     rank: int = option(20, "principal components", at_least=1)

@@ -46,7 +46,7 @@ from linspec.linalg import (
     stacked,
 )
 from linspec.rows import Moments, OutOfPasses
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.sketched import RightPreconditioner, SketchedFactor
 
 SPARE_ROWS = 8
@@ -60,7 +60,7 @@ EXPECTED = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchPrecondition(RowSolver):
+class SketchPrecondition(Solver):
     """LSQR preconditioned by a sketch (Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468)."""
 
     oversampling: float = option(4.0, "rows of the sketch in units of the columns", above=1)

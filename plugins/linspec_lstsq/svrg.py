@@ -50,7 +50,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import ROUNDING, Context, Iterate, worst
 from linspec.linalg import Step
 from linspec.rows import DEVICE_FACTOR, Minibatch, Moments, equal_slices, random_order, rows_at_once
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_lstsq.normal_system import rounding_of
 from linspec_lstsq.step_lengths import PROBES, StepLengths
 
@@ -78,7 +78,7 @@ class RandomRows(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SVRG(RowSolver):
+class SVRG(Solver):
     """Stochastic variance reduced gradient (Johnson & Zhang 2013, NIPS 26)."""
 
     batch: int | None = option(None, "rows of a minibatch; none: from the data", kind=int, at_least=1)

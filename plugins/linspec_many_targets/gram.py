@@ -23,7 +23,7 @@ from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.process import pause
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec.studies import cells_of, split_of, training_and_held_out
 from linspec_many_targets.choice import (
     ROUNDING,
@@ -122,7 +122,7 @@ def _scaled_basis(S: HostArray, d: HostArray, rank: int) -> tuple[HostArray, Hos
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(RowSolver):
+class Gram(Solver):
     """One sweep, then an eigendecomposition for each fold and setting (Nunez-Elizalde, Huth & Gallant 2019)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

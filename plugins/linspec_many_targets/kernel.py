@@ -26,7 +26,7 @@ from linspec.iteration import Context, Iterate
 from linspec.operators import EXPLAINED
 from linspec.process import pause
 from linspec.rows import Moments, Preprocessing
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_many_targets.choice import (
     ROUNDING,
     FoldData,
@@ -176,7 +176,7 @@ class RowFolds(FoldData):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(RowSolver):
+class Kernel(Solver):
     """Kernel matrices of the bands (Dupré la Tour, Eickenberg, Nunez-Elizalde & Gallant 2022)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

@@ -18,12 +18,12 @@ from linspec.certificates import norms_of_held
 from linspec.cost import CHOLESKY_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_multiset.pencil import Pencil, forming
 
 
 @dataclass(frozen=True, kw_only=True)
-class GramMultiset(RowSolver):
+class GramMultiset(Solver):
     """One pass, Cholesky whitening and one eigendecomposition (Kettenring 1971)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

@@ -27,7 +27,7 @@ from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.process import pause
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_multiset.pencil import Pencil, forming
 from linspec_multiset.sumcor import most_components, whitened
 
@@ -39,7 +39,7 @@ ALIKE = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Horst(RowSolver):
+class Horst(Solver):
     """Horst's iteration in the order of Gauss and Seidel from many starts (Chu & Watterson 1993)."""
 
     starts: int = option(20, "starts of each component, one of them that of MAXVAR", at_least=1)

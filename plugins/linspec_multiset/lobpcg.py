@@ -32,7 +32,7 @@ from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate, ritz_iterates
 from linspec.linalg import RitzBlocks, lobpcg_steps
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_multiset.pencil import Pencil
 
 EXPECTED = 30
@@ -49,7 +49,7 @@ BLOCKS_HELD = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class LOBPCGMultiset(RowSolver):
+class LOBPCGMultiset(Solver):
     """Locally optimal block preconditioned conjugate gradients (Knyazev 2001, doi:10.1137/S1064827500366124)."""
 
     tol: float | None = tol_option()

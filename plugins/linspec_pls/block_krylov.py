@@ -21,7 +21,7 @@ from linspec.cost import Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.families.cca import first_blocks
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_pls.two_sided_basis import TwoSidedBasis
 
 OVERSAMPLING = 10
@@ -32,7 +32,7 @@ BLOCKS, STEPS = 12, 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockKrylov(RowSolver):
+class BlockKrylov(Solver):
     """Block Golub-Kahan iteration, restarted (Golub, Luk & Overton 1981)."""
 
     block: int | None = option(None, "columns of a block; none: ten more than triplets", kind=int, at_least=1)

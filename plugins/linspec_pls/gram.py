@@ -16,11 +16,11 @@ from linspec.arrays import Home
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(RowSolver):
+class Gram(Solver):
     """One pass and a dense decomposition (Bookstein 1994)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

@@ -17,11 +17,11 @@ from linspec import form_option, get_solver, limit_option, part, tol_option
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(RowSolver):
+class Direct(Solver):
     """One pass, a factor of XᵀX and singular vectors of a thin matrix (Mukherjee & Zhu 2011)."""
 
     of_directions: ClassVar[str] = "direct"

@@ -33,7 +33,7 @@ from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.linalg import RISK, RitzPairs, block_krylov, orthonormal, search, tall_svd
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 OVERSAMPLING = 10
 """Columns of a wide block beyond k."""
@@ -58,7 +58,7 @@ BASIS = 5, 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockKrylov(RowSolver):
+class BlockKrylov(Solver):
     """Rayleigh-Ritz on a block Krylov space (Musco & Musco 2015, arXiv:1504.05477)."""
 
     block: int | None = option(

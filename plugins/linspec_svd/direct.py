@@ -19,11 +19,11 @@ from linspec.arrays import to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class DirectSVD(RowSolver):
+class DirectSVD(Solver):
     """Orthogonal reduction of the rows and the SVD of the triangle (Chan 1982)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

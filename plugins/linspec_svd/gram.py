@@ -23,7 +23,7 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments, row_gram
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_svd.block_krylov import right_vectors
 from linspec_svd.direct import direct
 from linspec_svd.rank import vanish
@@ -36,7 +36,7 @@ DIGITS_LOST = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class GramSVD(RowSolver):
+class GramSVD(Solver):
     """One pass and an eigen-decomposition (Golub & Van Loan 2013, section 8.6)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

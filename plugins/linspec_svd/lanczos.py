@@ -29,7 +29,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec.linalg import RitzPairs, block_krylov
 from linspec.rows import Moments, OutOfPasses
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_svd.block_krylov import REPEATED, copies, of_columns, relative, searched
 
 FEWEST_VECTORS = 20
@@ -44,7 +44,7 @@ DEPENDENT = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lanczos(RowSolver):
+class Lanczos(Solver):
     """ARPACK or PROPACK with recorded products (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
 
     method: str = option("arpack", "the library that iterates", choices=("arpack", "propack"))

@@ -37,7 +37,7 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import orthonormal, tall_svd
 from linspec.process import count_of
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_svd.one_pass import ANEW, Probes, say_what_is_lost
 from linspec_svd.rank import NULL
 from linspec_svd.spca import ENDED
@@ -46,7 +46,7 @@ REMEDY = 'Choose "spca", or "block-krylov".'
 
 
 @dataclass(frozen=True, kw_only=True)
-class LazySPCA(RowSolver):
+class LazySPCA(Solver):
     """Randomized SVD in one sweep (Wojnowicz 2017, arXiv:1709.07175)."""
 
     oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)

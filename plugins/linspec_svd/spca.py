@@ -33,7 +33,7 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import inverse_triangle, tall_svd
 from linspec.process import count_of
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_svd.one_pass import ANEW, Probes, say_what_is_lost
 from linspec_svd.rank import NULL
 
@@ -42,7 +42,7 @@ ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tole
 
 
 @dataclass(frozen=True, kw_only=True)
-class SPCA(RowSolver):
+class SPCA(Solver):
     """Randomized SVD with an orthonormal basis (Halko, Martinsson & Tropp 2011; Wojnowicz 2017, Algorithm 1)."""
 
     oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)

@@ -16,7 +16,7 @@ import pytest
 import linspec as ls
 from linspec import Status
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 HELD = ["nothing", "gram", "triangle"]
 pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarni
 def judged(problem, x, y, held="nothing", **limits):
     """The solution of a solver that returns these weights, of columns as they are preprocessed, whatever they are."""
 
-    class Given(RowSolver):
+    class Given(Solver):
         def iterate(self, problem, moments, context, start):
             if held != "nothing":
                 getattr(moments, held)()
@@ -279,7 +279,7 @@ def test_blocks_may_have_different_widths(form: str) -> None:
     problem = ls.CCA(X, Y, 3, ridge=5.0)
 
     @dataclass(frozen=True, kw_only=True)
-    class Span(RowSolver):
+    class Span(Solver):
         def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
             yield Iterate(0.0, lambda: {"x_weights": W, "y_weights": np.eye(9)}, final=True)
 

@@ -11,11 +11,11 @@ import scipy.sparse.linalg
 
 import linspec as ls
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormalEquations(RowSolver):
+class NormalEquations(Solver):
     """The Gram matrix, inverted with no thought of its condition."""
 
     def iterate(self, problem, moments, context, start):
@@ -26,7 +26,7 @@ class NormalEquations(RowSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConjugateGradients(RowSolver):
+class ConjugateGradients(Solver):
     """Products alone, until the gradient is small."""
 
     def iterate(self, problem, moments, context, start):
@@ -46,7 +46,7 @@ class ConjugateGradients(RowSolver):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchedSteps(RowSolver):
+class SketchedSteps(Solver):
     """Heavy-ball steps preconditioned by a sketch, which end at tol (after Epperly, Meier & Nakatsukasa 2024)."""
 
     hands_over: bool = ls.option(False, "hand over the rank of the sketch")

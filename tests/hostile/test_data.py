@@ -19,7 +19,7 @@ from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
 import linspec as ls
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 TIMES = int(os.environ.get("LINSPEC_HOSTILE", "1"))
 PASSES = 60 * TIMES
@@ -530,7 +530,7 @@ def test_a_stream_that_turns_to_nan_is_named(sparse, kind):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diverging(RowSolver):
+class Diverging(Solver):
     """Its iterates grow until their products overflow."""
 
     def iterate(self, problem, moments, context, start):

@@ -486,7 +486,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 import linspec
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 @linspec.hookimpl
 def linspec_solvers():
@@ -494,7 +494,7 @@ def linspec_solvers():
                                reference="N 2000")]
 
 @dataclass(frozen=True, kw_only=True)
-class Sleeper(RowSolver):
+class Sleeper(Solver):
     def iterate(self, problem, moments, context, start):
         Path("begun").touch()
         time.sleep(60)

@@ -12,7 +12,7 @@ from backends import ProductsOnly
 
 import linspec as ls
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec.solving.adjusting import adjusted
 
 RNG = np.random.default_rng(3)
@@ -155,7 +155,7 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
                         assert moments.bookkeeping.contradictions == ()
 
 
-class Nothing(RowSolver):
+class Nothing(Solver):
     """Returns an empty answer."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:

@@ -13,7 +13,7 @@ import linspec as ls
 from linspec import as_operator
 from linspec.iteration import Iterate
 from linspec.operators import CountedOperator, Ledger
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 N, P, K = 31, 6, 3
 RNG = np.random.default_rng(0)
@@ -85,7 +85,7 @@ def test_the_adjoint_counts_on_the_same_ledger(kind, tmp_path):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Minibatches(RowSolver):
+class Minibatches(Solver):
     """A gradient method of another package, which knows nothing of counts."""
 
     batch: int = ls.option(5, "rows of a batch", kind=int, at_least=1)

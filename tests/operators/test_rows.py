@@ -21,7 +21,7 @@ from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, as_operator, uncounted
 from linspec.operators.row_model import row_model, weights_and_confounds
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec.sweeps.minibatches import random_order
 
 N, P, Q, C = 700, 9, 5, 3
@@ -359,7 +359,7 @@ def test_every_solver_sees_weights_and_confounds(name, solver):
 def test_a_solver_of_a_third_party_needs_to_know_nothing():
     """One that multiplies by the matrix gets the residuals."""
 
-    class PowerIteration(RowSolver):
+    class PowerIteration(Solver):
         def iterate(self, problem, moments, context, start):
             V, A = context.rng.standard_normal((problem.A.shape[1], problem.k)), moments.operator()
             for _ in range(200):

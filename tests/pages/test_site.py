@@ -17,13 +17,13 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zero(RowSolver):
+class Zero(Solver):
     """Zeros."""
 
     factor: float = ls.option(0.5, "does |nothing|_ at all", above=0)

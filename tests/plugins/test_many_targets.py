@@ -14,7 +14,7 @@ import scipy.sparse
 import linspec as ls
 from linspec.errors import AccuracyWarning, ConvergenceWarning, InvalidOption, InvalidProblem, NonFiniteData
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 RidgeManyTargets = ls.get_problem("ridge-many-targets")
 
@@ -328,7 +328,7 @@ def test_scores_that_may_be_rounding_are_reported():
 
 def test_a_wrong_answer_has_a_large_residual():
     @dataclass(frozen=True, kw_only=True)
-    class Wrong(RowSolver):
+    class Wrong(Solver):
         def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
             p, m = moments.widths
             chosen = {"ridges": np.ones(m), "band_weights": np.ones((m, 1)), "scores": np.ones(m)}

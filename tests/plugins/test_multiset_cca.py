@@ -14,7 +14,7 @@ import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidProblem
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 def related(n=300, widths=(6, 5, 7), factors=3, seed=0, noise=1.0):
@@ -208,7 +208,7 @@ def test_a_swept_answer_has_the_residual_of_the_factors():
 
 
 @dataclass(frozen=True, kw_only=True)
-class SkipsTheFirst(RowSolver):
+class SkipsTheFirst(Solver):
     """Returns exact components, but not the first."""
 
     def iterate(self, problem, moments, context, start):
@@ -230,7 +230,7 @@ def test_the_law_rotates_what_a_solver_returns():
     exact = ls.solve(problem)
 
     @dataclass(frozen=True, kw_only=True)
-    class Turned(RowSolver):
+    class Turned(Solver):
         def iterate(self, problem, moments, context, start):
             T = np.random.default_rng(0).standard_normal((3, 3))
             yield Iterate(0.0, lambda: {"weights": tuple(W @ T for W in exact.weights)}, final=True)

@@ -11,7 +11,7 @@ import pytest
 import linspec as ls
 from linspec.errors import InvalidProblem, LinspecError
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 ReducedRankRegression = ls.get_problem("reduced-rank-regression")
 
@@ -147,7 +147,7 @@ def test_directions_are_those_of_cca_zoo_for_whitened_right_hand_sides() -> None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Skipping(RowSolver):
+class Skipping(Solver):
     """Returns exact directions without the first."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:

@@ -13,7 +13,7 @@ import linspec as ls
 from linspec import Status
 from linspec.errors import InvalidProblem
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 def related(n=300, widths=(6, 5, 7), factors=3, seed=0):
@@ -109,7 +109,7 @@ def test_other_coordinates_of_a_view_do_not_change_the_scores():
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saddle(RowSolver):
+class Saddle(Solver):
     """Returns a stationary point that is no maximum: one view with the other sign."""
 
     def iterate(self, problem, moments, context, start):

@@ -23,18 +23,18 @@ HEADER = (
 METHODS = """
     from dataclasses import dataclass
     import linspec as ls
-    from linspec.solving import RowSolver
+    from linspec.solving import Solver
 
     @dataclass(frozen=True, kw_only=True)
-    class Good(RowSolver):
+    class Good(Solver):
         step: float = ls.option(0.5, "step length", above=0)
         def iterate(self, problem, moments, context, start): ...
 
     @dataclass(frozen=True, kw_only=True)
-    class Abstract(RowSolver):
+    class Abstract(Solver):
         pass
 
-    class Bare(RowSolver):
+    class Bare(Solver):
         def iterate(self, problem, moments, context, start): ...
 
     @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from linspec import registry
 from linspec.cost import Estimate
 from linspec.errors import ConvergenceWarning, InvalidProblem
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 PROBLEMS = {
     "svd": lambda A: ls.SVD(A, 2),
@@ -44,7 +44,7 @@ def record(target, *traits, problem="svd", name="mine"):
     )
 
 
-class Eager(RowSolver):
+class Eager(Solver):
     """Quicker than all others, by its own account (Golub 1965)."""
 
     def iterate(self, problem, moments, context, start):

@@ -16,7 +16,7 @@ from linspec.cost import Estimate
 from linspec.errors import BrokenPlugin, InvalidOption, PluginWarning, UnsupportedData
 from linspec.iteration import Iterate
 from linspec.registry.options import part
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 A = np.random.default_rng(0).standard_normal((30, 6))
 
@@ -47,7 +47,7 @@ behave = SimpleNamespace(estimate=lambda: None)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(RowSolver):
+class Direct(Solver):
     """The SVD of the triangle."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
@@ -242,7 +242,7 @@ HANDED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hands(RowSolver):
+class Hands(Solver):
     """Hands over what the test says."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
@@ -272,7 +272,7 @@ def test_an_svd_solver_that_cannot_be_a_part_is_refused_before_the_run():
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plain(RowSolver):
+class Plain(Solver):
     """Solves least squares; nobody can prepare it."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
@@ -290,7 +290,7 @@ def test_a_least_squares_solver_that_cannot_be_prepared_is_refused_before_the_ru
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainPairs(RowSolver):
+class PlainPairs(Solver):
     """Solves CCA by Gram matrices."""
 
     def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any:
@@ -312,7 +312,7 @@ def test_a_part_without_a_method_takes_any_solver():
 
 def test_a_part_declares_what_else_it_must_have():
     @dataclass(frozen=True, kw_only=True)
-    class Outer(RowSolver):
+    class Outer(Solver):
         inner: Any = part("cg", problem="least-squares", method="begins")
 
         def iterate(self, problem: Any, moments: Any, context: Any, start: Any) -> Any: ...

@@ -12,7 +12,7 @@ import scipy.sparse.linalg
 
 import linspec as ls
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_seconds_end_a_run(views, clock):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Careless(RowSolver):
+class Careless(Solver):
     """Landweber's iteration with several products a step, which says nothing of its passes."""
 
     products: int = ls.option(3, "products a step", at_least=1)
@@ -108,7 +108,7 @@ def test_no_way_to_read_passes_the_budget_by(access):
     A, b = rng.standard_normal((200, 6)), rng.standard_normal(200)
 
     @dataclass(frozen=True, kw_only=True)
-    class Reads(RowSolver):
+    class Reads(Solver):
         def iterate(self, problem, moments, context, start):
             x = np.zeros((6, 1))
             while True:

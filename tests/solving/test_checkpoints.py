@@ -23,7 +23,7 @@ from linspec import registry
 from linspec.cli import main
 from linspec.errors import BudgetTooSmall, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver, archive, checkpoints
+from linspec.solving import Solver, archive, checkpoints
 from linspec.sweeps.blocks import BlockOperator
 
 RNG = np.random.default_rng(0)
@@ -190,7 +190,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Anew(RowSolver):
+class Anew(Solver):
     """Gradient descent that goes on from an answer, and not from the midst of its iteration."""
 
     tol: float | None = ls.tol_option(1e-8)

@@ -16,13 +16,13 @@ from linspec import Status, option
 from linspec.arrays import to_host
 from linspec.errors import ConvergenceWarning
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 TOL = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Optimist(RowSolver):
+class Optimist(Solver):
     """Gradient descent that takes its residual for smaller than it is."""
 
     tol: float | None = option(TOL, "residual to stop at", above=0)

@@ -13,7 +13,7 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import to_host
 from linspec.iteration import Certificate, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 TEMPLATE = Path(__file__).parents[2] / "linspec" / "templates" / "problem" / "linspec_mca"
 
@@ -69,7 +69,7 @@ class Agreement(ls.Problem[AgreementSolution]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dense(RowSolver):
+class Dense(Solver):
     """All eigenvectors of the dense pencil."""
 
     def iterate(self, problem, moments, context, start):

@@ -57,7 +57,7 @@ class Pairs:
     >>> from linspec.families.cca import first_blocks, multiplied
     >>> from linspec.iteration import Iterate
     >>> @dataclass(frozen=True, kw_only=True)
-    ... class Power(ls.solving.RowSolver):
+    ... class Power(ls.Solver):
     ...     tol: float | None = ls.tol_option()
     ...     test_matrix: object = ls.part("gaussian", "random start", kind="test-matrix")
     ...     def iterate(self, problem, moments, context, start):

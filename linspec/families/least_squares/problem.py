@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,9 +16,7 @@ from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.iteration import Certificate
 from linspec.rows import Moments
 from linspec.solving import fields
-from linspec.solving.adjusting import in_given_columns
 from linspec.solving.along_ridges import WithRidges
-from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms
 from linspec.solving.fields import flag, matrix
 from linspec.status import Status
 
@@ -152,14 +150,6 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         findings = self._findings(judged, rank, tol)
         return Certificate(judged.residual, findings, own, judged.source, least=judged.least)
 
-    def conclude(  # type: ignore[override]
-        self, moments: Any, terms: Terms = DEFAULT_TERMS, *, x: Array, rank: int | None = None
-    ) -> Conclusion:
-        """Judge the arrays of a solver with a `Run`, which converts x from scaled columns itself."""
-        made = super().conclude(moments, terms, x=x, **({} if rank is None else {"rank": rank}))
-        scaled = in_given_columns(self, {"x": made.fields["x"]}, back=True, axis=1 if self.path else 0)
-        return replace(made, fields={**made.fields, **scaled})
-
     def _findings(
         self, judged: LinearCertificate, rank: int, tol: float
     ) -> tuple[tuple[Status | None, str], ...]:
@@ -179,11 +169,3 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
         if judged.least > tol >= 0:
             findings.append((None, LEAST))
         return tuple(findings)
-
-    def as_given(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """Convert the arrays of a solution or of an iterate from the scaled columns of A to the columns of the data.
-
-        `returned` states whether x has the shape of a returned solution, with one axis for the ridges of a path.
-        """
-        found = super().as_given({name: value for name, value in arrays.items() if name != "x"})
-        return found | in_given_columns(self, {"x": arrays["x"]}, axis=1 if self.path and returned else 0)

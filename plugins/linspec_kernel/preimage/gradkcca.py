@@ -34,7 +34,7 @@ from linspec import limit_option, option, tol_option
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.preimage.ascent import STILL, Points, Search
 from linspec_kernel.preimage.hunt import Hunt
 from linspec_kernel.preimage.objectives import Objective
@@ -54,7 +54,7 @@ SCREENED = "Starts were sought among {} and {} columns drawn at random, since th
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromStarts(RowSolver):
+class FromStarts(Solver):
     """Pairs of points, each found by projected gradients from many starts at once."""
 
     repeats: int = option(8, "starts of each pair", at_least=1, at_most=1000)

@@ -31,7 +31,7 @@ from linspec import KernelOperator, Status, as_operator, limit_option, option, p
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.preimage.ascent import Climb, PointPair, PointPairs, Points, Search
 from linspec_kernel.preimage.hunt import Hunt
 from linspec_kernel.preimage.objectives import OBJECTIVES
@@ -58,7 +58,7 @@ SOLVED, AFTER = 3.0, 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class KCCAPreimage(RowSolver):
+class KCCAPreimage(Solver):
     """Preimages of the functions of kernel CCA (Uurtio, Bhadra & Rousu 2019; Mika et al. 1999)."""
 
     kcca: Any = part("kcca", "solver of the kernel CCA", problem="kernel-cca")

@@ -18,12 +18,12 @@ import scipy.linalg
 from linspec.arrays import HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.eigenvalues import eigen_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direct(RowSolver):
+class Direct(Solver):
     """A Cholesky factorisation of M + r I for each ridge (Saunders, Gammerman & Vovk 1998)."""
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:

@@ -34,7 +34,7 @@ from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import ROUNDING, Context, Iterate, solved_by_ridge
 from linspec.linalg import Steps, cg_steps
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks
 
 COLUMNS = 20
@@ -54,7 +54,7 @@ EXPECTED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class NystromPCG(RowSolver):
+class NystromPCG(Solver):
     """Block conjugate gradients, Nyström-preconditioned (Ji & Li 2017; Frangella, Tropp & Udell 2023)."""
 
     landmarks: int | None = option(

@@ -15,12 +15,12 @@ from linspec.arrays import Home
 from linspec.cost import DENSE_RATE, Estimate, Sizes, moments_estimates
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_pls.regression.components import component_seconds, deflated
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(RowSolver):
+class Gram(Solver):
     """One pass, then deflation of XᵀY (Dayal & MacGregor 1997)."""
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

@@ -18,12 +18,12 @@ from linspec.arrays import Home
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.iteration import Context, Iterate
 from linspec.rows import Moments
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 from linspec_pls.regression.components import Components, component_seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nipals(RowSolver):
+class Nipals(Solver):
     """A pass for each component (Wold, Sjöström & Eriksson 2001)."""
 
     form: str = form_option()

@@ -17,13 +17,13 @@ from linspec.algebra import inverse_root
 from linspec.arrays import Home, to_host
 from linspec.families.cca import Gains, first_blocks, multiplied
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 POWERS = 8  # passes that estimate the longest step
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeavyBall(RowSolver):
+class HeavyBall(Solver):
     """AppGrad with momentum: Polyak 1964; Ma, Lu & Foster 2015."""
 
     step: float = ls.option(1.0, "step η in units of 1/λmax of a view", above=0, below=2)

@@ -13,11 +13,11 @@ from functools import partial
 from linspec import limit_option, tol_option
 from linspec.arrays import Home, to_host
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwoPoint(RowSolver):
+class TwoPoint(Solver):
     """Gradient descent with the step of the iteration before (Barzilai & Borwein 1988)."""
 
     tol: float | None = tol_option(1e-8)

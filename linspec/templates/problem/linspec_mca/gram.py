@@ -12,11 +12,11 @@ import numpy as np
 from linspec.arrays import to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gram(RowSolver):
+class Gram(Solver):
     """One sweep and a dense SVD (Bookstein 1994)."""
 
     def iterate(self, problem, moments, context, start):

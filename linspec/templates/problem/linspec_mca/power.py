@@ -17,14 +17,14 @@ from linspec import limit_option, part, tol_option
 from linspec.arrays import Home, to_host
 from linspec.cost import sweeps_estimate
 from linspec.iteration import Iterate
-from linspec.solving import RowSolver
+from linspec.solving import Solver
 
 OVERSAMPLE, STEPS = 10, 20
 """The number of vectors of the block beyond k, and the expected number of steps, from which the cost is estimated."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Power(RowSolver):
+class Power(Solver):
     """Power iteration with a block of vectors (Rutishauser 1970)."""
 
     normalizer: Any = part("qr", "normalizer of the blocks", kind="normalizer")
