@@ -260,7 +260,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock by which `max_seconds` is counted, in the hand of the test."""
     clock = Clock()
     for module in (
-        "linspec.solving.budget",
         "linspec.solving.solve",
         "linspec.iteration.loop",
         "linspec.rows.passes",

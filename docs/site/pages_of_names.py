@@ -34,7 +34,7 @@ GROUPS = {
         "linspec.solving.solve",
         "linspec.solving.select",
         "linspec.solving.solver",
-        "linspec.solving.iterates",
+        "linspec.iteration",
         "linspec.solving.checkpoints",
         "linspec.solving.run",
         "linspec.studies.comparison",

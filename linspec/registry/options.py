@@ -232,7 +232,7 @@ def option(
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Mine(ls.Solver):
     ...     step: float = ls.option(0.1, "step length", above=0)
-    ...     def solve(self, problem, run): ...
+    ...     def iterate(self, problem, moments, context, start): ...
     >>> Mine(step=0.5).step
     0.5
     >>> try:
@@ -295,7 +295,7 @@ def part(
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Mine(ls.Solver):
     ...     normalizer: str = ls.part("cholesky-qr", kind="normalizer")
-    ...     def solve(self, problem, run): ...
+    ...     def iterate(self, problem, moments, context, start): ...
     >>> Mine().normalizer
     'cholesky-qr'
     """
@@ -324,7 +324,7 @@ def tol_option(usual: float = 1e-6) -> Any:
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Mine(ls.Solver):
     ...     tol: float | None = ls.tol_option(1e-8)
-    ...     def solve(self, problem, run): ...
+    ...     def iterate(self, problem, moments, context, start): ...
     >>> Mine().tol is None
     True
     """
@@ -346,7 +346,7 @@ def form_option(default: str = "auto") -> Any:
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Mine(ls.Solver):
     ...     form: str = ls.form_option()
-    ...     def solve(self, problem, run): ...
+    ...     def iterate(self, problem, moments, context, start): ...
     >>> Mine().form
     'auto'
     """
@@ -370,7 +370,7 @@ def limit_option(n: int, of: str = "iterations") -> Any:
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Mine(ls.Solver):
     ...     max_iterations: int = ls.limit_option(200)
-    ...     def solve(self, problem, run): ...
+    ...     def iterate(self, problem, moments, context, start): ...
     >>> Mine().max_iterations
     200
     """

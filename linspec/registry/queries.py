@@ -760,8 +760,9 @@ def register(spec: Spec) -> None:
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, kw_only=True)
     ... class Zero(ls.Solver):
-    ...     def solve(self, problem, run):
-    ...         return run.finish(x=run.moments().home.zeros((problem.A.shape[1], problem.B.shape[1])))
+    ...     def iterate(self, problem, moments, context, start):
+    ...         x = moments.operators[0].backend.blocks.zeros(tuple(moments.widths))
+    ...         yield ls.Iterate(1.0, lambda: {"x": x}, final=True)
     >>> record = ls.SolverSpec(
     ...     name="zero", problem="least-squares", target="__main__:Zero", summary="Zeros.", reference="An example"
     ... )

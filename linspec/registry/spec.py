@@ -218,7 +218,7 @@ class SolverSpec(_MethodSpec):
 
     kind: ClassVar[str] = "solver"
     base: ClassVar[str] = "linspec.solving.solver:Solver"
-    method: ClassVar[str] = "solve"
+    method: ClassVar[str] = "iterate"
 
     problem: str
     needs: Needs = Needs()

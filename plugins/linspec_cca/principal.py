@@ -33,7 +33,7 @@ class PrincipalCCA(Solver):
     """Exact CCA between principal components (Lu 2015, section 3.5)."""
 
     components: int = option(300, "principal components of each view, at least k", at_least=1)
-    svd: Any = part("lazy-spca", "the solver that finds the components", problem="svd", method="answered")
+    svd: Any = part("lazy-spca", "the solver that finds the components", problem="svd")
     form: str = form_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

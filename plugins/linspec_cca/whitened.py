@@ -54,9 +54,7 @@ lengths, otherwise of their squares."""
 class WhitenedSVD(GramCCA):
     """SVD of the whitened cross matrix of rows with one entry (Lu 2015, section 3.3.1)."""
 
-    svd: Any = part(
-        "block-krylov", "the solver that finds the singular triplets", problem="svd", method="answered"
-    )
+    svd: Any = part("block-krylov", "the solver that finds the singular triplets", problem="svd")
     tol: float | None = tol_option()
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:

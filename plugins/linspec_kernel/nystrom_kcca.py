@@ -35,7 +35,7 @@ class NystromKCCA(Solver):
     landmarks: int | None = option(
         None, "landmarks of each view; none: 1000, or all rows", kind=int, at_least=2
     )
-    cca: Any = part("gram", "solver of the CCA of the features", problem="cca", method="answered")
+    cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""

@@ -33,7 +33,7 @@ class FourierKCCA(Solver):
     features: int | None = option(
         None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
     )
-    cca: Any = part("gram", "solver of the CCA of the features", problem="cca", method="answered")
+    cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
 
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""

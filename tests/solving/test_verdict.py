@@ -7,7 +7,7 @@ import pytest
 
 import linspec as ls
 from linspec import Status
-from linspec.solving import Conclusion
+from linspec.iteration import Certificate
 from linspec.solving.verdict import verdict
 
 PROBLEM = ls.SVD(np.eye(3), 1)
@@ -15,8 +15,8 @@ PROBLEM = ls.SVD(np.eye(3), 1)
 
 def ended(residual=1e-12, findings=(), lost=False, **how):
     told = {"tol": 1e-8, "by_default": False, "once": False, "ending": Status.CONVERGED, "interrupted": False}
-    told |= {"cut": False, "underflowing": False, "notes": (), "contradictions": ()} | how
-    return verdict(PROBLEM, Conclusion({"Vh": np.ones((1, 3))}, residual, findings, lost=lost), **told)
+    told |= {"cut": False, "notes": ()} | how
+    return verdict(PROBLEM, Certificate(residual, findings, {"Vh": np.ones((1, 3))}, lost=lost), **told)
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,12 @@ def ended(residual=1e-12, findings=(), lost=False, **how):
         ({"findings": ((Status.CLUSTERED, "a"),)}, Status.CLUSTERED, True),
         ({"findings": ((Status.CLUSTERED, "a"), (Status.INCOMPLETE, "b"))}, Status.INCOMPLETE, True),
         ({"lost": True}, Status.INACCURATE, False),
-        ({"underflowing": True}, Status.INACCURATE, False),
-        ({"contradictions": ["a"]}, Status.INCONSISTENT, False),
-        ({"contradictions": ["a"], "interrupted": True}, Status.INTERRUPTED, False),
+        ({"findings": ((Status.INCONSISTENT, "a"),), "lost": True}, Status.INCONSISTENT, False),
+        (
+            {"findings": ((Status.INCONSISTENT, "a"),), "lost": True, "interrupted": True},
+            Status.INTERRUPTED,
+            False,
+        ),
         ({"interrupted": True}, Status.INTERRUPTED, True),
         ({"cut": True, "ending": Status.BUDGET}, Status.CONVERGED, True),
         ({"cut": True, "ending": Status.BUDGET, "notes": [(None, "a")]}, Status.BUDGET, True),

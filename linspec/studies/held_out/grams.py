@@ -302,28 +302,16 @@ class TrainingRows:
     @cached_property
     def model(self) -> RowModel:
         """The weights, means and confounds of these rows."""
-        problem = self.problem.given or self.problem
+        problem = self.problem
         w, Z = problem.sample_weight, problem.confounds
         weights = None if w is None else w[self.numbers]
         return row_model(center=bool(problem.center), weights=weights, confounds=Z[self.numbers])
 
     @property
     def turn(self) -> HostArray:
-        """Combinations of the confounds that are orthonormal over these rows.
-
-        Of those that make the same slopes on these rows, solvers take the shortest ones of the confounds as they were
-        given. So combinations of these are expressed by the orthonormal confounds.
-        """
-        problem, B = self.problem, self.problem.confounds
+        """Combinations of the confounds that are orthonormal over these rows."""
         assert self.model.turn is not None  # noqa: S101
-        if problem.given is None:
-            return self.model.turn
-        given = problem.given.confounds
-        weighted = B if problem.sample_weight is None else B * problem.sample_weight[:, None]
-        turned: HostArray = (
-            weighted.T @ (given - given[self.numbers[0]] * bool(problem.center)) @ self.model.turn
-        )
-        return turned
+        return self.model.turn
 
     def vary_beside_confounds(self, name: str, columns: HostArray) -> bool:
         """Whether confounds leave more than rounding of some columns; True if rows cannot be read again."""
