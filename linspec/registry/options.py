@@ -333,7 +333,7 @@ def tol_option(usual: float = 1e-6) -> Any:
 
 
 def form_option(default: str = "auto") -> Any:
-    """Declare the option `form`: how `run.moments` computes products, one of the forms of `linspec.Moments`.
+    """Declare the option `form`: how moments compute products.
 
     Parameters
     ----------

@@ -107,7 +107,7 @@ def test_the_base_class_of_a_kind_has_its_method(kind: Any) -> None:
 
 
 class Inner:
-    def solve(self) -> None: ...
+    def iterate(self) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Method:
     side: str = ls.option("left", "side", choices=("left", "right"))
     label: str | None = ls.option(None, "label", kind=str)
     power: int = ls.option(1, "power", choices=(1, 2, 4))
-    lstsq: str | Inner = ls.part("ling", "inner solver", problem="least-squares", method="solve")
+    lstsq: str | Inner = ls.part("ling", "inner solver", problem="least-squares", method="iterate")
     normalizer: Nothing = ls.part(None, kind="normalizer")  # annotations are never evaluated
 
     def __post_init__(self) -> None:
@@ -139,7 +139,7 @@ EXPECTED = {
     "side": "a string in {left, right}",
     "label": "a string, or None",
     "power": "an integer in {1, 2, 4}",
-    "lstsq": "the name of a least-squares solver that has the method solve, or an instance of one",
+    "lstsq": "the name of a least-squares solver that has the method iterate, or an instance of one",
     "normalizer": "the name of a normalizer or an instance of one, or None",
 }
 
