@@ -31,7 +31,7 @@ from linspec.solving.adjusting import (
     underflowing_columns,
     wide_enough,
 )
-from linspec.solving.conclusion import Conclusion, Terms
+from linspec.solving.conclusion import Conclusion, Terms, check_handed
 from linspec.solving.door import rows_of
 from linspec.solving.stating import least_ridges
 from linspec.status import Status
@@ -105,8 +105,6 @@ class OnRows(iteration.Problem):
         try:
             return self._certified(moments, arrays, tol)
         except (LookupError, TypeError, ValueError, AttributeError):
-            from linspec.solving.verdict import check_handed  # which knows problems
-
             check_handed(self.problem, "a solver must yield", arrays)
             raise
 

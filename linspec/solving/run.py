@@ -41,7 +41,7 @@ from linspec.solving.accounts import Allowance, Counts
 from linspec.solving.adjusting import adjusted, adjustments_of, constant_columns
 from linspec.solving.budget import Budget, certificate_passes, too_few, too_often
 from linspec.solving.checkpoints import CheckpointWriter, Saved, check_state, how_to_go_on
-from linspec.solving.conclusion import Terms
+from linspec.solving.conclusion import Terms, check_handed
 from linspec.solving.problem import Problem
 from linspec.solving.solution import History, Solution, labels_of_rows
 from linspec.solving.verdict import (
@@ -49,7 +49,6 @@ from linspec.solving.verdict import (
     Finding,
     Judgement,
     as_interrupted,
-    check_handed,
     contradicts,
     empty_handed,
     gets_on,
