@@ -351,29 +351,6 @@ class Sweeps(ABC):
             view.record(0, 0, sweeps=1.0)
         return part
 
-    def learn_from(self, read: Callable[[], Any]) -> None:
-        """Count a pass that `read` makes, and learn all adjustments from the moments of all rows that it returns."""
-        for view in self.views:
-            view.admit(1.0)
-        whole = read()
-        for view in self.views:
-            view.record(0, view.operator.shape[1], sweeps=1.0)
-        place, end, starts = self.home.place, len(whole.gram), np.cumsum([0, *self.widths])
-        means, norms = whole.origin + whole.mean, whole.squares_about(*np.zeros((2, len(whole.mean))))
-        confounds = slice(starts[-2 if len(whole.diagonal) else -1], end)
-        if len(whole.diagonal):
-            starts[-2] = end
-        for view, width, start in zip(self.views, self.widths, starts[:-1], strict=True):
-            own, known = slice(start, start + width), view.adjustment
-            turn, mean = known.model.turn, place(means[own])
-            known.learn(
-                self.home,
-                whole.count,
-                mean=mean if known.shift is None else mean + known.shift,
-                explained=None if turn is None else place(whole.gram[confounds, own].T @ turn),
-                squares=place(whole.squares[own] if known.model.center else norms[own]),
-            )
-
     # ---- means and column norms ---------------------------------------------------------------
 
     def gather(self, views: list[View]) -> None:

@@ -26,7 +26,7 @@ that the moments of all views hold.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -845,14 +845,3 @@ class Moments:
         array([2., 6.])
         """
         return self._sweeps.over_rows(task, columns)
-
-    @one_at_a_time
-    def learn_from(self, read: Callable[[], Any]) -> None:
-        """Count a pass that `read` makes, and learn the adjustments of the views from what it returns.
-
-        Parameters
-        ----------
-        read : callable
-            Returns the moments of all rows, such as ``linspec.studies.cells_of(problem, folds)[1]``.
-        """
-        self._sweeps.learn_from(read)

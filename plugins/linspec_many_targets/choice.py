@@ -15,7 +15,7 @@ more eigenvalues are kept than training rows and columns allow: the others are z
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ LEAST_BLOCK = 64
 """Smallest number of targets of a block, where products are still efficient."""
 
 
+@dataclass(frozen=True, eq=False)
 class Images(ABC):
     """The targets of a block in the eigenbasis of one fold: `values` λ, and `images` z of shape (r, b).
 
@@ -94,12 +95,8 @@ class FoldData(ABC):
         """Return the decomposition of each fold for weights of the bands."""
 
     @abstractmethod
-    def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
-        """Yield the images of a block of targets for each fold."""
-
-    @abstractmethod
-    def totals(self, block: slice) -> HostArray:
-        """Return the squares of a block of targets about their means over the held-out rows of all folds together."""
+    def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
+        """Return the images of a block of targets for each fold, and their squares about their means over all folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,17 +172,15 @@ def _scores(
     errors: Any = 0.0
     ratios: Any = 0.0
     used: Any = 0
-    folds = 0
-    for fold in data.images(decomposed, block):
+    folds, total = data.images(decomposed, block)
+    for fold in folds:
         inverses = [inverse_of(fold.values, ridge)[:, None] for ridge in ridges]
         own = np.array([fold.errors(fold.images * inverse, inverse) for inverse in inverses])
         unknown = [not inverse.all() for inverse in inverses]  # some λ + r is rounding itself
         own[unknown, 1] = own[unknown, 0] + fold.totals
         errors, ratios, used = errors + own, ratios + own * reciprocal(fold.totals), used + (fold.totals > 0)
-        folds += 1
-    total = data.totals(block)
     pooled = (used == 0) | data.lone_rows
-    best.pooled[block], best.left_out[block] = pooled & (total > 0), np.where(pooled, 0, folds - used)
+    best.pooled[block], best.left_out[block] = pooled & (total > 0), np.where(pooled, 0, len(folds) - used)
     lost = np.where(pooled, errors * reciprocal(total), ratios * reciprocal(np.maximum(used, 1.0)))
     return np.where(total > 0, 1.0 - lost[:, 0], -np.inf), lost[:, 1]
 
@@ -206,17 +201,25 @@ def inverse_of(values: HostArray, ridges: Any) -> HostArray:
 
 
 def fitted(
-    values: HostArray, vectors: HostArray, images: HostArray, ridges: HostArray
+    best: Choice, C: HostArray, basis: Callable[[int], tuple[HostArray, HostArray]]
 ) -> tuple[HostArray, HostArray]:
-    """Return V (Λ + r)⁻¹ z for each target, and the smallest λ + r that was inverted for it.
+    """Return V (Λ + r)⁻¹ Vᵀc for each target c, and the smallest λ + r that was inverted for it.
 
     Parameters
     ----------
-    values, vectors : numpy.ndarray of shape (k,), (p, k)
-    images : numpy.ndarray of shape (k, b)
-        z of each target.
-    ridges : numpy.ndarray of shape (b,)
-        The ridge of each target.
+    best : Choice
+    C : numpy.ndarray of shape (p, m)
+    basis : callable
+        Returns λ and V of shape (p, k) for the number of a setting.
     """
-    inverse = inverse_of(values[:, None], ridges)
-    return vectors @ (images * inverse), reciprocal(inverse.max(axis=0, initial=0.0))
+    found, least = np.empty(C.shape), np.empty(C.shape[1])
+    for number in np.unique(best.setting):
+        values, V = basis(number)
+        mine = np.flatnonzero(best.setting == number)
+        for block in blocks_of(len(mine), len(C)):
+            some = mine[block]
+            inverse = inverse_of(values[:, None], best.ridges[some])
+            found[:, some] = V @ (V.T @ C[:, some] * inverse)
+            least[some] = reciprocal(inverse.max(axis=0, initial=0.0))
+            pause()
+    return found, least

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,7 @@ import numpy as np
 from linspec.arrays import HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.process import pause
-from linspec.rows import Moments
+from linspec.rows import Cell, Moments
 from linspec.solving import Solver
 from linspec.studies import cells_of, split_of, training_and_held_out
 from linspec_many_targets.choice import (
@@ -43,10 +42,6 @@ FOLDS, RIDGES, SETTINGS = 5, 20, 4
 class MomentImages(Images):
     """Images of targets in one fold, with second moments of the held-out rows in the same eigenbasis."""
 
-    values: HostArray
-    images: HostArray
-    totals: HostArray
-    lengths: HostArray
     cross: HostArray
     gram: HostArray
     squares: HostArray
@@ -77,34 +72,28 @@ class MomentFolds(FoldData):
         moments.hold_cell(whole)
         self.order, self.targets = moments.widths
         self.rank = whole.rows - moments.pre.directions
-        self._kept: tuple[slice, list[Any], HostArray] | None = None
+        self._splits = lru_cache(maxsize=1)(self._split)
 
-    def _splits(self, block: slice) -> tuple[list[Any], HostArray]:
-        """The adjusted moments of each fold and the totals of all, with a block of targets; the last block is kept."""
-        if self._kept is None or self._kept[0] != block:
-            cells = [cell.with_diagonal(block) for cell in self.cells]
-            pairs = list(training_and_held_out(cells, self.problem.splits))
-            whole = reduce(lambda left, right: left.merged(right), (held_out for _, held_out in pairs))
-            totals = whole.variation[len(whole.gram) :]
-            self._kept = block, [split_of(self.problem, *pair) for pair in pairs], totals
-        return self._kept[1:]
-
-    def totals(self, block: slice) -> HostArray:
-        """Return the squares of a block of targets about their means over all held-out rows."""
-        return self._splits(block)[1]
+    def _split(self, start: int, stop: int) -> tuple[list[Any], HostArray]:
+        """The preprocessed moments of each fold, with a block of targets, and their squares over all folds."""
+        cells = [cell.with_diagonal(slice(start, stop)) for cell in self.cells]
+        pairs = list(training_and_held_out(cells, self.problem.splits))
+        whole = reduce(Cell.merged, [held_out for _, held_out in pairs])
+        return [split_of(self.problem, *pair) for pair in pairs], whole.variation[len(whole.gram) :]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
-        d, found = np.sqrt(gamma)[self.problem.band_of], []
-        for split in self._splits(next(iter(blocks_of(self.targets, self.order))))[0]:
+        first, d, found = next(blocks_of(self.targets, self.order)), np.sqrt(gamma)[self.problem.band_of], []
+        for split in self._splits(first.start, first.stop)[0]:
             values, R = _scaled_basis(split.training["X", "X"], d, split.rank)
             found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
         return found
 
-    def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
-        """Yield the images of a block of targets for each fold."""
-        for (values, R, G), split in zip(decomposed, self._splits(block)[0], strict=True):
-            yield MomentImages(
+    def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
+        """Return the images of a block of targets for each fold, and their squares over all folds."""
+        splits, totals = self._splits(block.start, block.stop)
+        found = [
+            MomentImages(
                 values,
                 R.T @ split.training["X", "Y"],
                 split.spreads["Y"],
@@ -113,6 +102,9 @@ class MomentFolds(FoldData):
                 G,
                 split.held_out.squares("Y"),
             )
+            for (values, R, G), split in zip(decomposed, splits, strict=True)
+        ]
+        return found, totals
 
 
 def _scaled_basis(S: HostArray, d: HostArray, rank: int) -> tuple[HostArray, HostArray]:
@@ -131,14 +123,11 @@ class Gram(Solver):
         best = chosen(data, problem.ridges, problem.settings)
         problem.note(context, best)
         S, C = to_host(moments.gram()[0][0]), to_host(moments.cross())
-        weights, least = np.empty(C.shape), np.empty(data.targets)
-        for number in np.unique(best.setting):
-            values, R = _scaled_basis(S, np.sqrt(problem.settings[number])[problem.band_of], data.rank)
-            mine = np.flatnonzero(best.setting == number)
-            for block in blocks_of(len(mine), data.order):
-                some = mine[block]
-                weights[:, some], least[some] = fitted(values, R, R.T @ C[:, some], best.ridges[some])
-                pause()
+
+        def basis(number: int) -> tuple[HostArray, HostArray]:
+            return _scaled_basis(S, np.sqrt(problem.settings[number])[problem.band_of], data.rank)
+
+        weights, least = fitted(best, C, basis)
         yield Iterate(
             0.0, partial(dict, best.arrays(problem.settings), weights=weights, least=least), final=True
         )

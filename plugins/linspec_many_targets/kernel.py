@@ -24,14 +24,12 @@ from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.operators import EXPLAINED
-from linspec.process import pause
 from linspec.rows import Moments, Preprocessing
 from linspec.solving import Solver
 from linspec_many_targets.choice import (
     ROUNDING,
     FoldData,
     Images,
-    blocks_of,
     chosen,
     eigenbasis,
     fitted,
@@ -78,10 +76,6 @@ def sum_of(kernels: HostArray, gamma: HostArray) -> HostArray:
 class RowImages(Images):
     """Images of targets in one fold, with the held-out targets and the matrix that predicts them."""
 
-    values: HostArray
-    images: HostArray
-    totals: HostArray
-    lengths: HostArray
     predicts: HostArray
     held_out: HostArray
     size: float
@@ -158,17 +152,14 @@ class RowFolds(FoldData):
             found.append((values, U, sum_of(fold.across, gamma) @ U))
         return found
 
-    def images(self, decomposed: Sequence[Any], block: slice) -> Iterator[Images]:
-        """Yield the images of a block of targets for each fold."""
-        Y = self.roots[:, None] * self.Y[:, block]
+    def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
+        """Return the images of a block of targets for each fold, and their squares over all folds."""
+        Y, found = self.roots[:, None] * self.Y[:, block], list[Any]()
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
             own, rest = fold.adjusted(Y)
             totals, lengths = self._spread(fold.rest, block), np.linalg.norm(own, axis=0)
-            yield RowImages(values, U.T @ own, totals, lengths, M, rest, fold.size)
-
-    def totals(self, block: slice) -> HostArray:
-        """Return the squares of a block of targets about their means over all held-out rows."""
-        return self._spread(np.concatenate([fold.rest for fold in self.folds]), block)
+            found.append(RowImages(values, U.T @ own, totals, lengths, M, rest, fold.size))
+        return found, self._spread(np.concatenate([fold.rest for fold in self.folds]), block)
 
     def _spread(self, rows: HostArray, block: slice) -> HostArray:
         """Return the squares of targets about the means of some rows, 0 where they do not vary."""
@@ -186,14 +177,9 @@ class Kernel(Solver):
         problem.note(context, best)
         X, Y = (preprocessed(moments, i, M) for i, M in enumerate((X, Y)))
         kernels = band_kernels(X, X, problem.band_of, len(problem.band_names))
-        duals, least = np.empty(Y.shape), np.empty(len(best.ridges))
-        for number in np.unique(best.setting):
-            values, U = eigenbasis(sum_of(kernels, problem.settings[number]), len(Y))
-            mine = np.flatnonzero(best.setting == number)
-            for block in blocks_of(len(mine), len(Y)):
-                some = mine[block]
-                duals[:, some], least[some] = fitted(values, U, U.T @ Y[:, some], best.ridges[some])
-                pause()
+        duals, least = fitted(
+            best, Y, lambda number: eigenbasis(sum_of(kernels, problem.settings[number]), len(Y))
+        )
         found = best.arrays(problem.settings) | {"least": least, "mixing": duals}
         if len(Y) >= min(Y.shape[1], X.shape[1]):
             found["weights"] = found["band_weights"].T[problem.band_of] * (X.T @ found.pop("mixing"))

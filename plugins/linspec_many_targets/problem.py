@@ -157,13 +157,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             sizes = [len(rows) for rows in np.array_split(np.arange(n), splitter)]
             splitter = np.repeat(np.arange(splitter), sizes)
         found = folds_of(splitter, n, groups=self.groups, rng=self.seed)
-        w = self.sample_weight
-        for number, split in enumerate(found.splits):
-            for rows, what in zip(split, ("training", "held-out"), strict=True):
-                if w is not None and not w[rows].any():
-                    raise InvalidProblem(
-                        f"the {what} rows of split {number} all have weight 0. Pass fewer folds, or other labels."
-                    )
+        found.check_counted(self.sample_weight)
         self._keep(splits=found)
 
     def check_held(self) -> None:
