@@ -26,7 +26,7 @@ held-out rows. It does not estimate the certificate's residual, and no run ends 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -77,7 +77,7 @@ class Training:
     epochs, steps : int
         Epochs so far, and t.
     residual : float
-        1 − ‖T‖²_F / k; 1 before the first epoch, infinity if the loss was not finite.
+        1 − ‖T‖²_F / k; 1 before the first epoch, not a number if the loss was none.
     least : float
         Residual of the best parameters on the held-out rows.
     since : int
@@ -94,11 +94,6 @@ class Training:
     residual: float = 1.0
     least: float = np.inf
     since: int = 0
-
-    @classmethod
-    def of(cls, arrays: Mapping[str, Any]) -> Training:
-        """Take it from the arrays of an iterate."""
-        return cls(**{field.name: arrays[field.name][()] for field in fields(cls)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,35 +128,27 @@ class DCCA(Solver):
         self._check_rows(n, k, aside)
         moments.settle()  # the first pass computes shift and scale of the views
         rows = Rows(torch, moments, [(p, *[self.width] * self.depth, k) for p in moments.widths])
-        it = _begun(rows.sizes, context.rng) if start is None else Training.of(start)
+        it = _begun(rows.sizes, context.rng)
+        if start is not None:
+            it = Training(**{field.name: start[field.name][()] for field in fields(it)})
         drawn = np.random.default_rng([it.seed, 0]).permutation(n)
-        judges, numbers = rows.read(np.sort(drawn[:aside]), 0) if aside else [], np.sort(drawn[aside:])
-        batches, together = (
-            max(1, round(len(numbers) / self.batch)),
-            max(A.together for A in moments.operators),
-        )
+        numbers, judges = np.sort(drawn[aside:]), rows.read(np.sort(drawn[:aside]), 0) if aside else []
+        batches = max(1, round(len(numbers) / self.batch))
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
             ends = it.epochs >= epochs or it.since >= PATIENCE
             yield Iterate(it.residual, partial(rows.arrays, it), ends, "" if ends else ENDED)
             rng = np.random.default_rng([it.seed, 1, it.epochs])
-            order = random_order(numbers, rng, self.batch, together)
+            order = random_order(numbers, rng, self.batch, max(A.together for A in moments.operators))
             with _one_setting(torch, self.threads):
                 made, losses = self._epoch(rows, it, order, epochs * batches)
                 if judges and np.isfinite(losses[-1]):
                     with torch.no_grad():
                         losses = [float(self._loss(rows, torch.tensor(made.theta), judges))]
             residual = 1.0 + float(np.mean(losses)) / k
-            better = not judges or residual < it.least
-            since = 0 if better else it.since + 1
-            it = replace(
-                made,
-                epochs=it.epochs + 1,
-                residual=residual if np.isfinite(residual) else np.inf,
-                since=since,
-            )
-            if better:
-                it = replace(it, best=it.theta, least=residual)
+            it = replace(made, epochs=it.epochs + 1, residual=residual, since=it.since + 1)
+            if not judges or residual < it.least:
+                it = replace(it, best=it.theta, least=residual, since=0)
 
     def _epoch(self, rows: Rows, it: Training, order: HostArray, total: int) -> tuple[Training, list[float]]:
         """Take a step on each batch; return what they lead to and their losses, until one is not finite."""
@@ -289,5 +276,6 @@ def _begun(sizes: list[tuple[int, ...]], rng: np.random.Generator) -> Training:
     """Initial weights and biases, uniform within ±1/√(columns) as in the layers of torch."""
     parts = [rng.uniform(-(p**-0.5), p**-0.5, (p + 1) * q) for net in sizes for p, q in pairwise(net)]
     theta = np.concatenate(parts).astype(np.float32)
-    none, seed = np.zeros_like(theta), int(rng.integers(2**62))
+    none = np.zeros_like(theta)
+    seed = int(rng.integers(2**62))
     return Training(theta=theta, means=none, squares=none, best=theta, seed=seed)

@@ -147,9 +147,8 @@ class Climb:
     @property
     def goes_on(self) -> bool:
         """Whether the search continues: a column climbs, and the best column has not rested for longer than allowed."""
-        best = self.best
-        late = not self.climbs[best] and self.age.max() > PATIENCE * self.age[best] + GRACE
-        return bool(self.climbs.any()) and not late
+        late = self.age.max() > PATIENCE * self.age[self.best] + GRACE
+        return bool(self.climbs.any()) and not (late and not self.climbs[self.best])
 
     @property
     def best_pair(self) -> PointPair:
@@ -174,11 +173,6 @@ class PointPairs:
     sides: Sides
     values: HostArray
     index: HostArray
-
-    @property
-    def points(self) -> Points:
-        """Points U and V of both views."""
-        return self.sides[0].points, self.sides[1].points
 
 
 class Search:
@@ -257,7 +251,7 @@ class Search:
 
     def _moved(self, c: Climb, new: PointPairs) -> Climb:
         """Columns at new points, with their gradients and the lengths of the next step."""
-        (U, V), (g, h) = new.points, self.gradients(new)
+        (U, V), (g, h) = (side.points for side in new.sides), self.gradients(new)
         quiet = c.quiet
         if self.still:
             change = np.abs(new.values - c.values)

@@ -97,7 +97,7 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     InvalidProblem
         The argument is neither a valid pair, nor a `Bound`, nor None.
     """
-    pair = ("ratio", math.sqrt(columns)) if given is None else given
+    pair: Any = ("ratio", math.sqrt(columns)) if given is None else given
     if isinstance(pair, Bound):
         pair = pair.kind, pair.size
     elif isinstance(pair, str):
@@ -111,8 +111,8 @@ def as_bound(given: Any, name: str, columns: int) -> Bound:
     kind, size = pair
     if kind not in KINDS:
         raise InvalidProblem(f"{name} must be of the kind {', '.join(KINDS)}; got {shown(kind)}.")
-    number = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
-    if not number or not 0 < float(size) < math.inf:
+    finite = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
+    if not finite or not 0 < float(size) < math.inf:
         raise InvalidProblem(f"the number of {name} must be finite and above 0; got {shown(size)}.")
     if kind == "ratio" and size < 1:
         raise InvalidProblem(

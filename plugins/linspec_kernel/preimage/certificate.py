@@ -8,7 +8,7 @@ the objective of its variates times the shares |Pk|/|Hk| of both functions that 
 ⟨Pk, Pl⟩ / (|Hk| |Hl|). Its gradient in uⱼ, with earlier pairs held, is g. The residual of the pair is
 |Proj(u + b²g) − u|/b, where b is the radius of the set. It has no unit, and is zero exactly where u is a nearest point
 to u + b²g. For balls, which are convex, this says that u is stationary. For the set of "ratio" it implies that u is
-stationary, but stationary points may have other residuals. Two sweeps.
+stationary, but stationary points may have other residuals. Two passes.
 Source: the projected gradient as a measure of stationarity, Conn, Gould & Toint 2000, Trust-Region Methods, chapter 12;
 Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963.
 Where we differ: (a) without the shares, a later point could come as near to an earlier one as it liked, since the rest
@@ -27,7 +27,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from linspec import Status
 from linspec.algebra import signs_of_columns
@@ -69,7 +68,7 @@ def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) ->
     home, objective, views = moments.home, problem.value, moments.views
     points = _returned(problem, (arrays["x_preimages"], arrays["y_preimages"]))
     for view in views:
-        view.basis = None
+        view.clear()
     sides = [view.at(U) for view, U in zip(views, points, strict=True)]
     kept, values, slopes = list[int](), list[float](), list[tuple[Array, Array]]()
     for j in range(points[0].shape[1]):
@@ -84,12 +83,10 @@ def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) ->
         slopes.append(shared_slopes(objective, views, pair))
         views[0].take_out(P)
         views[1].take_out(Q)
-    index, rho = np.asarray(kept, dtype=np.intp), np.zeros(0)
-    if kept:
-        cosines = to_host(home.xp.sum(views[0].basis * views[1].basis, axis=0))
-        rho = np.clip(cosines, -1.0, 1.0)
+    index = np.asarray(kept, dtype=np.intp)
+    cosines = to_host(home.xp.sum(views[0].basis * views[1].basis, axis=0))
     fields: dict[str, Any] = {
-        "correlations": rho,
+        "correlations": np.clip(cosines, -1.0, 1.0),
         "values": np.asarray(values, dtype=np.float64),
         "starts": int(arrays.get("starts", 1)),
         "agreeing": np.asarray(arrays.get("agreeing", np.ones(points[0].shape[1])), dtype=np.int64)[index],
@@ -99,20 +96,21 @@ def judged(problem: Any, moments: PreimageMoments, arrays: Mapping[str, Any]) ->
     )
     residuals, unseen = np.zeros(len(kept)), {}
     for i, (view, side, A) in enumerate(zip(views, sides, problem.matrices.values(), strict=True)):
-        side, turn, name = side.columns(index, home), np.zeros((0, 0)), view.name.lower()
+        side, name = side.columns(index, home), view.name.lower()
+        R = np.triu(to_host(view.basis.T @ view.centred(side.values)))
+        turn = np.linalg.solve(
+            R, np.eye(len(R))
+        )  # R⁻¹ of HK = QR: variates are uncorrelated and of unit length
         if kept:
             G = view.gradient(side, home.concat([S[i] for S in slopes]))
             residuals = np.maximum(residuals, distances(view.bound, side.points, G))
-            # R⁻¹ of HK = QR turns the functions into uncorrelated variates of unit length.
-            R = np.triu(to_host(view.basis.T @ view.centred(side.values)))
-            turn = np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))), dtype=np.float64)
             unseen[view.name] = along_columns(view, columns, G, np.diagonal(R))
         fields[f"{name}_preimages"] = A.home.place(side.points, A.dtype)
         fields[f"{name}_weights"] = turn
         mean = to_host(home.xp.mean(side.values, axis=0))
         fields[f"{name}_mean"] = mean @ turn if problem.center else None
         fields[f"kernel_{name}"] = view.kernel
-        view.basis = None
+        view.clear()
     worst = float(residuals.max(initial=0.0))
     # Values are in error by about the square of a cosine.
     level = max(UNCERTAIN, math.sqrt(10 * worst))

@@ -12,7 +12,7 @@ k(X, u) of a function at the rows, centred by H and made orthogonal to the ortho
 starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that are related as
 single variables, and some random points; each climbs by a spectral projected gradient (see
 `linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
-all rows makes a final climb on all. An iteration takes two sweeps of each view, forward and adjoint.
+all rows makes a final climb on all. An iteration takes two passes over each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis, Algorithm
 1.
 Where we differ: (a) they climb from one random start after the other, and alternate: v takes the new u. (b) Their

@@ -53,7 +53,7 @@ NEAR = (
 SIGNS = (1.0, -1.0)
 """Signs with which f and g are approximated together."""
 
-SOLVED, AFTER = 3.0, 5.0
+SOLVED, AFTER = 6.0, 5.0
 """Least passes of kernel CCA, and passes after it: lengths of functions, compared columns and the first gradient."""
 
 
@@ -137,7 +137,7 @@ class PreimageHunt(Hunt):
         ridge = tuple(solver.penalty * (trace or 1.0) for trace in traces)  # any does for a matrix of zeros
         x, y = self.kernels
         inner = KernelCCA(rows[0], rows[1], problem.k, x, y, ridge=ridge, center=problem.center)
-        most = {"max_passes": room, "max_seconds": passes.until - time.perf_counter()}
+        most = {"max_passes": room, "max_seconds": max(passes.until - time.perf_counter(), 1e-3)}
         limits: dict[str, Any] = {name: limit for name, limit in most.items() if limit < math.inf}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of functions that are approximated anyway

@@ -152,7 +152,8 @@ class HSIC(Objective):
     def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
         M = _covariances(Z, W, home, quadrature(ROUGH_FEATURES))[0]
         blocks = M.reshape(int(Z.shape[1]), self.width, int(W.shape[1]), self.width)
-        return np.sum(blocks**2, axis=(1, 3)) / max(int(Z.shape[0]) - 1, 1) ** 2
+        sums: HostArray = np.sum(blocks**2, axis=(1, 3))
+        return sums / max(int(Z.shape[0]) - 1, 1) ** 2
 
     def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
         found = [np.sum(_covariances(*pair, home, self.rule)[0] ** 2) for pair in _pairs(Z, W)]

@@ -81,9 +81,9 @@ class Screen:
             for rows in (slice(0, None), slice(0, middle), slice(middle, None))
         )
         shares = [share(view, K, V) for view, K, V in zip(self.views, self.values, (P, Q), strict=True)]
-        odd = -1 in self.parities
-        size = np.abs(C) if odd else C
-        size = np.minimum(size, HALVES * np.minimum(_along(one, C), _along(other, C))) * np.outer(*shares)
+        odd, signs = -1 in self.parities, np.where(C < 0, -1.0, 1.0)
+        size = np.minimum(np.abs(C) if odd else C, HALVES * np.minimum(one * signs, other * signs))
+        size *= np.outer(*shares)
         count = min(count, size.size)
         found = (
             np.argpartition(-size, count - 1, axis=None)[:count]
@@ -92,18 +92,13 @@ class Screen:
         )
         found = found[np.argsort(-size.reshape(-1)[found], kind="stable")]
         i, j = np.unravel_index(found, size.shape)
-        signs = np.where(C[i, j] < 0, -1.0, 1.0) if odd else np.ones(count)
         U, V = (
             single_columns(view, columns[index])
             for view, columns, index in zip(self.views, self.columns, (i, j), strict=True)
         )
-        return (U * signs, V) if self.parities[0] == -1 else (U, V * signs)
-
-
-def _along(half: HostArray, whole: HostArray) -> HostArray:
-    """Values in one half of the rows, times the signs of the values in all rows."""
-    found: HostArray = half * np.where(whole < 0, -1.0, 1.0)
-    return found
+        if not odd:
+            return U, V
+        return (U * signs[i, j], V) if self.parities[0] == -1 else (U, V * signs[i, j])
 
 
 def _part(view: PreimageView, V: Array, rows: slice) -> Array:

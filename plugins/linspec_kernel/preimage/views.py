@@ -76,7 +76,7 @@ class PreimageView:
         Has all its parameters once `settle` was called.
     home : Home
         Home of float64 blocks with n rows.
-    basis : array of shape (n, r) or None
+    basis : array of shape (n, r)
         Orthonormal basis of the removed variates.
     largest : float
         Largest length of a function so far.
@@ -93,9 +93,8 @@ class PreimageView:
             )
         if self.of_distances:  # which are differences of products
             self.A.widen()
-        self.home = self.A.backend.blocks
-        self.basis: Array | None = None
-        self.largest = 0.0
+        self.home, self.largest = self.A.backend.blocks, 0.0
+        self.clear()
 
     # ---- numbers that products do not provide -----------------------------------------------------
 
@@ -157,7 +156,7 @@ class PreimageView:
     def taken_out(self, V: Array) -> Array:
         """P V: V centred, minus its projection on the removed variates."""
         V = self.centred(V)
-        return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
+        return V - self.basis @ (self.basis.T @ V) if self.basis.shape[1] else V
 
     def gradient(self, functions: PointFunctions, S: Array) -> HostArray:
         """Gradient of a value in the points, from its derivatives S by Hk(X, U): one product with Xᵀ."""
@@ -170,12 +169,15 @@ class PreimageView:
         G = self.kernel.pullback(A, functions.products, functions.values, S, U)
         return np.asarray(to_host(G), dtype=np.float64) * units
 
+    def clear(self) -> None:
+        """Remove no variates."""
+        self.basis = self.home.zeros((int(self.A.shape[0]), 0))
+
     def take_out(self, variate: Array) -> None:
         """Remove this variate (n x 1) from all later ones, unless it is 0."""
         length = self.home.norm(variate)
         if length > 0:
-            column = variate / length
-            self.basis = column if self.basis is None else self.home.concat([self.basis, column])
+            self.basis = self.home.concat([self.basis, variate / length])
 
 
 Views = tuple[PreimageView, PreimageView]
@@ -205,7 +207,7 @@ def shared(objective: Objective, views: Views, sides: Sides) -> HostArray:
 
 def share(view: PreimageView, K: Array, P: Array) -> HostArray:
     """|P k| / |H k| of each column: 1 before any variate is removed, 0 for functions at the level of rounding."""
-    if view.basis is None:
+    if not view.basis.shape[1]:
         return np.ones(int(P.shape[1]))
     rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
     shares: HostArray = np.divide(rest, whole, out=np.zeros(len(rest)), where=whole > 0)
@@ -216,7 +218,7 @@ def shared_slopes(objective: Objective, views: Views, sides: Sides) -> tuple[Arr
     """Derivatives of `shared` with respect to Hk(X, U), for `PreimageView.gradient`."""
     home, variates = views[0].home, (sides[0].variates, sides[1].variates)
     S = objective.slopes(*variates, home)
-    if all(view.basis is None for view in views):
+    if not any(view.basis.shape[1] for view in views):
         x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
         return x, y
     shares = [share(view, side.values, side.variates) for view, side in zip(views, sides, strict=True)]
