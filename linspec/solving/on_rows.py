@@ -102,9 +102,10 @@ class OnRows(iteration.Problem):
         return start if self.resumed else self.problem.for_preprocessed(moments, start)
 
     def certify(self, moments: Any, arrays: Mapping[str, Array], tol: float) -> Certificate:
+        certificate: Certificate
         if not isinstance(moments, Moments):  # of no rows that are preprocessed
-            apart: Certificate = self.problem.certify(moments, arrays, tol)
-            return apart
+            certificate = self.problem.certify(moments, arrays, tol)
+            return certificate
         if self.counts and moments.rereads:
             self.problem.check_sizes()  # the rows of streams are counted now
         moments.complete = self.complete
@@ -116,7 +117,7 @@ class OnRows(iteration.Problem):
                 )
             moments.gram()
         problem = self.problem
-        certificate: Certificate = problem.certify(moments, arrays, tol)
+        certificate = problem.certify(moments, arrays, tol)
         findings = [*certificate.findings, *lost_to_preprocessing(problem, moments)]
         findings += constant_columns_of(problem, moments, findings)
         fields = {**certificate.fields, **fields_of_preprocessing(problem, moments)}
