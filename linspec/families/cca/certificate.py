@@ -29,7 +29,7 @@ from linspec.iteration import Certificate
 from linspec.linalg import RitzPairs, inverse, search
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
-from linspec.solving.conclusion import left_out_nearby
+from linspec.solving.findings import left_out_nearby
 from linspec.solving.verdict import Finding
 from linspec.status import Status
 

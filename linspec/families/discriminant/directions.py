@@ -39,7 +39,7 @@ from linspec.certificates import (
 from linspec.iteration import Certificate
 from linspec.linalg.small import orthonormal
 from linspec.rows import Moments
-from linspec.solving.conclusion import fewer_than_asked
+from linspec.solving.findings import fewer_than_asked
 from linspec.solving.verdict import Finding
 from linspec.status import Status
 

@@ -22,8 +22,8 @@ from linspec.families.svd.solution import SVDSolution
 from linspec.iteration import Certificate
 from linspec.linalg import tall_svd
 from linspec.rows import Fitted, Moments, OutOfPasses
-from linspec.solving.conclusion import fewer_than_asked
 from linspec.solving.fields import count, flag, matrix
+from linspec.solving.findings import fewer_than_asked
 from linspec.solving.problem import Problem
 from linspec.solving.verdict import Finding
 from linspec.status import Status

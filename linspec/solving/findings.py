@@ -1,0 +1,66 @@
+"""Findings that certificates of several problems share."""
+
+from __future__ import annotations
+
+from linspec.status import Status
+
+
+def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
+    """Return the finding that correlations close to the last returned one were left out.
+
+    The returned correlations are then perhaps not the largest ones. So their sum may be too small by a larger
+    fraction than the residual shows.
+
+    Parameters
+    ----------
+    estimate : float
+        The fraction of the sum of correlations that may be missing.
+    residual : float
+        The residual in the same report.
+
+    Returns
+    -------
+    (Status, str)
+        `Status.CLUSTERED` and its text: one of the `findings` of a `Certificate`.
+
+    Examples
+    --------
+    >>> from linspec.solving import left_out_nearby
+    >>> status, text = left_out_nearby(2e-3, 1e-5)
+    >>> status.name, "2.0e-03" in text
+    ('CLUSTERED', True)
+    """
+    text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may be "
+    text += f"missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+    return Status.CLUSTERED, text
+
+
+def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
+    """Return the finding that fewer vectors were found than requested, if so.
+
+    Parameters
+    ----------
+    found, wanted : int
+        The number of returned vectors, and k.
+    what : str
+        The name of the vectors or values in the message, in the plural.
+
+    Returns
+    -------
+    tuple of (Status, str)
+        The `findings` of a `Certificate`: empty if there are enough, else one with `Status.RANK_DEFICIENT`.
+
+    Examples
+    --------
+    >>> from linspec.solving import fewer_than_asked
+    >>> fewer_than_asked(2, 2, "singular values above rounding")
+    ()
+    >>> fewer_than_asked(2, 3, "singular values above rounding")[0][1]
+    '2 of the 3 asked for are returned: there are no more singular values above rounding.'
+    """
+    if found >= wanted:
+        return ()
+    none = "no more" if found else "no"
+    return (
+        (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are {none} {what}."),
+    )
