@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from linspec.moments import transposed
 from linspec.moments.aspect import Aspect
 
 
@@ -36,11 +35,3 @@ class Costs(Aspect):
         if moments._sharing is not None:
             return moments._sharing.cost.setup
         return self._sweeps.means_cost if moments.form == "implicit" else self._sweeps.gram_cost
-
-    @property
-    def wide(self) -> bool:
-        """Whether products with XXᵀ, whose blocks have n rows instead of p, cost no more than products with XᵀX.
-
-        This holds for sparse X in memory with few rows, centred or not.
-        """
-        return self._moments.form == "implicit" and transposed.worth_transposing(self._views[0])

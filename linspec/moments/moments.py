@@ -25,7 +25,6 @@ that the moments of all views hold.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -36,7 +35,6 @@ from linspec.arrays import Array, host_dtype, on_device, random_generator
 from linspec.cost import EXPECTED_PRODUCTS, Sizes, human_bytes, moments_form, sizes_of
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.frames import check_order
-from linspec.moments import transposed
 from linspec.moments.aspect import one_at_a_time
 from linspec.moments.bookkeeping import Bookkeeping
 from linspec.moments.columns import Columns
@@ -59,7 +57,6 @@ from linspec.sweeps.gradients import GradientOfSquares, residual
 from linspec.sweeps.held_grams import HeldGram, symmetric_product
 from linspec.sweeps.minibatches import Minibatches
 from linspec.sweeps.products import Products
-from linspec.sweeps.row_sketches import NONZEROS, RowSketch, Sketch, SparseSigns
 from linspec.sweeps.task import Task
 from linspec.sweeps.views import View, check_alike, views_of
 
@@ -209,6 +206,11 @@ class Moments:
     def bookkeeping(self) -> Bookkeeping:
         """Counts, messages, witnesses (sums that identify the rows) and checkpoint data, for a run; not for solvers."""
         return Bookkeeping(self)
+
+    @property
+    def matrices(self) -> dict[str, LinearOperator]:
+        """The views as passed by the caller, by name."""
+        return {view.name: view.given for view in self._views}
 
     @property
     def X(self) -> LinearOperator:
@@ -413,11 +415,6 @@ class Moments:
         if len(self._views) == 1:
             raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
         first: Array | None = None
-        if self._cross is None and self.cost.wide and not self.center:
-            swept = V if self.view(0).form == "implicit" else None
-            x, y = self._views[:2]
-            first, self._cross = transposed.gram_and_cross(x, y, swept, self.home)
-            self._sweeps.check_finite([first, self._cross])
         if self._cross is None and self.form == "dense":
             self._cross = self._held_gram().as_dense(self.home).upper[0][1]
         if self._cross is None:
@@ -585,34 +582,6 @@ class Moments:
         self._views[0].record(x.shape[1], x.shape[1], sweeps=0.0)
         return found
 
-    @one_at_a_time
-    def outer(self, U: Array, *, adjoint: bool = False) -> Any:
-        """Compute XXᵀU for the first view.
-
-        X is adjusted as in `products`: weights are applied, means and confounds subtracted, and columns scaled. For
-        sparse X with few rows (`cost.wide`), centred or not, this takes one sweep, which reads each column of X once.
-        For any other X it takes two sweeps, one for XᵀU and one for X(XᵀU), and one more before them if the means or
-        confound effects are not known yet.
-
-        Parameters
-        ----------
-        U : array of shape (n, k)
-        adjoint : bool, default False
-            Whether to return the pair (XᵀU, XXᵀU), which takes two sweeps of any X.
-
-        Returns
-        -------
-        array of shape (n, k), float64
-            With `adjoint` a pair of arrays, of shapes (p, k) and (n, k).
-        """
-        wide, view = self.cost.wide, self._views[0]
-        if not wide or (self.center and not adjoint):
-            self._sweeps.settle()  # for wide X the means are not needed here, but come along with this sweep
-        if wide and not adjoint:
-            return transposed.outer_gram_matmat(view, U)
-        found = transposed.outer_matmat(view, U, self.home, transposed=wide)
-        return found if adjoint else found[1]
-
     # ---- other moments ------------------------------------------------------------------------
 
     def view(self, index: int) -> Moments:
@@ -686,68 +655,6 @@ class Moments:
         return self._whiteners[index, ridge]
 
     # ---- rows ---------------------------------------------------------------------------------
-
-    @one_at_a_time
-    def sketch(self, size: int, rng: Any = None, *, nonzeros: int = NONZEROS, cross: bool = False) -> Sketch:
-        """Compute S X of each view in one sweep, with the same random S of a few rows.
-
-        S adds each row, with random signs, to `nonzeros` rows of the sketch: a subspace embedding where `size` is a few
-        times the number of columns (Cohen 2016; Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). It
-        depends on the generator alone, not on the library of the data or on how the rows are read. The rows are
-        adjusted as in `products`: weights are applied, means and confounds subtracted, and columns scaled.
-
-        Parameters
-        ----------
-        size : int
-            The rows of S.
-        rng : numpy.random.Generator, int or None, default None
-            The source of one random number, the seed of S. A solver should pass `run.rng`.
-        nonzeros : int, default 8
-            The number of rows of the sketch to which each row of X is added.
-        cross : bool, default False
-            Whether to compute XᵀY in the same sweep.
-
-        Returns
-        -------
-        Sketch
-            A tuple of float64 arrays of shape (size, p), one for each view, with the attribute `cross`.
-
-        Raises
-        ------
-        InvalidProblem
-            `size` or `nonzeros` is less than 1, or XᵀY is requested of one view.
-        MissingCapability
-            A view is known by its products only, or its number of rows is not known yet.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import linspec as ls
-        >>> Q = np.linalg.qr(np.random.default_rng(0).standard_normal((5000, 20)))[0]
-        >>> (SQ,) = ls.Moments(Q).sketch(200, np.random.default_rng(1))
-        >>> np.linalg.svd(SQ, compute_uv=False)[[0, -1]].round(1)  # 1 ± √(20/200)
-        array([1.3, 0.7])
-        """
-        for name, value in (("size", size), ("nonzeros", nonzeros)):
-            if value < 1:
-                raise InvalidProblem(f"{name} must be at least 1; got {shown(value)}.")
-        if cross and len(self._views) == 1:
-            raise InvalidProblem("XᵀY needs two views; got moments of one. Pass Moments(X, Y).")
-        if math.isinf(self.n):
-            raise MissingCapability(
-                f"a sketch needs the number of rows; {self.X!r} has not been read yet. Call columns.means() before, "
-                "or pass the rows as an array or a file."
-            )
-        seed = int(random_generator(rng).integers(2**63))
-        signs = SparseSigns(self.n, int(size), int(nonzeros), seed)
-        part = self.over_rows(RowSketch(signs, self.home, cross), signs.size)
-        for i, view in enumerate(self._views):
-            columns = self.shape[2] if cross and i == 0 else 0
-            work = 2.0 * view.operator.nnz * (nonzeros + columns)
-            view.ledger.record(view.operator, columns, flops=work)
-        found = Sketch(part.sketches)
-        found.cross = part.cross
-        return found
 
     def rows(self, n: int, rng: Any = None) -> Minibatches:
         """Batches of about n rows of each view, in the same random order, without end: ``for A_S, B_S in rows``.

@@ -33,6 +33,7 @@ from linspec.solving.adjusting import (
 )
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.door import rows_of
+from linspec.solving.shared_moments import Moments as Shared
 from linspec.solving.stating import least_ridges
 from linspec.status import Status
 
@@ -73,6 +74,10 @@ class OnRows(iteration.Problem):
         problem = self.problem
         self.rows = problem.moments_of_its_own(passes)
         if self.rows is not None:
+            return self.rows
+        if isinstance(problem.shared, Shared):
+            own = problem.certificate_products + self.complete
+            self.rows = problem.shared.of_run(passes, 0.0 if problem.sweeps == 1 else own)
             return self.rows
         shared = shared_moments(problem, passes)
         if shared is not None:  # of columns that are scaled already
@@ -172,7 +177,7 @@ def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
     moments : Moments
         After a pass.
     """
-    if problem.shared is not None and problem.shared.held:
+    if problem.shared is not None and problem.shared.held and not isinstance(problem.shared, Shared):
         return fields_of_adjustments(adjusted(problem), problem.shared)
     fields: dict[str, Any] = {}
     pre, layout = moments.pre, problem.solution.layout

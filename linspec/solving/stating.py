@@ -40,6 +40,7 @@ from linspec.solving.checks import (
     vector_of_list,
 )
 from linspec.solving.fields import KEY, Flag, view_names
+from linspec.solving.shared_moments import Moments as Shared
 
 __all__ = ["adopt", "adopt_rows", "state"]
 
@@ -124,10 +125,10 @@ def state(problem: Any) -> None:
 # ---- matrices ---------------------------------------------------------------------------------
 
 
-def shared_moments(problem: Any, given: Mapping[str, Any]) -> Moments | None:
+def shared_moments(problem: Any, given: Mapping[str, Any]) -> Moments | Shared | None:
     """Return the moments passed instead of data, after a check that they fit the problem; None for data."""
     first = next(iter(given.values()))
-    shared = first if isinstance(first, Moments) else None
+    shared = first if isinstance(first, Moments | Shared) else None
     object.__setattr__(problem, "shared", shared)
     if shared is not None and shared.center != problem.center:
         raise InvalidProblem(
@@ -136,10 +137,9 @@ def shared_moments(problem: Any, given: Mapping[str, Any]) -> Moments | None:
     return shared
 
 
-def _of_moments(problem: Any, shared: Moments) -> dict[str, Any]:
+def _of_moments(problem: Any, shared: Moments | Shared) -> dict[str, Any]:
     """Return the matrices of shared moments by field."""
-    count = sum(columns > 0 for columns in shared.shape[1:])
-    views = [shared.view(i).X for i in range(count)] if count > 1 else [shared.X]
+    views = list(shared.matrices.values())
     names = problem.stated.matrix_names
     if problem.stated.matrices[names[0]].several:
         return {names[0]: views}

@@ -1,7 +1,7 @@
 """One pass over the rows: the computations (tasks), the code that runs them (runners), and rows in distributed blocks.
 
 Read `task` first: it defines tasks, and the tree by which their parts are merged. `statistics`, `products`,
-`gram_matrices`, `gradients`, `row_sketches`, `finite` and `images` are tasks. `runners` runs them over all rows:
+`gram_matrices`, `gradients`, `finite` and `images` are tasks. `runners` runs them over all rows:
 `in_memory` on threads, `slices` one slice after the other, and `blocks` on the workers that hold the blocks.
 `views` is a matrix with its adjustment, and `held_grams` keeps Gram matrices, so that products with them need no sweep.
 """
@@ -19,8 +19,6 @@ _HOLDERS = {
     "InProcess": "linspec.sweeps.blocks",
     "Minibatches": "linspec.sweeps.minibatches",
     "RandomRows": "linspec.sweeps.minibatches",
-    "RowSketch": "linspec.sweeps.row_sketches",
-    "SparseSigns": "linspec.sweeps.row_sketches",
     "Task": "linspec.sweeps.task",
     "equal_slices": "linspec.sweeps.minibatches",
     "random_order": "linspec.sweeps.minibatches",

@@ -10,6 +10,4 @@ from linspec.sweeps.minibatches import RandomRows as RandomRows
 from linspec.sweeps.minibatches import equal_slices as equal_slices
 from linspec.sweeps.minibatches import random_order as random_order
 from linspec.sweeps.minibatches import rows_at_once as rows_at_once
-from linspec.sweeps.row_sketches import RowSketch as RowSketch
-from linspec.sweeps.row_sketches import SparseSigns as SparseSigns
 from linspec.sweeps.task import Task as Task

@@ -137,46 +137,6 @@ def test_a_gradient_of_rows_that_are_not_finite_names_the_entry():
         Moments(bad, B, form="implicit").gradient(X)
 
 
-# ---- sketch -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("products", "slices")])
-def test_every_view_is_sketched_by_the_same_matrix_which_the_generator_determines(kind):
-    """The sketch of [A B I] shows S; S A and S B are products with it."""
-    whole = Moments(np.hstack([A, B, np.eye(N)]), form="implicit")
-    S = whole.sketch(50, np.random.default_rng(5))[0][:, P + Q :]
-    moments = Moments(KINDS[kind](A), KINDS[kind](B), form="implicit")
-    sketch = moments.sketch(50, np.random.default_rng(5), cross=True)
-    for found, exact in zip((*sketch, sketch.cross), (S @ A, S @ B, A.T @ B), strict=True):
-        np.testing.assert_allclose(to_host(found), exact, rtol=1e-11, atol=1e-10)
-    assert moments.passes == 1
-    hits = np.abs(S * np.sqrt(8)).round().sum(axis=0)
-    assert (hits <= 8).all()
-    assert np.median(hits) == 8
-
-
-def test_a_sketch_of_centred_slices_is_that_of_the_centred_rows():
-    moments = Moments(KINDS["slices"](A), center=True, form="implicit")
-    moments.columns.means()
-    (found,) = moments.sketch(40, 3)
-    (exact,) = Moments(A - A.mean(axis=0), form="implicit").sketch(40, 3)
-    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-10)
-
-
-def test_what_a_sketch_cannot_do_is_refused_before_a_sweep():
-    refused = [
-        (Moments(A), {"size": 0}, InvalidProblem, "size must be at least 1; got 0"),
-        (Moments(A), {"size": 9, "nonzeros": 0}, InvalidProblem, "nonzeros must be at least 1"),
-        (Moments(A), {"size": 9, "cross": True}, InvalidProblem, "two views"),
-        (Moments(KINDS["products"](A)), {"size": 9}, MissingCapability, "rows that can be taken"),
-        (Moments(KINDS["slices"](A)), {"size": 9}, MissingCapability, "number of rows"),
-    ]
-    for moments, options, error, message in refused:
-        with pytest.raises(error, match=message):
-            moments.sketch(rng=0, **options)
-        assert moments.passes == 0
-
-
 # ---- rows ---------------------------------------------------------------------------------------
 
 

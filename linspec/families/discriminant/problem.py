@@ -36,6 +36,7 @@ from linspec.solving import fields
 from linspec.solving.checks import check_flag, check_k, check_rows, of_pairs
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
+from linspec.solving.shared_moments import Moments as Shared
 from linspec.solving.stating import adopt_labels, borrow
 from linspec.targets.matrices import classes_of, targets_of_classes
 
@@ -150,8 +151,8 @@ class Discriminant(Problem[DiscriminantSolution]):
         borrow(self)
         check_flag("center", self.center)
         given = self.H
-        if isinstance(self.X, GivenMoments):
-            given = self.X.Y
+        if isinstance(self.X, GivenMoments | Shared):
+            given = list(self.X.matrices.values())[-1]
         else:
             self._take_targets_apart()
         adopt_labels(self, {"H": given})
