@@ -48,7 +48,7 @@ _OF_USERS = {
     "LeastSquaresSolution": "linspec.families.least_squares.solution",
     "LinearClassifier": "linspec.families.discriminant.classifier",
     "LinearOperator": "linspec.operators",
-    "Moments": "linspec.moments.moments",
+    "Moments": "linspec.solving.shared_moments",
     "PluginInfo": "linspec.registry.queries",
     "SVD": "linspec.families.svd.problem",
     "SVDSolution": "linspec.families.svd.solution",

@@ -26,7 +26,6 @@ from linspec.iteration import Certificate as Certificate
 from linspec.iteration import Context as Context
 from linspec.iteration import Iterate as Iterate
 from linspec.kernels.kernel_matrices import KernelOperator as KernelOperator
-from linspec.moments.moments import Moments as Moments
 from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
 from linspec.operators import open_rows as open_rows
@@ -68,6 +67,7 @@ from linspec.solving.projection import project as project
 from linspec.solving.random_test_matrix import TestMatrix as TestMatrix
 from linspec.solving.select import Selection as Selection
 from linspec.solving.select import select as select
+from linspec.solving.shared_moments import Moments as Moments
 from linspec.solving.solution import Solution as Solution
 from linspec.solving.solution import load_solution as load_solution
 from linspec.solving.solve import solve as solve

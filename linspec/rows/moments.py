@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -165,11 +166,6 @@ class Moments:
         self.sketch_rows, self.seed = sketch_rows, seed
         self.sketched: list[HostArray] = []
 
-    def begin(self, passes: Passes) -> None:
-        """Serve another run on the same rows, which counts its passes from here on."""
-        self.passes, self.metrics = passes, None
-        passes.reserved += self.certificate_passes
-
     def expect(self, products: int, columns: int, form: str = "auto") -> None:
         """Form and hold the Gram matrices if that is cheaper than so many products of so many columns, and fits.
 
@@ -179,22 +175,25 @@ class Moments:
         form : {"auto", "dense", "sparse", "implicit"}, default "auto"
             "implicit" holds nothing; "dense" and "sparse" hold them whatever they take.
         """
-        if form == "implicit" or self.held is not None:
-            return
-        entries, sparse = float(sum(self.widths)) ** 2, form == "sparse"
-        if form == "auto":
-            if min(self.widths) > NARROW:
-                stored = sum(A.gram_entries(B) for A in self.operators for B in self.operators)
-                sparse = stored <= SCATTERED * entries
-            entries, rate = (stored, STORED_RATE) if sparse else (entries, MULTIPLY_RATE)
-            small = 24 * entries < 2**24
-            if not small and 24 * entries > self.operators[0].backend.blocks.free_memory() / 2:
-                return
-            once = sum(A.product_seconds(columns) for A in self.operators)
-            use = 2 * entries * columns / rate
-            if sum(A.gram_seconds() for A in self.operators) > products * (once - use):
-                return
-        self.gram(sparse=sparse)
+        if self.held is None:
+            form = self.cheapest_form(products, columns) if form == "auto" else form
+            if form != "implicit":
+                self.gram(sparse=form == "sparse")
+
+    def cheapest_form(self, products: int, columns: int) -> str:
+        """The form that takes least for so many products of so many columns, and fits: see `expect`."""
+        entries, rate, form = float(sum(self.widths)) ** 2, MULTIPLY_RATE, "dense"
+        if min(self.widths) > NARROW:
+            stored = sum(A.gram_entries(B) for A in self.operators for B in self.operators)
+            if stored <= SCATTERED * entries:
+                entries, rate, form = stored, STORED_RATE, "sparse"
+        small = 24 * entries < 2**24
+        if not small and 24 * entries > self.operators[0].backend.blocks.free_memory() / 2:
+            return "implicit"
+        once = sum(A.product_seconds(columns) for A in self.operators)
+        use = 2 * entries * columns / rate
+        pays = sum(A.gram_seconds() for A in self.operators) <= products * (once - use)
+        return form if pays else "implicit"
 
     @property
     def holds(self) -> bool:
@@ -468,9 +467,30 @@ class Moments:
         """What is asked of the rows of one matrix."""
         return self.pre
 
+    def again(self, passes: Passes, certificate_passes: float = 0.0) -> Moments:
+        """Moments that know and hold the same, and count their passes elsewhere; they learn for both."""
+        twin: Moments = copy(self)
+        twin.passes, twin.metrics, twin.read = passes, None, [0.0] * len(self.operators)
+        twin.sketch_rows, twin.sketched = 0, []
+        twin.certificate_passes = 0.0 if self.holds else certificate_passes
+        passes.reserved += twin.certificate_passes
+        return twin
+
+    def take_up(self, other: Moments) -> None:
+        """Hold what other moments of the same matrices have formed."""
+        self.held, self.root, self.crossed = other.held, other.root, other.crossed
+
     @contextmanager
     def view(self, i: int) -> Iterator[Moments]:
         """Moments of one matrix, whose passes count here, and which leave what they have learnt of it."""
+        alone = self.alone(i)
+        yield alone
+        self.read[i] = alone.read[0]
+        for known, other in zip(self._learnt, alone._learnt, strict=True):
+            known.update({i: other[0]} if 0 in other else {})
+
+    def alone(self, i: int) -> Moments:
+        """Moments of one matrix, whose passes count here, with what is known and held of it."""
         A, scaled = self.operators[i], range(int(self.scales(i)))
         alone = Moments([A], self.pre_of(i), self.passes, [self.names[i]], self.executor, scaled=scaled)
         alone.read = [self.read[i], max(self.read)]  # a pass counts where no other matrix was read as often
@@ -478,10 +498,7 @@ class Moments:
         alone.root = None if self.root is None else [self.root[i]]
         for known, other in zip(self._learnt, alone._learnt, strict=True):
             other.update({0: known[i]} if i in known else {})
-        yield alone
-        self.read[i] = alone.read[0]
-        for known, other in zip(self._learnt, alone._learnt, strict=True):
-            known.update({i: other[0]} if 0 in other else {})
+        return alone
 
     @property
     def _learnt(self) -> tuple[dict[int, Any], ...]:

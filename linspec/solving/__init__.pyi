@@ -1,7 +1,4 @@
 from linspec.registry.options import with_parts as with_parts
-from linspec.solving.adjusting import adjusted as adjusted
-from linspec.solving.adjusting import adjustments_of as adjustments_of
-from linspec.solving.adjusting import check_rows_count as check_rows_count
 from linspec.solving.along_ridges import RidgesSolution as RidgesSolution
 from linspec.solving.along_ridges import WithRidges as WithRidges
 from linspec.solving.checks import check_flag as check_flag
@@ -9,6 +6,7 @@ from linspec.solving.checks import check_home as check_home
 from linspec.solving.checks import check_k as check_k
 from linspec.solving.checks import check_ridge as check_ridge
 from linspec.solving.checks import check_rows as check_rows
+from linspec.solving.checks import check_rows_count as check_rows_count
 from linspec.solving.checks import finite_array as finite_array
 from linspec.solving.checks import refuse_iterators as refuse_iterators
 from linspec.solving.component_regression import COMPONENT_SCORES as COMPONENT_SCORES

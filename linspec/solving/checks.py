@@ -372,3 +372,31 @@ def warn_of_slow_float64(problem: Any) -> None:
             text = f"{name} is float64 on {A.home}, which multiplies float32 much faster. Pass linspec.as_operator("
             text += f'{name}, dtype="float32") where its rounding of about 1e-7 will do.'
             warn(text, PerformanceWarning)
+
+
+def check_rows_count(problem: Any) -> None:
+    """Refuse a problem with a matrix whose rows are all absent or of weight 0.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Raises
+    ------
+    InvalidProblem
+        There is such a matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving import check_rows_count
+    >>> check_rows_count(ls.SVD(np.eye(2), k=1, sample_weight=[0.0, 1.0]))
+    """
+    for name in problem.matrices:
+        weights = problem.weights_of(name)
+        if weights is not None and not weights.any():
+            raise InvalidProblem(
+                f"{name} must have a row that counts; each of its rows is absent or has weight 0. Leave it out, or "
+                "pass other weights."
+            )

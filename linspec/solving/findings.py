@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from linspec.errors import shown
+from linspec.process.plurals import count_of
 from linspec.status import Status
 
 
@@ -64,3 +68,52 @@ def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, 
     return (
         (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are {none} {what}."),
     )
+
+
+def nearly_explained(problem: Any, name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """Return the finding that confounds leave only rounding of some columns."""
+    text = (
+        f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
+    )
+    text += (
+        f"their squares: {listed(problem, name, columns)}. What is left of them is rounding. Leave them out."
+    )
+    return Status.ILL_CONDITIONED, text
+
+
+def about_constant(
+    problem: Any, name: str, columns: tuple[int, ...], *, centred: bool, deficient: bool
+) -> list[tuple[None, str]]:
+    """Return a remark on the constant columns of a matrix, if it has no others or if ranks are deficient."""
+    count = problem.matrices[name].shape[1]
+    if not columns or not (deficient or len(columns) == count):
+        return []
+    of_all = f"{len(columns)} of the {count_of(count, 'column')} of {name}"
+    what, verb = "constant" if centred else "zero", "is" if len(columns) == 1 else "are"
+    return [(None, f"{of_all} {verb} {what}: {listed(problem, name, columns)}.")]
+
+
+FEW = 5
+"""The number of columns that a message lists."""
+
+
+def listed(problem: Any, name: str, columns: tuple[int, ...]) -> str:
+    """List the first columns of a matrix by name, or by number from 0 if they have no names."""
+    names = problem.column_names.get(name)
+    known = [shown(names[j]) if names else str(j) for j in columns[:FEW]]
+    return ", ".join(known) + ", …" * (len(columns) > FEW)
+
+
+def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
+    """Return the finding that squares of entries underflow in some columns, although the solution depends on them.
+
+    Parameters
+    ----------
+    name : str
+        The name of the matrix.
+    columns : tuple of int
+        The numbers of these columns.
+    """
+    text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
+    text += "their entries are no numbers: what they say may be missing. Multiply these columns."
+    return Status.ILL_CONDITIONED, text

@@ -3,62 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from linspec import iteration
-from linspec._new.operators import ByProducts
-from linspec.arrays import Array, is_array, reciprocal
+from linspec.arrays import Array, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.iteration import Certificate
 from linspec.process.plurals import count_of
-from linspec.process.turns import in_turn
 from linspec.rows import Moments, Passes, Preprocessing
-from linspec.solving.adjusting import (
-    CENTRING,
-    about_constant,
-    adjusted,
-    fields_of_adjustments,
-    in_field,
-    in_given_columns,
-    nearly_explained,
-    underflowing_columns,
-    wide_enough,
-)
 from linspec.solving.door import rows_of
-from linspec.solving.stating import least_ridges
+from linspec.solving.findings import about_constant, nearly_explained, underflowing_columns
+from linspec.solving.stating import in_field, least_ridges
 from linspec.status import Status
 
 __all__ = [
-    "KeptMoments",
     "OnRows",
     "constant_columns_of",
     "fields_of_preprocessing",
     "lost_to_preprocessing",
-    "shared_moments",
 ]
 
 
-@dataclass
-class KeptMoments:
-    """The moments that several solves of one problem share.
-
-    Attributes
-    ----------
-    form : str
-        As for `Moments.expect`.
-    products : int
-        Those that all solves expect to make.
-    moments : Moments or None
-        Once the first solve has made them.
-    """
-
-    form: str
-    products: int
-    moments: Moments | None = None
+CENTRING = 10
+"""A finding is reported if subtracting means from products may cause an error above this multiple of the
+tolerance."""
 
 
 class OnRows(iteration.Problem):
@@ -74,7 +45,6 @@ class OnRows(iteration.Problem):
     """
 
     rows: Any
-    shares: bool = False
 
     def __init__(self, problem: Any, *, resumed: bool = False, complete: bool = False) -> None:
         self.problem, self.name, self.tol = problem, problem.name, problem.default_tol
@@ -89,14 +59,9 @@ class OnRows(iteration.Problem):
         self.rows = problem.moments_of_its_own(passes)
         if self.rows is not None:
             return self.rows
-        shared = shared_moments(problem, passes)
-        if shared is not None:  # of columns that are scaled already
-            self.rows, self.shares = shared, True
-            return shared
-        kept = problem.kept
-        if kept is not None and kept.moments is not None:
-            self.rows = kept.moments
-            self.rows.begin(passes)
+        if problem.shared is not None:
+            own = problem.certificate_products + self.complete
+            self.rows = problem.shared.of_run(passes, 0.0 if problem.sweeps == 1 else own)
             return self.rows
         rows = [rows_of(A, name) for name, A in problem.matrices.items()]
         pre = Preprocessing.of(
@@ -115,9 +80,6 @@ class OnRows(iteration.Problem):
             certificate_passes=0.0 if once else problem.certificate_products + self.complete,
             scaled=[i for i, name in enumerate(names) if problem.stated.field_of(name) in scaled],
         )
-        if kept is not None:
-            kept.moments = self.rows
-            self.rows.expect(kept.products, problem.width, kept.form)
         return self.rows
 
     def started(self, moments: Moments, start: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -151,8 +113,6 @@ class OnRows(iteration.Problem):
         findings = [*certificate.findings, *lost_to_preprocessing(problem, moments)]
         findings += constant_columns_of(problem, moments, findings)
         fields = {**certificate.fields, **fields_of_preprocessing(problem, moments)}
-        if self.shares:
-            fields = in_given_columns(adjusted(problem), fields)
         if self.complete and not moments.holds:
             findings.append(
                 (None, "It is not shown that no component is missing: rows cannot be read again.")
@@ -167,33 +127,6 @@ class OnRows(iteration.Problem):
         )
 
 
-def shared_moments(problem: Any, passes: Passes) -> Moments | None:
-    """Moments with the dense Gram matrices that `linspec.Moments` in place of the data hold, or will hold; else None.
-
-    Parameters
-    ----------
-    problem : Problem
-    passes : Passes
-        Counts the pass that forms them.
-    """
-    shared, names = problem.shared, tuple(problem.matrices)
-    if shared is None or shared.form == "sparse" or not (shared.held or shared.form == "dense"):
-        return None
-    with in_turn(shared._of_all):  # of several threads one makes the pass
-        if not shared.held:
-            passes.take()
-        upper = iter(shared.dense())
-    rows = [ByProducts(shared.matrix(i), name) for i, name in enumerate(names)]  # whose rows are counted now
-    moments = Moments(rows, Preprocessing(), passes, names)
-    held: list[list[Any]] = [[None] * len(names) for _ in names]
-    for i in range(len(names)):
-        for j in range(i, len(names)):
-            held[i][j] = next(upper)
-            held[j][i] = held[i][j].T
-    moments.hold(held, shared.total)
-    return moments
-
-
 def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
     """The fields of a solution that new rows are preprocessed with: means, slopes, scales.
 
@@ -203,8 +136,6 @@ def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
     moments : Moments
         After a pass.
     """
-    if problem.shared is not None and problem.shared.held:
-        return fields_of_adjustments(adjusted(problem), problem.shared)
     fields: dict[str, Any] = {}
     layout = problem.solution.layout
     for i, (name, A) in enumerate(problem.matrices.items()):
@@ -223,7 +154,7 @@ def fields_of_preprocessing(problem: Any, moments: Moments) -> dict[str, Any]:
         if fitted.factors is not None:
             kept["scale"] = np.where(fitted.factors > 0, reciprocal(fitted.factors), 1.0)
         for what, value in kept.items():
-            dtype = wide_enough(value, A.dtype) if what == "slopes" else A.dtype
+            dtype = _wide_enough(value, A.dtype) if what == "slopes" else A.dtype
             placed, key = A.home.place(value, dtype), layout.prefix(field) + what
             fields[key] = (*fields.get(key, ()), placed) if problem.stated.matrices[field].several else placed
     return fields
@@ -272,6 +203,13 @@ def constant_columns_of(
         columns = tuple(np.flatnonzero(moments.fitted[i].squares == 0).tolist())
         remarks += about_constant(problem, name, columns, centred=moments.pre.center, deficient=deficient)
     return tuple(remarks)
+
+
+def _wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
+    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
+    within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
+    return dtype if within.all() else np.dtype(np.float64)
 
 
 def _check_yielded(problem: Any, arrays: Mapping[str, Any]) -> None:

@@ -27,13 +27,13 @@ from linspec.arrays import (
 )
 from linspec.errors import InvalidProblem
 from linspec.frames import RowNames, check_order
-from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
 from linspec.rows import Moments as RowMoments
 from linspec.rows import Passes, Preprocessing
 from linspec.solving.fields import Statement, view_names
+from linspec.solving.shared_moments import Moments
 from linspec.solving.solution import Solution
 from linspec.solving.stating import (
     add_row_fields,
@@ -81,7 +81,6 @@ class Problem(ABC, Generic[S_co]):
     sample_weight: Any = None
     confounds: Any = None
 
-    kept: Any = None  # the moments of rows that several solves share
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
     every: bool = False  # whether k follows from the sizes

@@ -20,11 +20,13 @@ import numpy as np
 
 from linspec import cost
 from linspec.process.interrupts import Request, repeated
+from linspec.rows import Passes
 from linspec.solving.checks import several
-from linspec.solving.on_rows import KeptMoments
+from linspec.solving.on_rows import OnRows
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import size_of_ridge
 from linspec.solving.select import chosen_solver, has_trait
+from linspec.solving.shared_moments import Moments as Shared
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.stating import checked_ridge
@@ -78,9 +80,8 @@ def along_ridges(
     if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
         whole = solve_on_host(problem.with_numbers(ridge=tuple(ridges)), solver, **options)
         return AlongRidges(dict(enumerate(whole.along_path())), whole.passes)
-    problem = problem.with_numbers()
-    object.__setattr__(problem, "kept", KeptMoments(form, cost.EXPECTED_PRODUCTS * len(ridges)))
     order = sorted(range(len(ridges)), key=lambda i: -size_of_ridge(ridges[i]))
+    problem = _sharing(problem, len(ridges), form)
     problems = [problem.with_numbers(ridge=ridges[i]) for i in order]
     chosen, own = chosen_solver(problems[0], solver, options)
     warm, start = has_trait(problem, chosen, "warm-start"), options.get("start")
@@ -97,3 +98,13 @@ def along_ridges(
 
     repeated(solve_next, len(order), stop)
     return AlongRidges(found, sum(solution.passes for solution in found.values()))
+
+
+def _sharing(problem: Any, ridges: int, form: str) -> Any:
+    """Return the problem on moments that the solves for all ridges share, unless it has moments of its own."""
+    if problem.shared is not None or problem.moments_of_its_own(Passes()) is not None:
+        return problem
+    moments, twin = OnRows(problem).moments(Passes()), problem.with_numbers()
+    expect = (cost.EXPECTED_PRODUCTS * ridges, twin.width)
+    object.__setattr__(twin, "shared", Shared.of(problem.matrices, moments, form, expect))
+    return twin

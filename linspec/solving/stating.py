@@ -18,13 +18,11 @@ from linspec.arrays import Array, is_array
 from linspec.borrowed import borrowed_together, may_lend
 from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
-from linspec.moments.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.range_of_entries import check_square
 from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.streamed import StreamedOperator
 from linspec.registry.options import is_number
-from linspec.solving.adjusting import in_field
 from linspec.solving.checks import (
     as_columns,
     check_flag,
@@ -40,6 +38,7 @@ from linspec.solving.checks import (
     vector_of_list,
 )
 from linspec.solving.fields import KEY, Flag, view_names
+from linspec.solving.shared_moments import Moments
 
 __all__ = ["adopt", "adopt_rows", "state"]
 
@@ -138,8 +137,7 @@ def shared_moments(problem: Any, given: Mapping[str, Any]) -> Moments | None:
 
 def _of_moments(problem: Any, shared: Moments) -> dict[str, Any]:
     """Return the matrices of shared moments by field."""
-    count = sum(columns > 0 for columns in shared.shape[1:])
-    views = [shared.view(i).X for i in range(count)] if count > 1 else [shared.X]
+    views = list(shared.matrices.values())
     names = problem.stated.matrix_names
     if problem.stated.matrices[names[0]].several:
         return {names[0]: views}
@@ -430,3 +428,9 @@ def start_of(problem: Any, given: Any) -> dict[str, Array]:
     if len(found) > 1 and len(counts) > 1:
         raise InvalidProblem("the weights of start must have equally many columns for both views.")
     return found
+
+
+def in_field(problem: Any, field: str) -> tuple[str, ...]:
+    """Return the names of the matrices that a field holds."""
+    value = getattr(problem, field)
+    return view_names(len(value)) if isinstance(value, tuple) else (field,)

@@ -2,14 +2,4 @@ from linspec.sweeps.blocks import BlockOperator as BlockOperator
 from linspec.sweeps.blocks import Call as Call
 from linspec.sweeps.blocks import Engine as Engine
 from linspec.sweeps.blocks import InProcess as InProcess
-from linspec.sweeps.in_memory import row_slices as row_slices
-from linspec.sweeps.minibatches import DEVICE_FACTOR as DEVICE_FACTOR
-from linspec.sweeps.minibatches import FEWEST_ROWS as FEWEST_ROWS
-from linspec.sweeps.minibatches import Minibatches as Minibatches
-from linspec.sweeps.minibatches import RandomRows as RandomRows
-from linspec.sweeps.minibatches import equal_slices as equal_slices
-from linspec.sweeps.minibatches import random_order as random_order
-from linspec.sweeps.minibatches import rows_at_once as rows_at_once
-from linspec.sweeps.row_sketches import RowSketch as RowSketch
-from linspec.sweeps.row_sketches import SparseSigns as SparseSigns
 from linspec.sweeps.task import Task as Task

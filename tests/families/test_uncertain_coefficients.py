@@ -45,6 +45,19 @@ class ConjugateGradients(Solver):
         yield Iterate(0.0, lambda: {"x": x}, final=True)
 
 
+def sketched(A, size, rng):
+    """Ω A for a random Ω with 8 entries ±1/√8 in each column, dealt evenly to its rows."""
+    seed, whole, total = int(rng.integers(2**63)), size * -(-4096 // size), np.zeros((size, A.shape[1]))
+    for first in range(0, len(A), whole):
+        rows = A[first : first + whole]
+        count = size * -(-len(rows) // size)
+        draw = np.random.Generator(np.random.Philox(key=np.array([seed, first], dtype=np.uint64)))
+        places = [draw.permutation(count) % size for _ in range(8)]
+        for place, signs in zip(places, 2.0 * draw.integers(0, 2, (8, count)) - 1.0, strict=True):
+            np.add.at(total, place[: len(rows)], rows * signs[: len(rows), None])
+    return total / np.sqrt(8)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SketchedSteps(Solver):
     """Heavy-ball steps preconditioned by a sketch, which end at tol (after Epperly, Meier & Nakatsukasa 2024)."""

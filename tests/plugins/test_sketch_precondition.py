@@ -7,9 +7,8 @@ import pytest
 from backends import CountingOperator
 
 import linspec as ls
-from linspec.arrays import to_host
 from linspec.rows import Moments
-from linspec.sweeps import RowSketch, SparseSigns
+from linspec.solving.door import rows_of
 
 NAME = "sketch-precondition"
 EPS = np.finfo(float).eps
@@ -31,14 +30,6 @@ def ridge_answer(A, B, ridge):
     return Vt[keep].T @ (weight[:, None] * (U[:, keep].T @ B))
 
 
-def sketch_of(A, size, nonzeros, seed, like=None):
-    A = A if like is None else like.asarray(A)
-    moments = ls.Moments(A, A[:, :1], form="implicit")
-    signs = SparseSigns(A.shape[0], size, nonzeros, seed)
-    found = moments.over_rows(RowSketch(signs, moments.home, cross=True), size)
-    return *map(to_host, found.sketches), found.cross
-
-
 # ---- the sketch -------------------------------------------------------------------------------
 
 
@@ -55,7 +46,7 @@ def test_the_sketch_is_a_subspace_embedding(kind):
         Q = np.zeros((n, p))
         Q[rng.choice(n, p, replace=False), np.arange(p)] = 1.0
     for size in (4 * p, 16 * p):
-        SQ, _, _ = sketch_of(Q, size, 8, seed=1)
+        (SQ,) = Moments([rows_of(ls.as_operator(Q))], sketch_rows=size, seed=1).sketch()
         s = np.linalg.svd(SQ, compute_uv=False)
         distortion = 1.2 * np.sqrt(p / size)
         assert s[0] < 1 + distortion

@@ -22,7 +22,6 @@ from linspec.families.discriminant import directions
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import is_series
 from linspec.iteration import Certificate
-from linspec.moments.moments import Moments as GivenMoments
 from linspec.operators import (
     CenteredOperator,
     DenseOperator,
@@ -36,6 +35,7 @@ from linspec.solving import fields
 from linspec.solving.checks import check_flag, check_k, check_rows, of_pairs
 from linspec.solving.fields import count, flag, matrix
 from linspec.solving.problem import Problem
+from linspec.solving.shared_moments import Moments as GivenMoments
 from linspec.solving.stating import adopt_labels, borrow
 from linspec.targets.matrices import classes_of, targets_of_classes
 
@@ -151,7 +151,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         check_flag("center", self.center)
         given = self.H
         if isinstance(self.X, GivenMoments):
-            given = self.X.Y
+            given = list(self.X.matrices.values())[-1]
         else:
             self._take_targets_apart()
         adopt_labels(self, {"H": given})

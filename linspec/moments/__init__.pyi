@@ -1,2 +1,0 @@
-from linspec.moments.pairs import Basis as Basis
-from linspec.moments.pairs import multiplied as multiplied

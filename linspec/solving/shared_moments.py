@@ -1,0 +1,347 @@
+"""Moments in place of data: a user, or a path of ridges, forms Gram matrices once for several problems.
+
+Problem: several problems have the same rows, and each would read them for the same Gram matrices. For methods of one's
+own, products with these are wanted without a solver.
+Method: one `linspec.rows.Moments` knows what was learnt and holds what was formed. Each run gets moments of its own,
+which know and hold the same, count their passes in the run, and hand back what they form at the beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from linspec import rows
+from linspec.arrays import Array, Home, HostArray, is_array, on_device, random_generator, to_host
+from linspec.cost import EXPECTED_PRODUCTS
+from linspec.errors import InvalidProblem, shown
+from linspec.frames import check_order
+from linspec.operators import LinearOperator, as_operator
+from linspec.process.turns import in_turn
+from linspec.registry.options import FORMS
+from linspec.solving.checks import check_flag, check_home, check_rows
+from linspec.solving.door import rows_of
+
+__all__ = ["Moments"]
+
+
+class Moments:
+    """Products, Gram matrices, triangle and sketch of one matrix, or of several with the same rows.
+
+    Parameters
+    ----------
+    *views : data of shape (n, p)
+        Anything that `linspec.as_operator` takes, all with the same rows. None is left out.
+    center : bool, default False
+        Whether column means are subtracted.
+    form : {"auto", "dense", "sparse", "implicit"}, default "auto"
+        Hold the Gram matrices as dense or sparse arrays, or read the data for every product.
+    expect : (int, int), optional
+        The number of products that are expected, and of columns of each. "auto" chooses the form that takes least
+        time for these. By default 60 products with 20 columns.
+    names : sequence of str, optional
+        The names of the matrices in messages; by default X and Y, or X1, X2, X3 and so on of more than two.
+
+    Attributes
+    ----------
+    matrices : dict of str to LinearOperator
+        The matrices as they were passed, by name.
+
+    Raises
+    ------
+    InvalidProblem
+        There is no matrix, or they have different numbers of rows; or the form is not one of the four.
+    UnsupportedData
+        The matrices are in different libraries or on different devices.
+
+    Notes
+    -----
+    Nothing is read before the first product. Blocks and results are float64, in the library and on the device of the
+    data (NumPy's for sparse matrices, files and operators). Threads that share moments take turns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.solving.shared_moments import Moments
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> moments = Moments(A)
+    >>> bool(np.allclose(moments.gram(np.eye(10)), A.T @ A))
+    True
+    """
+
+    def __init__(
+        self,
+        *views: Any,
+        center: bool = False,
+        form: str = "auto",
+        expect: tuple[int, int] = (EXPECTED_PRODUCTS, 20),
+        names: Sequence[str] | None = None,
+    ) -> None:
+        if str(form) not in FORMS:
+            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
+        check_flag("center", center)
+        data = [view for view in views if view is not None]
+        if not data:
+            raise InvalidProblem("moments are those of matrices; got none. Pass Moments(X) or Moments(X, Y).")
+        numbered = "XY" if len(data) <= len("XY") else [f"X{i + 1}" for i in range(len(data))]
+        given = dict(zip(names or numbered, data, strict=False))
+        matrices = {name: as_operator(each, name) for name, each in given.items()}
+        check_order(given, again=True)
+        first = next(iter(matrices))
+        for name, A in matrices.items():
+            check_rows(first, matrices[first], name, A)
+            check_home(first, matrices[first], name, A)
+        pre = rows.Preprocessing(center=bool(center))
+        own = rows.Moments([rows_of(A, name) for name, A in matrices.items()], pre, names=list(matrices))
+        self.matrices, self._moments, self._form, self._expect = matrices, own, str(form), expect
+
+    @classmethod
+    def of(
+        cls,
+        matrices: Mapping[str, LinearOperator],
+        moments: rows.Moments,
+        form: str = "auto",
+        expect: tuple[int, int] = (EXPECTED_PRODUCTS, 20),
+    ) -> Moments:
+        """Share moments of preprocessed matrices, which are read here alone from now on.
+
+        Parameters
+        ----------
+        matrices : mapping of str to LinearOperator
+        moments : linspec.rows.Moments
+        form, expect
+            As for the class.
+        """
+        made = object.__new__(cls)
+        made.matrices, made._moments, made._form, made._expect = dict(matrices), moments, form, expect
+        return made
+
+    def __repr__(self) -> str:
+        views = ", ".join(f"{name}={A!r}" for name, A in self.matrices.items())
+        return f"Moments({views}, center={self.center}, form={self._form!r})"
+
+    @property
+    def center(self) -> bool:
+        """Whether the column means are subtracted."""
+        return self._moments.pre.center
+
+    @property
+    def home(self) -> Home:
+        """The library and the device of blocks and results."""
+        return self._moments.operators[0].backend.blocks
+
+    @property
+    def passes(self) -> float:
+        """The number of passes over the data so far, but for those of runs beyond what they have formed for all."""
+        return self._moments.passes.count
+
+    @property
+    def held(self) -> bool:
+        """Whether products take no pass, because Gram matrices are held."""
+        return self._moments.holds
+
+    @property
+    def form(self) -> str:
+        """The form in force: "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
+        with in_turn(self):
+            if self._form == "sparse" and not all(A.sparse for A in self.matrices.values()):
+                raise InvalidProblem(
+                    'form "sparse" holds the Gram matrices of sparse matrices; got '
+                    f'{", ".join(map(repr, self.matrices.values()))}. Use "auto", "dense" or "implicit".'
+                )
+            if self._form == "auto":
+                self._form = self._moments.cheapest_form(*self._expect)
+            return self._form
+
+    def of_run(self, passes: rows.Passes, certificate_passes: float = 0.0) -> rows.Moments:
+        """Moments that know and hold the same, for a run; they form here what the form asks for, for later runs, too.
+
+        Parameters
+        ----------
+        passes : Passes
+            The count of the run.
+        certificate_passes : float, default 0
+            Passes that are set aside for the certificate, unless something is held.
+        """
+        with in_turn(self):
+            own, made = self._moments.again(passes, certificate_passes), passes.count
+            self._form_held(own)
+            self._moments.take_up(own)
+            self._moments.passes.count += passes.count - made
+        return own
+
+    def _form_held(self, own: rows.Moments) -> rows.Moments:
+        """Form what the form asks for."""
+        if not own.holds:
+            own.expect(*self._expect, self.form)
+        return own
+
+    @contextmanager
+    def _ready(self) -> Iterator[rows.Moments]:
+        """The moments for one product, which no other thread uses now."""
+        with in_turn(self), on_device(self.home):
+            yield self._form_held(self._moments)
+
+    def _block(self, V: Array, i: int, name: str) -> Array:
+        """The block that multiplies matrix i, at the place of the data."""
+        count = len(self.matrices)
+        if i not in range(count):
+            raise InvalidProblem(f"there are {count} views; got index {i}.")
+        if len(V.shape) != 2 or V.shape[0] != self._moments.widths[i]:
+            raise InvalidProblem(
+                f"{name} must have shape ({self._moments.widths[i]}, k); got {tuple(V.shape)}."
+            )
+        return self.home.place(V)
+
+    def products(self, *blocks: Array | None, onto: Sequence[int] | None = None) -> tuple[Array | None, ...]:
+        """Compute XᵢᵀXⱼ Vⱼ of all matrices in one pass: for two of them (XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy).
+
+        Parameters
+        ----------
+        *blocks : array of shape (p, k), or None
+            Vⱼ of each matrix. Those of the last ones may be left out.
+        onto : sequence of int, optional
+            The matrices i whose products are needed; those of others may be None. By default all.
+
+        Returns
+        -------
+        tuple of array or None
+            XᵢᵀXⱼ Vⱼ of m matrices has the index i m + j.
+
+        Raises
+        ------
+        InvalidProblem
+            A block does not fit its matrix, or there are more blocks than matrices.
+        """
+        m = len(self.matrices)
+        names = (
+            ("Vx", "Vy") if max(m, len(blocks)) <= len("XY") else [f"V{i + 1}" for i in range(len(blocks))]
+        )
+        placed = [
+            None if V is None else self._block(V, i, names[i])
+            for i, V in enumerate(blocks)
+            if V is not None or i < m
+        ]
+        with self._ready() as own:
+            found = own.products(*placed, *[None] * (m - len(placed)), onto=onto)
+        return tuple(found[j][i] for i in range(m) for j in range(m))
+
+    def gram(self, V: Array, index: int = 0) -> Array:
+        """Compute XᵢᵀXᵢ V for one matrix. Others are not read, unless Gram matrices still have to be formed.
+
+        Parameters
+        ----------
+        V : array of shape (p, k)
+        index : int, default 0
+            The matrix: 0 for X, 1 for Y, and so on.
+
+        Returns
+        -------
+        array of shape (p, k)
+
+        Raises
+        ------
+        InvalidProblem
+            V does not fit the matrix, or there is no such matrix.
+        """
+        V = self._block(V, index, "V")
+        with self._ready() as own:
+            return own.gram_product(V, index)
+
+    def cross(self, V: Array | None = None) -> Array:
+        """Compute XᵀY V, or XᵀY itself, in one pass. For least squares of A and B it is AᵀB.
+
+        Parameters
+        ----------
+        V : array of shape (q, k), optional
+            By default the identity. Then the result is kept: later calls take no pass. Do not write to it.
+
+        Returns
+        -------
+        array of shape (p, k) or (p, q)
+
+        Raises
+        ------
+        InvalidProblem
+            V does not fit the second matrix, or there are not two.
+        """
+        if len(self.matrices) != len("XY"):
+            raise InvalidProblem(
+                f"XᵀY needs two views; got moments of {len(self.matrices)}. Pass Moments(X, Y)."
+            )
+        V = None if V is None else self._block(V, 1, "V")
+        with self._ready() as own:
+            return own.cross() if V is None else own.products(None, V, onto=(0,))[1][0]
+
+    def dense(self) -> tuple[Array, ...]:
+        """Return XᵢᵀXⱼ with i ≤ j as dense arrays, for two matrices (XᵀX, XᵀY, YᵀY).
+
+        They are held from now on. Do not write to them.
+        """
+        with in_turn(self), on_device(self.home):
+            self._form = "dense"
+            upper = [G for i, row in enumerate(self._moments.gram()) for G in row[i:]]
+            return tuple(G if is_array(G) else G.toarray() for G in upper)
+
+    def triangle(self) -> HostArray:
+        """Return R of the QR factorisation of all matrices side by side, in one pass: digits are not squared.
+
+        It is held from now on, and products with it take no pass.
+
+        Returns
+        -------
+        numpy.ndarray of shape (m, p + q + …)
+            With at most p + q + … rows, and RᵀR the Gram matrix.
+        """
+        with in_turn(self), on_device(self.home):
+            if self._moments.root is None:
+                self._moments.triangle()
+            return np.hstack([to_host(R) for R in self._moments.root])
+
+    def sketch(self, size: int, rng: Any = None) -> list[HostArray]:
+        """Compute Ω X of each matrix in one pass, with the same random Ω of a few rows.
+
+        Ω adds each row, with random signs, to 8 rows of the sketch: a subspace embedding where `size` is a few times
+        the number of columns (Cohen 2016, SODA, 278-287). It depends on the seed and on the number of the row alone.
+
+        Parameters
+        ----------
+        size : int
+            The rows of Ω.
+        rng : numpy.random.Generator, int or None, default None
+            The source of the seed of Ω.
+
+        Returns
+        -------
+        list of numpy.ndarray of shape (size, p)
+
+        Raises
+        ------
+        InvalidProblem
+            `size` is less than 1.
+        """
+        if size < 1:
+            raise InvalidProblem(f"size must be at least 1; got {shown(size)}.")
+        with in_turn(self), on_device(self.home):
+            own = self._moments.again(self._moments.passes)
+            own.sketch_rows, own.seed = int(size), int(random_generator(rng).integers(2**63))
+            return own.sketch()
+
+    def view(self, index: int) -> Moments:
+        """Return the moments of one matrix, which hold what is held here, and count their passes here.
+
+        Parameters
+        ----------
+        index : int
+            0 for X, 1 for Y, and so on.
+        """
+        names = list(self.matrices)
+        if index not in range(len(names)):
+            raise InvalidProblem(f"there are {len(names)} views; got index {index}.")
+        with self._ready() as own:
+            alone = own.alone(index)
+        return self.of({names[index]: self.matrices[names[index]]}, alone, self._form, self._expect)
