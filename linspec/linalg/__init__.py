@@ -3,7 +3,7 @@
 from linspec.linalg.bidiagonalisation import Bidiagonal, LongStep, golub_kahan, lsqr, stacked
 from linspec.linalg.conjugate_gradients import block_cg, cg_steps
 from linspec.linalg.krylov import RISK, RitzPairs, block_krylov, search
-from linspec.linalg.lobpcg import RitzBlocks, lobpcg_steps
+from linspec.linalg.lobpcg import Products, RitzBlocks, lobpcg_steps
 from linspec.linalg.small import inverse, inverse_triangle, lengths_of, orthonormal, tall_svd
 from linspec.linalg.steps import Step, Steps, Variables, driven, in_variables, side_by_side
 
@@ -11,6 +11,7 @@ __all__ = [
     "RISK",
     "Bidiagonal",
     "LongStep",
+    "Products",
     "RitzBlocks",
     "RitzPairs",
     "Step",

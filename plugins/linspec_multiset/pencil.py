@@ -22,7 +22,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.certificates import Metric, noise_of, with_norms
 from linspec.cost import DENSE_RATE, SPARSE_RATE, Sizes, moments_estimates
-from linspec.linalg.lobpcg import Products
+from linspec.linalg import Products
 from linspec.rows import Moments
 from linspec_multiset.absent import AbsentRows
 
