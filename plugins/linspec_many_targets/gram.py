@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -72,26 +72,29 @@ class MomentFolds(FoldData):
         moments.hold_cell(whole)
         self.order, self.targets = moments.widths
         self.rank = whole.rows - moments.pre.directions
-        self._splits = lru_cache(maxsize=1)(self._split)
+        self._kept: tuple[slice | None, list[Any], Any] = (None, [], None)
 
-    def _split(self, start: int, stop: int) -> tuple[list[Any], HostArray]:
-        """The preprocessed moments of each fold, with a block of targets, and their squares over all folds."""
-        cells = [cell.with_diagonal(slice(start, stop)) for cell in self.cells]
-        pairs = list(training_and_held_out(cells, self.problem.splits))
-        whole = reduce(Cell.merged, [held_out for _, held_out in pairs])
-        return [split_of(self.problem, *pair) for pair in pairs], whole.variation[len(whole.gram) :]
+    def _splits(self, block: slice) -> tuple[list[Any], HostArray]:
+        """The preprocessed moments of each fold with a block of targets, kept, and their squares over all folds."""
+        if self._kept[0] != block:
+            cells = [cell.with_diagonal(block) for cell in self.cells]
+            pairs = list(training_and_held_out(cells, self.problem.splits))
+            whole = reduce(Cell.merged, [held_out for _, held_out in pairs])
+            splits = [split_of(self.problem, *pair) for pair in pairs]
+            self._kept = block, splits, whole.variation[len(whole.gram) :]
+        return self._kept[1:]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, D V, G) of each fold, with G the Gram matrix of held-out rows in the eigenbasis."""
-        first, d, found = next(blocks_of(self.targets, self.order)), np.sqrt(gamma)[self.problem.band_of], []
-        for split in self._splits(first.start, first.stop)[0]:
+        d, found = np.sqrt(gamma)[self.problem.band_of], []
+        for split in self._splits(next(blocks_of(self.targets, self.order)))[0]:
             values, R = _scaled_basis(split.training["X", "X"], d, split.rank)
             found.append((values, R, R.T @ split.held_out["X", "X"] @ R))
         return found
 
     def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
         """Return the images of a block of targets for each fold, and their squares over all folds."""
-        splits, totals = self._splits(block.start, block.stop)
+        splits, totals = self._splits(block)
         found = [
             MomentImages(
                 values,

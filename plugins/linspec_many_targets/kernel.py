@@ -40,20 +40,21 @@ COLLINEAR = 1e-13
 """Confounds depend on each other where a singular value is below this share of the largest."""
 
 
-def rows_less_means(moments: Moments) -> list[HostArray]:
-    """The rows of each matrix as they came, less the means of all, on the host; read in one pass."""
+def rows_of(moments: Moments) -> list[HostArray]:
+    """The rows of each matrix as they came, on the host in float64; read in one pass."""
     moments.settle()
     moments.passes.take()
     every = np.arange(int(moments.operators[0].shape[0]))
-    given = [to_host(A.take(every).about(None).dense()) for A in moments.operators]
-    return [(X - moments.fitted[i].mean) - moments.fitted[i].rest for i, X in enumerate(given)]
+    return [to_host(A.take(every).about(None).dense()) for A in moments.operators]
 
 
 def preprocessed(moments: Moments, i: int, X: HostArray) -> HostArray:
-    """√D times the rows of matrix i without confounds and scaled, from those less their means."""
+    """√D times the preprocessed rows of matrix i."""
     f, B = moments.fitted[i], moments.pre.B
+    X = (X - f.mean) - f.rest
     X = X if B is None or f.slopes is None else X - B @ f.slopes.T
-    return roots_of(moments.pre, len(X))[:, None] * X * f.kept
+    found: HostArray = roots_of(moments.pre, len(X))[:, None] * X * f.kept
+    return found
 
 
 def roots_of(pre: Preprocessing, n: int) -> HostArray:
@@ -92,37 +93,42 @@ class RowImages(Images):
 class FoldOfRows:
     """One fold: its kernels, and what is subtracted from its rows.
 
-    Rows A are multiplied by the roots of their weights, so a regression on the constant and on confounds is one on the
+    Rows are multiplied by the roots of their weights, so a regression on the constant and on confounds is one on the
     columns of `design`, which are multiplied alike.
     """
 
-    def __init__(self, problem: Any, A: HostArray, design: HostArray, roots: HostArray, split: Any) -> None:
+    def __init__(self, problem: Any, X: HostArray, design: HostArray, roots: HostArray, split: Any) -> None:
         self.training, self.rest = split
-        self.design = design
+        self.design, self.roots, self.center = design, roots, problem.center
+        self.own = own = roots[self.training]
         U, s, Vt = np.linalg.svd(design[self.training], full_matrices=False)
         keep = s > COLLINEAR * s.max(initial=0.0)
         self.solve = (Vt[keep].T / s[keep]) @ U[:, keep].T
-        X, Z = self.adjusted(A)
-        rows, own = A[self.training], roots[self.training]
-        left, size = (np.einsum("ij,ij->j", M, M) for M in (X, rows))
-        about = rows - np.outer(own, own @ rows / (own @ own)) if problem.center else rows
-        before = np.einsum("ij,ij->j", about, about)
+        A, Z = self.adjusted(X)
+        left, before, size = (
+            np.einsum("ij,ij->j", M, M)
+            for M in (A, self._centred(X)[self.training], own[:, None] * X[self.training])
+        )
         factors = (varies(left, size) & (left > EXPLAINED * before)) * 1.0
         self.rank = int(np.count_nonzero(own) - np.count_nonzero(keep))
         self.live = np.bincount(problem.band_of, factors, len(problem.band_names))
         if problem.scale:
             factors *= reciprocal(np.sqrt(left / (own @ own)))
-        X, Z, bands = X * factors, Z * factors, len(problem.band_names)
-        self.own = band_kernels(X, X, problem.band_of, bands)
-        self.across = band_kernels(Z, X, problem.band_of, bands)
-        self.size = float(np.linalg.norm(Z) * np.linalg.norm(X))
+        A, Z, bands = A * factors, Z * factors, len(problem.band_names)
+        self.kernels = band_kernels(A, A, problem.band_of, bands)
+        self.across = band_kernels(Z, A, problem.band_of, bands)
+        self.size = float(np.linalg.norm(Z) * np.linalg.norm(A))
 
-    def adjusted(self, A: HostArray) -> tuple[HostArray, HostArray]:
-        """Return the training rows and the held-out rows of A, less what the training rows say of the design."""
-        taken = self.solve @ A[self.training]
-        X = A[self.training] - self.design[self.training] @ taken
-        Z = A[self.rest] - self.design[self.rest] @ taken
-        return X, Z
+    def _centred(self, X: HostArray) -> HostArray:
+        """√D times rows less the mean of the training rows, so that large means cost no digits."""
+        mean = self.own**2 @ X[self.training] / (self.own @ self.own) if self.center else 0.0
+        return self.roots[:, None] * (X - mean)
+
+    def adjusted(self, X: HostArray) -> tuple[HostArray, HostArray]:
+        """Return the training rows and the held-out rows of X, less what the training rows say of the design."""
+        A = self._centred(X)
+        A = A - self.design @ (self.solve @ A[self.training])
+        return A[self.training], A[self.rest]
 
 
 class RowFolds(FoldData):
@@ -132,7 +138,7 @@ class RowFolds(FoldData):
     ----------
     problem : RidgeManyTargets
     X, Y : numpy.ndarray of shape (n, p), (n, m)
-        The rows, less the means of all.
+        The rows as they came.
     pre : Preprocessing
     """
 
@@ -141,20 +147,21 @@ class RowFolds(FoldData):
         self.Y, self.lone_rows, self.roots = Y, problem.lone_rows, roots_of(pre, len(Y))
         constant = np.full((len(Y), int(pre.center)), 1 / np.linalg.norm(self.roots))
         design = self.roots[:, None] * np.hstack([constant, constant[:, :0] if pre.B is None else pre.B])
-        A = self.roots[:, None] * X
-        self.folds = [FoldOfRows(problem, A, design, self.roots, split) for split in problem.splits.splits]
+        self.folds = [FoldOfRows(problem, X, design, self.roots, split) for split in problem.splits.splits]
 
     def decomposed(self, gamma: HostArray) -> list[tuple[HostArray, HostArray, HostArray]]:
         """Return (λ, U, M) of each fold: M multiplies coefficients in the eigenbasis to predictions."""
         found = []
         for fold in self.folds:
-            values, U = eigenbasis(sum_of(fold.own, gamma), min(fold.rank, int(fold.live[gamma > 0].sum())))
+            values, U = eigenbasis(
+                sum_of(fold.kernels, gamma), min(fold.rank, int(fold.live[gamma > 0].sum()))
+            )
             found.append((values, U, sum_of(fold.across, gamma) @ U))
         return found
 
     def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
         """Return the images of a block of targets for each fold, and their squares over all folds."""
-        Y, found = self.roots[:, None] * self.Y[:, block], list[Any]()
+        Y, found = self.Y[:, block], list[Any]()
         for (values, U, M), fold in zip(decomposed, self.folds, strict=True):
             own, rest = fold.adjusted(Y)
             totals, lengths = self._spread(fold.rest, block), np.linalg.norm(own, axis=0)
@@ -172,7 +179,7 @@ class Kernel(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Choose for every target, and fit all rows with what was chosen."""
-        X, Y = rows_less_means(moments)
+        X, Y = rows_of(moments)
         best = chosen(RowFolds(problem, X, Y, moments.pre), problem.ridges, problem.settings)
         problem.note(context, best)
         X, Y = (preprocessed(moments, i, M) for i, M in enumerate((X, Y)))

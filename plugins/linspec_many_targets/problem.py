@@ -18,7 +18,7 @@ from linspec.rows import Moments
 from linspec.studies import folds_of
 from linspec_many_targets.candidates import checked_bands, checked_ridges, checked_weights
 from linspec_many_targets.choice import DIGITS, Choice, blocks_of
-from linspec_many_targets.kernel import band_kernels, preprocessed, rows_less_means, sum_of
+from linspec_many_targets.kernel import band_kernels, preprocessed, rows_of, sum_of
 from linspec_many_targets.solution import RidgeManyTargetsSolution
 
 __all__ = ["RidgeManyTargets", "RidgeManyTargetsSolution"]
@@ -258,7 +258,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
     ) -> tuple[dict[str, Any], HostArray]:
         """The same for w = γ ∘ Xᵀa: D Xᵀ(y − X w) − r D⁻¹w is D Xᵀe with e = y − K a − r a."""
         place = self.X.home.place
-        X, Y = (preprocessed(moments, i, rows) for i, rows in enumerate(rows_less_means(moments)))
+        X, Y = (preprocessed(moments, i, rows) for i, rows in enumerate(rows_of(moments)))
         mixing = place(given["mixing"], self.X.dtype)
         fields = {"weights": place(moments.fitted[0].scaled(X.T), self.X.dtype), "mixing": mixing}
         duals, found = np.asarray(to_host(mixing), dtype=np.float64), np.empty((3, len(ridges)))
