@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +28,7 @@ import numpy as np
 
 from linspec import KernelOperator, Status, as_operator, limit_option, option, part, solve, tol_option
 from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem
+from linspec.errors import InvalidOption, InvalidProblem
 from linspec.iteration import Context, Iterate
 from linspec.solving import RowSolver
 from linspec_kernel.preimage.ascent import Climb, PointPair, PointPairs, Points, Search
@@ -139,9 +138,7 @@ class PreimageHunt(Hunt):
         inner = KernelCCA(rows[0], rows[1], problem.k, x, y, ridge=ridge, center=problem.center)
         most = {"max_passes": room, "max_seconds": max(passes.until - time.perf_counter(), 1e-3)}
         limits: dict[str, Any] = {name: limit for name, limit in most.items() if limit < math.inf}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of functions that are approximated anyway
-            found: Any = solve(inner, solver.kcca, rng=self.context.rng, **limits)
+        found: Any = solve(inner, solver.kcca, rng=self.context.rng, **limits)
         passes.interrupted |= found.status is Status.INTERRUPTED
         passes.take(found.passes + 2)  # with the rows of the matrices, and their products
         passes.columns, passes.flops = passes.columns + found.columns, passes.flops + found.flops
@@ -164,7 +161,7 @@ class PreimageHunt(Hunt):
         return Nearness(self.views, self.context.tol, (a, b), np.repeat(SIGNS, self.starts))
 
     def starts_of(self, j: int) -> Points:
-        """Starts of pair j, for both signs: single columns that are nearest, and random points; or where they are."""
+        """Starts of pair j, for both signs: the single columns that are nearest, and random points."""
         most, rng = self.starts - self.starts // RANDOM, self.rng(2, j)
         starts: list[list[HostArray]] = [[], []]
         for sign in SIGNS:
