@@ -73,7 +73,8 @@ class KCCAPreimage(RowSolver):
         context.note(Status.APPROXIMATE, NEAR)
         hunt = PreimageHunt(self, problem, moments, context, start or {})
         while (j := len(hunt.found)) < hunt.count:
-            search = hunt.search(j)
+            f, g = (dual[:, j : j + 1] for dual in hunt.duals)
+            search = Nearness(hunt.views, context.tol, (f, g), np.repeat(SIGNS, hunt.starts))
             # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
             climb = yield from hunt.climbed(search, hunt.climbing(j) or hunt.starts_of(j))
             hunt.found.append(search.nearest(climb))
@@ -154,11 +155,6 @@ class PreimageHunt(Hunt):
             squares = np.maximum(to_host(op.home.xp.sum(f * op.matmat(f), axis=0)), 0.0)
             units.append(f / op.home.place(np.where(squares > 0, np.sqrt(squares), 1.0))[None, :])
         return units[0], units[1]
-
-    def search(self, j: int) -> Nearness:
-        """Search for pair j."""
-        a, b = (dual[:, j : j + 1] for dual in self.duals)
-        return Nearness(self.views, self.context.tol, (a, b), np.repeat(SIGNS, self.starts))
 
     def starts_of(self, j: int) -> Points:
         """Starts of pair j, for both signs: the single columns that are nearest, and random points."""
