@@ -174,17 +174,12 @@ def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
         bound.nearest(np.asarray(to_host(U), dtype=np.float64))
         for bound, U in zip(problem.bounds, preimages, strict=True)
     ]
-    (x, y), (even_x, even_y) = points, problem.parities
-    home = Home.of(x)
-    flips = [signs_of_columns(U, home) if U.size else np.ones(U.shape[1]) for U in points]
+    flips = [signs_of_columns(U, Home.of(U)) if U.size else np.ones(U.shape[1]) for U in points]
     free = problem.objective != "correlation"
-    if even_x == 1 or (free and even_x):
-        x = x * flips[0]
-    if even_y == 1 or (free and even_y):
-        y = y * flips[1]
-    if not free and even_x == even_y == -1:
-        x, y = x * flips[0], y * flips[0]
+    turned = [even == 1 or (free and even != 0) for even in problem.parities]
+    if not free and problem.parities == (-1, -1):  # the sign of both together
+        flips, turned = [flips[0], flips[0]], [True, True]
     return [
-        np.asarray(to_host(A.home.place(U, A.dtype)), dtype=np.float64)
-        for A, U in zip((problem.X, problem.Y), (x, y), strict=True)
+        np.asarray(to_host(A.home.place(U * flip if turns else U, A.dtype)), dtype=np.float64)
+        for A, U, flip, turns in zip((problem.X, problem.Y), points, flips, turned, strict=True)
     ]

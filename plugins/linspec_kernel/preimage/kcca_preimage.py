@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +28,7 @@ import numpy as np
 
 from linspec import KernelOperator, Status, as_operator, limit_option, option, part, solve, tol_option
 from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem
+from linspec.errors import InvalidOption, InvalidProblem
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
 from linspec_kernel.preimage.ascent import Climb, PointPair, PointPairs, Points, Search
@@ -74,7 +73,8 @@ class KCCAPreimage(Solver):
         context.note(Status.APPROXIMATE, NEAR)
         hunt = PreimageHunt(self, problem, moments, context, start or {})
         while (j := len(hunt.found)) < hunt.count:
-            search = hunt.search(j)
+            f, g = (dual[:, j : j + 1] for dual in hunt.duals)
+            search = Nearness(hunt.views, context.tol, (f, g), np.repeat(SIGNS, hunt.starts))
             # u ← Proj(u − a ∂‖f − k(·, u)‖²/∂u), and v likewise
             climb = yield from hunt.climbed(search, hunt.climbing(j) or hunt.starts_of(j))
             hunt.found.append(search.nearest(climb))
@@ -139,9 +139,7 @@ class PreimageHunt(Hunt):
         inner = KernelCCA(rows[0], rows[1], problem.k, x, y, ridge=ridge, center=problem.center)
         most = {"max_passes": room, "max_seconds": max(passes.until - time.perf_counter(), 1e-3)}
         limits: dict[str, Any] = {name: limit for name, limit in most.items() if limit < math.inf}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of functions that are approximated anyway
-            found: Any = solve(inner, solver.kcca, rng=self.context.rng, **limits)
+        found: Any = solve(inner, solver.kcca, rng=self.context.rng, **limits)
         passes.interrupted |= found.status is Status.INTERRUPTED
         passes.take(found.passes + 2)  # with the rows of the matrices, and their products
         passes.columns, passes.flops = passes.columns + found.columns, passes.flops + found.flops
@@ -158,13 +156,8 @@ class PreimageHunt(Hunt):
             units.append(f / op.home.place(np.where(squares > 0, np.sqrt(squares), 1.0))[None, :])
         return units[0], units[1]
 
-    def search(self, j: int) -> Nearness:
-        """Search for pair j."""
-        a, b = (dual[:, j : j + 1] for dual in self.duals)
-        return Nearness(self.views, self.context.tol, (a, b), np.repeat(SIGNS, self.starts))
-
     def starts_of(self, j: int) -> Points:
-        """Starts of pair j, for both signs: single columns that are nearest, and random points; or where they are."""
+        """Starts of pair j, for both signs: the single columns that are nearest, and random points."""
         most, rng = self.starts - self.starts // RANDOM, self.rng(2, j)
         starts: list[list[HostArray]] = [[], []]
         for sign in SIGNS:
