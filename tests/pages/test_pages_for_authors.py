@@ -1,10 +1,9 @@
-"""The pages for authors of plugins: what they import is public and in their tables, and laws take what they say."""
+"""The pages for authors of plugins: what they import is public and in their tables."""
 
 from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -28,7 +27,7 @@ TABLES = {
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"\blinspec(?:_[a-z]+)?(?:\.\w+)+")
-LAW = re.compile(r"<!-- law: ([a-z-]+) -->\n((?:\|.*\n)+)")
+ARRAYS = re.compile(r"<!-- arrays: ([a-z-]+) -->\n((?:\|.*\n)+)")
 
 
 def public_modules() -> set[str]:
@@ -124,25 +123,11 @@ def test_no_page_sends_to_a_private_module(page: Path) -> None:
     assert sorted(private) == []
 
 
-def laws() -> dict[str, str]:
-    return dict(LAW.findall((FOLDER / "what-problems-ask.md").read_text("utf-8")))
+def tables() -> dict[str, str]:
+    return dict(ARRAYS.findall((FOLDER / "what-problems-ask.md").read_text("utf-8")))
 
 
 def test_every_problem_has_a_table_of_its_arrays() -> None:
     shipped = {"linspec", *(folder.name for folder in (ROOT / "plugins").iterdir())}
     named = {name for name in ls.problems() if ls.get_problem(name).__module__.partition(".")[0] in shipped}
-    assert set(laws()) == named
-
-
-@pytest.mark.parametrize("problem", sorted(laws()))
-def test_a_table_names_what_the_law_takes(problem: str) -> None:
-    """And says of which it can do without."""
-    if ls.get_problem(problem).conclude is ls.Problem.conclude:
-        pytest.skip("its certificate takes a mapping")
-    parameters = inspect.signature(ls.get_problem(problem).conclude).parameters.values()
-    taken = {one.name: one for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY}
-    rows = [line.split("|") for line in laws()[problem].splitlines()[2:]]
-    said = {name: row[4] for row in rows for name in re.findall(r"`(\w+)`", row[1])}
-    assert set(said) == set(taken)
-    needed = {name for name, one in taken.items() if one.default is inspect.Parameter.empty}
-    assert {name for name, without in said.items() if without.strip() == "needed"} == needed
+    assert set(tables()) == named
