@@ -90,9 +90,6 @@ class Problem(ABC, Generic[S_co]):
     frame_library: str = ""  # of the first frame among the data
     lender: str = ""  # the library whose arrays are borrowed: see `linspec.LinearOperator`
     lacks: tuple[float, float] | None = None  # of rows that stand for others: see `linspec.LinearOperator`
-    counted_by: ClassVar[str] = (
-        "sample_weight"  # the parameter by which `weights_of` differs from `sample_weight`
-    )
     # The arrays that solvers find, where these are not all weights of the solution.
     found: ClassVar[tuple[str, ...]] = ()
     # By name, further settings (`linspec.setting`) of its commands, which `from_command` takes.

@@ -125,7 +125,6 @@ class MultisetCCA(ls.Problem[MultisetCCASolution]):
     present: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "multiset-cca"
-    counted_by: ClassVar[str] = "present"
 
     def __post_init__(self) -> None:
         super().__post_init__()
