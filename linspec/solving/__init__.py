@@ -22,7 +22,7 @@ _HOLDERS = {
     "WithRidges": "linspec.solving.along_ridges",
     "adjusted": "linspec.solving.adjusting",
     "adjustments_of": "linspec.solving.adjusting",
-    "check_rows_count": "linspec.solving.adjusting",
+    "check_rows_count": "linspec.solving.about_columns",
     "adopt": "linspec.solving.stating",
     "check_columns": "linspec.solving.tables",
     "check_flag": "linspec.solving.checks",

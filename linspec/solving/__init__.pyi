@@ -1,7 +1,7 @@
 from linspec.registry.options import with_parts as with_parts
+from linspec.solving.about_columns import check_rows_count as check_rows_count
 from linspec.solving.adjusting import adjusted as adjusted
 from linspec.solving.adjusting import adjustments_of as adjustments_of
-from linspec.solving.adjusting import check_rows_count as check_rows_count
 from linspec.solving.along_ridges import RidgesSolution as RidgesSolution
 from linspec.solving.along_ridges import WithRidges as WithRidges
 from linspec.solving.checks import check_flag as check_flag

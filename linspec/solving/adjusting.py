@@ -12,22 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from linspec.arrays import Array, Home, to_host
-from linspec.errors import InvalidProblem, shown
+from linspec.arrays import Home
 from linspec.moments.moments import Moments
 from linspec.moments.ways import settle
 from linspec.operators import AdjustedOperator, uncounted
 from linspec.operators.adjustment import Adjustment
 from linspec.operators.row_model import RowModel, row_model
-from linspec.process.plurals import count_of
-from linspec.solving.fields import view_names
+from linspec.solving.about_columns import (
+    CENTRING,
+    about_constant,
+    check_rows_count,
+    in_field,
+    nearly_explained,
+    underflowing_columns,
+    wide_enough,
+)
 from linspec.status import Status
-
-CENTRING = 10
-"""A finding is reported if subtracting means from products may cause an error above this multiple of the
-tolerance."""
 
 
 def adjusted(problem: Any) -> Any:
@@ -76,34 +76,6 @@ def adjusted(problem: Any) -> Any:
 
 def _counted_once(_: str) -> None:
     """Return the weights of rows of an adjusted matrix, which has them already: None."""
-
-
-def check_rows_count(problem: Any) -> None:
-    """Refuse a problem with a matrix whose rows are all absent or of weight 0.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Raises
-    ------
-    InvalidProblem
-        There is such a matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from linspec.solving import check_rows_count
-    >>> check_rows_count(ls.SVD(np.eye(2), k=1, sample_weight=[0.0, 1.0]))
-    """
-    for name in problem.matrices:
-        weights = problem.weights_of(name)
-        if weights is not None and not weights.any():
-            raise InvalidProblem(
-                f"{name} must have a row that counts; each of its rows is absent or has weight 0. Leave it out, or "
-                "pass other weights."
-            )
 
 
 def _row_models(problem: Any) -> dict[str, RowModel]:
@@ -180,12 +152,6 @@ def in_given_columns(
     return found
 
 
-def in_field(problem: Any, field: str) -> tuple[str, ...]:
-    """Return the names of the matrices that a field holds."""
-    value = getattr(problem, field)
-    return view_names(len(value)) if isinstance(value, tuple) else (field,)
-
-
 def fields_of_adjustments(problem: Any, moments: Moments) -> dict[str, Any]:
     """Return the fields of a solution with the adjustment of each matrix: means, slopes, scales.
 
@@ -214,13 +180,6 @@ def fields_of_adjustments(problem: Any, moments: Moments) -> dict[str, Any]:
     return found
 
 
-def wide_enough(values: Array, dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return `dtype`, or float64 for values beyond its range: confounds may be in any unit beside float32 data."""
-    sizes, limits = np.abs(to_host(values)), np.finfo(dtype)
-    within = (sizes == 0) | ((sizes >= limits.tiny) & (sizes <= limits.max))
-    return dtype if within.all() else np.dtype(np.float64)
-
-
 def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str], ...]:
     """Return the findings on digits that adjustments of the columns have lost; an empty tuple if there are none.
 
@@ -245,17 +204,6 @@ def lost_to_centring(problem: Any, moments: Moments) -> tuple[tuple[Status, str]
     return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
 
 
-def nearly_explained(problem: Any, name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
-    """Return the finding that confounds leave only rounding of some columns."""
-    text = (
-        f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
-    )
-    text += (
-        f"their squares: {listed(problem, name, columns)}. What is left of them is rounding. Leave them out."
-    )
-    return Status.ILL_CONDITIONED, text
-
-
 def constant_columns(
     problem: Any, moments: Any, findings: Iterable[tuple[Status | None, str]]
 ) -> tuple[tuple[None, str], ...]:
@@ -277,41 +225,3 @@ def constant_columns(
     for name, columns in zip(problem.matrices, moments.columns.constant, strict=False):
         found += about_constant(problem, name, columns, centred=moments.center, deficient=deficient)
     return tuple(found)
-
-
-def about_constant(
-    problem: Any, name: str, columns: tuple[int, ...], *, centred: bool, deficient: bool
-) -> list[tuple[None, str]]:
-    """Return a remark on the constant columns of a matrix, if it has no others or if ranks are deficient."""
-    count = problem.matrices[name].shape[1]
-    if not columns or not (deficient or len(columns) == count):
-        return []
-    of_all = f"{len(columns)} of the {count_of(count, 'column')} of {name}"
-    what, verb = "constant" if centred else "zero", "is" if len(columns) == 1 else "are"
-    return [(None, f"{of_all} {verb} {what}: {listed(problem, name, columns)}.")]
-
-
-FEW = 5
-"""The number of columns that a message lists."""
-
-
-def listed(problem: Any, name: str, columns: tuple[int, ...]) -> str:
-    """List the first columns of a matrix by name, or by number from 0 if they have no names."""
-    names = problem.column_names.get(name)
-    known = [shown(names[j]) if names else str(j) for j in columns[:FEW]]
-    return ", ".join(known) + ", …" * (len(columns) > FEW)
-
-
-def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, str]:
-    """Return the finding that squares of entries underflow in some columns, although the solution depends on them.
-
-    Parameters
-    ----------
-    name : str
-        The name of the matrix.
-    columns : tuple of int
-        The numbers of these columns.
-    """
-    text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
-    text += "their entries are no numbers: what they say may be missing. Multiply these columns."
-    return Status.ILL_CONDITIONED, text

@@ -21,16 +21,14 @@ from linspec.operators import CountedOperator
 from linspec.process import pauses
 from linspec.process.turns import in_turn
 from linspec.rows import Moments, OutOfPasses, Passes, Preprocessing
-from linspec.solving.adjusting import (
+from linspec.solving.about_columns import (
     CENTRING,
     about_constant,
-    adjusted,
-    fields_of_adjustments,
-    in_given_columns,
     nearly_explained,
     underflowing_columns,
     wide_enough,
 )
+from linspec.solving.adjusting import adjusted, fields_of_adjustments, in_given_columns
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.door import rows_of
 from linspec.solving.shared_moments import Moments as Shared

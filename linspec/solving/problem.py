@@ -32,7 +32,8 @@ from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.registry.keywords import OF_SOLVE, parameters_of, unknown_parameter
 from linspec.rows.passes import Passes
-from linspec.solving.adjusting import fields_of_adjustments, in_field, in_given_columns, lost_to_centring
+from linspec.solving.about_columns import in_field
+from linspec.solving.adjusting import fields_of_adjustments, in_given_columns, lost_to_centring
 from linspec.solving.conclusion import DEFAULT_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.solving.fields import Statement, view_names
 from linspec.solving.on_rows import certified_apart

@@ -50,7 +50,8 @@ from linspec.process.progress import report_progress
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.registry.options import with_parts
-from linspec.solving.adjusting import adjusted, adjustments_of, changes_columns, underflowing_columns
+from linspec.solving.about_columns import underflowing_columns
+from linspec.solving.adjusting import adjusted, adjustments_of, changes_columns
 from linspec.solving.checkpoints import (
     Checkpoint,
     CheckpointWriter,

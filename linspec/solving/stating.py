@@ -24,7 +24,7 @@ from linspec.operators.range_of_entries import check_square
 from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.streamed import StreamedOperator
 from linspec.registry.options import is_number
-from linspec.solving.adjusting import in_field
+from linspec.solving.about_columns import in_field
 from linspec.solving.checks import (
     as_columns,
     check_flag,

@@ -23,7 +23,7 @@ from linspec.iteration import Certificate
 from linspec.process.faults import is_out_of_memory
 from linspec.process.interrupts import NothingYet
 from linspec.process.plurals import count_of
-from linspec.solving.adjusting import in_field
+from linspec.solving.about_columns import in_field
 from linspec.solving.budget import out_of_time
 from linspec.solving.conclusion import Conclusion, Terms
 from linspec.solving.problem import Problem

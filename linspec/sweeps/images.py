@@ -14,20 +14,22 @@ from linspec.sweeps.task import Task
 
 @dataclass(frozen=True)
 class Images(Task[list[Array]]):
-    """Task that computes X V, in pieces of consecutive rows.
+    """Task that computes (X − 1 aboutᵀ) V, in pieces of consecutive rows.
 
     Parameters
     ----------
     V : array of shape (p, k)
+    about : array of shape (p,), optional
     """
 
     V: Array
+    about: Array | None = None
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Array] | None = None
     ) -> list[Array]:
-        """Append X V for some rows to `into`, the pieces of earlier rows."""
-        (A,) = rows
+        """Append the products for some rows to `into`, the pieces of earlier rows."""
+        A = rows[0] if self.about is None else rows[0].centered(self.about)
         pieces = [] if into is None else into
         pieces.append(A.matmat(self.V))
         return pieces
