@@ -12,21 +12,24 @@ Xᵀ, if memory has room for both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, HostArray, cast
+from linspec.arrays import Array, HostArray, cast, to_host
 from linspec.moments.by_products import ByProducts
 from linspec.operators import LinearOperator, SparseOperator, sparse_products
+from linspec.operators.adjustment import Adjustment
 from linspec.operators.base import less_outer
+from linspec.operators.row_model import Change
 from linspec.sweeps.gram_matrices import GramMatrices, SparseGramMatrices
 from linspec.sweeps.held_grams import DenseGram, HeldGram, SparseGram
-from linspec.sweeps.images import ImageGram
 from linspec.sweeps.products import FusedProducts, Identity, Products, Request
 from linspec.sweeps.runners import swept
+from linspec.sweeps.task import Task
 from linspec.sweeps.views import View
 
 
@@ -249,3 +252,44 @@ class ByRows(ByProducts):
 def is_wide(X: LinearOperator) -> bool:
     """Whether X is sparse with few rows and many columns, so that a copy of Xᵀ is worth its memory."""
     return isinstance(X, SparseOperator) and X.worth_transposing
+
+
+@dataclass(frozen=True)
+class ImageGram(Task[HostArray]):
+    """Task that computes (A V)ᵀ(A V) of one adjusted view A, on the host.
+
+    Parameters
+    ----------
+    V : array of shape (p, k)
+    adjustment : Adjustment
+        The adjustment of the rows; it must be known.
+    """
+
+    V: Array
+    adjustment: Adjustment
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
+    ) -> HostArray:
+        """(A V)ᵀ(A V) for some rows, added to `into`, the product of earlier rows."""
+        (A,) = rows
+        P = A.home.blocks.place(self.adjustment.applied(A, first_row).matmat(self.V))
+        own = to_host(P.T @ P)
+        return own if into is None else into + own
+
+    def merge(self, left: HostArray, right: HostArray) -> HostArray:
+        """The sum of `left` and `right`."""
+        total: HostArray = left + right
+        return total
+
+    def merger(self) -> ImageGram:
+        """The same task without V, which merging does not need."""
+        return replace(self, V=None)
+
+    def with_models(self, change: Change) -> ImageGram:
+        """The task with `change` applied to the row model of its adjustment."""
+        return replace(self, adjustment=self.adjustment.with_model(change))
+
+    def looked_at(self, part: HostArray) -> Iterable[Array]:
+        """The whole part, which is checked for finiteness."""
+        return [part]
