@@ -1,4 +1,3 @@
-from linspec.operators.adjustment import EXPLAINED as EXPLAINED
 from linspec.operators.adjustment import AdjustedOperator as AdjustedOperator
 from linspec.operators.adjustment import Adjustment as Adjustment
 from linspec.operators.adjustment import WeightedRows as WeightedRows
@@ -28,6 +27,7 @@ from linspec.operators.row_files import labels_in_front as labels_in_front
 from linspec.operators.row_files import long_fields as long_fields
 from linspec.operators.row_files import names_of_columns as names_of_columns
 from linspec.operators.row_files import texts_of_column as texts_of_column
+from linspec.operators.row_model import EXPLAINED as EXPLAINED
 from linspec.operators.row_operator import RowOperator as RowOperator
 from linspec.operators.sketched import HeldSketch as HeldSketch
 from linspec.operators.sketched import SeededSketch as SeededSketch

@@ -28,13 +28,10 @@ from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, recipr
 from linspec.errors import MissingCapability
 from linspec.operators.base import LinearOperator, Selection, _Composite
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
-from linspec.operators.row_model import PLAIN, Change, RowModel, column_units
+from linspec.operators.row_model import EXPLAINED, PLAIN, Change, RowModel, column_units
 from linspec.operators.sparse import SparseOperator
 from linspec.operators.wrapper import Wrapper
 from linspec.process.pauses import admit
-
-EXPLAINED = 1e-13
-"""A column counts as zero if means and confounds leave at most this share of its squared length, which is rounding."""
 
 NEARLY = 1e-8
 """A column is reported as explained if the confounds leave at most this share of its squared length."""

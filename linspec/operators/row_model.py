@@ -31,6 +31,9 @@ from linspec.frames import is_frame, is_series, numbers_of
 from linspec.operators.range_of_entries import Magnitude, check_magnitude
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
+EXPLAINED = 1e-13
+"""A column counts as zero if means and confounds leave at most this share of its squared length, which is rounding."""
+
 DEPENDENT = 64
 """Factor in the bound by which confounds count as linearly dependent.
 

@@ -17,7 +17,7 @@ import numpy as np
 from linspec import rows
 from linspec.arrays import Array, Home, HostArray, is_array, on_device, random_generator, to_host
 from linspec.cost import EXPECTED_PRODUCTS
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import AccuracyWarning, InvalidProblem, shown, warn
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.process.turns import in_turn
@@ -59,8 +59,10 @@ class Moments:
 
     Notes
     -----
-    Nothing is read before the first product. Blocks and results are float64, in the library and on the device of the
-    data (NumPy's for sparse matrices, files and operators). Threads that share moments take turns.
+    Nothing is read before the first product. There is an `AccuracyWarning` if the products of an operator are not
+    those of a matrix and its transpose, as where large means have taken all digits. Blocks and results are float64,
+    in the library and on the device of the data (NumPy's for sparse matrices, files and operators). Threads that
+    share moments take turns.
 
     Examples
     --------
@@ -185,12 +187,13 @@ class Moments:
         """The moments for one product, which no other thread uses now."""
         with in_turn(self), on_device(self.home):
             yield self._form_held(self._moments)
+            for text in self._moments.contradictions:
+                warn(text, AccuracyWarning)
 
     def _block(self, V: Array, i: int, name: str) -> Array:
         """The block that multiplies matrix i, at the place of the data."""
-        count = len(self.matrices)
-        if i not in range(count):
-            raise InvalidProblem(f"there are {count} views; got index {i}.")
+        if i not in range(len(self.matrices)):
+            raise InvalidProblem(f"there are {len(self.matrices)} views; got index {i}.")
         if len(V.shape) != 2 or V.shape[0] != self._moments.widths[i]:
             raise InvalidProblem(
                 f"{name} must have shape ({self._moments.widths[i]}, k); got {tuple(V.shape)}."

@@ -1,33 +1,33 @@
-"""Tasks for products with n-row blocks: X V of one view, in the order of the rows, and Xᵀ U."""
+"""Tasks for products with n-row blocks: (X − 1 aboutᵀ) V of one view, in the order of the rows, and Xᵀ U."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array
 from linspec.operators import LinearOperator
-from linspec.operators.adjustment import Adjustment
-from linspec.operators.row_model import Change
 from linspec.sweeps.task import Task
 
 
 @dataclass(frozen=True)
 class Images(Task[list[Array]]):
-    """Task that computes X V, in pieces of consecutive rows.
+    """Task that computes (X − 1 aboutᵀ) V, in pieces of consecutive rows.
 
     Parameters
     ----------
     V : array of shape (p, k)
+    about : array of shape (p,), optional
     """
 
     V: Array
+    about: Array | None = None
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Array] | None = None
     ) -> list[Array]:
-        """Append X V for some rows to `into`, the pieces of earlier rows."""
-        (A,) = rows
+        """Append the products for some rows to `into`, the pieces of earlier rows."""
+        A = rows[0] if self.about is None else rows[0].centered(self.about)
         pieces = [] if into is None else into
         pieces.append(A.matmat(self.V))
         return pieces
@@ -56,46 +56,5 @@ class AdjointImages(Task[Array]):
         return left + right
 
     def looked_at(self, part: Array) -> Iterable[Array]:
-        """The whole part, which is checked for finiteness."""
-        return [part]
-
-
-@dataclass(frozen=True)
-class ImageGram(Task[HostArray]):
-    """Task that computes (A V)ᵀ(A V) of one adjusted view A, on the host.
-
-    Parameters
-    ----------
-    V : array of shape (p, k)
-    adjustment : Adjustment
-        The adjustment of the rows; it must be known.
-    """
-
-    V: Array
-    adjustment: Adjustment
-
-    def part(
-        self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
-    ) -> HostArray:
-        """(A V)ᵀ(A V) for some rows, added to `into`, the product of earlier rows."""
-        (A,) = rows
-        P = A.home.blocks.place(self.adjustment.applied(A, first_row).matmat(self.V))
-        own = to_host(P.T @ P)
-        return own if into is None else into + own
-
-    def merge(self, left: HostArray, right: HostArray) -> HostArray:
-        """The sum of `left` and `right`."""
-        total: HostArray = left + right
-        return total
-
-    def merger(self) -> ImageGram:
-        """The same task without V, which merging does not need."""
-        return replace(self, V=None)
-
-    def with_models(self, change: Change) -> ImageGram:
-        """The task with `change` applied to the row model of its adjustment."""
-        return replace(self, adjustment=self.adjustment.with_model(change))
-
-    def looked_at(self, part: HostArray) -> Iterable[Array]:
         """The whole part, which is checked for finiteness."""
         return [part]

@@ -15,7 +15,7 @@ from backends import BACKENDS
 
 import linspec as ls
 from linspec.arrays import to_host
-from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import AccuracyWarning, InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.rows import Passes
 from linspec.solving.shared_moments import Moments
 from linspec.sweeps import BlockOperator, InProcess
@@ -79,6 +79,12 @@ def test_means_of_a_million_deviations_lose_nothing() -> None:
         moments = Moments(A + 1e6, center=True, form=form)
         X = (A + 1e6) - (A + 1e6).mean(axis=0)
         np.testing.assert_allclose(moments.gram(np.eye(P)), X.T @ X, rtol=1e-9, atol=1e-7)
+
+
+def test_products_of_an_operator_that_have_lost_all_digits_say_so() -> None:
+    far = scipy.sparse.linalg.aslinearoperator((A + 1e6).astype(np.float32))
+    with pytest.warns(AccuracyWarning, match="not those of a matrix and its transpose"):
+        Moments(far, center=True, form="implicit").gram(np.ones((P, 1)))
 
 
 def test_float32_data_are_summed_in_float64() -> None:

@@ -22,8 +22,7 @@ import numpy as np
 from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, whitening
 from linspec.algebra.whitener import OF_SUMS, Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
-from linspec.operators.adjustment import EXPLAINED
-from linspec.operators.row_model import DEPENDENT, RowModel, row_model
+from linspec.operators.row_model import DEPENDENT, EXPLAINED, RowModel, row_model
 from linspec.rows import Cell, Moments, Passes
 from linspec.solving.on_rows import OnRows
 

@@ -21,11 +21,10 @@ import numpy as np
 from linspec.arrays import HOST, Array, HostArray, reciprocal
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators import DenseOperator, LinearOperator, as_operator
-from linspec.operators.adjustment import EXPLAINED
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
-from linspec.operators.row_model import row_model
+from linspec.operators.row_model import EXPLAINED, row_model
 from linspec.process import machine
 from linspec.rows import check_products
 from linspec.solving.door import rows_of

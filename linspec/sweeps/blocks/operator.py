@@ -21,10 +21,8 @@ from linspec.arrays import HOST, Array, is_array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator, as_operator
-from linspec.operators.adjustment import Adjustment
 from linspec.operators.base import Selection
-from linspec.operators.row_model import PLAIN, RowModel
-from linspec.sweeps.adjusted_rows import AdjustedRows
+from linspec.operators.row_model import RowModel
 from linspec.sweeps.blocks.engine import Call, Engine, Handle, InProcess
 from linspec.sweeps.blocks.fill import estimated_fill
 from linspec.sweeps.blocks.gathered import RUN_BYTES, gathered
@@ -334,8 +332,7 @@ class BlockOperator(LinearOperator):
 
     def images(self, V: Array, about: Array | None = None) -> Array:
         """Compute (A - 1 aboutᵀ) V on the workers, and fetch it in the order of the rows."""
-        task = AdjustedRows(Images(V), [Adjustment(PLAIN, shift=about)])
-        pieces = [piece for part in collected(task, [self]) for piece in part]
+        pieces = [piece for part in collected(Images(V, about), [self]) for piece in part]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
 
     def _rmatmat(self, U: Array) -> Array:
