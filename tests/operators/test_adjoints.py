@@ -12,8 +12,9 @@ from backends import ProductsOnly
 
 import linspec as ls
 from linspec.iteration import Iterate
+from linspec.rows import Passes
 from linspec.solving import Solver
-from linspec.solving.adjusting import adjusted
+from linspec.solving.on_rows import OnRows
 
 RNG = np.random.default_rng(3)
 LIES = ("zero", "sign", "another", "twice", "affine", "absolute")
@@ -148,11 +149,12 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
             for V in (np.zeros((A.shape[1], 0)), RNG.standard_normal((A.shape[1], 3))):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    own = adjusted(ls.SVD(kind(A), 1, **given))
-                    for form in ("implicit", "dense"):
-                        moments = ls.Moments(own.A, center=own.center, form=form)
+                    for held in (False, True):
+                        moments = OnRows(ls.SVD(kind(A), 1, **given)).moments(Passes())
+                        if held:
+                            moments.gram()
                         moments.products(V)
-                        assert moments.bookkeeping.contradictions == ()
+                        assert moments.contradictions == ()
 
 
 class Nothing(Solver):

@@ -11,10 +11,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.arrays import HOST
-from linspec.operators import SparseOperator
-from linspec.operators.column_statistics import ColumnStatistics
-from linspec.solving.adjusting import adjusted
 
 RNG = np.random.default_rng(11)
 Z = RNG.standard_normal((200, 5))
@@ -27,34 +23,6 @@ def rows_about(mean: float, dtype: Any = np.float64) -> tuple[Any, Any]:
     dense = np.hstack([Z + mean, WORDS]).astype(dtype)
     exact = dense.astype(np.longdouble)
     return scipy.sparse.csr_array(dense), (exact - exact.mean(axis=0)).astype(np.float64)
-
-
-@pytest.mark.parametrize("mean", [0.0, 1e3, 1e6, 1e10, 1e14])
-def test_means_and_spreads_are_exact_to_rounding(mean: float) -> None:
-    sparse, _ = rows_about(mean)
-    lacking = sparse.tolil()
-    lacking[3, 0] = 0.0  # one zero among entries that are far from it
-    doubled = scipy.sparse.csr_array(  # entries stored in two parts
-        (np.repeat(sparse.data / 2, 2), np.repeat(sparse.indices, 2), 2 * sparse.indptr), shape=sparse.shape
-    )
-    for matrix in (sparse, scipy.sparse.csr_array(lacking), doubled):
-        entries = matrix.toarray().astype(np.longdouble)
-        gaps = entries - entries[1]  # exact
-        spread = ((gaps - gaps.mean(axis=0)) ** 2).sum(axis=0)
-        found = ColumnStatistics(HOST)
-        half = matrix[:90], matrix[90:]
-        for part in half:
-            found.add(SparseOperator(part))
-        assert np.allclose(found.mean, entries.mean(axis=0).astype(float), rtol=1e-15, atol=1e-16)
-        assert np.allclose(found.spread, spread.astype(float), rtol=1e-12, atol=0)
-
-
-def test_constant_columns_have_no_spread() -> None:
-    for value in (0.1, 1 / 3, 1e100, -7e-5):
-        found = ColumnStatistics(HOST)
-        found.add(SparseOperator(scipy.sparse.csr_array(np.full((1000, 2), value) * [1.0, 0.0])))
-        assert found.spread.tolist() == [0.0, 0.0]
-        assert found.mean.tolist() == [value, 0.0]
 
 
 @pytest.mark.parametrize("mean", [1e6, 1e10, 1e13])
@@ -94,12 +62,6 @@ def test_a_discriminant_and_float32() -> None:
     Q = np.linalg.qr(centred)[0]
     exact = np.linalg.svd(Q.T @ (W - W.mean(axis=0)), compute_uv=False)[:2] ** 2
     assert np.allclose(found.eigenvalues, exact, rtol=1e-5)
-
-
-def test_ordinary_counts_are_left_alone() -> None:
-    counts = scipy.sparse.csr_array(np.hstack([WORDS, RNG.poisson(9.0, (200, 1))]))
-    problem = ls.SVD(counts, 2, center=True)
-    assert adjusted(problem).A.operator is problem.A
 
 
 @pytest.mark.parametrize("kind", ["operator", "slices"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from itertools import pairwise
 
 import array_api_strict as strict
@@ -14,7 +13,6 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments, as_operator
 from linspec.errors import (
-    AccuracyWarning,
     InvalidProblem,
     LinspecError,
     MissingCapability,
@@ -53,7 +51,6 @@ def blocks(request, monkeypatch):
         monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 500)
         monkeypatch.setattr(row_blocks, "DEVICE_BLOCK_BYTES", 500)
         monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
-        monkeypatch.setattr("linspec.sweeps.views.GRAM_ROWS", 10)
 
 
 def host(x):
@@ -72,18 +69,14 @@ def test_one_reading_gives_products_means_and_gram_matrix(blocks, data, heights,
     plain = host(data).astype(np.float64)
     C = plain - center * plain.mean(axis=0)
     moments = Moments(slices(data, heights), center=center, form=form)
-    assert moments.shape == (math.inf, P, 0)
     assert moments.passes == 0
     found = moments.products(V)[0]
     tolerance = 1e-12 if np.result_type(data.dtype, np.float32) == np.float64 else 2e-6
     scale = np.abs(C).T @ (np.abs(C) @ np.abs(V))
     assert np.all(np.abs(found - C.T @ (C @ V)) <= tolerance * scale)
     assert moments.passes == 1
-    assert moments.n == N
-    np.testing.assert_allclose(moments.columns.means()[0], plain.mean(axis=0), atol=tolerance * 10)
-    assert moments.passes == 1
     if form == "dense":
-        np.testing.assert_allclose(moments.diagonal()[0], (C**2).sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(np.diagonal(moments.dense()[0]), (C**2).sum(axis=0), rtol=tolerance)
         moments.products(V)
         assert moments.passes == 1
     else:
@@ -98,7 +91,6 @@ def test_a_callable_is_read_as_often_as_is_wanted(blocks, data):
     for passes in (1, 2, 3):
         np.testing.assert_allclose(moments.products(V)[0], C.T @ (C @ V), rtol=1e-11, atol=1e-12)
         assert moments.passes == passes
-    np.testing.assert_allclose(moments.diagonal()[0], (C**2).sum(axis=0), rtol=1e-11)
 
 
 def test_array_api_strict_slices(blocks):
@@ -158,14 +150,14 @@ def test_single_precision_is_added_up_in_double():
     assert np.abs(held / exact - 1).max() < 1e-13
 
 
-def test_centring_sparse_slices_by_subtraction_warns_where_digits_go():
+def test_sparse_slices_with_large_means_lose_no_digits():
     far = scipy.sparse.csr_array((1e4 + RNG.standard_normal((60, 4))).astype(np.float32))
+    C = far.toarray().astype(np.float64)
+    C -= C.mean(axis=0)
     for height in (60, 1):
-        with pytest.warns(AccuracyWarning, match="loses"):
-            Moments(slices(far, [height] * (60 // height)), center=True, form="implicit").products(np.eye(4))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Moments(slices(far.toarray(), [60]), center=True, form="implicit").products(np.eye(4))
+        pieces = slices(far, [height] * (60 // height))
+        found = Moments(pieces, center=True, form="implicit").products(np.eye(4))[0]
+        np.testing.assert_allclose(found, C.T @ C, atol=1e-6 * np.abs(C.T @ C).max())
 
 
 # ---- two views ------------------------------------------------------------------------------------------
