@@ -89,6 +89,8 @@ class KernelOperator(LinearOperator):
         √w; ones without weights.
     kernel : Kernel
         The kernel; all parameters are numbers once rows have been read (`settle`).
+    asked : str
+        The form that was asked for; it may be changed before the first product.
     dtype : numpy.dtype
         The dtype of products: float64, whatever the dtype of the tiles.
     ledger : Ledger

@@ -140,11 +140,11 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         The array `dual` has the solutions b for targets of length 1, a column for each target and ridge.
         """
         moments.settle(None, arrays)
-        op, home, rows, dual = moments.op, moments.home, int(self.X.shape[0]), arrays["dual"]
-        if tuple(dual.shape) != (rows, self.width):
+        op, home, rows, dual = moments.op, moments.home, int(self.X.shape[0]), arrays.get("dual")
+        if dual is None or tuple(dual.shape) != (rows, self.width):
             raise BrokenPlugin(
                 f"a solver of kernel-ridge must find dual of shape {(rows, self.width)}, a column for each target and "
-                f"ridge; got {tuple(dual.shape)}."
+                f"ridge; got {', '.join(arrays) if dual is None else tuple(dual.shape)}."
             )
         targets, count = moments.targets, len(self.ridges)
         lengths, ridges = np.tile(targets.lengths, count), self.column_ridges
