@@ -41,7 +41,9 @@ COLLINEAR = 1e-13
 
 
 def rows_of(moments: Moments) -> list[HostArray]:
-    """The rows of each matrix as they came, on the host in float64; read in one pass."""
+    """The rows of each matrix as they came, on the host in float64, as they are multiplied from now on; in one pass."""
+    for A in moments.operators:
+        A.widen()
     moments.settle()
     moments.passes.take()
     every = np.arange(int(moments.operators[0].shape[0]))
