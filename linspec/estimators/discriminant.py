@@ -19,7 +19,7 @@ from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number
 from linspec.families.discriminant.classifier import LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Problem
 from linspec.families.discriminant.solution import DiscriminantSolution
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.weights import weights_and_confounds
 
 TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
     {

@@ -36,7 +36,7 @@ from linspec.kernels.functions import (
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import Magnitude
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.weights import weights_and_confounds
 from linspec.process.pauses import admit, pause
 from linspec.registry.options import is_number
 

@@ -17,7 +17,7 @@ _HOLDERS = {
     "CountedOperator": "linspec.operators.counted",
     "CupySparseOperator": "linspec.operators.foreign",
     "DenseOperator": "linspec.operators.dense",
-    "EXPLAINED": "linspec.operators.row_model",
+    "EXPLAINED": "linspec.operators.weights",
     "ForeignOperator": "linspec.operators.foreign",
     "HeldSketch": "linspec.operators.sketched",
     "Ledger": "linspec.operators.counted",

@@ -27,7 +27,6 @@ from linspec.operators.row_files import labels_in_front as labels_in_front
 from linspec.operators.row_files import long_fields as long_fields
 from linspec.operators.row_files import names_of_columns as names_of_columns
 from linspec.operators.row_files import texts_of_column as texts_of_column
-from linspec.operators.row_model import EXPLAINED as EXPLAINED
 from linspec.operators.row_operator import RowOperator as RowOperator
 from linspec.operators.sketched import HeldSketch as HeldSketch
 from linspec.operators.sketched import SeededSketch as SeededSketch
@@ -35,4 +34,5 @@ from linspec.operators.sketched import Sketch as Sketch
 from linspec.operators.sketched import tile_width as tile_width
 from linspec.operators.sparse import SparseOperator as SparseOperator
 from linspec.operators.streamed import StreamedOperator as StreamedOperator
+from linspec.operators.weights import EXPLAINED as EXPLAINED
 from linspec.process.files import looked_at as looked_at

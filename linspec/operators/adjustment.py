@@ -1,7 +1,7 @@
 """The adjustment of a matrix: its rows minus their mean and the part that confounds explain, with weights and factors
 of columns.
 
-Problem: the weights, means and confounds of `linspec.operators.row_model` must act on every product with a matrix,
+Problem: the weights, means and confounds of `linspec.operators.weights` must act on every product with a matrix,
 whichever code multiplies.
 Method: (I − QQᵀ) D (A − 1 rowᵀ) diag(f): the mean is subtracted from the rows of A, each row is multiplied by its √w,
 and a matrix of low rank is subtracted. Each column is then multiplied by a factor. An `Adjustment` holds the parts
@@ -28,8 +28,8 @@ from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, recipr
 from linspec.errors import MissingCapability
 from linspec.operators.base import LinearOperator, Selection, _Composite
 from linspec.operators.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
-from linspec.operators.row_model import EXPLAINED, PLAIN, Change, RowModel, column_units
 from linspec.operators.sparse import SparseOperator
+from linspec.operators.weights import EXPLAINED, PLAIN, Change, RowModel, column_units
 from linspec.operators.wrapper import Wrapper
 from linspec.process.pauses import admit
 

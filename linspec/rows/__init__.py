@@ -10,12 +10,14 @@ from linspec.rows.inner_products import row_gram
 from linspec.rows.minibatch import DEVICE_FACTOR, Minibatch, equal_slices, random_order, rows_at_once
 from linspec.rows.moments import Moments
 from linspec.rows.passes import OutOfPasses, Passes
-from linspec.rows.preprocessing import Fitted, Preprocessing
+from linspec.rows.preprocessing import DEPENDENT, EXPLAINED, Fitted, Preprocessing
 from linspec.rows.reductions import check_products
 from linspec.rows.sparse_minus_thin import SparseMinusThin
 
 __all__ = [
+    "DEPENDENT",
     "DEVICE_FACTOR",
+    "EXPLAINED",
     "LOCAL",
     "Block",
     "Cell",

@@ -28,11 +28,14 @@ from linspec.algebra import varies
 from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.errors import InvalidProblem
 
-__all__ = ["Fitted", "Preprocessing"]
+__all__ = ["DEPENDENT", "EXPLAINED", "Fitted", "Preprocessing"]
 
 DEPENDENT = 64 * np.finfo(np.float64).eps
 """Confounds are dependent if a pivot is below this, times their number and the first pivot. So is what a column has
 left, in squares, of what it had."""
+
+EXPLAINED = 1e-13
+"""A column counts as zero if means and confounds leave at most this share of its squared length, which is rounding."""
 
 NEARLY = 1e-8
 """A share of the squares of a column that is rounding beside what confounds explain."""
@@ -104,6 +107,13 @@ class Preprocessing:
     def directions(self) -> int:
         """The number of directions that are taken out of every column."""
         return int(self.center) + (0 if self.B is None else self.B.shape[1])
+
+    def taken(self, n: int) -> HostArray:
+        """Orthonormal columns that are taken out of every column of √D X, for n rows."""
+        columns = [np.ones((n, 1))] * self.center + ([] if self.B is None else [self.B])
+        L = np.hstack([np.zeros((n, 0)), *columns])
+        L = L if self.w is None else L * np.sqrt(self.w)[:, None]
+        return L / np.linalg.norm(L, axis=0)
 
     def placed(self, backend: Home) -> tuple[Array | None, Array | None]:
         """Return w and B at the place of thin blocks."""

@@ -24,7 +24,7 @@ from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Passes, Preprocessing
 from linspec.solving.door import rows_of
 

@@ -21,7 +21,7 @@ from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.errors import InvalidProblem
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Fitted, Moments, Preprocessing
 from linspec.solving.door import rows_of
 

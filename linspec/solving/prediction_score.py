@@ -20,7 +20,7 @@ from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import check_order
 from linspec.operators import as_operator
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.weights import weights_and_confounds
 from linspec.solving.checks import as_columns
 from linspec.sweeps.blocks import brought_here
 from linspec.targets.labels import class_codes

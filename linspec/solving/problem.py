@@ -81,6 +81,7 @@ class Problem(ABC, Generic[S_co]):
     sample_weight: Any = None
     confounds: Any = None
 
+    given: Any = None  # the problem as it was given, if its confounds are made orthonormal
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
     every: bool = False  # whether k follows from the sizes

@@ -20,8 +20,8 @@ from linspec.errors import InvalidDeclaration, InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, index_of, is_series
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.range_of_entries import check_square
-from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.streamed import StreamedOperator
+from linspec.operators.weights import weights_and_confounds
 from linspec.registry.options import is_number
 from linspec.solving.checks import (
     as_columns,

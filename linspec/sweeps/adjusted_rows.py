@@ -13,7 +13,7 @@ from typing import TypeVar
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
 from linspec.operators.adjustment import Adjustment
-from linspec.operators.row_model import Change
+from linspec.operators.weights import Change
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")

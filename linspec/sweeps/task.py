@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
-from linspec.operators.row_model import Change
+from linspec.operators.weights import Change
 
 Part = TypeVar("Part")
 
@@ -73,7 +73,7 @@ class Task(ABC, Generic[Part]):
         """The same task with its row models replaced, so that workers get only the models of their own rows.
 
         A row model has the weights and confounds of the rows, and whether means are subtracted:
-        see `linspec.operators.row_model`. By default the attribute `model` is replaced, if the task has one.
+        see `linspec.operators.weights`. By default the attribute `model` is replaced, if the task has one.
 
         Parameters
         ----------

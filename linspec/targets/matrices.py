@@ -35,8 +35,8 @@ from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, Unsuppo
 from linspec.frames import check_order, index_of
 from linspec.operators.base import LinearOperator
 from linspec.operators.opening import adapter_of_labels
-from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import is_scipy_sparse
+from linspec.operators.weights import weights_and_confounds
 from linspec.registry.keywords import hinted
 from linspec.targets.labels import (
     Codes,

@@ -17,8 +17,8 @@ import numpy as np
 
 from linspec.arrays import Home, HostArray, is_array
 from linspec.errors import InvalidProblem, UnsupportedData, called
-from linspec.operators.row_model import weights_and_confounds
 from linspec.operators.sparse import is_scipy_sparse
+from linspec.operators.weights import weights_and_confounds
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
 from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.targets.labels import Codes, as_array, coded, named_entries, one_hot

@@ -23,8 +23,7 @@ from linspec.algebra import squares_about_means, varies
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.operators import EXPLAINED
-from linspec.rows import Moments, Preprocessing
+from linspec.rows import EXPLAINED, Moments, Preprocessing
 from linspec.solving import Solver
 from linspec_many_targets.choice import (
     ROUNDING,

@@ -13,7 +13,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.operators.row_model import row_model
+from linspec.operators.weights import row_model
 from linspec.sweeps.blocks import BlockOperator
 
 N = 90

@@ -15,7 +15,7 @@ import linspec as ls
 from linspec import errors
 from linspec.iteration import Iterate
 from linspec.operators import as_operator
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Preprocessing
 from linspec.solving import Solver, rows_of
 

@@ -25,7 +25,7 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.operators import Adjustment
-from linspec.operators.row_model import row_model
+from linspec.operators.weights import row_model
 from linspec.process import machine
 from linspec.sweeps.blocks import BlockOperator, Engine, InProcess, brought_here, map_reduce
 from linspec.sweeps.images import AdjointImages

@@ -20,7 +20,7 @@ from linspec.families.discriminant.classifier import (
 )
 from linspec.frames import check_order
 from linspec.operators import as_operator
-from linspec.operators.row_model import weights_and_confounds
+from linspec.operators.weights import weights_and_confounds
 from linspec.solving.fields import field
 from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.loadings import moments_of_rows

@@ -37,9 +37,8 @@ from linspec.families.least_squares.errors_of_moments import (
     squared_error,
 )
 from linspec.operators import as_operator
-from linspec.operators.row_model import row_model
 from linspec.process import machine
-from linspec.rows import Moments, Passes, row_gram
+from linspec.rows import Moments, Passes, Preprocessing, row_gram
 from linspec.rows.inner_products import AT_ONCE
 from linspec.solving.on_rows import OnRows
 from linspec.solving.select import estimated
@@ -355,9 +354,8 @@ def _freedom(problem: Any) -> tuple[float, float]:
         raise InvalidProblem(
             "the number of rows of a stream is not known beforehand. Pass slices of known length."
         )
-    model = row_model(center=bool(problem.center), weights=w, confounds=problem.confounds)
-    taken = bool(problem.center) + (0 if model.basis is None else model.basis.shape[1])
-    return count, count - taken
+    pre = Preprocessing.of(center=bool(problem.center), weights=w, confounds=problem.confounds)
+    return count, count - pre.directions
 
 
 def _preprocessed_targets(moments: Moments) -> HostArray:

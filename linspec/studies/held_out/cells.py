@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from linspec.errors import MissingCapability
-from linspec.operators.row_model import row_model
 from linspec.rows import Cell, Moments, Preprocessing
 from linspec.solving.door import rows_of
 from linspec.studies.held_out.folds import Folds
@@ -85,8 +84,9 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     if problem.confounds is None:
         return problem
     twin = problem.with_numbers()
-    model = row_model(center=bool(problem.center), weights=problem.sample_weight, confounds=problem.confounds)
-    for name, value in (("confounds", model.basis), ("given", problem)):
+    asked = {"weights": problem.sample_weight, "confounds": problem.confounds}
+    pre = Preprocessing.of(center=bool(problem.center), **asked)
+    for name, value in (("confounds", pre.B), ("given", problem)):
         object.__setattr__(twin, name, value)
     return twin
 

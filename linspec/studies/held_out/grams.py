@@ -22,8 +22,7 @@ import numpy as np
 from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, whitening
 from linspec.algebra.whitener import OF_SUMS, Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
-from linspec.operators.row_model import DEPENDENT, EXPLAINED, RowModel, row_model
-from linspec.rows import Cell, Moments, Passes
+from linspec.rows import DEPENDENT, EXPLAINED, Cell, Moments, Passes, Preprocessing
 from linspec.solving.on_rows import OnRows
 
 ROUNDING = 4 * EPS
@@ -299,18 +298,28 @@ class TrainingRows:
         return longest > units * A.rounding * math.sqrt(factor.largest)
 
     @cached_property
-    def model(self) -> RowModel:
+    def pre(self) -> Preprocessing:
         """The weights, means and confounds of these rows."""
-        problem = self.problem
+        problem = self.problem.given or self.problem
         w, Z = problem.sample_weight, problem.confounds
         weights = None if w is None else w[self.numbers]
-        return row_model(center=bool(problem.center), weights=weights, confounds=Z[self.numbers])
+        return Preprocessing.of(center=bool(problem.center), weights=weights, confounds=Z[self.numbers])
 
     @property
     def turn(self) -> HostArray:
-        """Combinations of the confounds that are orthonormal over these rows."""
-        assert self.model.turn is not None  # noqa: S101
-        return self.model.turn
+        """Combinations of the confounds that are orthonormal over these rows.
+
+        Of those that make the same slopes on these rows, solvers take the shortest ones of the confounds as they were
+        given. So combinations of these are expressed by the orthonormal confounds.
+        """
+        problem, B, turn = self.problem, self.problem.confounds, self.pre.turn
+        assert turn is not None  # noqa: S101
+        if problem.given is None:
+            return turn
+        given = problem.given.confounds
+        weighted = B if problem.sample_weight is None else B * problem.sample_weight[:, None]
+        turned: HostArray = weighted.T @ (given - given[self.numbers[0]] * bool(problem.center)) @ turn
+        return turned
 
     def vary_beside_confounds(self, name: str, columns: HostArray) -> bool:
         """Whether confounds leave more than rounding of some columns; True if rows cannot be read again."""
@@ -320,10 +329,12 @@ class TrainingRows:
         self.passes += 1.0
         chosen = np.eye(A.shape[1])[:, columns]
         rows = np.asarray(to_host(A.matmat(A.home.place(chosen, A.dtype))), dtype=np.float64)[self.numbers]
-        if self.model.weights is not None:
-            rows = rows * np.sqrt(self.model.weights)[:, None]
-        left = self.model.projected(self.model.projected(rows))
-        unit = DEPENDENT * float(np.finfo(A.rounded_dtype).eps)
+        if self.pre.w is not None:
+            rows = rows * np.sqrt(self.pre.w)[:, None]
+        left, L = rows, self.pre.taken(len(rows))
+        for _ in range(2):
+            left = left - L @ (L.T @ left)
+        unit = DEPENDENT / EPS * float(np.finfo(A.rounded_dtype).eps)
         return bool(np.any(np.linalg.norm(left, axis=0) > unit * np.linalg.norm(rows, axis=0)))
 
 

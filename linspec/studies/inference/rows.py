@@ -18,15 +18,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, HostArray, reciprocal
+from linspec.arrays import Array, HostArray, reciprocal
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
-from linspec.operators.row_model import EXPLAINED, row_model
 from linspec.process import machine
-from linspec.rows import check_products
+from linspec.rows import EXPLAINED, Preprocessing, check_products
 from linspec.solving.door import rows_of
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
@@ -205,9 +204,7 @@ def reflections(problem: Problem[Any]) -> list[HostArray]:
     Z = problem.confounds
     if Z is None:
         return []
-    model = row_model(center=bool(problem.center), weights=None, confounds=Z)
-    L = model.taken_of(0, len(Z), HOST)
-    L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
+    L, found = Preprocessing.of(center=bool(problem.center), confounds=Z).taken(len(Z)), []
     for j in range(L.shape[1]):
         v = np.concatenate([np.zeros(j), L[j:, j]])
         v[j] += np.copysign(np.linalg.norm(v), v[j])

@@ -22,7 +22,7 @@ from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator, as_operator
 from linspec.operators.base import Selection
-from linspec.operators.row_model import RowModel
+from linspec.operators.weights import RowModel
 from linspec.sweeps.blocks.engine import Call, Engine, Handle, InProcess
 from linspec.sweeps.blocks.fill import estimated_fill
 from linspec.sweeps.blocks.gathered import RUN_BYTES, gathered

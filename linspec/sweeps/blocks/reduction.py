@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from linspec.errors import UnsupportedData
 from linspec.operators import LinearOperator
-from linspec.operators.row_model import RowModel
+from linspec.operators.weights import RowModel
 from linspec.process.pauses import pause
 from linspec.sweeps.blocks.engine import Call
 from linspec.sweeps.blocks.readings import Reading

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.row_model import RowModel
+from linspec.operators.weights import RowModel
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread
 from linspec.sweeps.blocks.readings import Reading
