@@ -17,14 +17,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Home
-from linspec.operators import (
-    AdjustedOperator,
-    CenteredOperator,
-    CountedOperator,
-    LinearOperator,
-    SparseOperator,
-    StreamedOperator,
-)
+from linspec.operators import CenteredOperator, LinearOperator, SparseOperator, StreamedOperator
 from linspec.operators.sparse_grams import gram_entries
 
 __all__ = [
@@ -276,7 +269,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     >>> sizes.n, sizes.p, sizes.q, sizes.nnz, sizes.pairs, sizes.one_entry
     (100, 50, 0, 50, 50, True)
     """
-    views = [bare(A) for A in matrices]
+    views = [A.parts[0] if isinstance(A, CenteredOperator) else A for A in matrices]
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     matrices = [view.matrix for view in sparse]
@@ -322,13 +315,6 @@ def _decoded(view: LinearOperator, n: int) -> int:
     if not isinstance(view, StreamedOperator):
         return view.decoded_bytes
     return _entries(view, n) * (view.dtype.itemsize + 4 * view.sparse)
-
-
-def bare(operator: LinearOperator) -> LinearOperator:
-    """The operator without counters, centrings and adjustments."""
-    while isinstance(operator, CountedOperator | CenteredOperator | AdjustedOperator):
-        operator = operator.parts[0] if isinstance(operator, CenteredOperator) else operator.operator
-    return operator
 
 
 def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Estimate]:

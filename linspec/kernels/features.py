@@ -41,14 +41,7 @@ from linspec.kernels.functions import (
     read_rows,
     resolved,
 )
-from linspec.operators import (
-    DenseOperator,
-    LinearOperator,
-    RowOperator,
-    SparseOperator,
-    as_operator,
-    uncounted,
-)
+from linspec.operators import DenseOperator, LinearOperator, RowOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
 from linspec.operators.streamed import is_stream
 from linspec.registry.options import is_number
@@ -224,8 +217,7 @@ class KernelMap(FeatureMap):
 
     def features(self, rows: LinearOperator) -> Array:
         home, dtype, z = rows.home, rows.dtype, self.landmarks
-        bare, _ = uncounted(rows)
-        entries: Any = bare.matrix.astype(dtype) if isinstance(bare, SparseOperator) else rows.dense()
+        entries: Any = rows.matrix.astype(dtype) if isinstance(rows, SparseOperator) else rows.dense()
         if not self.kernel.precomputed:  # tiles take blocks of one kind and dtype
             if scipy.sparse.issparse(z.rows):
                 z = Points(z.rows.astype(dtype), z.kernel)

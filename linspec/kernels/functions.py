@@ -40,12 +40,10 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, UnsupportedData, shown
-from linspec.operators import LinearOperator, SparseOperator, uncounted
+from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude
 from linspec.operators.row_blocks import row_blocks
-from linspec.process.pauses import admit
 from linspec.registry.options import is_number
-from linspec.sweeps.finite import first_non_finite
 
 __all__ = [
     "RBF",
@@ -743,7 +741,7 @@ class Points:
 
 
 def read_rows(A: LinearOperator, name: str) -> Any:
-    """Read the rows of an operator into memory, counted as a sweep: an array, or a SciPy CSR matrix.
+    """Read the rows of an operator into memory: an array, or a SciPy CSR matrix.
 
     Raises
     ------
@@ -752,37 +750,30 @@ def read_rows(A: LinearOperator, name: str) -> Any:
     NonFiniteData
         An entry is not finite.
     """
-    bare, ledger = uncounted(A)
-    if isinstance(bare, SparseOperator):
-        admit(ledger, 1.0)
-        ledger.record(bare, 0, sweeps=1.0)
-        rows = bare.matrix.astype(bare.dtype)
-        finite = bool(np.isfinite(rows.data).all())
-    else:
-        rows = A.dense()
-        finite = all_finite(rows)
-    if not finite:
-        raise not_finite(A, name)
+    rows = A.matrix.astype(A.dtype) if isinstance(A, SparseOperator) else A.dense()
+    if not all_finite(rows.data if scipy.sparse.issparse(rows) else rows):
+        raise not_finite(rows, name)
     return rows
 
 
-def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
-    """Make the error for an operator that is not finite.
-
-    The error names the row, the column and the value of the first entry that is not finite. If the operator has only
-    products and no entries to read, the error says that its products hold NaN or infinity.
+def not_finite(rows: Any, name: str) -> NonFiniteData:
+    """Make the error for rows that are not finite; it names the first such entry.
 
     Parameters
     ----------
-    A : LinearOperator
-        An operator whose entries or products are not finite.
+    rows : array or SciPy CSR matrix of shape (n, p)
+        Rows in memory, of which an entry is not finite.
     name : str
-        The name of the operator in messages.
+        The name of the rows in messages.
     """
-    found = first_non_finite(A)
-    if found is None:
-        return NonFiniteData(f"{name} must be finite; its products hold NaN or infinity.")
-    row, column, value = found
+    if scipy.sparse.issparse(rows):
+        entries = rows.tocoo()
+        first = np.flatnonzero(~np.isfinite(entries.data))[0]
+        row, column, value = entries.row[first], entries.col[first], entries.data[first]
+    else:
+        entries = to_host(rows)
+        row, column = np.argwhere(~np.isfinite(entries))[0]
+        value = entries[row, column]
     return NonFiniteData(
         f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
     )

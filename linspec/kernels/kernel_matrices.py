@@ -7,7 +7,7 @@ each product computes them again; a tile off the diagonal is used twice, once tr
 data, and sums over them are float64. A product takes one *pass*: every entry of the matrix is used
 once, however many columns the block has; m columns of the matrix take m/n of a pass.
 Source: Rudi, Carratino & Rosasco 2017, NIPS 30 (FALKON), for products by tiles.
-Where we differ: the operator is symmetric and centred, and it counts its passes together with the reading of the rows.
+Where we differ: the operator is symmetric and centred, and who counts its passes counts the reading of the rows, too.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from linspec.kernels.functions import (
     read_rows,
     resolved,
 )
-from linspec.operators import LinearOperator, as_operator, uncounted
+from linspec.operators import LinearOperator, as_operator
 from linspec.operators.largest_entry import in_float64, magnitude_of
 from linspec.operators.range_of_entries import Magnitude
 from linspec.operators.weights import weights_and_confounds
-from linspec.process.pauses import admit, pause
+from linspec.process.pauses import pause
 from linspec.registry.options import is_number
 
 __all__ = ["KernelOperator"]
@@ -81,7 +81,7 @@ class KernelOperator(LinearOperator):
         How often each row counts: zero or more.
     begins : callable, optional
         Called before each pass with its columns, its share of a pass, and its operations; what it raises refuses the
-        pass. By default the ledger of the data counts it.
+        pass. By default no passes are counted.
 
     Attributes
     ----------
@@ -93,8 +93,6 @@ class KernelOperator(LinearOperator):
         The form that was asked for; it may be changed before the first product.
     dtype : numpy.dtype
         The dtype of products: float64, whatever the dtype of the tiles.
-    ledger : Ledger
-        The ledger that counts passes and the reading of the rows.
 
     Examples
     --------
@@ -134,15 +132,15 @@ class KernelOperator(LinearOperator):
         n = self.data.shape[0]
         if math.isinf(n) or not self.data.readable:
             raise MissingCapability(
-                f"a kernel needs the rows of {name}; got {type(uncounted(self.data)[0]).__name__}, whose entries "
-                "cannot be read at will. Pass an array, a sparse matrix or a file."
+                f"a kernel needs the rows of {name}; got {type(self.data).__name__}, whose entries cannot "
+                "be read at will. Pass an array, a sparse matrix or a file."
             )
         check_square(self.kernel, self.data, name)
         self.shape = (n, n)
         self.home = self.data.home.blocks
         self.dtype = np.dtype(np.float64)
         self.center, self.asked, self._rng, self.name = bool(center), str(form), rng, name
-        self.ledger, self._begins = uncounted(self.data)[1], begins
+        self._begins = begins
         self._weights = weights_and_confounds(weights, None, n)[0]
         self.roots = self.home.place(np.ones(n) if self._weights is None else np.sqrt(self._weights))
         self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
@@ -183,8 +181,7 @@ class KernelOperator(LinearOperator):
 
     def _read(self) -> Any:
         """The rows in memory; it counts a pass."""
-        if self._begins is not None:
-            self._begins(0.0, 1.0, 0.0)
+        self._begin(0, 1.0, 0.0)
         return read_rows(self.data, self.name)
 
     def _largest(self, points: Points) -> Magnitude:
@@ -267,9 +264,6 @@ class KernelOperator(LinearOperator):
         """Count a pass, or a share of one, if the run around it has room for it."""
         if self._begins is not None:
             self._begins(columns, sweeps, flops)
-            return
-        admit(self.ledger, sweeps)
-        self.ledger.record(self.data, columns, sweeps=sweeps, flops=flops)
 
     def weighted(self, V: Array) -> Array:
         """S V: rows times √w."""

@@ -14,13 +14,11 @@ _HOLDERS = {
     "Adjustment": "linspec.operators.adjustment",
     "CenteredOperator": "linspec.operators.base",
     "ColumnScaledOperator": "linspec.operators.base",
-    "CountedOperator": "linspec.operators.counted",
     "CupySparseOperator": "linspec.operators.foreign",
     "DenseOperator": "linspec.operators.dense",
     "EXPLAINED": "linspec.operators.weights",
     "ForeignOperator": "linspec.operators.foreign",
     "HeldSketch": "linspec.operators.sketched",
-    "Ledger": "linspec.operators.counted",
     "LinearOperator": "linspec.operators.base",
     "LowRankUpdate": "linspec.operators.base",
     "MappedOperator": "linspec.operators.dense",
@@ -46,7 +44,6 @@ _HOLDERS = {
     "read_npz": "linspec.operators.npz_files",
     "texts_of_column": "linspec.operators.row_files",
     "tile_width": "linspec.operators.sketched",
-    "uncounted": "linspec.operators.counted",
 }
 
 __all__ = list(_HOLDERS)

@@ -7,9 +7,6 @@ from linspec.operators.base import ColumnScaledOperator as ColumnScaledOperator
 from linspec.operators.base import LinearOperator as LinearOperator
 from linspec.operators.base import LowRankUpdate as LowRankUpdate
 from linspec.operators.base import ProductOperator as ProductOperator
-from linspec.operators.counted import CountedOperator as CountedOperator
-from linspec.operators.counted import Ledger as Ledger
-from linspec.operators.counted import uncounted as uncounted
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator
 from linspec.operators.foreign import CupySparseOperator as CupySparseOperator

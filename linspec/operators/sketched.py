@@ -26,7 +26,6 @@ from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem
 from linspec.operators import sparse_products, sparse_slabs
 from linspec.operators.base import CenteredOperator, LinearOperator
-from linspec.operators.counted import uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.sparse import SparseOperator
 from linspec.process import machine
@@ -114,8 +113,6 @@ class Sketch(LinearOperator):
                 f"the data must have as many columns as the random matrix has rows, {self.shape[0]}; got "
                 f"shape {A.shape[0]} x {A.shape[1]}. Make a random matrix with {A.shape[1]} rows."
             )
-        A, ledger = uncounted(A)
-        ledger.record(A, self.shape[1], sweeps=1, flops=self._flops(A))
         return self._sketch(A)
 
     def sparse_sketch(self, A: SparseOperator) -> scipy.sparse.csr_array:
@@ -153,9 +150,6 @@ class Sketch(LinearOperator):
         return entries
 
     # ---- products with data ----------------------------------------------------------------------
-
-    def _flops(self, A: LinearOperator) -> float:
-        return 2.0 * A.nnz * self.nnz / max(self.shape[0], 1)
 
     def _sketch(self, A: LinearOperator) -> Array:
         if isinstance(A, CenteredOperator):  # (A − 1 mᵀ) Ω = A Ω − 1 (Ωᵀ m)ᵀ

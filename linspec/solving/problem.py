@@ -270,10 +270,7 @@ class Problem(ABC, Generic[S_co]):
         check_sizes(self)
 
     def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Self:
-        """Return a copy of the problem in which the passed operators replace the matrices of these names.
-
-        The operators are, for example, ones that count their products (`CountedOperator`).
-        """
+        """Return a copy of the problem in which the passed operators replace the matrices of these names."""
         twin = copy.copy(self)
         for name, A in matrices.items():
             set_matrix(twin, name, A)

@@ -16,16 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linspec import TestMatrix
 from linspec.arrays import HOST, Array, Home, HostArray
 from linspec.operators import DenseOperator, Sketch, tile_width
-
-if TYPE_CHECKING:
-    from linspec.operators import LinearOperator
 
 LARGEST_FACTOR = 6
 """The binary logarithm of the largest factor's order."""
@@ -95,11 +92,6 @@ class HadamardSketch(Sketch):
         padded = np.zeros((self.order, U.shape[1]))
         padded[: self.shape[0], :] = self.signs[:, None] * U
         return np.asarray(transformed(padded[None, :, :], HOST)[0, self.sample, :])
-
-    def _flops(self, A: LinearOperator) -> float:
-        stages = self.order.bit_length() - 1
-        fast = isinstance(A, DenseOperator)
-        return float(A.shape[0] * self.order * stages) if fast else super()._flops(A)
 
     def _tile_by_tile(self, A: DenseOperator) -> bool:
         return False

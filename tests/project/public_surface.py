@@ -35,7 +35,6 @@ FOR_AUTHORS = (
     "cost",
     "iteration",
     "linalg",
-    "moments",
     "operators",
     "process",
     "rows",

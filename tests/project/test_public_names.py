@@ -40,7 +40,6 @@ MODULES = (
     "kernels",
     "linalg",
     "metrics",
-    "moments",
     "operators",
     "plots",
     "process",

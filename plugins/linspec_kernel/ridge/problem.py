@@ -216,9 +216,9 @@ class KernelSystem(KernelMoments):
         """The right-hand sides; Y is read at the first call."""
         Y = self.Y
         self.readings.take(1, 0.0, 1.0, 0.0)
-        read = Y.matmat(Y.home.blocks.place(np.eye(int(Y.shape[1]))))
+        read = Y.dense()
         if not all_finite(read):
-            raise not_finite(Y, "Y")
+            raise not_finite(read, "Y")
         read, home, op = self.home.place(read), self.home, self.op
         # Divided by the largest entries, no square leaves the range of numbers.
         sizes = np.asarray(to_host(home.xp.max(home.xp.abs(read), axis=0)))
