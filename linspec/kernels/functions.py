@@ -40,12 +40,12 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, UnsupportedData, shown
+from linspec.kernels.finite import first_non_finite
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude
 from linspec.operators.row_blocks import row_blocks
 from linspec.process.pauses import admit
 from linspec.registry.options import is_number
-from linspec.sweeps.finite import first_non_finite
 
 __all__ = [
     "RBF",
