@@ -12,7 +12,7 @@ The folders are the layers; a file imports from its own row and from those below
     arrays   borrowed   algebra   frames   datasets
     errors   process   registry
 
-To be read in this order: `registry.spec`, `operators.base`, `operators.adjustment`,
+To be read in this order: `registry.spec`, `operators.base`,
 `sweeps.task`, `sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.fields`, `solving.problem`,
 `solving.solver`, `solving.run`, `solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`;
 docs/extend/architecture.md says why.

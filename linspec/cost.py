@@ -281,12 +281,13 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     if pairs is not None and pairs > WORTH_SAMPLING:
         filled = sum(view.gram_entries for view in sparse)
         filled += sum((gram_entries(A, B) for A, B in combinations(matrices, 2)), 0.0)
-    first: Any = views[0]
-    if all(view.access == "blocks" and view.sparse for view in views):
-        pairs, filled = first.gram_pairs(*views[1:])
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
-    leader: Any = next((view for view in views if view.access == "blocks"), None)
+    there: list[Any] = [view for view in views if view.access == "blocks"]
+    if len(there) == len(views) and all(view.sparse for view in there):
+        pairs = sum(view.pairs for view in there)
+        pairs += sum(A.nnz * B.nnz // n for A, B in combinations(there, 2))  # of rows of average length
+    leader = next(iter(there), None)
     return Sizes(
         n=n,
         p=views[0].shape[1],

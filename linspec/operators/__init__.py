@@ -1,7 +1,7 @@
 """Operators: `as_operator` makes them of arrays, sparse matrices, files and foreign objects.
 
 Read `base` first: the interface of every matrix, whatever its kind. `dense`, `sparse`, `streamed`, `foreign` and the
-files are kinds of matrices; `row_model` and `adjustment` define what is subtracted from their rows.
+files are kinds of matrices.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "AdjointOperator": "linspec.operators.base",
-    "AdjustedOperator": "linspec.operators.adjustment",
-    "Adjustment": "linspec.operators.adjustment",
     "CenteredOperator": "linspec.operators.base",
     "ColumnScaledOperator": "linspec.operators.base",
     "CupySparseOperator": "linspec.operators.foreign",
     "DenseOperator": "linspec.operators.dense",
-    "EXPLAINED": "linspec.operators.weights",
     "ForeignOperator": "linspec.operators.foreign",
     "HeldSketch": "linspec.operators.sketched",
     "LinearOperator": "linspec.operators.base",
@@ -30,7 +27,6 @@ _HOLDERS = {
     "Sketch": "linspec.operators.sketched",
     "SparseOperator": "linspec.operators.sparse",
     "StreamedOperator": "linspec.operators.streamed",
-    "WeightedRows": "linspec.operators.adjustment",
     "as_operator": "linspec.operators.opening",
     "columns_but_index": "linspec.operators.row_files",
     "in_order": "linspec.operators.row_files",

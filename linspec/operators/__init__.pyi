@@ -1,6 +1,3 @@
-from linspec.operators.adjustment import AdjustedOperator as AdjustedOperator
-from linspec.operators.adjustment import Adjustment as Adjustment
-from linspec.operators.adjustment import WeightedRows as WeightedRows
 from linspec.operators.base import AdjointOperator as AdjointOperator
 from linspec.operators.base import CenteredOperator as CenteredOperator
 from linspec.operators.base import ColumnScaledOperator as ColumnScaledOperator
@@ -31,5 +28,4 @@ from linspec.operators.sketched import Sketch as Sketch
 from linspec.operators.sketched import tile_width as tile_width
 from linspec.operators.sparse import SparseOperator as SparseOperator
 from linspec.operators.streamed import StreamedOperator as StreamedOperator
-from linspec.operators.weights import EXPLAINED as EXPLAINED
 from linspec.process.files import looked_at as looked_at

@@ -85,9 +85,6 @@ class LinearOperator(ABC):
         Means and spreads of the columns, if the sweep that counted the rows has computed them; None otherwise.
     resident : bool
         Whether the entries are in memory.
-    adjustment : Adjustment or None
-        For an adjusted operator, the adjustment of the rows of its attribute `operator`: sweeps may multiply
-        `operator` and apply the adjustment themselves. None otherwise.
     column_names : tuple of str or None
         The names of the columns of a frame; None for other data, and for sums, products and parts of operators.
     row_names : sequence or None
@@ -129,7 +126,6 @@ class LinearOperator(ABC):
     buffer_bytes: int = 0
     decoded_bytes: int = 0
     statistics: Any = None
-    adjustment: Any = None
     resident: bool = False
     column_names: tuple[str, ...] | None = None
     row_names: Any = None

@@ -33,14 +33,30 @@ from linspec.process.blas_threads import one_blas_thread
 from linspec.process.pauses import looking, pause
 from linspec.rows.executor import LOCAL, Executor, Reduction
 
-__all__ = ["WorkerExecutor", "WorkerRows"]
+__all__ = ["Call", "WorkerExecutor", "WorkerRows"]
 
 PARTS_PER_RUN, MOST_RUNS = 8, 1024
 """Least quotient of the bytes of a run and of its total, and most runs: a scheduler takes a millisecond for each."""
 
 
 class Call(NamedTuple):
-    """A call of work(number, *values) by an engine, with the values behind handles."""
+    """One call of a function by an engine: work(number, values behind the handles).
+
+    Parameters
+    ----------
+    number : int
+        The first argument of the function.
+    handles : tuple
+        Handles of the values that are its other arguments.
+
+    Examples
+    --------
+    >>> from linspec.sweeps import Call, InProcess
+    >>> engine = InProcess()
+    >>> two, three = engine.hold([2, 3])
+    >>> engine.fetch(engine.map(lambda number, a, b: (number, a * b), [Call(7, (two, three))]))
+    [(7, 6)]
+    """
 
     number: int
     handles: tuple[Any, ...]

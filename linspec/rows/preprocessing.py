@@ -113,7 +113,8 @@ class Preprocessing:
         columns = [np.ones((n, 1))] * self.center + ([] if self.B is None else [self.B])
         L = np.hstack([np.zeros((n, 0)), *columns])
         L = L if self.w is None else L * np.sqrt(self.w)[:, None]
-        return L / np.linalg.norm(L, axis=0)
+        unit: HostArray = L / np.linalg.norm(L, axis=0)
+        return unit
 
     def placed(self, backend: Home) -> tuple[Array | None, Array | None]:
         """Return w and B at the place of thin blocks."""

@@ -1,4 +1,4 @@
-"""Rows in blocks that stay on workers: read `blocks`; `task` is what is sent there."""
+"""Rows in blocks that stay on workers: read `blocks`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ _HOLDERS = {
     "Call": "linspec.sweeps.blocks",
     "Engine": "linspec.sweeps.blocks",
     "InProcess": "linspec.sweeps.blocks",
-    "Task": "linspec.sweeps.task",
 }
 
 __all__ = list(_HOLDERS)

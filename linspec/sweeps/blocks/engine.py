@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from linspec.process import machine
 from linspec.process.pauses import pause
+from linspec.rows.on_workers import Call
+
+__all__ = ["FAN", "Call", "Engine", "Handle", "InProcess", "Work"]
 
 Handle = Any
 """Reference to a value that an engine holds; any type."""
@@ -28,30 +30,6 @@ The number is `Call.number`, such as the position of a block or the number of it
 
 FAN = 8
 """Number of results that are merged at once: a power of two, so that groups are subtrees of one binary tree."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a function by an `Engine`: work(number, values behind the handles).
-
-    Parameters
-    ----------
-    number : int
-        The first argument of the function.
-    handles : tuple
-        Handles of the values that are its other arguments.
-
-    Examples
-    --------
-    >>> from linspec.sweeps import Call, InProcess
-    >>> engine = InProcess()
-    >>> two, three = engine.hold([2, 3])
-    >>> engine.fetch(engine.map(lambda number, a, b: (number, a * b), [Call(7, (two, three))]))
-    [(7, 6)]
-    """
-
-    number: int
-    handles: tuple[Handle, ...]
 
 
 class Engine(ABC):

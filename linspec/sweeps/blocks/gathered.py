@@ -2,8 +2,7 @@
 
 Problem: a method that uses a few random rows in each step makes too many steps to run each of them on the workers.
 Method: for each block with drawn rows, its worker returns these rows; then all rows are put into the order in which
-they were drawn. Draws consist of runs of neighbouring rows (`linspec.sweeps.minibatches`), so that few blocks take
-part.
+they were drawn.
 """
 
 from __future__ import annotations
@@ -17,9 +16,6 @@ import scipy.sparse
 
 from linspec.arrays import HostArray
 from linspec.sweeps.blocks.engine import Call, Engine, Handle
-
-RUN_BYTES = 1 << 18
-"""Bytes of a run of neighbouring rows; a run is fetched as a whole."""
 
 
 @dataclass(frozen=True)

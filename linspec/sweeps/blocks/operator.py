@@ -2,35 +2,30 @@
 
 Problem: the rows are too many for one machine, or are already on several. Methods should multiply by them as by any
 other matrix, without moving a block.
-Method: computations on the rows are sent to the workers as tasks (`linspec.sweeps.blocks.reduction`), which
-`linspec.Moments` uses for its sweeps. Products with n rows are fetched in the order of the rows.
+Method: solvers make their passes over `BlockOperator.rows_in_blocks` (`linspec.rows.on_workers`), and so do products
+here. Products with n rows are fetched in the order of the rows.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, is_array
+from linspec.arrays import Array, is_array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
-from linspec.operators import CenteredOperator, DenseOperator, LinearOperator, as_operator
+from linspec.operators import LinearOperator, as_operator
 from linspec.operators.base import Selection
-from linspec.operators.weights import RowModel
+from linspec.rows import Preprocessing, Reduction
+from linspec.rows.on_workers import MOST_RUNS, WorkerRows
+from linspec.rows.reductions import AboutRows, AdjointImages, Images
+from linspec.sweeps.blocks.converted import AsBlock, Facts, block_of, look, opened
 from linspec.sweeps.blocks.engine import Call, Engine, Handle, InProcess
-from linspec.sweeps.blocks.fill import estimated_fill
-from linspec.sweeps.blocks.gathered import RUN_BYTES, gathered
-from linspec.sweeps.blocks.readings import AsBlock, Facts, Reading, block_of, look
-from linspec.sweeps.blocks.recut import recut
-from linspec.sweeps.blocks.reduction import collected, map_reduce
-from linspec.sweeps.blocks.runs import MOST_RUNS
-from linspec.sweeps.images import AdjointImages, Images
+from linspec.sweeps.blocks.gathered import gathered
 
 
 class BlockOperator(LinearOperator):
@@ -54,10 +49,8 @@ class BlockOperator(LinearOperator):
     ----------
     layout : tuple of int
         The number of rows of each block.
-    reading : Reading
-        The way in which a block is read.
-    largest : float
-        The largest magnitude in some rows of each block.
+    pairs : int
+        The number of pairs of stored entries in the same row, if the blocks are sparse.
     given_back : callable or None
         As passed; matrices computed from the rows inherit it.
 
@@ -126,14 +119,9 @@ class BlockOperator(LinearOperator):
         self.sparse = first.sparse
         self._stored = np.result_type(*(one.stored for one in facts))
         self.dtype = np.result_type(*(one.working for one in facts))
-        self.reading = Reading(self.dtype)
         self._entries = sum(one.nnz for one in facts)
-        self._pairs = sum(one.pairs for one in facts)
-        self.largest = max(one.largest for one in facts)
+        self.pairs = sum(one.pairs for one in facts)
         self.column_names = first.names
-        self._beside: WeakKeyDictionary[LinearOperator, list[Handle]] = WeakKeyDictionary()
-        self._fills: dict[tuple[int, ...], tuple[list[list[Handle]], tuple[int, float | None]]] = {}
-        self._models: WeakKeyDictionary[RowModel, list[Handle]] = WeakKeyDictionary()
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -166,120 +154,13 @@ class BlockOperator(LinearOperator):
         """The number of the first row of each block, followed by the number of all rows."""
         return [0, *accumulate(self.layout)]
 
-    def _like(self, reading: Reading) -> BlockOperator:
-        """A copy of the operator that reads the same blocks by another `Reading`."""
-        other = copy.copy(self)
-        other.reading, other.dtype = reading, reading.dtype
-        other._beside = WeakKeyDictionary()
-        return other
-
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same blocks with products in `dtype`; they are converted when they are multiplied."""
-        return self if dtype == self.dtype else self._like(replace(self.reading, dtype=dtype))
+        other = copy.copy(self)
+        other.dtype = dtype
+        return other
 
-    def gram_pairs(self, *others: LinearOperator) -> tuple[int, float | None]:
-        """Count the multiply-adds of all Gram matrices of sparse blocks, and estimate the entries of these matrices.
-
-        Parameters
-        ----------
-        *others : LinearOperator
-            The other views, which must have sparse blocks as well.
-
-        Returns
-        -------
-        int
-            The number of multiply-adds: pairs of stored entries in the same row.
-        float or None
-            The estimated number of stored entries of the Gram matrices; None if there are at most `WORTH_SAMPLING` of
-            `linspec.sweeps.blocks.fill` multiply-adds. Both results are cached.
-        """
-        views: list[Any] = [self, *others]
-        beside = [view.handles for view in views]
-        known, found = self._fills.get(tuple(map(id, beside)), (None, (0, None)))
-        if known is None:
-            found = estimated_fill(views, [view._pairs for view in views])
-            self._fills[tuple(map(id, beside))] = (
-                beside,
-                found,
-            )  # keeps the lists alive, so that their ids stay unique
-        return found
-
-    # ---- data beside the blocks ---------------------------------------------------------------
-
-    def alongside(self, other: LinearOperator) -> list[Handle]:
-        """Handles of the rows of another matrix, cut at the rows of these blocks and, if possible, on the same workers.
-
-        The handles are made once, and kept as long as the other matrix exists.
-
-        Parameters
-        ----------
-        other : LinearOperator
-            Either a `BlockOperator` whose engine this engine joins (`Engine.joins`), or a matrix in this process whose
-            rows can be selected.
-
-        Returns
-        -------
-        list of handles
-            One for each block.
-
-        Raises
-        ------
-        UnsupportedData
-            The other matrix has blocks of another engine, or no rows that can be selected.
-        InvalidProblem
-            The numbers of rows differ.
-        """
-        known = self._beside.get(other)
-        if known is not None:
-            return known
-        if other.shape[0] != self.shape[0]:
-            raise InvalidProblem(
-                f"matrices must have equally many rows; got {self.shape[0]} and {other.shape[0]}."
-            )
-        handles = self._beside[other] = self._brought(other)
-        return handles
-
-    def model_alongside(self, model: RowModel) -> list[Handle]:
-        """Handles of a row model, such as weights, cut at the rows of these blocks; they are made once and kept.
-
-        Parameters
-        ----------
-        model : RowModel
-            The model of all rows.
-
-        Returns
-        -------
-        list of handles
-            One for each block.
-
-        Raises
-        ------
-        InvalidProblem
-            The numbers of rows differ.
-        """
-        found = self._models.get(model)
-        if found is None:
-            if model.rows != self.shape[0]:
-                what = getattr(model, "source", "confounds")
-                raise InvalidProblem(
-                    f"{what} must have a row for each of {self.shape[0]} rows; got {model.rows:g}."
-                )
-            own = [model.of_rows(a, b) for a, b in pairwise(self.edges)]
-            found = self._models[model] = self.engine.together(self.handles, self.engine.hold(own))
-        return found
-
-    def _brought(self, other: LinearOperator) -> list[Handle]:
-        if isinstance(other, BlockOperator):
-            if not self.engine.joins(other.engine):
-                raise UnsupportedData(
-                    f"{other.name} has its blocks in {type(other.engine).__name__}, and {self.name} in "
-                    f"{type(self.engine).__name__}. Give both to one."
-                )
-            handles = other.handles
-            if other.layout != self.layout:
-                handles = recut(self.engine, handles, other.layout, self.layout)
-            return self.engine.together(self.handles, handles)
-        return self.engine.together(self.handles, self.engine.hold([*_pieces(other, self.edges)]))
+    # ---- the rows -----------------------------------------------------------------------------
 
     def rows_in_blocks(self) -> dict[str, Any]:
         """What `linspec.rows` needs to read the same rows, which stay where they are."""
@@ -305,42 +186,32 @@ class BlockOperator(LinearOperator):
         -------
         numpy.ndarray of shape (n, p)
         """
-        return self.images(np.eye(self.shape[1]))
-
-    @property
-    def centres_entries(self) -> bool:
-        """Whether the blocks are dense arrays, so that means are subtracted from entries."""
-        return not self.sparse
-
-    @property
-    def rows_together(self) -> int:  # type: ignore[override]
-        """Number of neighbouring rows that a minibatch takes together: single random rows would need most blocks."""
-        return max(1, RUN_BYTES // max(self.row_bytes, 1))
+        return self.rows(slice(0, self.shape[0])).dense()
 
     def _rows(self, selection: Selection) -> LinearOperator:
         """Fetch selected rows to this process."""
         if isinstance(selection, slice):
             selection = np.arange(selection.start, selection.stop)
         if not len(selection):
-            return self.reading.operator(np.zeros((0, self.shape[1]), dtype=self.stored_dtype))
-        return self.reading.operator(gathered(self.engine, self.handles, self.edges, selection))
+            return opened(np.zeros((0, self.shape[1]), dtype=self.stored_dtype), self.dtype)
+        return opened(gathered(self.engine, self.handles, self.edges, selection), self.dtype)
 
     # ---- products -----------------------------------------------------------------------------
 
     def _matmat(self, V: Array) -> Array:
-        return self.images(V)
-
-    def images(self, V: Array, about: Array | None = None) -> Array:
-        """Compute (A - 1 aboutᵀ) V on the workers, and fetch it in the order of the rows."""
-        pieces = [piece for part in collected(Images(V, about), [self]) for piece in part]
-        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
+        pieces: list[Array] = self._summed(lambda rows: Images(rows, V))
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
     def _rmatmat(self, U: Array) -> Array:
-        return map_reduce(AdjointImages(), [self, DenseOperator(U)], U.shape[1])
+        (found,) = self._summed(lambda rows: AdjointImages(rows, U))
+        return found
 
-    def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ, with the mean subtracted from the entries of dense blocks."""
-        return CenteredBlocks(self, mean)
+    def _summed(self, made: Callable[[WorkerRows], Reduction]) -> Any:
+        """The total of a reduction of the rows, which is made for them."""
+        rows = WorkerRows(**self.rows_in_blocks())
+        reduction = AboutRows([None], [made(rows)], Preprocessing(), None)
+        _, (total,), _, _ = rows.executor.reduce([rows], lambda _: reduction, lambda: None)
+        return total
 
     def blocks(self) -> Iterator[LinearOperator]:
         """Raise `MissingCapability`: the blocks are not brought to this process."""
@@ -355,15 +226,6 @@ class BlockOperator(LinearOperator):
         return f"{type(self).__name__}({n} x {p}, {self.dtype}, {len(self.layout)} blocks)"
 
 
-class CenteredBlocks(CenteredOperator):
-    """A − 1 meanᵀ for a `BlockOperator` A; the mean is subtracted from the entries of dense blocks."""
-
-    def _matmat(self, V: Array) -> Array:
-        whole: Any = self.parts[0]
-        found: Array = whole.images(V, self.mean)
-        return found
-
-
 def brought_here(found: Any) -> Array:
     """Return a narrow matrix, such as scores, as an array of this process, also if its rows are in blocks.
 
@@ -376,15 +238,3 @@ def brought_here(found: Any) -> Array:
         return found
     A = as_operator(found)
     return A.brought_here() if isinstance(A, BlockOperator) else A.dense()
-
-
-def _pieces(A: LinearOperator, edges: list[int]) -> Iterator[Any]:
-    """Yield the rows of a matrix of this process, cut at the row numbers `edges`, as arrays or CSR matrices."""
-    if A.access != "rows" or A.home != HOST:
-        raise UnsupportedData(
-            f"{A!r} stands beside blocks that lie elsewhere, and its rows cannot be sent there. Pass a NumPy array, a "
-            "SciPy sparse matrix, or blocks of the same engine."
-        )
-    for a, b in pairwise(edges):
-        rows: Any = A.rows(slice(a, b))
-        yield rows.matrix if rows.sparse and hasattr(rows, "matrix") else np.asarray(rows.dense())

@@ -1,44 +1,25 @@
-"""Reading blocks: the form in which a block is stored, and the operator that is made of it in each pass.
+"""Blocks as they are kept, and facts about them.
 
 A block is converted once, on its worker, to a form that costs nothing to read: a NumPy array or a CSR matrix. `look`
-returns the facts about a block that are needed before the first sweep.
+returns the facts about a block that are needed before the first pass.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import HOST, is_array, largest_magnitude
+from linspec.arrays import HOST, is_array
 from linspec.errors import UnsupportedData
-from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_grams
-
-SAMPLED_ROWS = 16
-"""Number of evenly spread rows of a block that are searched for the largest magnitude."""
+from linspec.operators import DenseOperator, SparseOperator, as_operator
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The way in which the blocks of one matrix are read.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        The dtype of products.
-    """
-
-    dtype: np.dtype[Any]
-
-    def operator(self, block: Any) -> LinearOperator:
-        """The operator of a block in the form that `AsBlock` returns."""
-        dense = isinstance(block, np.ndarray)
-        return (
-            DenseOperator(block, None, self.dtype)
-            if dense
-            else SparseOperator(block, self.dtype, checked=True)
-        )
+def opened(block: Any, dtype: np.dtype[Any] | None = None) -> DenseOperator | SparseOperator:
+    """Return the operator of a block in the form that `AsBlock` returns, with products in `dtype`."""
+    dense = isinstance(block, np.ndarray)
+    return DenseOperator(block, None, dtype) if dense else SparseOperator(block, dtype, checked=True)
 
 
 @dataclass(frozen=True)
@@ -72,8 +53,7 @@ def block_of(_number: int, made: tuple[Any, Any]) -> Any:
     return made[0]
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """Size, dtypes and other facts about one block.
 
     Attributes
@@ -86,8 +66,6 @@ class Facts:
         The number of stored entries.
     pairs : int
         The number of pairs of stored entries in the same row; 0 for arrays.
-    largest : float
-        The largest magnitude in some rows of the block.
     names : tuple of str or None
         The names of the columns.
     """
@@ -98,7 +76,6 @@ class Facts:
     sparse: bool
     nnz: int
     pairs: int
-    largest: float
     names: tuple[str, ...] | None
 
     @property
@@ -110,19 +87,6 @@ class Facts:
 def look(_number: int, made: tuple[Any, tuple[str, ...] | None]) -> Facts:
     """Compute the facts about a block that `AsBlock` has made."""
     block, names = made
-    sparse = not isinstance(block, np.ndarray)
-    A: Any = SparseOperator(block, checked=True) if sparse else DenseOperator(block)
-    n = A.shape[0]
-    chosen = A.rows(np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)))
-    entries = chosen.matrix.data if sparse else chosen.array
-    largest = largest_magnitude(entries) if entries.size else 0.0
-    return Facts(
-        shape=A.shape,
-        stored=A.stored_dtype,
-        working=A.dtype,
-        sparse=sparse,
-        nnz=A.nnz,
-        pairs=sparse_grams.pair_count(A.matrix) if sparse else 0,
-        largest=largest if np.isfinite(largest) else 0.0,
-        names=names,
-    )
+    A = opened(block)
+    pairs = A.pairs if isinstance(A, SparseOperator) else 0
+    return Facts(A.shape, A.stored_dtype, A.dtype, A.sparse, A.nnz, pairs, names)
