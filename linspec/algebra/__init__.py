@@ -1,6 +1,6 @@
 """Small matrices on one machine: factors, norms, whitening and preconditioners of Gram matrices.
 
-No function of this package sweeps data, except `has_short_directions`. Read `small_matrices` first: eigenvalues,
+No function of this package reads data. Read `small_matrices` first: eigenvalues,
 whitening and canonical pairs of k x k matrices, with ranks determined up to rounding.
 """
 
@@ -10,15 +10,10 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "EPS": "linspec.algebra.small_matrices",
-    "FactorNorm": "linspec.algebra.inverse_norm",
-    "InverseNorm": "linspec.algebra.inverse_norm",
-    "NORMS": "linspec.algebra.inverse_norm",
     "Preconditioner": "linspec.algebra.preconditioner",
     "SMALL": "linspec.algebra.whitener",
-    "SketchNorm": "linspec.algebra.inverse_norm",
     "Whitener": "linspec.algebra.whitener",
     "eigenpairs": "linspec.algebra.small_matrices",
-    "has_short_directions": "linspec.algebra.whitener",
     "inner_products": "linspec.algebra.unit_vectors",
     "inverse_root": "linspec.algebra.small_matrices",
     "leading": "linspec.algebra.unit_vectors",

@@ -1,7 +1,3 @@
-from linspec.algebra.inverse_norm import NORMS as NORMS
-from linspec.algebra.inverse_norm import FactorNorm as FactorNorm
-from linspec.algebra.inverse_norm import InverseNorm as InverseNorm
-from linspec.algebra.inverse_norm import SketchNorm as SketchNorm
 from linspec.algebra.preconditioner import Preconditioner as Preconditioner
 from linspec.algebra.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.algebra.preconditioner import raised_diagonal as raised_diagonal
@@ -26,6 +22,5 @@ from linspec.algebra.variation import squares_about_means as squares_about_means
 from linspec.algebra.variation import varies as varies
 from linspec.algebra.whitener import SMALL as SMALL
 from linspec.algebra.whitener import Whitener as Whitener
-from linspec.algebra.whitener import has_short_directions as has_short_directions
 from linspec.algebra.whitener import leading_svd as leading_svd
 from linspec.algebra.whitener import squared_cut as squared_cut

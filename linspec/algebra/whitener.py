@@ -10,13 +10,12 @@ Where we differ: the condition number is kept, so that a solver can report how m
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, leading_eigenpairs, rank_cut
+from linspec.algebra.small_matrices import EPS, leading_eigenpairs, rank_cut
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 
 SMALL = 500
@@ -35,7 +34,7 @@ SQUARED_AWAY = 1e-5
 
 SHORT = 0.1
 """Kept eigenvectors with eigenvalues below this fraction of the largest are stored in `Whitener.short`, because
-rounding mixes them with omitted ones. `has_short_directions` multiplies both by the data and so separates them."""
+rounding mixes them with omitted ones. A product of both with the rows separates them."""
 
 OF_SUMS = 4.0
 """The error of a sum of p numbers is taken to be at most this many times √p roundings; one sum in 1,500 exceeds it."""
@@ -93,8 +92,8 @@ class Whitener:
         Condition number of the scaled matrix on the numerical range; an estimate if a Cholesky factor was used.
     cut : array of shape (p, m) or None
         The directions that were omitted as null, of length 1 in the norm of the diagonal; None if no direction was
-        omitted. The rounding of S hides whether X maps them to zero or only to short vectors: see
-        `has_short_directions`. (The parameter of the same name is a number.)
+        omitted. The rounding of S hides whether X maps them to zero or only to short vectors; a
+        product with the rows tells. (The parameter of the same name is a number.)
     short : array of shape (p, l) or None
         The kept eigenvectors with small eigenvalues, of length 1 in the norm of S; None if no direction was omitted.
         Rounding mixes them with the omitted eigenvectors.
@@ -172,53 +171,6 @@ def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
         return None, 0.0
     rcond, _ = scipy.linalg.lapack.dpocon(lower, np.abs(S).sum(axis=0).max(), uplo="L")
     return (lower if rcond > max(CHOLESKY_LIMIT, 100 * cut) else None), float(rcond)
-
-
-def has_short_directions(moments: Any, index: int, factor: Whitener) -> bool:
-    """Whether the directions that a factor has omitted have images longer than rounding, by one product with a view.
-
-    Rounding errors of the Gram matrix mix omitted directions with the short directions that were kept. So the images
-    of the kept directions are projected out of the images of the omitted ones.
-
-    Parameters
-    ----------
-    moments : Moments
-    index : int
-        The view: 0 for X, 1 for Y, and so on.
-    factor : Whitener
-        A factor that has omitted directions: its `cut` is not None.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from linspec.algebra import has_short_directions
-    >>> x = np.arange(1.0, 7.0)
-    >>> for shorter in (1e-10, 0.0):
-    ...     X = np.stack([x, x + shorter * np.cos(x)], axis=1)  # the Gram matrix shows the same rank for both
-    ...     moments = ls.Moments(X, form="dense")
-    ...     factor = moments.whitener(0, 0.0)
-    ...     print(factor.rank, has_short_directions(moments, 0, factor))
-    1 True
-    1 False
-    """
-    assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
-    m = factor.cut.shape[1]
-    beside = moments.home.concat([moments.home.place(each) for each in (factor.cut, factor.short)])
-    G = to_host(moments.products(*(None for _ in range(index)), beside, onto=(), image=True).image)
-    own, across, kept = G[:m, :m], G[:m, m:], G[m:, m:]
-    if len(kept):
-        own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
-    longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
-    A = moments.view(index).X
-    # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
-    units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(A.shape[1])) * factor.rounding
-    unit = float(np.finfo(A.rounded_dtype).eps)
-    return math.sqrt(max(longest, 0.0)) > units * unit * math.sqrt(factor.largest)
 
 
 def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:

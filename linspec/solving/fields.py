@@ -559,15 +559,6 @@ class Layout:
         }
 
     @cached_property
-    def in_units(self) -> dict[str, tuple[str, ...]]:
-        """By matrix, the fields whose rows are in units of its columns, such as coefficients on components."""
-        found: dict[str, tuple[str, ...]] = {}
-        for name, entry in self.entries.items():
-            if entry.rows_of and not entry.leading and not entry.mean_of:
-                found[entry.rows_of] = (*found.get(entry.rows_of, ()), name)
-        return found
-
-    @cached_property
     def value(self) -> str:
         """The field with the decreasing numbers of the components; "" if there is none."""
         return next((name for name, entry in self.entries.items() if entry.value), "")
