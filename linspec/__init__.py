@@ -7,13 +7,13 @@ The folders are the layers; a file imports from its own row and from those below
     cli   testing   studies   plots
     solving
     moments   kernels   targets
-    sweeps   cost
+    workers   cost   rows   linalg
     operators
     arrays   borrowed   algebra   frames   datasets
     errors   process   registry
 
 To be read in this order: `registry.spec`, `operators.base`, `operators.row_model`, `operators.adjustment`,
-`sweeps.task`, `sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.fields`, `solving.problem`,
+`rows.executor`, `rows.reductions`, `rows.moments`, `solving.fields`, `solving.problem`,
 `solving.solver`, `solving.run`, `solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`;
 docs/extend/architecture.md says why.
 

@@ -14,7 +14,7 @@ import scipy.sparse.linalg
 
 import linspec as ls
 from linspec.operators.row_model import row_model
-from linspec.sweeps.blocks import BlockOperator
+from linspec.workers import BlockOperator
 
 N = 90
 RNG = np.random.default_rng(3)

@@ -35,13 +35,12 @@ FOR_AUTHORS = (
     "cost",
     "iteration",
     "linalg",
-    "moments",
     "operators",
     "process",
     "rows",
     "solving",
     "studies",
-    "sweeps",
+    "workers",
 )
 MODULES = (
     *(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS)),
