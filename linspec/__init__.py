@@ -6,15 +6,17 @@ The folders are the layers; a file imports from its own row and from those below
     families
     cli   testing   studies   plots
     solving
-    moments   kernels   targets
-    sweeps   cost
+    kernels   targets
+    iteration
+    certificates
+    workers   cost   rows   linalg
     operators
     arrays   borrowed   algebra   frames   datasets
     errors   process   registry
 
-To be read in this order: `registry.spec`, `operators.base`,
-`sweeps.task`, `sweeps.runners`, `sweeps.products`, `moments.moments`, `solving.fields`, `solving.problem`,
-`solving.solver`, `solving.run`, `solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`;
+To be read in this order: `registry.spec`, `operators.base`, `rows.executor`, `rows.reductions`, `rows.moments`,
+`iteration.solver`, `iteration.loop`, `solving.fields`, `solving.problem`, `solving.solver`, `solving.run`,
+`solving.solution`, `families.svd.problem`, `linspec_cca.gram`, `linspec_cca.als`;
 docs/extend/architecture.md says why.
 
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes

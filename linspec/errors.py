@@ -254,7 +254,7 @@ class DataLost(LinspecError, RuntimeError):
     Examples
     --------
     >>> import linspec as ls
-    >>> from linspec.sweeps.blocks import BlockOperator, InProcess
+    >>> from linspec.workers import BlockOperator, InProcess
     >>> class Forgetful(InProcess):
     ...     def taken(self, handle):
     ...         raise ls.errors.DataLost(f"block {handle} is gone. Make it again.")
@@ -273,7 +273,7 @@ class ClusterLost(LinspecError, RuntimeError):
     Examples
     --------
     >>> import linspec as ls
-    >>> from linspec.sweeps.blocks import BlockOperator, InProcess
+    >>> from linspec.workers import BlockOperator, InProcess
     >>> class Unplugged(InProcess):
     ...     def fetch(self, handles):
     ...         raise ls.errors.ClusterLost("the scheduler is gone. Start a cluster and state the problem again.")

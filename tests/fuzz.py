@@ -39,7 +39,7 @@ import linspec as ls
 from linspec import errors
 from linspec.kernels import laplacian, linear, polynomial, rbf
 from linspec.operators import ProductOperator, as_operator
-from linspec.sweeps import BlockOperator
+from linspec.workers import BlockOperator
 
 FAILING = ("silent", "foreign", "hang")
 NARROW = ("int8", "uint8", "bool", "int16", "int64", "float32")

@@ -27,7 +27,7 @@ from distributed import Client, LocalCluster, wait
 from showing import Report, Table, arguments
 
 import linspec as ls
-from linspec.sweeps import BlockOperator
+from linspec.workers import BlockOperator
 
 MALLOC = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,

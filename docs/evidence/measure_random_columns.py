@@ -156,7 +156,7 @@ def dask_blocks(A: Any, folder: Path) -> Any:
     """Blocks that dask computes anew for each pass, from the files of the stream."""
     import dask
 
-    from linspec.sweeps import BlockOperator
+    from linspec.workers import BlockOperator
     from linspec_dask.here import Recomputed
 
     in_parts(A, folder)

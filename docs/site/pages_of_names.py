@@ -83,7 +83,7 @@ TOPICS = {
     "extend/write-a-plugin": "Solver IterativeSolver Iterate Run Conclusion SolverSpec Needs register hookimpl testing "
     "option part tol_option limit_option form_option",
     "extend/a-problem-of-your-own": "Problem ProblemSpec LinearSolution field matrix views ridge count flag",
-    "extend/architecture": "arrays algebra operators sweeps moments solving cost process "
+    "extend/architecture": "arrays algebra operators workers rows solving cost process "
     "families.cca families.discriminant",
     "reference/command-line": "cli",
 }
@@ -106,11 +106,10 @@ BESIDE = (
     "cost",
     "families.cca",
     "families.discriminant",
-    "moments",
     "operators",
     "process",
     "solving",
-    "sweeps",
+    "workers",
 )
 """Public modules that are no names of `linspec` itself."""
 

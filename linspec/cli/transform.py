@@ -27,7 +27,7 @@ from linspec.process.plurals import count_of
 from linspec.solving.linear_solution import as_several
 from linspec.solving.prediction_score import prediction_score
 from linspec.solving.solution import weights_by_matrix
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 # The method of an answer that computes each result.
 METHODS = {"probabilities": "probabilities", "predictions": "predict", "scores": "transform"}

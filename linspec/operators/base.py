@@ -57,7 +57,7 @@ class LinearOperator(ABC):
     access : {"products", "rows", "slices", "blocks"}
         How rows are reached. "products": not at all, only in products with the whole matrix. "rows": the method `rows`
         selects some of them. "slices": the method `blocks` yields all of them in order, and the number of rows is
-        `math.inf` until it is known. "blocks": they are in blocks that stay on workers (`linspec.sweeps.blocks`).
+        `math.inf` until it is known. "blocks": they are in blocks that stay on workers (`linspec.workers`).
     readable : bool
         Whether `dense` can return the entries.
     sparse : bool
@@ -241,7 +241,7 @@ class LinearOperator(ABC):
         """Rows whose numbers were drawn at random, in proportion to the weights if the rows have weights.
 
         For the m returned rows A_S, (n/m) A_SᵀA_S is an unbiased estimate of AᵀA: rows that are drawn with a larger
-        probability are scaled down. `linspec.sweeps.minibatches` draws the numbers; without weights this is `rows`.
+        probability are scaled down. Without weights this is `rows`.
 
         Parameters
         ----------

@@ -306,7 +306,7 @@ class OperatorSpec(_Spec):
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
     labels : callable, optional
-        ``labels(data) -> (engine, handles)`` for class labels in blocks of rows. The :class:`linspec.sweeps.Engine`
+        ``labels(data) -> (engine, handles)`` for class labels in blocks of rows. The :class:`linspec.workers.Engine`
         holds the blocks, and ``handles`` has its handle of each block, in the order of the rows. The blocks stay as
         they were passed: they may hold strings, which an operator cannot hold. :func:`linspec.targets.lda` calls this
         function.

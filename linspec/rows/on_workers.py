@@ -5,7 +5,7 @@ Method: neighbouring blocks form runs, by sizes alone. The worker of a run adds 
 one process, on one thread; totals are merged where they are, by a tree over the numbers of runs, so that the bits do
 not depend on the workers. The reduction is pickled once, without data: operators and arrays with a row for each row are
 numbered, and every run comes with its own.
-An engine holds the blocks. It has `hold`, `map`, `fetch` and what `linspec.sweeps.Engine` derives from these.
+An engine holds the blocks. It has `hold`, `map`, `fetch` and what `linspec.workers.Engine` derives from these.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Call(NamedTuple):
 
     Examples
     --------
-    >>> from linspec.sweeps import Call, InProcess
+    >>> from linspec.workers import Call, InProcess
     >>> engine = InProcess()
     >>> two, three = engine.hold([2, 3])
     >>> engine.fetch(engine.map(lambda number, a, b: (number, a * b), [Call(7, (two, three))]))
@@ -67,7 +67,7 @@ class WorkerRows(Rows):
 
     Parameters
     ----------
-    engine : linspec.sweeps.Engine
+    engine : linspec.workers.Engine
     handles : sequence
         Of NumPy arrays or CSR matrices, in the order of the rows.
     heights : sequence of int

@@ -23,7 +23,7 @@ from linspec.solving.problem import Problem, S_co
 from linspec.solving.ridge_values import ridge_labels
 from linspec.solving.solution import Solution
 from linspec.solving.tables import table_of_rows
-from linspec.sweeps.blocks import BlockOperator, brought_here
+from linspec.workers import BlockOperator, brought_here
 
 __all__ = ["RidgesSolution", "WithRidges"]
 

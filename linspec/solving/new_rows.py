@@ -121,8 +121,8 @@ class NewRows:
         -------
         array of shape (n, k)
             In the library, on the device and in the working dtype of the data. For rows in blocks, the result of
-            `linspec.sweeps.blocks.BlockOperator.given_back`: a dask array for dask data, else an operator, whose rows
-            stay where the blocks are. `linspec.sweeps.blocks.brought_here` turns both into an array of this process.
+            `linspec.workers.BlockOperator.given_back`: a dask array for dask data, else an operator, whose rows
+            stay where the blocks are. `linspec.workers.brought_here` turns both into an array of this process.
 
         Raises
         ------

@@ -22,8 +22,8 @@ from linspec.frames import check_order
 from linspec.operators import as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.solving.checks import as_columns
-from linspec.sweeps.blocks import brought_here
 from linspec.targets.labels import class_codes
+from linspec.workers import brought_here
 
 __all__ = ["PredictionScore", "prediction_score", "score_of_predictions"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import printable
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 __all__ = [
     "LeadingColumns",

@@ -89,7 +89,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
         Sparse for a class vector on the host and for a sparse matrix; it stores the classes, so that a solution of
         `linspec.Discriminant` can predict them. Dense for a class vector on a device (same library
         and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
-        For labels in blocks a float64 `linspec.sweeps.blocks.BlockOperator` that stores the classes; its rows are kept
+        For labels in blocks a float64 `linspec.workers.BlockOperator` that stores the classes; its rows are kept
         beside the labels.
 
     Raises

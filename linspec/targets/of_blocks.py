@@ -19,9 +19,9 @@ from linspec.arrays import Home, HostArray, is_array
 from linspec.errors import InvalidProblem, UnsupportedData, called
 from linspec.operators.sparse import is_scipy_sparse
 from linspec.operators.weights import weights_and_confounds
-from linspec.sweeps.blocks.engine import Call, Engine, Handle
-from linspec.sweeps.blocks.operator import BlockOperator
 from linspec.targets.labels import Codes, as_array, coded, named_entries, one_hot
+from linspec.workers.engine import Call, Engine, Handle
+from linspec.workers.operator import BlockOperator
 
 # Classes, and for each class the number of its rows or the sum of their weights.
 Sizes = tuple[HostArray, HostArray]

@@ -16,7 +16,7 @@ import numpy as np
 
 from linspec.arrays import HOST
 from linspec.errors import InvalidProblem
-from linspec.sweeps import BlockOperator, Engine, InProcess
+from linspec.workers import BlockOperator, Engine, InProcess
 from linspec_dask.engine import DaskEngine, current_client, engine_of
 from linspec_dask.here import Recomputed, computed, taken
 

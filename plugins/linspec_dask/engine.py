@@ -31,7 +31,7 @@ from dask.delayed import Delayed
 from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, PerformanceWarning, warn
 from linspec.process import pause
 from linspec.rows import OutOfPasses
-from linspec.sweeps import Call, Engine
+from linspec.workers import Call, Engine
 from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
 ANSWER_SECONDS = 60.0

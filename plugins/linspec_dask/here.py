@@ -8,7 +8,7 @@ from typing import Any
 
 import dask
 
-from linspec.sweeps import Call, Engine, InProcess
+from linspec.workers import Call, Engine, InProcess
 
 
 def computed(blocks: Sequence[Any]) -> list[Any]:

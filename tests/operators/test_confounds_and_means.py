@@ -13,8 +13,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.operators.weights import row_model
-from linspec.sweeps.blocks import BlockOperator
+from linspec.workers import BlockOperator
 
 N = 90
 RNG = np.random.default_rng(3)
@@ -71,26 +70,6 @@ def test_singular_values_of_what_is_left(kind: str, confounds: str, weighted: bo
     # Sparse rows and products are centred by products, which costs (mean / deviation)² roundings at most.
     tolerance = 1e-9 if kind in ("sparse", "products") else 1e-12
     assert np.allclose(found.S, exact, rtol=tolerance)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_constant_that_nearly_equal_confounds_leave_is_orthogonal_to_them(seed: int) -> None:
-    """Judge q in extended precision along the first confound, and along the rest of the second beside it."""
-    rng = np.random.default_rng(seed)
-    Z, w = 2.2e6 + rng.standard_normal((N, 2)), rng.uniform(0.5, 2.0, N)
-    model = row_model(center=False, weights=w, confounds=Z, about_means=True)
-    assert model.constant is not None
-    assert model.constant.kept is not None
-    long, kept = np.longdouble, model.constant.kept.astype(np.longdouble)
-    roots = np.sqrt(w.astype(long))
-    q = roots * (kept[0] + model.basis.astype(long) @ kept[1:])
-    first, second = (Z.astype(long) * roots[:, None]).T
-    first, beside = first / np.sqrt(first @ first), second - first
-    for _ in range(2):
-        beside = beside - first * (first @ beside)
-    assert abs(q @ first) < 1e-15
-    assert abs(q @ beside) < 1e-13 * np.sqrt(beside @ beside)
-    assert abs(q @ q - 1) < 1e-14
 
 
 @pytest.mark.parametrize("solver", ["cg", "lsqr", "direct", "sketch-precondition"])

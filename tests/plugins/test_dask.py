@@ -273,7 +273,7 @@ def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype
         distributed.Client(one),
     ):
         by_one = solved()
-    from linspec.sweeps.blocks import BlockOperator
+    from linspec.workers import BlockOperator
 
     edges = np.cumsum([0, *ROWS])
     data = [BlockOperator([A.astype(dtype)[a:b] for a, b in pairwise(edges)]) for A in (X, Y)]

@@ -10,7 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.sweeps import BlockOperator
+from linspec.workers import BlockOperator
 
 
 def with_singular_values(n, p, s, rng):

@@ -40,7 +40,7 @@ FOR_AUTHORS = (
     "rows",
     "solving",
     "studies",
-    "sweeps",
+    "workers",
 )
 MODULES = (
     *(f"linspec.{name}" for name in (*FOR_ALL, *FOR_AUTHORS)),

@@ -174,7 +174,7 @@ def test_classes_of_registered_problems_are_attributes() -> None:
 
 
 def test_dir_lists_names_of_users() -> None:
-    assert not {"annotations", "hookimpl", "SolverSpec", "sweeps", "tol_option"} & set(dir(linspec))
+    assert not {"annotations", "hookimpl", "SolverSpec", "workers", "tol_option"} & set(dir(linspec))
     assert not hasattr(linspec, "numpy")
 
 

@@ -46,7 +46,7 @@ MODULES = (
     "rows",
     "solving",
     "studies",
-    "sweeps",
+    "workers",
     "targets",
     "testing",
 )

@@ -17,7 +17,7 @@ from linspec._new.operators import as_operator
 from linspec.arrays import to_host
 from linspec.rows import Moments, Preprocessing
 from linspec.rows.on_workers import WorkerRows
-from linspec.sweeps import BlockOperator
+from linspec.workers import BlockOperator
 
 rng = np.random.default_rng(0)
 n = 1500

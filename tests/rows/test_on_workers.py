@@ -15,7 +15,7 @@ from linspec._new.operators import as_operator
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.rows import Moments, Passes, Preprocessing
 from linspec.rows.on_workers import WorkerRows
-from linspec.sweeps import BlockOperator, InProcess
+from linspec.workers import BlockOperator, InProcess
 
 rng = np.random.default_rng(0)
 n = 900

@@ -24,7 +24,7 @@ from linspec.cli import main
 from linspec.errors import BudgetTooSmall, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
 from linspec.iteration import Iterate
 from linspec.solving import Solver, archive, checkpoints
-from linspec.sweeps.blocks import BlockOperator
+from linspec.workers import BlockOperator
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((1500, 30)) @ np.diag(np.geomspace(10, 0.1, 30))

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.sweeps.blocks import BlockOperator
+from linspec.workers import BlockOperator
 
 RNG = np.random.default_rng(0)
 N = 50

@@ -11,7 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-from linspec.sweeps.blocks import BlockOperator
+from linspec.workers import BlockOperator
 
 RNG = np.random.default_rng(7)
 A = RNG.standard_normal((60, 5))

@@ -28,7 +28,7 @@ from linspec.errors import (
 )
 from linspec.estimators import CCA, PCA, Ridge
 from linspec.solving import archive
-from linspec.sweeps import BlockOperator, InProcess
+from linspec.workers import BlockOperator, InProcess
 
 
 def correlated(rng, n, p):

@@ -18,7 +18,7 @@ from linspec.arrays import to_host
 from linspec.errors import AccuracyWarning, InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.rows import Passes
 from linspec.solving.shared_moments import Moments
-from linspec.sweeps import BlockOperator, InProcess
+from linspec.workers import BlockOperator, InProcess
 
 N, P, Q = 400, 6, 3
 RNG = np.random.default_rng(0)

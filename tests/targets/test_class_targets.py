@@ -10,8 +10,8 @@ import scipy.sparse
 
 import linspec as ls
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData
-from linspec.sweeps.blocks import BlockOperator, InProcess
 from linspec.targets.of_blocks import class_targets
+from linspec.workers import BlockOperator, InProcess
 
 RNG = np.random.default_rng(0)
 N, P = 600, 7

@@ -18,7 +18,7 @@ from linspec.solving.loadings import Loadings
 from linspec.solving.new_rows import NewRows
 from linspec.solving.summary import percent
 from linspec.solving.tables import table_of_rows
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 OTHER = {"X": "Y", "Y": "X"}
 

@@ -24,7 +24,7 @@ from linspec.process.plurals import count_of
 from linspec.solving.new_rows import NOTHING, NewRows
 from linspec.solving.prediction_score import score_of_predictions
 from linspec.solving.tables import table_of_rows
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 __all__ = ["LinearClassifier", "pooled"]
 

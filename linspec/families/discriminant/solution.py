@@ -26,8 +26,8 @@ from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.loadings import moments_of_rows
 from linspec.solving.new_rows import NewRows
 from linspec.solving.summary import some_of
-from linspec.sweeps.blocks import brought_here
 from linspec.targets.labels import are_classes, class_codes
+from linspec.workers import brought_here
 
 DEPENDENT = 1e-12
 """Limit below which an eigenvalue of the k x k Gram matrix of targets, scaled to unit diagonal, counts as zero.

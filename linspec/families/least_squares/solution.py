@@ -148,7 +148,7 @@ class LeastSquaresSolution(
         -------
         array of shape (n, m), or (n,) for one-dimensional B
             In the library, on the device and in the working dtype of the rows. For r ridges the shape is (r, n, m)
-            or (r, n). If the rows are blocks that other processes may hold (`linspec.sweeps.blocks`), the predictions
+            or (r, n). If the rows are blocks that other processes may hold (`linspec.workers`), the predictions
             stay where the blocks are: they are a dask array for dask data, otherwise an operator of shape (n, m). For
             r ridges the predictions are always an array of this process.
 

@@ -16,7 +16,7 @@ from linspec.solving.linear_solution import LinearSolution
 from linspec.solving.new_rows import NewRows
 from linspec.solving.summary import percent
 from linspec.solving.tables import table_of_columns, table_of_training_rows
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 MOSTLY = 0.5
 """The least share of the means in the first component that the summary states."""

@@ -32,7 +32,7 @@ from linspec.solving.problem import Problem
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, still, weighted_rows
 from linspec.studies.inference.rows import with_equal_rows
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 FAINT = 16 * EPS
 """Largest squares of a component, relative to those of the largest component of the same rows, that are rounding."""

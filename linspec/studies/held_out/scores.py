@@ -18,7 +18,7 @@ from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
 from linspec.operators import LinearOperator
 from linspec.studies.held_out.grams import ROUNDING, Split
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 LOST = 1e-3
 """A score counts as meaningless if its relative rounding error is above this."""

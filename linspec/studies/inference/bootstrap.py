@@ -62,7 +62,7 @@ from linspec.studies.inference.rows import (
     loaded,
     with_counts,
 )
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 __all__ = ["ComponentBootstrap", "Draws", "Side", "check_solution", "drawn_solves", "weights_on_host"]
 

@@ -57,7 +57,7 @@ from linspec.studies.inference.permutation import (
     warn_of_time,
 )
 from linspec.studies.inference.rows import reflected, reflections, with_equal_rows
-from linspec.sweeps.blocks import brought_here
+from linspec.workers import brought_here
 
 __all__ = ["PermutationTest", "check_problem", "null_correlations", "stepwise_test"]
 

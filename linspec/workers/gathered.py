@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray
-from linspec.sweeps.blocks.engine import Call, Engine, Handle
+from linspec.workers.engine import Call, Engine, Handle
 
 
 @dataclass(frozen=True)

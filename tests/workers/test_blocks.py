@@ -24,7 +24,7 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.process import machine
-from linspec.sweeps.blocks import BlockOperator, Engine, InProcess, brought_here
+from linspec.workers import BlockOperator, Engine, InProcess, brought_here
 
 RNG = np.random.default_rng(0)
 N, P, Q = 900, 12, 8

@@ -12,8 +12,8 @@ Read `engine` first.
 Targets for discriminant analysis of class labels in blocks are in `linspec.targets.of_blocks`.
 """
 
-from linspec.sweeps.blocks.engine import Call, Engine, InProcess
-from linspec.sweeps.blocks.operator import BlockOperator, brought_here
+from linspec.workers.engine import Call, Engine, InProcess
+from linspec.workers.operator import BlockOperator, brought_here
 
 __all__ = [
     "BlockOperator",

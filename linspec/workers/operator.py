@@ -23,9 +23,9 @@ from linspec.operators.base import Selection
 from linspec.rows import Preprocessing, Reduction
 from linspec.rows.on_workers import MOST_RUNS, WorkerRows
 from linspec.rows.reductions import AboutRows, AdjointImages, Images
-from linspec.sweeps.blocks.converted import AsBlock, Facts, block_of, look, opened
-from linspec.sweeps.blocks.engine import Call, Engine, Handle, InProcess
-from linspec.sweeps.blocks.gathered import gathered
+from linspec.workers.converted import AsBlock, Facts, block_of, look, opened
+from linspec.workers.engine import Call, Engine, Handle, InProcess
+from linspec.workers.gathered import gathered
 
 
 class BlockOperator(LinearOperator):
@@ -67,7 +67,7 @@ class BlockOperator(LinearOperator):
     --------
     >>> import numpy as np
     >>> import linspec as ls
-    >>> from linspec.sweeps import BlockOperator
+    >>> from linspec.workers import BlockOperator
     >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
     >>> X = BlockOperator([A[:120], A[120:]])
     >>> X.shape, X.layout
@@ -233,6 +233,17 @@ def brought_here(found: Any) -> Array:
     ----------
     found : array or data of shape (n, k)
         A matrix with few columns.
+
+    Returns
+    -------
+    array of shape (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.workers import BlockOperator, brought_here
+    >>> brought_here(BlockOperator([np.ones((2, 1)), np.zeros((1, 1))])).ravel()
+    array([1., 1., 0.])
     """
     if is_array(found):
         return found

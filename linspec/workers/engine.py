@@ -48,7 +48,7 @@ class Engine(ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.sweeps import Call, Engine, InProcess
+    >>> from linspec.workers import Call, Engine, InProcess
     >>> engine: Engine = InProcess()
     >>> handles = engine.hold([np.array([1.0, 2.0]), np.array([3.0])])
     >>> calls = [Call(i, (handle,)) for i, handle in enumerate(handles)]
@@ -179,7 +179,7 @@ class InProcess(Engine):
     Examples
     --------
     >>> import numpy as np
-    >>> from linspec.sweeps import Call, InProcess
+    >>> from linspec.workers import Call, InProcess
     >>> engine, block = InProcess(), np.ones((3, 2))
     >>> (handle,) = engine.hold([block])
     >>> handle is block, engine.fetch(engine.map(lambda number, rows: rows.shape, [Call(0, (handle,))]))
