@@ -66,9 +66,6 @@ class LinearOperator(ABC):
         Whether rows are reached only in a sweep: in slices or blocks.
     gathers : bool
         Whether a few rows can be selected by their numbers, as minibatches need.
-    centres_entries : bool
-        Whether column means are subtracted from the entries of the rows, which loses no digits, instead of from
-        products.
     concurrent : bool
         Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
@@ -149,11 +146,6 @@ class LinearOperator(ABC):
     def gathers(self) -> bool:
         """Whether a few rows can be selected by their numbers, as minibatches need."""
         return self.access in ("rows", "blocks")
-
-    @property
-    def centres_entries(self) -> bool:
-        """Whether column means are subtracted from the entries of the rows instead of from products."""
-        return False
 
     @abstractmethod
     def _matmat(self, V: Array) -> Array:
@@ -240,18 +232,6 @@ class LinearOperator(ABC):
         pause()
         with on_device(self):
             return self._rows(_selected(selection, self.shape[0]))
-
-    def drawn(self, selection: HostArray) -> LinearOperator:
-        """Rows whose numbers were drawn at random, in proportion to the weights if the rows have weights.
-
-        For the m returned rows A_S, (n/m) A_SᵀA_S is an unbiased estimate of AᵀA: rows that are drawn with a larger
-        probability are scaled down. `linspec.sweeps.minibatches` draws the numbers; without weights this is `rows`.
-
-        Parameters
-        ----------
-        selection : array of integers
-        """
-        return self.rows(selection)
 
     @at_home
     def dense(self) -> Array:
@@ -365,10 +345,6 @@ class LinearOperator(ABC):
             return NotImplemented
         return self.matmat(other[:, None])[:, 0] if other.ndim == 1 else self.matmat(other)
 
-    def by_identity(self) -> Array:
-        """The entries of an operator that is known by its products, in its dtype: A I in one product."""
-        return self.matmat(self.home.eye(self.shape[1], dtype=self.dtype))
-
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, never formed: sparse rows stay sparse."""
         return CenteredOperator(self, mean)
@@ -440,10 +416,6 @@ class _Composite(LinearOperator):
         found = copy(self)
         found.parts, found.dtype = tuple(parts), dtype  # type: ignore[arg-type]  # none is None
         return found
-
-    def enter_in(self, ledger: Any) -> None:
-        for part in self.parts:
-            part.enter_in(ledger)
 
     def _homes(self) -> tuple[Home, ...]:
         """The homes (library and device) that every part after the first may have; another home is an error."""

@@ -210,9 +210,7 @@ def thread_count(work: int) -> int:
     return int(max(1, min(machine.cpu_count(), work // WORK_PER_THREAD)))
 
 
-def shares(
-    matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any], *, fused: bool = False
-) -> tuple[int, int]:
+def shares(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Choose the pair (number of parts of the rows, number of tiles of the k columns) for a sum over rows.
 
     Each part has accumulators of its own, which must be zeroed, held in memory and added up. So a part must update each
@@ -227,8 +225,7 @@ def shares(
     threads = thread_count(entries * k)
     worth = entries // (max(1, columns) * MET)
     parts = min(threads * PARTS_PER_THREAD, worth) if threads > 1 and worth > 2 else 1
-    # All threads read one V at random. It is as large as one accumulator.
-    tiles = _tile_count(k, matrices, min(threads, parts) + fused, dtype)
+    tiles = _tile_count(k, matrices, min(threads, parts), dtype)
     each = columns * k * (8 if dtype == np.float64 else 12)
     # Reading the available memory from the system costs as much as a small product.
     if parts == 1 or parts * each <= tiles * NEGLIGIBLE_BYTES:
