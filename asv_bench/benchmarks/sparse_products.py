@@ -51,7 +51,7 @@ class SparseProducts:
 
 
 class SparseReadings:
-    """Readings of a matrix before the iteration: column statistics, and the search for entries that are not finite."""
+    """Readings of a matrix before the iteration: column statistics, and pairs of entries."""
 
     params = (list(MATRICES), [*DTYPES, "int16"])
     param_names = ("matrix", "dtype")
@@ -61,9 +61,6 @@ class SparseReadings:
 
     def time_column_statistics(self, matrix: str, dtype: str) -> None:
         sparse_columns.column_statistics(self.A)
-
-    def time_first_non_finite(self, matrix: str, dtype: str) -> None:
-        sparse_columns.first_non_finite(self.A)
 
     def time_pair_count(self, matrix: str, dtype: str) -> None:
         sparse_grams.pair_count(self.A)

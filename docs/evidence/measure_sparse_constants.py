@@ -143,11 +143,6 @@ def entries(A: Any, *_: Any) -> Callable[[], Any]:
     return partial(sparse_grams.gram_entries, A, A)
 
 
-def finite(A: Any, *_: Any) -> Callable[[], Any]:
-    """Whether all entries are finite."""
-    return partial(sparse_columns.first_non_finite, A)
-
-
 @dataclass(frozen=True)
 class Case:
     """A kernel, its matrices, numbers of columns and precisions; `work` cuts rows to as many multiply-adds."""
@@ -183,7 +178,7 @@ CONSTANTS: dict[str, tuple[Case, ...]] = {
         Case(adjoint, ("bigrams", "few columns"), (20,)),
         Case(adjoint, ("titles", "uniform", "few columns"), (100,)),
     ),
-    "ENTRIES_PER_SLAB": (Case(adjoint, (*SWEEPS, "posts"), (1,)), Case(finite, ("bookmarks", "titles"))),
+    "ENTRIES_PER_SLAB": (Case(adjoint, (*SWEEPS, "posts"), (1,)),),
     "SHORTEST_STRETCH": SINGLES,
     "LONGEST_STRETCH": SINGLES,
     "ENTRIES_PER_FOLD": SINGLES,

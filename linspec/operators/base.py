@@ -18,7 +18,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from linspec.algebra.unit_vectors import row_runs
 from linspec.arrays import (
     HOST,
     Array,
@@ -548,8 +547,6 @@ class CenteredOperator(_WithRow):
 
     def _rmatmat(self, U: Array) -> Array:
         product, sums = self.parts[0].rmatmat(U), _column_sums(U, self.home)
-        if self.home.on_host and self.parts[0].sparse:  # new memory, which no other code holds
-            return less_outer(product, self.mean, sums)
         return product - self.mean[:, None] * sums[None, :]
 
     def _rows(self, selection: Selection) -> LinearOperator:
@@ -567,13 +564,6 @@ class CenteredOperator(_WithRow):
         # Subtract in float64: float32 entries near a large mean would lose the digits of their differences.
         entries = self.home.blocks.place(self.parts[0].dense())
         return self._cast(entries - self.mean[None, :])
-
-
-def less_outer(P: HostArray, x: HostArray, y: HostArray) -> HostArray:
-    """Subtract x yᵀ from a float64 P in place: allocating a new block takes longer than the arithmetic."""
-    for rows in row_runs(P):
-        P[rows] -= x[rows, None] * y
-    return P
 
 
 def _column_sums(U: Array, home: Home) -> Array:

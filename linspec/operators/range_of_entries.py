@@ -12,8 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from linspec.errors import DataOutOfRange
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import to_host
+from linspec.errors import DataOutOfRange, NonFiniteData
 
 SMALLEST, LARGEST = 1e-60, 1e60
 """Bounds of the largest entry of a matrix: its fourth power, times rows and columns, neither over- nor underflows."""
@@ -98,4 +103,29 @@ def check_square(name: str, value: float) -> None:
     raise DataOutOfRange(
         f"{name} must be 0 or lie between {SMALLEST**2:.0e} and {LARGEST**2:.0e}; got {value:.3g}. Multiply the "
         f"matrix by {_factor(power)}, and {name} by {_factor(2 * power)}."
+    )
+
+
+def not_finite(rows: Any, name: str, first: int = 0) -> NonFiniteData:
+    """Make the error for rows that are not finite; it names the first such entry.
+
+    Parameters
+    ----------
+    rows : array or SciPy CSR matrix of shape (n, p)
+        Rows in memory, of which an entry is not finite.
+    name : str
+        The name of the data in messages.
+    first : int, default 0
+        The number of the first of the rows.
+    """
+    if scipy.sparse.issparse(rows):
+        at = int(np.argmin(np.isfinite(rows.data[: rows.nnz])))
+        row, column = int(np.searchsorted(rows.indptr, at, side="right")) - 1, rows.indices[at]
+        value = rows.data[at]
+    else:
+        entries = to_host(rows)
+        row, column = np.argwhere(~np.isfinite(entries))[0]
+        value = entries[row, column]
+    return NonFiniteData(
+        f"{name} must be finite; got {value} at row {first + row}, column {column}. Drop or impute such rows."
     )

@@ -1,4 +1,4 @@
-"""Column statistics of SciPy sparse rows (CSR): sums, squares, deviations, and entries that are not finite.
+"""Column statistics of SciPy sparse rows (CSR): sums, squares and deviations.
 
 Problem: means, norms and spreads of columns are computed before any iteration, from entries that may be of any real
 type and stored in several parts.
@@ -22,7 +22,6 @@ from linspec.operators import sparse_products
 from linspec.operators.sparse_grams import one_entry_rows
 from linspec.operators.sparse_slabs import (
     CSR,
-    ENTRIES_PER_SLAB,
     Block,
     Slab,
     add_up,
@@ -150,34 +149,3 @@ def products_about(matrix: CSR, point: Block, B: Block) -> Block:
         missing = np.sum(B, axis=0)[None, :] - sparse_products.rmatmat(ones, B, double)
         product -= point[:, None] * np.where((stored < shape[0])[:, None], missing, 0.0)
     return product
-
-
-def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
-    """Find the first stored entry, row by row, that is infinite or not a number.
-
-    Parameters
-    ----------
-    A : csr_array or csr_matrix, n x p
-        The matrix. Where every entry is finite the entries are read once and nothing is copied.
-
-    Returns
-    -------
-    (row, column, value) or None
-        None: every stored entry is finite.
-
-    Raises
-    ------
-    UnsupportedData
-        A is not CSR, or its entries are not real numbers.
-    """
-    require_csr(A, "A")
-    if A.data.dtype.kind != "f":
-        return None
-    stored = int(A.indptr[-1])
-    for start in range(0, stored, ENTRIES_PER_SLAB):
-        finite = np.isfinite(A.data[start : min(start + ENTRIES_PER_SLAB, stored)])
-        if not finite.all():
-            position = start + int(np.argmin(finite))
-            row = int(np.searchsorted(A.indptr, position, side="right")) - 1
-            return row, int(A.indices[position]), float(A.data[position])
-    return None

@@ -28,15 +28,14 @@ from linspec.arrays import (
     copied,
     is_array,
     plain_array,
-    to_host,
 )
 from linspec.borrowed import borrowed
-from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, called, shown
 from linspec.frames import check_names, is_frame
-from linspec.operators import sparse_columns
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.foreign import CupySparseOperator, is_cupy_sparse
+from linspec.operators.range_of_entries import not_finite
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.tables import of_frame
 from linspec.process.pauses import pause
@@ -329,20 +328,10 @@ class StreamedOperator(LinearOperator):
         """Return a product of a block of rows; raise if it is not finite because of an entry of the block."""
         if all_finite(product):
             return product
-        matrix = block.matrix if isinstance(block, SparseOperator) else None
-        if matrix is not None:
-            found = sparse_columns.first_non_finite(matrix)
-        else:
-            entries = to_host(block.stored())
-            at = np.argwhere(~np.isfinite(entries))[:1].tolist()
-            found = (*at[0], entries[tuple(at[0])]) if at else None
-        if found is None:  # the factor is at fault
+        rows = block.matrix if isinstance(block, SparseOperator) else block.stored()
+        if all_finite(rows.data[: rows.nnz] if is_scipy_sparse(rows) else rows):  # the factor is at fault
             return product
-        row, column, value = found
-        raise NonFiniteData(
-            f"{self.name} must be finite; got {value} at row {start + row}, column {column}. Drop or "
-            "impute such rows."
-        )
+        raise not_finite(rows, self.name, start)
 
     def __repr__(self) -> str:
         n, p = self.shape

@@ -71,18 +71,13 @@ def test_one_reading_gives_products_means_and_gram_matrix(blocks, data, heights,
     plain = host(data).astype(np.float64)
     C = plain - center * plain.mean(axis=0)
     moments = Moments(slices(data, heights), center=center, form=form)
-    assert moments.shape == (math.inf, P, 0)
     assert moments.passes == 0
     found = moments.products(V)[0]
     tolerance = 1e-12 if np.result_type(data.dtype, np.float32) == np.float64 else 2e-6
     scale = np.abs(C).T @ (np.abs(C) @ np.abs(V))
     assert np.all(np.abs(found - C.T @ (C @ V)) <= tolerance * scale)
     assert moments.passes == 1
-    assert moments.n == N
-    np.testing.assert_allclose(moments.columns.means()[0], plain.mean(axis=0), atol=tolerance * 10)
-    assert moments.passes == 1
     if form == "dense":
-        np.testing.assert_allclose(moments.diagonal()[0], (C**2).sum(axis=0), rtol=1e-12)
         moments.products(V)
         assert moments.passes == 1
     else:
@@ -97,7 +92,6 @@ def test_a_callable_is_read_as_often_as_is_wanted(blocks, data):
     for passes in (1, 2, 3):
         np.testing.assert_allclose(moments.products(V)[0], C.T @ (C @ V), rtol=1e-11, atol=1e-12)
         assert moments.passes == passes
-    np.testing.assert_allclose(moments.diagonal()[0], (C**2).sum(axis=0), rtol=1e-11)
 
 
 def test_array_api_strict_slices(blocks):
