@@ -57,12 +57,12 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
     """
     require_csr(A, "A")
     shape, dtype = (2, A.shape[1], 1), np.dtype(np.float64)
-    rows, entries = slab_limits((A,), 1, dtype)
+    rows, entries = slab_limits(A, 1, dtype)
     canonical = one_entry_rows(A) or A.has_canonical_format
 
     def add(part: tuple[int, int]) -> Block:
         statistics = np.zeros(shape)
-        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+        for start, stop in slab_bounds(A, *part, rows=rows, entries=entries):
             slab = Slab.of(A, start, stop, dtype)
             slab = slab if canonical else slab.without_duplicates()
             ones = row_weights(weights, start, stop)
@@ -70,7 +70,7 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
             slab._replace(data=slab.data * slab.data).scatter(ones, statistics[1])
         return statistics
 
-    parts = partition((A,), shares((A,), 2, dtype)[0]) if A.nnz else []
+    parts = partition(A, shares(A, 2, dtype)[0]) if A.nnz else []
     sums, squares = add_up(machine.map_parallel(add, parts), shape)[..., 0]
     return sums, squares
 
@@ -96,11 +96,11 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
     """
     require_csr(A, "A")
     shape, dtype = (4, A.shape[1], 1), np.dtype(np.float64)
-    rows, entries = slab_limits((A,), 1, dtype)
+    rows, entries = slab_limits(A, 1, dtype)
 
     def add(part: tuple[int, int]) -> Block:
         sums = np.zeros(shape)
-        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+        for start, stop in slab_bounds(A, *part, rows=rows, entries=entries):
             slab = Slab.of(A, start, stop, dtype).without_duplicates()
             own, gap = row_weights(weights, start, stop), slab.data - point[slab.indices]
             ones = np.ones_like(gap)
@@ -110,7 +110,7 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
                 slab._replace(data=ones).scatter(np.ones_like(own), sums[3])
         return sums
 
-    parts = partition((A,), shares((A,), 3, dtype)[0]) if A.nnz else []
+    parts = partition(A, shares(A, 3, dtype)[0]) if A.nnz else []
     gaps, squares, counts, stored = add_up(machine.map_parallel(add, parts), shape)[..., 0]
     if weights is None:
         absent = A.shape[0] - counts

@@ -85,11 +85,11 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
     V = np.ascontiguousarray(V, dtype)
 
     def fill(part: tuple[int, int]) -> None:
-        for start, stop in slab_bounds((A,), *part, rows=n, entries=ENTRIES_PER_SLAB):
+        for start, stop in slab_bounds(A, *part, rows=n, entries=ENTRIES_PER_SLAB):
             Slab.of(A, start, stop, dtype).gather(V, result[start:stop])
 
     threads = thread_count(A.nnz * k)
-    machine.map_parallel(fill, partition((A,), threads * PARTS_PER_THREAD if threads > 1 else 1))
+    machine.map_parallel(fill, partition(A, threads * PARTS_PER_THREAD if threads > 1 else 1))
     return result
 
 
@@ -125,7 +125,7 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
         return np.zeros((p, k))
     if k >= COLUMNS_TO_TRANSPOSE and worth_transposing(A, dtype):
         return matmat(A.T.tocsr(), U, dtype)
-    parts, tiles = shares((A,), k, dtype)
+    parts, tiles = shares(A, k, dtype)
     if tiles == 1:
         return _scatter_all(A, U, dtype, parts)
     result = np.empty((p, k))
@@ -151,15 +151,15 @@ def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
 def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], parts: int) -> Block:
     """Aᵀ U for one tile of columns, with an accumulator for each part of the rows."""
     shape = A.shape[1], U.shape[1]
-    rows, entries = slab_limits((A,), U.shape[1], dtype)
+    rows, entries = slab_limits(A, U.shape[1], dtype)
 
     def scatter(part: tuple[int, int]) -> list[Block]:
         accumulator = Accumulator(shape, dtype, stretch(A))
-        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+        for start, stop in slab_bounds(A, *part, rows=rows, entries=entries):
             accumulator.add(Slab.of(A, start, stop, dtype), np.ascontiguousarray(U[start:stop], dtype))
         return accumulator.parts()
 
-    return add_up(list(chain(*machine.map_parallel(scatter, partition((A,), parts)))), shape)
+    return add_up(list(chain(*machine.map_parallel(scatter, partition(A, parts)))), shape)
 
 
 def _run(width: int, index: int, count: int) -> slice:

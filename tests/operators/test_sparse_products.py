@@ -59,7 +59,7 @@ def test_large_products_agree_with_dense_ones(dtype, k):
     tolerance = 100 * float(np.finfo(dtype).eps)
     for cache in (2**40, 4000):
         with constants(WIDE_TILE=1, CACHE=cache):
-            assert (sparse_slabs._tile_count(k, (X,), 1, np.dtype(dtype)) > 1) == (cache == 4000 and k == 40)
+            assert (sparse_slabs._tile_count(k, X, 1, np.dtype(dtype)) > 1) == (cache == 4000 and k == 40)
             AtU = sparse_products.rmatmat(X, U, dtype)
         assert np.linalg.norm(AtU - exact) <= tolerance * np.linalg.norm(exact)
     np.testing.assert_allclose(
