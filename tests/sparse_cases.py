@@ -49,7 +49,6 @@ def plan(name: str) -> Iterator[None]:
                 "ENTRIES_PER_SLAB": 5,
                 "SHORTEST_STRETCH": 2,
                 "LONGEST_STRETCH": 3,
-                "ROWS_ABREAST": 2,
                 "WIDE_TILE": 1,
                 "CACHE": 64,
                 "COLUMNS_TO_TRANSPOSE": 2,

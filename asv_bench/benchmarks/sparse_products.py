@@ -24,7 +24,7 @@ def random_matrix(rows: int, columns: int, entries: int, dtype: str) -> Any:
 
 
 class SparseProducts:
-    """A V, Aᵀ U and the fused Aᵀ A V."""
+    """A V and Aᵀ U."""
 
     params = (list(MATRICES), DTYPES, WIDTHS)
     param_names = ("matrix", "dtype", "k")
@@ -42,19 +42,16 @@ class SparseProducts:
     def time_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
         sparse_products.rmatmat(self.A, self.U, dtype)
 
-    def time_gram_matmat(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.gram_matmat([self.A], [self.V], dtypes=[dtype])
-
     def time_scipy(self, matrix: str, dtype: str, k: int) -> None:
-        """SciPy's two products: what the fused sweep is to be compared with."""
+        """SciPy's two products: what both are to be compared with."""
         self.A.T @ (self.A @ self.V)
 
-    def peakmem_gram_matmat(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.gram_matmat([self.A], [self.V], dtypes=[dtype])
+    def peakmem_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_products.rmatmat(self.A, self.U, dtype)
 
 
 class SparseReadings:
-    """Readings of a matrix before the iteration: column statistics, and the search for entries that are not finite."""
+    """Readings of a matrix before the iteration: column statistics, and pairs of entries."""
 
     params = (list(MATRICES), [*DTYPES, "int16"])
     param_names = ("matrix", "dtype")
@@ -64,9 +61,6 @@ class SparseReadings:
 
     def time_column_statistics(self, matrix: str, dtype: str) -> None:
         sparse_columns.column_statistics(self.A)
-
-    def time_first_non_finite(self, matrix: str, dtype: str) -> None:
-        sparse_columns.first_non_finite(self.A)
 
     def time_pair_count(self, matrix: str, dtype: str) -> None:
         sparse_grams.pair_count(self.A)

@@ -80,7 +80,7 @@ def product_by(loop: Any, A: Any, V: np.ndarray) -> np.ndarray:
     """Make a product whose parts write rows of one result."""
     result = np.zeros((A.shape[0], V.shape[1]))
     run = lambda part: loop(A.indptr, A.indices, A.data, V, result, *part)  # noqa: E731
-    machine.map_parallel(run, partition((A,), machine.cpu_count()))
+    machine.map_parallel(run, partition(A, machine.cpu_count()))
     return result
 
 
@@ -92,7 +92,7 @@ def sum_by(loop: Any, A: Any, V: np.ndarray) -> np.ndarray:
         loop(A.indptr, A.indices, A.data, V, result, *part)
         return result
 
-    total, *others = machine.map_parallel(run, partition((A,), machine.cpu_count()))
+    total, *others = machine.map_parallel(run, partition(A, machine.cpu_count()))
     for other in others:
         total += other
     return total

@@ -133,11 +133,6 @@ def adjoint(A: Any, k: int, dtype: Any) -> Callable[[], Any]:
     return partial(sparse_products.rmatmat, A, block(A.shape[0], k, dtype), dtype)
 
 
-def fused(A: Any, k: int, dtype: Any) -> Callable[[], Any]:
-    """Aᵀ A V."""
-    return partial(sparse_products.gram_matmat, [A], [block(A.shape[1], k, dtype)], dtypes=[dtype])
-
-
 def gram(A: Any, *_: Any) -> Callable[[], Any]:
     """Aᵀ A."""
     return partial(sparse_grams.gram, A)
@@ -146,11 +141,6 @@ def gram(A: Any, *_: Any) -> Callable[[], Any]:
 def entries(A: Any, *_: Any) -> Callable[[], Any]:
     """Entries of Aᵀ A, estimated."""
     return partial(sparse_grams.gram_entries, A, A)
-
-
-def finite(A: Any, *_: Any) -> Callable[[], Any]:
-    """Whether all entries are finite."""
-    return partial(sparse_columns.first_non_finite, A)
 
 
 @dataclass(frozen=True)
@@ -181,14 +171,14 @@ def cut(A: Any, most: int, k: int, *, pairs_count: bool) -> Any:
 
 
 SWEEPS = ("titles", "bigrams", "bookmarks", "uniform", "few columns")
-SINGLES = (Case(fused, SWEEPS, (20,), SINGLE), Case(adjoint, ("bigrams", "few columns"), (1, 20), SINGLE))
+SINGLES = (Case(adjoint, SWEEPS, (20,), SINGLE), Case(adjoint, ("bigrams", "few columns"), (1,), SINGLE))
 NEAR = (2**20, 2**21, 2**22)
 CONSTANTS: dict[str, tuple[Case, ...]] = {
     "MOST_DENSE_BYTES": (
-        Case(fused, ("bigrams", "few columns"), (20,)),
-        Case(fused, ("titles", "uniform", "few columns"), (100,)),
+        Case(adjoint, ("bigrams", "few columns"), (20,)),
+        Case(adjoint, ("titles", "uniform", "few columns"), (100,)),
     ),
-    "ENTRIES_PER_SLAB": (Case(fused, (*SWEEPS, "posts"), (1,)), Case(finite, ("bookmarks", "titles"))),
+    "ENTRIES_PER_SLAB": (Case(adjoint, (*SWEEPS, "posts"), (1,)),),
     "SHORTEST_STRETCH": SINGLES,
     "LONGEST_STRETCH": SINGLES,
     "ENTRIES_PER_FOLD": SINGLES,
@@ -198,18 +188,14 @@ CONSTANTS: dict[str, tuple[Case, ...]] = {
     ),
     "PARTS_PER_THREAD": (
         Case(product, ("titles", "longest last"), (20,)),
-        Case(fused, ("bookmarks", "one-hot", "few columns"), (20,)),
+        Case(adjoint, ("bookmarks", "one-hot", "few columns"), (20,)),
     ),
-    "MET": (
-        Case(adjoint, ("titles", "zipf", "uniform"), (20,), work=(2**22, 2**23, 2**24)),
-        Case(fused, ("titles", "zipf", "uniform"), (20,), work=(2**23, 2**24)),
-    ),
-    "NEGLIGIBLE_BYTES": (Case(adjoint, ("posts", "titles"), (100,)), Case(fused, ("titles",), (20,))),
-    "WIDE_TILE": (Case(fused, ("many columns",), (20,)), Case(fused, ("titles", "uniform"), (100,))),
-    "FREQUENT": (Case(fused, ("posts", "titles", "zipf wide"), (40, 100)),),
-    "SAMPLED_ENTRIES": (Case(fused, ("posts", "titles"), (1, 100)),),
+    "MET": (Case(adjoint, ("titles", "zipf", "uniform"), (20,), work=(2**22, 2**23, 2**24)),),
+    "NEGLIGIBLE_BYTES": (Case(adjoint, ("posts", "titles"), (20, 100)),),
+    "WIDE_TILE": (Case(adjoint, ("many columns",), (20,)), Case(adjoint, ("titles", "uniform"), (100,))),
+    "FREQUENT": (Case(adjoint, ("posts", "titles", "zipf wide"), (40, 100)),),
+    "SAMPLED_ENTRIES": (Case(adjoint, ("posts", "titles"), (1, 100)),),
     "COLUMNS_TO_TRANSPOSE": (Case(adjoint, ("posts", "zipf wide"), (8, 16, 32, 64)),),
-    "ROWS_ABREAST": (Case(fused, ("bigrams", "one-hot", "few columns", "titles"), (1, 20)),),
     "SAMPLED_COLUMNS": (Case(entries, ("posts", "titles", "zipf", "uniform")),),
 }
 """The constants, and the kernels and matrices that they can make a difference for."""

@@ -23,7 +23,7 @@ _HOLDERS = {
     "function": "linspec.kernels.functions",
     "laplacian": "linspec.kernels.functions",
     "linear": "linspec.kernels.functions",
-    "not_finite": "linspec.kernels.functions",
+    "not_finite": "linspec.operators.range_of_entries",
     "polynomial": "linspec.kernels.functions",
     "precomputed": "linspec.kernels.functions",
     "rbf": "linspec.kernels.functions",

@@ -12,8 +12,8 @@ from linspec.kernels.functions import check_square as check_square
 from linspec.kernels.functions import function as function
 from linspec.kernels.functions import laplacian as laplacian
 from linspec.kernels.functions import linear as linear
-from linspec.kernels.functions import not_finite as not_finite
 from linspec.kernels.functions import polynomial as polynomial
 from linspec.kernels.functions import precomputed as precomputed
 from linspec.kernels.functions import rbf as rbf
 from linspec.kernels.functions import resolved as resolved
+from linspec.operators.range_of_entries import not_finite as not_finite

@@ -39,9 +39,9 @@ from linspec.arrays import (
     random_generator,
     to_host,
 )
-from linspec.errors import DataOutOfRange, InvalidProblem, NonFiniteData, UnsupportedData, shown
+from linspec.errors import DataOutOfRange, InvalidProblem, UnsupportedData, shown
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude
+from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude, not_finite
 from linspec.operators.row_blocks import row_blocks
 from linspec.registry.options import is_number
 
@@ -751,32 +751,9 @@ def read_rows(A: LinearOperator, name: str) -> Any:
         An entry is not finite.
     """
     rows = A.matrix.astype(A.dtype) if isinstance(A, SparseOperator) else A.dense()
-    if not all_finite(rows.data if scipy.sparse.issparse(rows) else rows):
+    if not all_finite(rows.data[: rows.nnz] if scipy.sparse.issparse(rows) else rows):
         raise not_finite(rows, name)
     return rows
-
-
-def not_finite(rows: Any, name: str) -> NonFiniteData:
-    """Make the error for rows that are not finite; it names the first such entry.
-
-    Parameters
-    ----------
-    rows : array or SciPy CSR matrix of shape (n, p)
-        Rows in memory, of which an entry is not finite.
-    name : str
-        The name of the rows in messages.
-    """
-    if scipy.sparse.issparse(rows):
-        entries = rows.tocoo()
-        first = np.flatnonzero(~np.isfinite(entries.data))[0]
-        row, column, value = entries.row[first], entries.col[first], entries.data[first]
-    else:
-        entries = to_host(rows)
-        row, column = np.argwhere(~np.isfinite(entries))[0]
-        value = entries[row, column]
-    return NonFiniteData(
-        f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
-    )
 
 
 def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:

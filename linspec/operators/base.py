@@ -18,7 +18,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from linspec.algebra.unit_vectors import row_runs
 from linspec.arrays import (
     HOST,
     Array,
@@ -66,9 +65,6 @@ class LinearOperator(ABC):
         Whether rows are reached only in a sweep: in slices or blocks.
     gathers : bool
         Whether a few rows can be selected by their numbers, as minibatches need.
-    centres_entries : bool
-        Whether column means are subtracted from the entries of the rows, which loses no digits, instead of from
-        products.
     concurrent : bool
         Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
@@ -145,11 +141,6 @@ class LinearOperator(ABC):
     def gathers(self) -> bool:
         """Whether a few rows can be selected by their numbers, as minibatches need."""
         return self.access in ("rows", "blocks")
-
-    @property
-    def centres_entries(self) -> bool:
-        """Whether column means are subtracted from the entries of the rows instead of from products."""
-        return False
 
     @abstractmethod
     def _matmat(self, V: Array) -> Array:
@@ -236,18 +227,6 @@ class LinearOperator(ABC):
         pause()
         with on_device(self):
             return self._rows(_selected(selection, self.shape[0]))
-
-    def drawn(self, selection: HostArray) -> LinearOperator:
-        """Rows whose numbers were drawn at random, in proportion to the weights if the rows have weights.
-
-        For the m returned rows A_S, (n/m) A_SᵀA_S is an unbiased estimate of AᵀA: rows that are drawn with a larger
-        probability are scaled down. Without weights this is `rows`.
-
-        Parameters
-        ----------
-        selection : array of integers
-        """
-        return self.rows(selection)
 
     @at_home
     def dense(self) -> Array:
@@ -361,10 +340,6 @@ class LinearOperator(ABC):
             return NotImplemented
         return self.matmat(other[:, None])[:, 0] if other.ndim == 1 else self.matmat(other)
 
-    def by_identity(self) -> Array:
-        """The entries of an operator that is known by its products, in its dtype: A I in one product."""
-        return self.matmat(self.home.eye(self.shape[1], dtype=self.dtype))
-
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, never formed: sparse rows stay sparse."""
         return CenteredOperator(self, mean)
@@ -436,10 +411,6 @@ class _Composite(LinearOperator):
         found = copy(self)
         found.parts, found.dtype = tuple(parts), dtype  # type: ignore[arg-type]  # none is None
         return found
-
-    def enter_in(self, ledger: Any) -> None:
-        for part in self.parts:
-            part.enter_in(ledger)
 
     def _homes(self) -> tuple[Home, ...]:
         """The homes (library and device) that every part after the first may have; another home is an error."""
@@ -572,8 +543,6 @@ class CenteredOperator(_WithRow):
 
     def _rmatmat(self, U: Array) -> Array:
         product, sums = self.parts[0].rmatmat(U), _column_sums(U, self.home)
-        if self.home.on_host and self.parts[0].sparse:  # new memory, which no other code holds
-            return less_outer(product, self.mean, sums)
         return product - self.mean[:, None] * sums[None, :]
 
     def _rows(self, selection: Selection) -> LinearOperator:
@@ -591,13 +560,6 @@ class CenteredOperator(_WithRow):
         # Subtract in float64: float32 entries near a large mean would lose the digits of their differences.
         entries = self.home.blocks.place(self.parts[0].dense())
         return self._cast(entries - self.mean[None, :])
-
-
-def less_outer(P: HostArray, x: HostArray, y: HostArray) -> HostArray:
-    """Subtract x yᵀ from a float64 P in place: allocating a new block takes longer than the arithmetic."""
-    for rows in row_runs(P):
-        P[rows] -= x[rows, None] * y
-    return P
 
 
 def _column_sums(U: Array, home: Home) -> Array:

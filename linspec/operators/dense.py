@@ -12,7 +12,6 @@ subtracts it without loss.
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -23,7 +22,6 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, cast, host_dtype, plain_array, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
-from linspec.operators.npy_files import mapped
 from linspec.operators.row_blocks import RowBuffer, longest_stretch, row_blocks
 from linspec.process.pauses import pause
 
@@ -61,11 +59,6 @@ class DenseOperator(LinearOperator):
 
     in_one_piece = True  # whether the whole array can be multiplied at once
     _ready = False  # whether rows were copied into an order that BLAS takes
-
-    @property
-    def centres_entries(self) -> bool:
-        """True: the rows are arrays, so means are subtracted from their entries."""
-        return True
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
         array = array if type(array) is np.ndarray else plain_array(array)
@@ -345,16 +338,3 @@ def _at_place(
     """Map a file again, and return the array at a byte offset `start` within the map."""
     whole = np.memmap(filename, np.uint8, mode, offset, (size,))
     return np.ndarray(shape, dtype, whole, start, strides)
-
-
-def open_npy(path: str | os.PathLike[str]) -> MappedOperator:
-    """The rows of a `.npy` file, mapped and never loaded whole.
-
-    Raises
-    ------
-    InvalidProblem
-        When the file is missing, truncated or empty, or is no `.npy` file; the message names the kind of file.
-    UnsupportedData
-        When the file holds no real numbers.
-    """
-    return MappedOperator(mapped(path))

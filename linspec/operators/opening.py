@@ -32,9 +32,9 @@ from linspec.frames import is_frame, is_series
 from linspec.operators.base import (
     LinearOperator,
 )
-from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
+from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
-from linspec.operators.npy_files import is_npy
+from linspec.operators.npy_files import is_npy, mapped
 from linspec.operators.row_files import (
     RowFiles,
     formats,
@@ -295,7 +295,7 @@ def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
         raise _unread(files)
     if operator is None:
         with called(name):
-            operator = open_npy(path)
+            operator = MappedOperator(mapped(path))
     return operator
 
 

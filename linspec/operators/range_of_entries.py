@@ -12,8 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from linspec.errors import DataOutOfRange
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import to_host
+from linspec.errors import DataOutOfRange, NonFiniteData
 
 SMALLEST, LARGEST = 1e-60, 1e60
 """Bounds of the largest entry of a matrix: its fourth power, times rows and columns, neither over- nor underflows."""
@@ -27,31 +32,21 @@ MOST_DIGITS = 300
 A larger power is written as a product of several factors.
 """
 
-ORDINARY = 1e40
-"""If the root of the sum of squares is between 1 / ORDINARY and ORDINARY, the largest entry is in the range."""
-
 
 @dataclass(frozen=True)
 class Magnitude:
-    """Size of the largest √w·|entry| of some rows, where w is the weight of the row.
+    """Size of the largest entry of some rows.
 
     Attributes
     ----------
     largest : float
-        The largest √w·|entry|, or a number in its place where the largest entry is surely in the range. That number is
-        the root of the sum of squares Σ w·entry², if the root is between 1 / `ORDINARY` and `ORDINARY` (for float32
-        between 1 / `SINGLE` and `SINGLE`); for integers, bools and float16 without weights it is 1. NaN or infinity if
-        an entry is not finite; 0 if all entries are 0, or no entries can be read.
+        The largest absolute value. NaN or infinity if an entry is not finite; 0 if all entries are 0.
     column : int or None
-        The column of the largest entry; None if the largest entry was not searched for.
+        The column of the largest entry; None if it is not known.
     """
 
     largest: float = 0.0
     column: int | None = None
-
-    def merged(self, other: Magnitude) -> Magnitude:
-        """The larger of two magnitudes; NaN if one of them is NaN."""
-        return other if other.largest > self.largest or math.isnan(other.largest) else self
 
     @property
     def fits_single(self) -> bool:
@@ -59,7 +54,7 @@ class Magnitude:
         return self.largest == 0 or 1 / SINGLE <= self.largest <= SINGLE
 
 
-def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge: bool = True) -> None:
+def check_magnitude(name: str, found: Magnitude, *, ridge: bool = True) -> None:
     """Raise an error if the largest entry is out of the range; entries that are not finite are reported elsewhere.
 
     Parameters
@@ -67,8 +62,6 @@ def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge
     name : str
         The name of the matrix in the message.
     found : Magnitude
-    complete : bool, default True
-        Whether `found` covers all rows. If not, only a magnitude that is too large is an error.
     ridge : bool, default True
         Whether the problem can have a ridge; if so, the remedy in the message mentions the ridge.
 
@@ -77,7 +70,7 @@ def check_magnitude(name: str, found: Magnitude, *, complete: bool = True, ridge
     DataOutOfRange
     """
     size = found.largest
-    if not math.isfinite(size) or size == 0 or SMALLEST <= size <= LARGEST or (size < 1 and not complete):
+    if not math.isfinite(size) or size == 0 or SMALLEST <= size <= LARGEST:
         return
     power = -round(math.log10(size))
     where = "" if found.column is None else f" in column {found.column}"
@@ -110,4 +103,29 @@ def check_square(name: str, value: float) -> None:
     raise DataOutOfRange(
         f"{name} must be 0 or lie between {SMALLEST**2:.0e} and {LARGEST**2:.0e}; got {value:.3g}. Multiply the "
         f"matrix by {_factor(power)}, and {name} by {_factor(2 * power)}."
+    )
+
+
+def not_finite(rows: Any, name: str, first: int = 0) -> NonFiniteData:
+    """Make the error for rows that are not finite; it names the first such entry.
+
+    Parameters
+    ----------
+    rows : array or SciPy CSR matrix of shape (n, p)
+        Rows in memory, of which an entry is not finite.
+    name : str
+        The name of the data in messages.
+    first : int, default 0
+        The number of the first of the rows.
+    """
+    if scipy.sparse.issparse(rows):
+        at = int(np.argmin(np.isfinite(rows.data[: rows.nnz])))
+        row, column = int(np.searchsorted(rows.indptr, at, side="right")) - 1, rows.indices[at]
+        value = rows.data[at]
+    else:
+        entries = to_host(rows)
+        row, column = np.argwhere(~np.isfinite(entries))[0]
+        value = entries[row, column]
+    return NonFiniteData(
+        f"{name} must be finite; got {value} at row {first + row}, column {column}. Drop or impute such rows."
     )

@@ -33,11 +33,6 @@ class RowOperator(LinearOperator):
     access = "rows"
     readable = True
 
-    @property
-    def centres_entries(self) -> bool:
-        """Whether the rows are dense arrays, so that means are subtracted from entries."""
-        return not self.sparse
-
     @abstractmethod
     def _rows(self, selection: Selection) -> LinearOperator:
         """The selected rows, as a `DenseOperator` or a `SparseOperator`.

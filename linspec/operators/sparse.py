@@ -79,11 +79,6 @@ class SparseOperator(LinearOperator):
         return self if dtype == self.dtype else SparseOperator(self.matrix, dtype, checked=True)
 
     @cached_property
-    def worth_transposing(self) -> bool:
-        """Whether `transposed` makes products with Aᵀ faster and fits into memory; computed once."""
-        return sparse_products.worth_transposing(self.matrix, self.dtype)
-
-    @cached_property
     def one_entry(self) -> bool:
         """Whether no row has more than one stored entry."""
         return sparse_grams.one_entry_rows(self.matrix)
@@ -104,17 +99,6 @@ class SparseOperator(LinearOperator):
         """Estimated number of entries of the sparse Gram matrix AᵀA; computed once."""
         return sparse_grams.gram_entries(self.matrix, self.matrix)
 
-    @cached_property
-    def transposed(self) -> Any:
-        """The transposed matrix as compressed rows, made at the first use and kept, which doubles the memory."""
-        return self.matrix.T.tocsr()
-
-    def times_rows(self, factors: HostArray) -> Any:
-        """The matrix with each row multiplied by a number, in float64; the indices are shared."""
-        A = self.matrix
-        data = A.data[: A.indptr[-1]] * np.repeat(factors, np.diff(A.indptr))
-        return type(A)((data, A.indices[: len(data)], A.indptr), shape=A.shape)
-
     def column_statistics(self, weights: HostArray | None = None) -> tuple[HostArray, HostArray]:
         """Sums of the entries of each column, and of their squares."""
         return sparse_columns.column_statistics(self.matrix, weights)
@@ -133,8 +117,6 @@ class SparseOperator(LinearOperator):
         return sparse_products.matmat(self.matrix, V, self.dtype)
 
     def _rmatmat(self, U: Array) -> Array:
-        if "transposed" in self.__dict__ and self.dtype == np.float64:  # it exists, and needs no partial sums
-            return sparse_products.matmat(self.transposed, U, self.dtype)
         return sparse_products.rmatmat(self.matrix, U, self.dtype)
 
     def _rows(self, selection: Selection) -> LinearOperator:

@@ -1,4 +1,4 @@
-"""Column statistics of SciPy sparse rows (CSR): sums, squares, deviations, and entries that are not finite.
+"""Column statistics of SciPy sparse rows (CSR): sums, squares and deviations.
 
 Problem: means, norms and spreads of columns are computed before any iteration, from entries that may be of any real
 type and stored in several parts.
@@ -22,7 +22,6 @@ from linspec.operators import sparse_products
 from linspec.operators.sparse_grams import one_entry_rows
 from linspec.operators.sparse_slabs import (
     CSR,
-    ENTRIES_PER_SLAB,
     Block,
     Slab,
     add_up,
@@ -58,12 +57,12 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
     """
     require_csr(A, "A")
     shape, dtype = (2, A.shape[1], 1), np.dtype(np.float64)
-    rows, entries = slab_limits((A,), 1, dtype)
+    rows, entries = slab_limits(A, 1, dtype)
     canonical = one_entry_rows(A) or A.has_canonical_format
 
     def add(part: tuple[int, int]) -> Block:
         statistics = np.zeros(shape)
-        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+        for start, stop in slab_bounds(A, *part, rows=rows, entries=entries):
             slab = Slab.of(A, start, stop, dtype)
             slab = slab if canonical else slab.without_duplicates()
             ones = row_weights(weights, start, stop)
@@ -71,7 +70,7 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
             slab._replace(data=slab.data * slab.data).scatter(ones, statistics[1])
         return statistics
 
-    parts = partition((A,), shares((A,), 2, dtype)[0]) if A.nnz else []
+    parts = partition(A, shares(A, 2, dtype)[0]) if A.nnz else []
     sums, squares = add_up(machine.map_parallel(add, parts), shape)[..., 0]
     return sums, squares
 
@@ -97,11 +96,11 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
     """
     require_csr(A, "A")
     shape, dtype = (4, A.shape[1], 1), np.dtype(np.float64)
-    rows, entries = slab_limits((A,), 1, dtype)
+    rows, entries = slab_limits(A, 1, dtype)
 
     def add(part: tuple[int, int]) -> Block:
         sums = np.zeros(shape)
-        for start, stop in slab_bounds((A,), *part, rows=rows, entries=entries):
+        for start, stop in slab_bounds(A, *part, rows=rows, entries=entries):
             slab = Slab.of(A, start, stop, dtype).without_duplicates()
             own, gap = row_weights(weights, start, stop), slab.data - point[slab.indices]
             ones = np.ones_like(gap)
@@ -111,7 +110,7 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
                 slab._replace(data=ones).scatter(np.ones_like(own), sums[3])
         return sums
 
-    parts = partition((A,), shares((A,), 3, dtype)[0]) if A.nnz else []
+    parts = partition(A, shares(A, 3, dtype)[0]) if A.nnz else []
     gaps, squares, counts, stored = add_up(machine.map_parallel(add, parts), shape)[..., 0]
     if weights is None:
         absent = A.shape[0] - counts
@@ -150,34 +149,3 @@ def products_about(matrix: CSR, point: Block, B: Block) -> Block:
         missing = np.sum(B, axis=0)[None, :] - sparse_products.rmatmat(ones, B, double)
         product -= point[:, None] * np.where((stored < shape[0])[:, None], missing, 0.0)
     return product
-
-
-def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
-    """Find the first stored entry, row by row, that is infinite or not a number.
-
-    Parameters
-    ----------
-    A : csr_array or csr_matrix, n x p
-        The matrix. Where every entry is finite the entries are read once and nothing is copied.
-
-    Returns
-    -------
-    (row, column, value) or None
-        None: every stored entry is finite.
-
-    Raises
-    ------
-    UnsupportedData
-        A is not CSR, or its entries are not real numbers.
-    """
-    require_csr(A, "A")
-    if A.data.dtype.kind != "f":
-        return None
-    stored = int(A.indptr[-1])
-    for start in range(0, stored, ENTRIES_PER_SLAB):
-        finite = np.isfinite(A.data[start : min(start + ENTRIES_PER_SLAB, stored)])
-        if not finite.all():
-            position = start + int(np.argmin(finite))
-            row = int(np.searchsorted(A.indptr, position, side="right")) - 1
-            return row, int(A.indices[position]), float(A.data[position])
-    return None

@@ -129,32 +129,21 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
     return assembled(kind_of(A), shape, indptr, A.indices[first:last], A.data[first:last])
 
 
-def partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
-    """Cut the rows into at most `parts` non-empty ranges, about equal in rows and in entries over all the matrices."""
-    n, stored = matrices[0].shape[0], _stored(matrices)
+def partition(A: CSR, parts: int) -> list[tuple[int, int]]:
+    """Cut the rows into at most `parts` non-empty ranges, about equal in rows and in entries."""
+    n, stored = A.shape[0], A.indptr.item
 
     def cost(row: int) -> int:
-        return row + stored(row)
+        return row + int(stored(row))
 
     inner = [bisect_left(range(n + 1), cost(n) * part // parts, key=cost) for part in range(1, parts)]
     cuts = [0, *inner, n] if cost(n) else [0]
     return [(start, stop) for start, stop in pairwise(cuts) if start < stop]
 
 
-def _stored(matrices: tuple[CSR, ...]) -> Callable[[int], int]:
-    """Function of a row number: the number of entries before that row, over all the matrices."""
-    if len(matrices) == 1:  # a product with one column takes hardly longer than a search by sums
-        alone: Callable[[int], int] = matrices[0].indptr.item
-        return alone
-    indptrs = [matrix.indptr for matrix in matrices]
-    return lambda row: sum(int(indptr[row]) for indptr in indptrs)
-
-
-def slab_bounds(
-    matrices: tuple[CSR, ...], start: int, stop: int, *, rows: int, entries: int
-) -> Iterator[tuple[int, int]]:
+def slab_bounds(A: CSR, start: int, stop: int, *, rows: int, entries: int) -> Iterator[tuple[int, int]]:
     """Yield bounds of slabs of at most `rows` rows and, unless one row has more, `entries` entries."""
-    stored = _stored(matrices)
+    stored = A.indptr.item
     while start < stop:
         end = min(start + rows, stop)
         allowed = stored(start) + entries
@@ -165,12 +154,10 @@ def slab_bounds(
         start = end
 
 
-def slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
+def slab_limits(A: CSR, k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Return the most rows and the most entries of a slab that is multiplied with k columns."""
     rows = max(1, MOST_DENSE_BYTES // (max(1, k) * dtype.itemsize))
-    if dtype == np.float32:
-        rows = min(rows, *(stretch(matrix) for matrix in matrices))
-    return rows, ENTRIES_PER_SLAB
+    return min(rows, stretch(A)) if dtype == np.float32 else rows, ENTRIES_PER_SLAB
 
 
 def stretch(A: CSR) -> int:
@@ -179,17 +166,17 @@ def stretch(A: CSR) -> int:
     return int(min(max(rows, SHORTEST_STRETCH), LONGEST_STRETCH))
 
 
-def _tile_count(k: int, matrices: tuple[CSR, ...], copies: int, dtype: np.dtype[Any]) -> int:
+def _tile_count(k: int, A: CSR, copies: int, dtype: np.dtype[Any]) -> int:
     """Choose into how many tiles the k columns are cut: the memory accessed at random shall fit in half of the cache.
 
-    This memory consists of `copies` blocks, each with one row for each column of the matrices and the columns of one
+    This memory consists of `copies` blocks, each with one row for each column of A and the columns of one
     tile. Of these rows, only those of the most frequent columns count (`_frequent_columns`). The result is 1 if no cut
     is needed, and if tiles would have fewer than `WIDE_TILE` columns.
     """
     room = CACHE // 2
-    if k * copies * _columns(matrices) * dtype.itemsize <= room:
+    if k * copies * A.shape[1] * dtype.itemsize <= room:
         return 1
-    width = room // max(1, copies * sum(map(_frequent_columns, matrices)) * dtype.itemsize)
+    width = room // max(1, copies * _frequent_columns(A) * dtype.itemsize)
     return 1 if width < WIDE_TILE else -(-k // width)
 
 
@@ -210,9 +197,7 @@ def thread_count(work: int) -> int:
     return int(max(1, min(machine.cpu_count(), work // WORK_PER_THREAD)))
 
 
-def shares(
-    matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any], *, fused: bool = False
-) -> tuple[int, int]:
+def shares(A: CSR, k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
     """Choose the pair (number of parts of the rows, number of tiles of the k columns) for a sum over rows.
 
     Each part has accumulators of its own, which must be zeroed, held in memory and added up. So a part must update each
@@ -223,12 +208,11 @@ def shares(
 
     If the accumulators of all parts do not fit into memory together, there are more tiles, or fewer parts.
     """
-    entries, columns = sum(int(matrix.nnz) for matrix in matrices), _columns(matrices)
+    entries, columns = int(A.nnz), int(A.shape[1])
     threads = thread_count(entries * k)
     worth = entries // (max(1, columns) * MET)
     parts = min(threads * PARTS_PER_THREAD, worth) if threads > 1 and worth > 2 else 1
-    # All threads read one V at random. It is as large as one accumulator.
-    tiles = _tile_count(k, matrices, min(threads, parts) + fused, dtype)
+    tiles = _tile_count(k, A, min(threads, parts), dtype)
     each = columns * k * (8 if dtype == np.float64 else 12)
     # Reading the available memory from the system costs as much as a small product.
     if parts == 1 or parts * each <= tiles * NEGLIGIBLE_BYTES:
@@ -238,10 +222,6 @@ def shares(
     tiles = max(tiles, min(-(-parts * each // max(1, room)), k // WIDE_TILE))
     held = max(room * tiles // each, min(2, spare * tiles // each))
     return int(max(1, min(parts, held))), int(tiles)
-
-
-def _columns(matrices: tuple[CSR, ...]) -> int:
-    return sum(int(matrix.shape[1]) for matrix in matrices)
 
 
 class Slab(NamedTuple):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,17 +27,15 @@ from linspec.arrays import (
     check_bare,
     copied,
     is_array,
-    largest_magnitude,
     plain_array,
-    to_host,
 )
 from linspec.borrowed import borrowed
-from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, called, shown
 from linspec.frames import check_names, is_frame
-from linspec.operators import sparse_columns
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.foreign import CupySparseOperator, is_cupy_sparse
+from linspec.operators.range_of_entries import not_finite
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.tables import of_frame
 from linspec.process.pauses import pause
@@ -84,12 +81,8 @@ class StreamedOperator(LinearOperator):
         (n, p); n is `math.inf` until it is known.
     sweeps : float
         How often the rows can be read: 1 for an iterator, infinity for a callable.
-    largest : float
-        The largest magnitude in the first slice.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, once a sweep has gathered them.
-    current : (int, LinearOperator) or None
-        The block that the calling thread received last, with the number of its first row.
 
     Raises
     ------
@@ -135,7 +128,6 @@ class StreamedOperator(LinearOperator):
         self.source = source
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
         self.statistics: Any = None
-        self._given_out: dict[int, tuple[int, LinearOperator]] = {}
         self._declared = None if rows is None else _row_count(rows, name)
         self._counted: int | None = None
         self._entries = 0
@@ -143,9 +135,8 @@ class StreamedOperator(LinearOperator):
         self._errors = np.geterr()
 
     def _look_at(self, first: LinearOperator) -> None:
-        """Estimate the density and the largest magnitude of all slices from the first slice."""
+        """Estimate the density of all slices from the first slice."""
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
-        self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for pickling, without slices that a callable can make again.
@@ -153,7 +144,7 @@ class StreamedOperator(LinearOperator):
         An iterator is kept, so that pickling fails with Python's own error.
         """
         made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
-        return {**self.__dict__, **dict.fromkeys(made_again), "_given_out": {}}
+        return {**self.__dict__, **dict.fromkeys(made_again)}
 
     def expect(self, rows: int) -> None:
         """Declare the number of rows, unless it was declared before; a sweep with another number raises an error."""
@@ -188,11 +179,6 @@ class StreamedOperator(LinearOperator):
         return self if dtype == self.dtype else ConvertedStream(self, dtype)
 
     @property
-    def centres_entries(self) -> bool:
-        """Whether the slices are dense arrays, so that means are subtracted from entries."""
-        return not self._sparse
-
-    @property
     def sparse(self) -> bool:  # type: ignore[override]
         """Whether the slices are sparse matrices."""
         return self._sparse
@@ -201,18 +187,6 @@ class StreamedOperator(LinearOperator):
     def spent(self) -> bool:
         """Whether the rows can no longer be read, because their iterator was used."""
         return self.sweeps == 1 and self._ready is None
-
-    @property
-    def current(self) -> tuple[int, LinearOperator] | None:
-        """The block that the calling thread received last, with the number of its first row."""
-        return self._given_out.get(threading.get_ident())
-
-    @current.setter
-    def current(self, block: tuple[int, LinearOperator] | None) -> None:
-        if block is None:
-            self._given_out.pop(threading.get_ident(), None)
-        else:
-            self._given_out[threading.get_ident()] = block
 
     # ---- reading ------------------------------------------------------------------------------
 
@@ -238,15 +212,11 @@ class StreamedOperator(LinearOperator):
 
     def _sweep(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         rows = entries = 0
-        try:
-            for block in blocks:
-                if self._declared is not None and rows + block.shape[0] > self._declared:
-                    raise self._other_rows(f"at least {rows + block.shape[0]}")
-                self.current = rows, block
-                yield block
-                rows, entries = rows + block.shape[0], entries + block.nnz
-        finally:  # an abandoned sweep holds no block, either
-            self.current = None
+        for block in blocks:
+            if self._declared is not None and rows + block.shape[0] > self._declared:
+                raise self._other_rows(f"at least {rows + block.shape[0]}")
+            yield block
+            rows, entries = rows + block.shape[0], entries + block.nnz
         self._conclude(rows, entries)
 
     def _conclude(self, rows: int, entries: int) -> None:
@@ -358,20 +328,10 @@ class StreamedOperator(LinearOperator):
         """Return a product of a block of rows; raise if it is not finite because of an entry of the block."""
         if all_finite(product):
             return product
-        matrix = block.matrix if isinstance(block, SparseOperator) else None
-        if matrix is not None:
-            found = sparse_columns.first_non_finite(matrix)
-        else:
-            entries = to_host(block.stored())
-            at = np.argwhere(~np.isfinite(entries))[:1].tolist()
-            found = (*at[0], entries[tuple(at[0])]) if at else None
-        if found is None:  # the factor is at fault
+        rows = block.matrix if isinstance(block, SparseOperator) else block.stored()
+        if all_finite(rows.data[: rows.nnz] if is_scipy_sparse(rows) else rows):  # the factor is at fault
             return product
-        row, column, value = found
-        raise NonFiniteData(
-            f"{self.name} must be finite; got {value} at row {start + row}, column {column}. Drop or "
-            "impute such rows."
-        )
+        raise not_finite(rows, self.name, start)
 
     def __repr__(self) -> str:
         n, p = self.shape
@@ -384,7 +344,7 @@ class ConvertedStream(StreamedOperator):
     def __init__(self, stream: StreamedOperator, dtype: np.dtype[Any]) -> None:
         self.stream, self.dtype = stream, dtype
         self.name, self.source, self.sweeps = stream.name, stream.source, stream.sweeps
-        self.home, self.density, self.largest = stream.home, stream.density, stream.largest
+        self.home, self.density = stream.home, stream.density
         self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
         self.statistics = None
 
@@ -405,11 +365,6 @@ class ConvertedStream(StreamedOperator):
     def spent(self) -> bool:
         """Whether the rows can no longer be read, because their iterator was used."""
         return self.stream.spent
-
-    @property  # type: ignore[misc]  # which is the other's to set
-    def current(self) -> Any:
-        """The block that the calling thread received last, unconverted, with the number of its first row."""
-        return self.stream.current
 
     def blocks(self) -> Iterator[LinearOperator]:
         """All rows in order, converted."""

@@ -34,10 +34,6 @@ class Wrapper(LinearOperator):
         return self.operator.gathers
 
     @property
-    def centres_entries(self) -> bool:
-        return self.operator.centres_entries
-
-    @property
     def nnz(self) -> int:
         return self.operator.nnz
 

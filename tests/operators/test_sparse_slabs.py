@@ -18,7 +18,7 @@ def test_accumulators_fit_into_memory(monkeypatch):
     A = sparse.random_array((20_000, 100), density=0.5, format="csr", rng=np.random.default_rng(4))
     monkeypatch.setattr(machine, "cpu_count", lambda: 8)
     monkeypatch.setattr(sparse_slabs, "WORK_PER_THREAD", 1)
-    assert sparse_slabs.shares((A,), 10, np.dtype(np.float64)) == (16, 1)
+    assert sparse_slabs.shares(A, 10, np.dtype(np.float64)) == (16, 1)
     monkeypatch.setattr(sparse_slabs, "NEGLIGIBLE_BYTES", 0)
     one = 100 * 10 * 8
     for k, memory, plan in (
@@ -30,15 +30,15 @@ def test_accumulators_fit_into_memory(monkeypatch):
         (1024, 2**40, (16, 32)),
     ):
         monkeypatch.setattr(machine, "available_memory", lambda memory=memory: memory)
-        assert sparse_slabs.shares((A,), k, np.dtype(np.float64)) == plan
+        assert sparse_slabs.shares(A, k, np.dtype(np.float64)) == plan
 
 
 def test_slabs_keep_to_their_bounds_except_for_a_row_that_is_longer():
     A = sparse.csr_array((7, 100))
     A.indptr = np.cumsum([0, 3, 0, 0, 50, 2, 2, 2])
-    assert list(sparse_slabs.slab_bounds((A,), 0, 7, rows=3, entries=4)) == [(0, 3), (3, 4), (4, 6), (6, 7)]
-    assert list(sparse_slabs.slab_bounds((A,), 1, 6, rows=100, entries=10**6)) == [(1, 6)]
-    assert list(sparse_slabs.slab_bounds((A,), 2, 2, rows=3, entries=4)) == []
+    assert list(sparse_slabs.slab_bounds(A, 0, 7, rows=3, entries=4)) == [(0, 3), (3, 4), (4, 6), (6, 7)]
+    assert list(sparse_slabs.slab_bounds(A, 1, 6, rows=100, entries=10**6)) == [(1, 6)]
+    assert list(sparse_slabs.slab_bounds(A, 2, 2, rows=3, entries=4)) == []
 
 
 @given(data=st.data())
