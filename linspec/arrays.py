@@ -896,6 +896,29 @@ def largest_magnitude(x: Array) -> float:
     return float(to_host(xp.maximum(xp.max(x), -xp.min(x))))
 
 
+def column_magnitudes(x: Array) -> Array:
+    """The largest absolute value of each column of a matrix with rows, as an array of its library; NaN if one is NaN.
+
+    Parameters
+    ----------
+    x : array of shape (n, p)
+        Real numbers; n is not 0.
+
+    Returns
+    -------
+    array of shape (p,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.arrays import column_magnitudes
+    >>> column_magnitudes(np.array([[1.0, -3.0], [2.0, 0.0]]))
+    array([2., 3.])
+    """
+    xp = namespace(x)
+    return xp.maximum(xp.max(x, axis=0), -xp.min(x, axis=0))
+
+
 @at_home
 def triangular_factor(M: Array) -> Array:
     """R of the QR factorisation of a matrix, without forming Q; the array API standard has no function for this."""
