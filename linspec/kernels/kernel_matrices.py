@@ -292,6 +292,7 @@ class KernelOperator(LinearOperator):
 
     def _by_tiles(self, V: Array) -> Array:
         """k(X, X) V, summed in float64 over tiles in the dtype of the data."""
+        self.settle()  # which decides the dtype of the tiles
         W = self.data.home.place(V, self.tile_dtype)
         out = self.home.zeros((self.shape[0], int(V.shape[1])))
         for rows, columns, T in self._tiles():

@@ -289,3 +289,12 @@ def test_passes_are_counted_before_they_begin():
 
     with pytest.raises(RuntimeError):
         ls.KernelOperator(rows, "rbf", begins=refused).settle(0)
+
+
+@pytest.mark.parametrize("size", [1e12, 1e-12])
+def test_the_first_product_of_float32_rows_far_from_one_is_in_float64(size):
+    rng = np.random.default_rng(0)
+    X, V = (rng.standard_normal((60, 4)) * size).astype(np.float32), rng.standard_normal((60, 2))
+    wide = X.astype(float)
+    found = ls.KernelOperator(X, "linear", center=False).matmat(V)
+    np.testing.assert_allclose(found, wide @ (wide.T @ V), atol=1e-13 * size**2 * 60)
