@@ -37,7 +37,6 @@ def small_blocks(monkeypatch):
     """Make many blocks, and as many releases, of 211 rows."""
     monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 1000)
     monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
-    monkeypatch.setattr("linspec.sweeps.views.GRAM_ROWS", 20)
 
 
 def mapped(folder, array, *, mode="r", offset=0, order="C"):

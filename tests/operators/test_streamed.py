@@ -53,7 +53,6 @@ def blocks(request, monkeypatch):
         monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 500)
         monkeypatch.setattr(row_blocks, "DEVICE_BLOCK_BYTES", 500)
         monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
-        monkeypatch.setattr("linspec.sweeps.views.GRAM_ROWS", 10)
 
 
 def host(x):
