@@ -152,8 +152,11 @@ class FirstRows:
     """The first rows, which stay where they are."""
 
     def __init__(self, A: WorkerRows) -> None:
-        self.A, self.far = A, False
-        self.rows, self._subtracts = A.ask(_facts)
+        self.A, self.far, self.rows = A, False, min(A.edges[1], ORIGIN_ROWS)
+
+    @cached_property
+    def _subtracts(self) -> bool:
+        return bool(self.A.ask(_subtracts))
 
     @property
     def subtracts(self) -> bool:
@@ -343,8 +346,8 @@ def _changed(_number: int, part: tuple[Any, float, Any]) -> Array:
     return part[2]
 
 
-def _facts(rows: Rows) -> tuple[int, bool]:
-    return int(rows.shape[0]), next(rows.blocks()).subtracts
+def _subtracts(rows: Rows) -> bool:
+    return next(rows.blocks()).subtracts
 
 
 def _origin(w: Array | None, rows: Rows) -> Array:
