@@ -11,13 +11,11 @@ from linspec.process.lazy_names import lazy_names
 _HOLDERS = {
     "AdjointOperator": "linspec.operators.base",
     "CenteredOperator": "linspec.operators.base",
-    "ColumnScaledOperator": "linspec.operators.base",
     "CupySparseOperator": "linspec.operators.foreign",
     "DenseOperator": "linspec.operators.dense",
     "ForeignOperator": "linspec.operators.foreign",
     "HeldSketch": "linspec.operators.sketched",
     "LinearOperator": "linspec.operators.base",
-    "LowRankUpdate": "linspec.operators.base",
     "MappedOperator": "linspec.operators.dense",
     "PairedStream": "linspec.operators.pairs",
     "ProductOperator": "linspec.operators.base",

@@ -1,8 +1,6 @@
 from linspec.operators.base import AdjointOperator as AdjointOperator
 from linspec.operators.base import CenteredOperator as CenteredOperator
-from linspec.operators.base import ColumnScaledOperator as ColumnScaledOperator
 from linspec.operators.base import LinearOperator as LinearOperator
-from linspec.operators.base import LowRankUpdate as LowRankUpdate
 from linspec.operators.base import ProductOperator as ProductOperator
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator

@@ -65,8 +65,6 @@ class LinearOperator(ABC):
         Whether rows are reached only in a sweep: in slices or blocks.
     gathers : bool
         Whether a few rows can be selected by their numbers, as minibatches need.
-    concurrent : bool
-        Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
         Number of times that the rows can be read: 1 for an iterator of slices, infinity for all other data.
     rows_together : int
@@ -77,8 +75,6 @@ class LinearOperator(ABC):
     decoded_bytes : int
         Bytes of the rows that every pass decodes or computes anew, such as those of compressed files; 0 in memory, and
         for files that are mapped. For slices `linspec.cost` assumes all bytes of the rows.
-    statistics : ColumnStatistics or None
-        Means and spreads of the columns, if the sweep that counted the rows has computed them; None otherwise.
     resident : bool
         Whether the entries are in memory.
     column_names : tuple of str or None
@@ -116,12 +112,10 @@ class LinearOperator(ABC):
     access: Access = "products"
     readable: bool = False
     sparse: bool = False
-    concurrent: bool = False
     sweeps: float = math.inf
     rows_together: int = 1
     buffer_bytes: int = 0
     decoded_bytes: int = 0
-    statistics: Any = None
     resident: bool = False
     column_names: tuple[str, ...] | None = None
     row_names: Any = None
@@ -282,9 +276,6 @@ class LinearOperator(ABC):
         """The same matrix with products in another working dtype; None if that is not possible."""
         return self if dtype == self.dtype else None
 
-    def enter_in(self, ledger: Any) -> None:  # noqa: B027
-        """Set the ledger that counts products which this operator makes on its own."""
-
     def with_names_of(self, other: LinearOperator) -> Self:
         """Copy the names of columns and rows, and the lender, from another operator, and return this one."""
         self.column_names = other.column_names
@@ -343,14 +334,6 @@ class LinearOperator(ABC):
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, never formed: sparse rows stay sparse."""
         return CenteredOperator(self, mean)
-
-    def scaled_columns(self, scale: Array) -> LinearOperator:
-        """A diag(scale), never formed."""
-        return ColumnScaledOperator(self, scale)
-
-    def low_rank_update(self, U: Array, V: Array) -> LinearOperator:
-        """A + U Vᵀ for U (n x r) and V (p x r), never formed."""
-        return LowRankUpdate(self, U, V)
 
     def __repr__(self) -> str:
         n, p = self.shape
@@ -576,96 +559,3 @@ def _column_sums(U: Array, home: Home) -> Array:
         stretch = U[start : min(start + LONGEST_STRETCH, n), :]
         total = total + home.blocks.place(home.xp.sum(stretch, axis=0))
     return total
-
-
-class ColumnScaledOperator(_WithRow):
-    """A diag(d).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from linspec.operators import ColumnScaledOperator
-    >>> ColumnScaledOperator(ls.as_operator(np.ones((2, 2))), np.array([2.0, 3.0])).matmat(np.eye(2))
-    array([[2., 3.],
-           [2., 3.]])
-    """
-
-    def __init__(self, operator: LinearOperator, scale: Array) -> None:
-        super().__init__([operator], operator.shape)
-        self.scale = self._row(scale, "a column scale")
-
-    def _matmat(self, V: Array) -> Array:
-        return self.parts[0].matmat(self.scale[:, None] * V)
-
-    def _rmatmat(self, U: Array) -> Array:
-        return self.scale[:, None] * self.parts[0].rmatmat(U)
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        return ColumnScaledOperator(self.parts[0].rows(selection), self.scale)
-
-    def _dense(self) -> Array:
-        return self.parts[0].dense() * self._cast(self.scale)[None, :]
-
-
-class LowRankUpdate(_Composite):
-    """A + U Vᵀ.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from linspec.operators import LowRankUpdate
-    >>> A = ls.as_operator(np.eye(2))
-    >>> LowRankUpdate(A, np.ones((2, 1)), np.array([[1.0], [2.0]])).matmat(np.eye(2))
-    array([[2., 2.],
-           [1., 3.]])
-    """
-
-    def __init__(self, operator: LinearOperator, U: Array, V: Array) -> None:
-        shapes = tuple(U.shape), tuple(V.shape)
-        if shapes[0][:1] != operator.shape[:1] or shapes[1] != (operator.shape[1], *shapes[0][1:]):
-            raise InvalidProblem(
-                f"a low-rank update of a {operator.shape} operator needs U with {operator.shape[0]} rows, and V "
-                f"with {operator.shape[1]} rows and as many columns; got {shapes[0]} and {shapes[1]}."
-            )
-        super().__init__([operator], operator.shape)
-        self.U = self._cast(U)
-        self.V = self.home.blocks.place(V)
-
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        inner = self.parts[0].in_dtype(dtype)
-        return None if inner is None else LowRankUpdate(inner, self.U, self.V)
-
-    @property
-    def nnz(self) -> int:
-        return super().nnz + int(math.prod(self.U.shape))
-
-    def _matmat(self, V: Array) -> Array:
-        return self._cast(self.parts[0].matmat(V)) + self.U @ self._cast(self.V.T @ V)
-
-    def _rmatmat(self, U: Array) -> Array:
-        return self.parts[0].rmatmat(U) + self.V @ self._product_over_rows(self._cast(U))
-
-    def _product_over_rows(self, U: Array) -> Array:
-        """`self.U`ᵀ U for another block U with n rows, in float64.
-
-        In float32 the device sums over at most `LONGEST_STRETCH` rows, which loses no digits.
-        """
-        stretch = max(self.shape[0], 1) if self.dtype == np.float64 else LONGEST_STRETCH
-        total = self.home.blocks.zeros((self.U.shape[1], U.shape[1]))
-        for start in range(0, self.shape[0], stretch):
-            rows = slice(start, min(start + stretch, self.shape[0]))
-            total = total + self.home.blocks.place(self.U[rows, :].T @ U[rows, :])
-        return total
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        if isinstance(selection, slice):
-            left = self.U[selection, :]
-        else:
-            index = self.home.xp.asarray(selection, device=self.home.device)
-            left = self.home.xp.take(self.U, index, axis=0)
-        return LowRankUpdate(self.parts[0].rows(selection), left, self.V)
-
-    def _dense(self) -> Array:
-        return self._cast(self.parts[0].dense()) + self.U @ self._cast(self.V.T)

@@ -252,47 +252,6 @@ class CupySparseOperator(LinearOperator):
         parts = self.matrix.data[first:last], self.matrix.indices[first:last], ends - ends[0]
         return type(self.matrix)(parts, shape=(rows.stop - rows.start, self.shape[1]))
 
-    @at_home
-    def column_statistics(self, weights: Array | None = None) -> tuple[Array, Array]:
-        """Sums of the entries of each column, and of their squares, as in `sparse_columns.column_statistics`."""
-        data, own = self._entries(weights)
-        return self._scattered(own * data), self._scattered(own * data * data)
-
-    @at_home
-    def column_deviations(self, point: Array, weights: Array | None = None) -> tuple[Array, Array]:
-        """Sums of deviations from a point and of squared deviations, as in `sparse_columns.column_deviations`."""
-        data, own = self._entries(weights)
-        gap = data - point[self.matrix.indices]
-        counts, stored = self._scattered(own + 0.0 * gap), self._scattered(1.0 + 0.0 * gap)
-        rows = self.shape[0] if weights is None else self.home.xp.sum(weights)
-        absent = self.home.xp.where(stored == self.shape[0], 0.0, rows - counts)
-        gaps, squares = self._scattered(own * gap), self._scattered(own * gap * gap)
-        return gaps - absent * point, squares + absent * (point * point)
-
-    @at_home
-    def about(self, point: Array, B: Array) -> Array:
-        """(A − 1 pointᵀ)ᵀB, the point subtracted from stored entries before they are multiplied; float64."""
-        A = self.matrix
-        gap, ones = self.home.place(A.data) - point[A.indices], self.home.ones((self.nnz,))
-        stored = [type(A)((entries, A.indices, A.indptr), shape=A.shape) for entries in (gap, ones)]
-        products = [CupySparseOperator(matrix, checked=True).rmatmat(B) for matrix in stored]
-        missing = self.home.column_sums(B)[None, :] - products[1]
-        full = self._scattered(ones) == self.shape[0]
-        return products[0] - point[:, None] * self.home.xp.where(full[:, None], 0.0, missing)
-
-    def _entries(self, weights: Array | None) -> tuple[Array, Array | float]:
-        """The stored entries in float64, and for each entry the weight of its row (1.0 without weights)."""
-        data = self.home.place(self.matrix.data)
-        if weights is None:
-            return data, 1.0
-        xp, number = self.home.xp, self.home.xp.arange(self.nnz, device=self.home.device)
-        return data, weights[xp.searchsorted(self.matrix.indptr, number, side="right") - 1]
-
-    def _scattered(self, values: Array) -> Array:
-        """Sum, by column, values that are given for the stored entries; shape (p,)."""
-        A = self.matrix
-        return type(A)((values, A.indices, A.indptr), shape=A.shape).T @ self.home.ones((self.shape[0],))
-
 
 def _in_order(matrix: Any) -> Any:
     """Mark a transposed matrix as sorted and free of duplicates, so that CuPy does not check it again."""

@@ -10,7 +10,7 @@ import scipy.sparse
 
 from linspec.arrays import Array, HostArray, working_dtype
 from linspec.errors import InvalidProblem, one_line
-from linspec.operators import sparse_columns, sparse_grams, sparse_products, sparse_slabs
+from linspec.operators import sparse_grams, sparse_products, sparse_slabs
 from linspec.operators.base import LinearOperator, Selection
 
 COMPRESSED = ("csr", "csc", "bsr")
@@ -98,20 +98,6 @@ class SparseOperator(LinearOperator):
     def gram_entries(self) -> float:
         """Estimated number of entries of the sparse Gram matrix AᵀA; computed once."""
         return sparse_grams.gram_entries(self.matrix, self.matrix)
-
-    def column_statistics(self, weights: HostArray | None = None) -> tuple[HostArray, HostArray]:
-        """Sums of the entries of each column, and of their squares."""
-        return sparse_columns.column_statistics(self.matrix, weights)
-
-    def column_deviations(
-        self, point: HostArray, weights: HostArray | None = None
-    ) -> tuple[HostArray, HostArray]:
-        """Sums of the deviations of each column from a point, and of the squared deviations."""
-        return sparse_columns.column_deviations(self.matrix, point, weights)
-
-    def about(self, point: HostArray, B: HostArray) -> HostArray:
-        """(A − 1 pointᵀ)ᵀB, the point subtracted from stored entries before they are multiplied."""
-        return sparse_columns.products_about(self.matrix, point, B)
 
     def _matmat(self, V: Array) -> Array:
         return sparse_products.matmat(self.matrix, V, self.dtype)

@@ -89,11 +89,6 @@ CACHE = 32 * 2**20
 FREQUENT, SAMPLED_ENTRIES = 0.9, 2**18
 
 
-def row_weights(weights: Block | None, start: int, stop: int) -> Block:
-    """Weights of rows start to stop - 1 as a column; ones without weights."""
-    return np.ones((stop - start, 1)) if weights is None else np.ascontiguousarray(weights[start:stop, None])
-
-
 def row_block(A: CSR, start: int, stop: int) -> CSR:
     """Return rows start to stop - 1 of A, sharing its entries.
 

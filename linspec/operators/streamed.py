@@ -81,8 +81,6 @@ class StreamedOperator(LinearOperator):
         (n, p); n is `math.inf` until it is known.
     sweeps : float
         How often the rows can be read: 1 for an iterator, infinity for a callable.
-    statistics : ColumnStatistics or None
-        Means and spreads of the columns, once a sweep has gathered them.
 
     Raises
     ------
@@ -127,7 +125,6 @@ class StreamedOperator(LinearOperator):
         self.name = name
         self.source = source
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
-        self.statistics: Any = None
         self._declared = None if rows is None else _row_count(rows, name)
         self._counted: int | None = None
         self._entries = 0
@@ -346,7 +343,6 @@ class ConvertedStream(StreamedOperator):
         self.name, self.source, self.sweeps = stream.name, stream.source, stream.sweeps
         self.home, self.density = stream.home, stream.density
         self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
-        self.statistics = None
 
     def expect(self, rows: int) -> None:
         """Declare the number of rows, unless it was declared before."""

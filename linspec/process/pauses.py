@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 _look: ContextVar[Callable[[], None] | None] = ContextVar("linspec_look", default=None)
 
@@ -44,10 +43,6 @@ def pause() -> None:
     look = _look.get()
     if look is not None:
         look()
-
-
-def admit(ledger: Any, sweeps: float) -> None:
-    """Do nothing: only adjusted operators call it, whose sweeps no run counts."""
 
 
 @contextmanager
