@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linspec.operators import sparse_columns, sparse_grams, sparse_products, sparse_slabs
+from linspec.operators import sparse_grams, sparse_products, sparse_slabs
 from linspec.process import machine
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DTYPES = ("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uin
 WORKING = (np.float32, np.float64)
 
 
-MODULES = (sparse_products, sparse_grams, sparse_columns, sparse_slabs)
+MODULES = (sparse_products, sparse_grams, sparse_slabs)
 
 
 @contextlib.contextmanager

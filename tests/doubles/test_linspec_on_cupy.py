@@ -19,7 +19,6 @@ import linspec as ls
 from linspec import arrays, cost
 from linspec.arrays import Home, to_host
 from linspec.operators import row_blocks
-from linspec.operators.column_statistics import ColumnStatistics
 from linspec.process import machine
 
 SECOND = cupy.cuda.Device(1)
@@ -138,32 +137,6 @@ def test_cupy_a_sparse_matrix_is_left_as_it_is():
     assert all(mine is theirs for mine, theirs in zip((A.data, A.indices, A.indptr), parts, strict=True))
     for part, values in zip(parts, before, strict=True):
         np.testing.assert_array_equal(to_host(part), values)
-
-
-@pytest.mark.parametrize("mean", [0.0, 1e7])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_cupy_statistics_of_sparse_columns(mean, weighted):
-    full = np.zeros(12)
-    full[[3, 5]] = mean
-    A = (S + scipy.sparse.csr_matrix(np.tile(full, (500, 1)))).toarray()
-    A[:, 7] = 0.3  # constant, and no power of two
-    weights = RNG.integers(0, 3, 500).astype(float) if weighted else None
-    B = RNG.standard_normal((500, 2))
-    found = ColumnStatistics(Home.of(cupy.ones(1)))
-    operator = ls.as_operator(sparse.csr_matrix(scipy.sparse.csr_matrix(A)))
-    for rows in (slice(0, 200), slice(200, 500)):
-        own = [None if array is None else cupy.asarray(array[rows]) for array in (weights, B)]
-        found.add(operator.rows(rows), *own)
-    w = np.ones(500) if weights is None else weights
-    exact = A.astype(np.longdouble)
-    mean_of = (w @ exact) / w.sum()
-    spread = w @ (exact - mean_of) ** 2
-    spread[7] = 0.0
-    assert found.count == w.sum()
-    np.testing.assert_allclose(to_host(found.mean), mean_of.astype(float), rtol=1e-13, atol=1e-15)
-    np.testing.assert_allclose(to_host(found.spread), spread.astype(float), rtol=1e-10)
-    beside = to_host(found.beside(None, center=False))
-    np.testing.assert_allclose(beside, A.T @ (w[:, None] * B), rtol=1e-9, atol=1e-9 * max(mean, 1.0))
 
 
 def test_cupy_long_sums_of_float32_lose_nothing():

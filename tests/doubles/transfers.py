@@ -38,9 +38,6 @@ LIMITS = {"max_iterations": 12, "iterations": 6, "tol": 1e-300}
 SHORT = {"lobpcg": 2}
 """Iterations of solvers whose spaces are the whole ones after a few more: the run ends there, and that is no step."""
 
-SHAPES = ((100_000, 50), (1_000_000, 50), (74_000, 26_000), (10_000_000, 1000))
-"""Rows and columns of data whose Gram matrix is formed."""
-
 
 def problems() -> dict[str, Any]:
     """Return functions that make one problem of each kind, by name."""
@@ -126,17 +123,6 @@ def record(now: dict[str, dict[str, int]]) -> None:
     BUDGETS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def gram_blocks_of(n: int, p: int) -> tuple[int, int]:
-    """Blocks of rows for the Gram matrix of n x p float64 entries, on a device and on the host."""
-    import cupy
-
-    from linspec.sweeps.views import gram_blocks
-
-    rows = [ls.as_operator(library.zeros((1, p))) for library in (cupy, np)]
-    on_device, on_host = (sum(1 for _ in gram_blocks([A], n)) for A in rows)
-    return on_device, on_host
-
-
 def table(found: dict[str, Any], waits: dict[str, int]) -> list[tuple[str, ...]]:
     """The lines of what is printed."""
     lines: list[tuple[str, ...]] = [("solver", *KINDS, "iterations", *(f"{kind}/it" for kind in KINDS))]
@@ -147,9 +133,7 @@ def table(found: dict[str, Any], waits: dict[str, int]) -> list[tuple[str, ...]]
         whole, each, made = counted
         own = ["-" if each is None else str(each[kind]) for kind in KINDS]
         lines.append((name, *(str(whole[kind]) for kind in KINDS), str(made), *own))
-    lines += [("",), ("waits at",), *((place, str(count)) for place, count in waits.items())]
-    lines += [("",), ("Gram blocks, rows x columns", "device", "host")]
-    return lines + [(f"{n} x {p}", *map(str, gram_blocks_of(n, p))) for n, p in SHAPES]
+    return [*lines, ("",), ("waits at",), *((place, str(count)) for place, count in waits.items())]
 
 
 def main(arguments: list[str]) -> None:

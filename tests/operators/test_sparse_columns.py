@@ -1,36 +1,15 @@
-"""Facts of sparse columns: against dense float64 arithmetic, which small whole numbers make exact."""
+"""Entries of sparse rows that are not finite, or belong to nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
 from scipy import sparse
-from sparse_cases import WORKING, dense, every_plan, matrices, plan, stored, unchanged
+from sparse_cases import WORKING
 
 from linspec.kernels.functions import read_rows
-from linspec.operators import as_operator, sparse_columns, sparse_products
+from linspec.operators import as_operator, sparse_products
 from linspec.operators.range_of_entries import not_finite
-
-
-@every_plan
-@given(A=matrices())
-def test_column_statistics_square_entries_not_their_parts(name, A):
-    before = stored(A)
-    with plan(name):
-        sums, squares = sparse_columns.column_statistics(A)
-    np.testing.assert_array_equal(sums, dense(A).sum(axis=0))
-    np.testing.assert_array_equal(squares, (dense(A) ** 2).sum(axis=0))
-    assert sums.dtype == squares.dtype == np.float64
-    assert sums.shape == squares.shape == (A.shape[1],)
-    assert unchanged(A, before)
-
-
-def test_column_statistics_of_small_integers_do_not_overflow():
-    A = sparse.csr_array(np.full((1000, 2), 127, np.int8))
-    sums, squares = sparse_columns.column_statistics(A)
-    assert sums.tolist() == [127_000.0] * 2
-    assert squares.tolist() == [127.0**2 * 1000] * 2
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
