@@ -14,6 +14,7 @@ digits would be lost, the pass is made again about the means, once.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -29,6 +30,7 @@ from linspec._new.operators.base import MULTIPLY_RATE, STORED_RATE, Block, Linea
 from linspec.algebra import EPS, rank_cut
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.process.log import LOG, tells
 from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of
 from linspec.rows.few_rows import Discarded, FewRows, LeadingRows
@@ -193,7 +195,11 @@ class Moments:
         once = sum(A.product_seconds(columns) for A in self.operators)
         use = 2 * entries * columns / rate
         pays = sum(A.gram_seconds() for A in self.operators) <= products * (once - use)
-        return form if pays else "implicit"
+        form = form if pays else "implicit"
+        if tells():
+            text = "moments of %s: %s for %d products of %d columns"
+            LOG.debug(text, " and ".join(self.names), form, products, columns)
+        return form
 
     @property
     def holds(self) -> bool:
@@ -766,8 +772,11 @@ class Moments:
             return AboutRows(placed, parts, self.pre, blocks)
 
         reduction: Any
-        executor = self.executor or executor_of(operators)
+        executor, began = self.executor or executor_of(operators), time.perf_counter()
         reduction, totals, count, entries = executor.reduce(operators, begin, self.passes.look)
+        if tells():
+            names, columns = " and ".join(self.names[i] for i in which), reduction.parts[0].columns
+            LOG.debug("pass over %s with %d columns: %.3g s", names, columns, time.perf_counter() - began)
         self.pre.check_rows(count, ended=True)
         self.passes.columns += reduction.multiplied
         self.passes.flops += 2.0 * entries * reduction.multiplied

@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import linspec as ls
 from linspec import registry
@@ -17,7 +16,6 @@ from linspec.errors import AccuracyWarning, ConvergenceWarning, PluginWarning
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 8))
 Y = RNG.standard_normal((60, 5)) + X[:, :5]
-SHIFTED = scipy.sparse.csr_array((X + 1e4).astype(np.float32))
 TIGHT = {"tol": 1e-14, "max_iterations": 1, "rng": 0}
 
 
@@ -31,8 +29,6 @@ CASES = {
         lambda: ls.ridge_path(ls.CCA(X, Y, 2), [1e-3, 1e-2], solver="als", **TIGHT),
         ConvergenceWarning,
     ),
-    "moments": (lambda: ls.Moments(SHIFTED, center=True, form="sparse").products(np.eye(8)), AccuracyWarning),
-    "views": (lambda: ls.Moments(SHIFTED, center=True, form="implicit").products(np.eye(8)), AccuracyWarning),
     "a plugin": (lambda: ls.solve(ls.CCA(X + 9, Y, 2), "d-cca", rng=0), AccuracyWarning),
 }  # fmt: skip
 
