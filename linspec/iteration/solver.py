@@ -42,6 +42,14 @@ class Iterate(NamedTuple):
     doubt : str, default ""
         Why a small residual does not end the iteration yet, as while a start may lack something: it is said if the run
         ends here.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> last = ls.Iterate(0.0, lambda: {"x": np.zeros((2, 1))}, final=True)
+    >>> last.arrays()["x"].shape
+    (2, 1)
     """
 
     residual: float
@@ -67,6 +75,14 @@ class Certificate(NamedTuple):
         Whether the answer lacks something, whatever the residual.
     least : float, default 0
         The residual that rounding of the data leaves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> found = ls.Certificate(1e-9, ((ls.Status.DEGENERATE, "All views agree."),), {"sums": np.ones(1)})
+    >>> found.kind, found.lost
+    ('recomputed', False)
     """
 
     residual: float
@@ -89,6 +105,16 @@ class Context:
     passes : Passes
     notes : list of (Status or None, str)
         What the solver says of its answer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.rows import Passes
+    >>> context = ls.Context(1e-6, np.random.default_rng(0), Passes())
+    >>> context.note(ls.Status.APPROXIMATE, "Few steps were made.")
+    >>> context.notes[0][1], context.filled(None, 5, 2).shape
+    ('Few steps were made.', (5, 2))
     """
 
     tol: float
