@@ -69,9 +69,10 @@ def ritz_iterates(  # noqa: PLR0913 (what problems differ in)
     ones = shares or [1.0 for _ in metrics]
     while True:
         y = [metric.dual(R) for metric, R in zip(metrics, ritz.residuals, strict=True)]
-        place, squares = Home.of(y[0]), np.zeros(len(ritz.values))
-        for metric, part, share in zip(metrics, y, ones, strict=True):
-            squares += metric.up**2 / share * to_host(place.column_sums(part * part))
+        place, parts = Home.of(y[0]), zip(metrics, y, ones, strict=True)
+        squares: HostArray = to_host(
+            sum(place.column_sums(part * part) * (metric.up**2 / share) for metric, part, share in parts)
+        )
         residual, live = judged(ritz, squares)
         known = not begun or ritz.exhausted or residual > context.tol
         searched = known or bool((squares[k : k + 1] <= (NEAR * ritz.values[k - 1 : k]) ** 2).all())

@@ -34,6 +34,24 @@ class Origins(NamedTuple):
     adjoint: HostArray | None
 
 
+class Terms:
+    """What minibatches subtract, placed once for all of a matrix: a row, gaps to the means, and slopes.
+
+    Parameters
+    ----------
+    A : Rows
+    pre : Preprocessing
+    fitted : Fitted
+    origins : Origins
+    """
+
+    def __init__(self, A: Rows, pre: Preprocessing, fitted: Fitted, origins: Origins) -> None:
+        place = A.backend.blocks.place
+        self.about = None if origins.times is None else A.thin(origins.times)
+        self.slopes = None if fitted.slopes is None else place(fitted.slopes)
+        self.gaps = [place(fitted.gap(row)) for row in origins] if pre.center else None
+
+
 class Minibatch:
     """Some rows of one preprocessed matrix, in memory.
 
@@ -45,7 +63,7 @@ class Minibatch:
     pre : Preprocessing
     fitted : Fitted
         What was learnt from all rows.
-    origins : Origins
+    terms : Terms
     numbers : numpy.ndarray of int
         Of the rows.
     passes : Passes
@@ -61,19 +79,17 @@ class Minibatch:
         block: Block,
         pre: Preprocessing,
         fitted: Fitted,
-        origins: Origins,
+        terms: Terms,
         numbers: HostArray,
         passes: Passes,
     ) -> None:
         place = A.backend.blocks.place
         self.A, self.block, self.fitted, self.passes, self.rows = A, block, fitted, passes, len(numbers)
-        self.about = None if origins.times is None else A.thin(origins.times)
+        self.about, self.gaps, self.slopes = terms.about, terms.gaps, terms.slopes
         self.entries = block.entries
         self.kept: tuple[slice, Block] | None = None
         self.w = None if pre.w is None else place(pre.w[numbers])
         self.B = None if pre.B is None else place(pre.B[numbers])
-        self.slopes = place(np.zeros((0, 0)) if fitted.slopes is None else fitted.slopes)
-        self.gaps = [place(fitted.gap(row)) for row in origins] if pre.center else None
 
     def gram_product(self, V: Array, some: slice = slice(None)) -> Array:
         """Compute (1) for these rows, or for some of them."""
@@ -85,7 +101,7 @@ class Minibatch:
         U = place.place(self._some(some, V.shape[1]).times(A.thin(V)))
         if self.gaps is not None:
             U = U - (self.gaps[0] @ V)[None, :]
-        if self.B is not None:
+        if self.B is not None and self.slopes is not None:
             U = U - self.B[some, :] @ (self.slopes.T @ V)
         return self._weighted(U, some)
 
@@ -96,7 +112,7 @@ class Minibatch:
         self._some(some, U.shape[1]).t_times(A.thin(U), P)
         if self.gaps is not None:
             P = P - self.gaps[1][:, None] * place.column_sums(U)[None, :]
-        if self.B is not None:
+        if self.B is not None and self.slopes is not None:
             P = P - self.slopes @ (self.B[some, :].T @ U)
         P = self.fitted.scaled(P)
         return P if self.fitted.live is None else P * place.place(self.fitted.live)[:, None]
@@ -128,7 +144,7 @@ class Minibatch:
             D = place.place(kept) if D is None else place.place(kept) * D
         block = self.block.cut(0, self.rows).about(self.about)
         squares = block.row_squares(D)
-        if self.B is not None:
+        if self.B is not None and self.slopes is not None:
             S = self.slopes if D is None else self.slopes * D[:, None]
             images = place.place(block.times(self.A.thin(S)))
             squares = squares + place.xp.sum(self.B * (self.B @ (self.slopes.T @ S) - 2 * images), axis=1)

@@ -34,7 +34,7 @@ from linspec.process.log import LOG, tells
 from linspec.rows.cells import Cell, Cells
 from linspec.rows.executor import Executor, Reduction, executor_of
 from linspec.rows.few_rows import Discarded, FewRows, LeadingRows
-from linspec.rows.minibatch import Minibatch, Origins
+from linspec.rows.minibatch import Minibatch, Origins, Terms
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
 from linspec.rows.reductions import (
@@ -158,6 +158,7 @@ class Moments:
         self.fitted: dict[int, Fitted] = {}
         self.subtracts: dict[int, bool] = {}
         self.near: set[int] = set()
+        self.terms: dict[int, Terms] = {}
         self.raw_squares: dict[int, HostArray] = {}
         self.held: list[list[Any]] | None = None
         self.root: Any = None
@@ -677,14 +678,15 @@ class Moments:
         A = self.operators[i]
         self.settle(i)
         self._take([i], len(numbers) / A.shape[0])
-        origins = Origins(None, None)
-        if self.pre.center:
-            row = self.mean(i)
-            origins = Origins(row, row if self.subtracts[i] else None)
+        if i not in self.terms:
+            row = self.mean(i) if self.pre.center else None
+            self.terms[i] = Terms(
+                A, self.pre, self.fitted[i], Origins(row, row if self.subtracts[i] else None)
+            )
         pre = self.pre
         if drawn and pre.w is not None:
             pre = replace(pre, w=np.broadcast_to(np.mean(pre.w), pre.w.shape))
-        return Minibatch(A, A.take(numbers), pre, self.fitted[i], origins, numbers, self.passes)
+        return Minibatch(A, A.take(numbers), pre, self.fitted[i], self.terms[i], numbers, self.passes)
 
     def some_rows(self, numbers: HostArray, i: int = 0) -> list[Block]:
         """Read rows of one matrix as they came into memory, by increasing numbers; of slices that takes a pass."""
