@@ -41,7 +41,7 @@ GROUPS = {
         "linspec.studies.held_out",
         "linspec.solving.projection",
     ),
-    "Data": ("linspec.operators", "linspec.kernels.kernel_matrices", "linspec.moments.moments"),
+    "Data": ("linspec.operators", "linspec.kernels.kernel_matrices", "linspec.solving.shared_moments"),
     "Names of what is installed": ("linspec.registry.queries",),
     "For plugins": (
         "linspec.registry.spec",
@@ -80,7 +80,7 @@ TOPICS = {
     "guide/plots": "plots",
     "start/jobs": "datasets",
     "extend/index": "problems solvers normalizers test_matrices plugins PluginInfo",
-    "extend/write-a-plugin": "Solver IterativeSolver Iterate Run Conclusion SolverSpec Needs register hookimpl testing "
+    "extend/write-a-plugin": "Solver Iterate Context Certificate SolverSpec Needs register hookimpl testing "
     "option part tol_option limit_option form_option",
     "extend/a-problem-of-your-own": "Problem ProblemSpec LinearSolution field matrix views ridge count flag",
     "extend/architecture": "arrays algebra operators workers rows solving cost process "

@@ -2,10 +2,9 @@
 
 Problem: a run of hours ends with its machine, by a signal, or because its time is over, and should continue where it
 was, and end at the same answer within its tolerance.
-Method: at the top of its loop a solver hands over the state of its iteration (`Run.checkpoint`). This state, the
-counts of the run and its random numbers are written in the format of saved answers: whole, beside the last file, which
-the new one then replaces. So there is a good file at any time. What the run has learnt of the data, such as column
-means and Gram matrices, is computed again.
+Method: the loop writes the arrays of an iterate in the format of saved answers: whole, beside the last file, which the
+new one then replaces. So there is a good file at any time. What the run has learnt of the data, such as column means
+and Gram matrices, is computed again.
 A file names the problem with its numbers, the shapes of its matrices and the solver; others are refused. Nothing else
 is compared: the residual of an answer is computed from the rows of the day, so a state of other rows is a start.
 Where we differ from a pickle of the solver: nothing is executed when a file is read, and errors say what is wrong.
@@ -189,7 +188,7 @@ class Saved:
     ----------
     path : str
     fields : mapping
-        The fields that `Run` passed to `CheckpointWriter.write`.
+        The fields that a run passed to `CheckpointWriter.write`.
     """
 
     path: str

@@ -1,7 +1,7 @@
-"""The base class of problems: data, a few numbers, and the law that judges answers.
+"""The base class of problems: data, a few numbers, and the certificate of answers.
 
 A problem holds its data as operators, and its numbers. The constructor checks shapes, dtypes and numbers, and
-reads no entry. The law makes the solution from the arrays of a solver: unit vectors, order, signs, and the
+reads no entry. The certificate makes the fields of a solution from the arrays of a solver: unit vectors, order, signs, and the
 residual of the returned arrays. The families of problems are in `linspec.families`.
 """
 
@@ -239,10 +239,10 @@ class Problem(ABC, Generic[S_co]):
         return 1
 
     bounds_discarded: ClassVar[bool] = False
-    """Whether the law bounds the error of rows that stand for others and lack a part of their Gram matrix."""
+    """Whether the certificate bounds the error of rows that stand for others and lack a part of their Gram matrix."""
 
     proves_completeness: ClassVar[bool] = False
-    """Whether the law can prove that no component larger than the last returned one is missing. The law does so if
+    """Whether the certificate can prove that no component larger than the last returned one is missing. It does so if
     `linspec.solve` is called with ``complete=True``."""
 
     def __repr__(self) -> str:

@@ -433,7 +433,7 @@ class Solution:
         Parameters
         ----------
         fields : mapping from str to array
-            The fields of an answer of this class, or of an iterate that the law has judged.
+            The fields of an answer of this class, or of an iterate that is certified.
 
         Returns
         -------

@@ -264,7 +264,7 @@ def residual(s: Solver) -> None:
         require(
             1 / HISTORY <= ratio <= HISTORY or not s.exact,
             f"{case.name}: the last residual of the history must be about that of the answer; it is {ratio:.2g} times "
-            "as large. Yield the residual by the law of the problem",
+            "as large. Yield the residual as the problem's certificate measures it",
         )
 
 

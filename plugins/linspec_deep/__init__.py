@@ -1,6 +1,6 @@
 """Canonical correlations of features that two nets learn.
 
-Read `problem` first, then `dcca`, the solver. `Net` is what a solver hands to the law.
+Read `problem` first, then `dcca`, the solver. `Net` is what a solver hands to the certificate.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ of its function is divided by its own length: there would be no best point, and 
 kernels and no bound both ways lead to the pairs of CCA, whose variates have shares of 1. (b) A step of b² in place of 1
 makes the residual independent of the unit of u. (c) Uurtio, Bhadra & Rousu 2019 deflate the data by u,
 X(I − uuᵀ/uᵀu); the variates of a kernel that is not linear then still correlate. Theirs is an option of a solver, and
-the law judges its answers, too.
+the certificate is for its answers, too.
 """
 
 from __future__ import annotations
