@@ -1,8 +1,8 @@
 """The base class of problems: data, a few numbers, and the certificate of answers.
 
 A problem holds its data as operators, and its numbers. The constructor checks shapes, dtypes and numbers, and
-reads no entry. The certificate makes the fields of a solution from the arrays of a solver: unit vectors, order, signs, and the
-residual of the returned arrays. The families of problems are in `linspec.families`.
+reads no entry. The certificate makes the fields of a solution from the arrays of a solver: unit vectors, order, signs,
+and the residual of the returned arrays. The families of problems are in `linspec.families`.
 """
 
 from __future__ import annotations
