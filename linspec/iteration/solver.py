@@ -81,8 +81,8 @@ class Certificate(NamedTuple):
     >>> import numpy as np
     >>> import linspec as ls
     >>> found = ls.Certificate(1e-9, ((ls.Status.DEGENERATE, "All views agree."),), {"sums": np.ones(1)})
-    >>> found.kind, found.lost
-    ('recomputed', False)
+    >>> found.residual, found.lost
+    (1e-09, False)
     """
 
     residual: float
