@@ -454,14 +454,6 @@ class Moments:
         (P, sums), about = self._pass(lambda: Products(self.data, [self.operators[i]], [V]), [i])
         return self._corrected(P, sums, self._along(i, V), i, about)
 
-    def hold(self, held: list[list[Any]], total: float) -> None:
-        """Take Gram matrices that were formed elsewhere, of rows whose weights sum to `total`."""
-        self._will_hold()
-        self.held = held
-        for i in range(len(held)):
-            squares = np.maximum(to_host(held[i][i]).diagonal(), 0.0)
-            self._take_as_it_is(i, squares, total, (squares > 0).astype(np.float64))
-
     @classmethod
     def of_products(cls, operators: Mapping[str, Any], passes: Passes) -> Moments:
         """Moments of operators, by their names in messages, of which nothing is to be learnt: they are preprocessed."""
