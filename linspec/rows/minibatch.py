@@ -12,7 +12,7 @@ Rows are subtracted where the kind of data can do that, else their terms of rank
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,8 @@ class Minibatch:
     ) -> None:
         place = A.backend.blocks.place
         self.A, self.block, self.fitted, self.passes, self.rows = A, block, fitted, passes, len(numbers)
-        self.about, self.gaps, self.slopes = terms.about, terms.gaps, terms.slopes
+        self.about, self.gaps = terms.about, terms.gaps
+        self.slopes: Any = terms.slopes  # with B
         self.entries = block.entries
         self.kept: tuple[slice, Block] | None = None
         self.w = None if pre.w is None else place(pre.w[numbers])
@@ -101,7 +102,7 @@ class Minibatch:
         U = place.place(self._some(some, V.shape[1]).times(A.thin(V)))
         if self.gaps is not None:
             U = U - (self.gaps[0] @ V)[None, :]
-        if self.B is not None and self.slopes is not None:
+        if self.B is not None:
             U = U - self.B[some, :] @ (self.slopes.T @ V)
         return self._weighted(U, some)
 
@@ -112,7 +113,7 @@ class Minibatch:
         self._some(some, U.shape[1]).t_times(A.thin(U), P)
         if self.gaps is not None:
             P = P - self.gaps[1][:, None] * place.column_sums(U)[None, :]
-        if self.B is not None and self.slopes is not None:
+        if self.B is not None:
             P = P - self.slopes @ (self.B[some, :].T @ U)
         P = self.fitted.scaled(P)
         return P if self.fitted.live is None else P * place.place(self.fitted.live)[:, None]
@@ -144,7 +145,7 @@ class Minibatch:
             D = place.place(kept) if D is None else place.place(kept) * D
         block = self.block.cut(0, self.rows).about(self.about)
         squares = block.row_squares(D)
-        if self.B is not None and self.slopes is not None:
+        if self.B is not None:
             S = self.slopes if D is None else self.slopes * D[:, None]
             images = place.place(block.times(self.A.thin(S)))
             squares = squares + place.xp.sum(self.B * (self.B @ (self.slopes.T @ S) - 2 * images), axis=1)

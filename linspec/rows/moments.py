@@ -198,8 +198,7 @@ class Moments:
         pays = sum(A.gram_seconds() for A in self.operators) <= products * (once - use)
         form = form if pays else "implicit"
         if tells():
-            text = "moments of %s: %s for %d products of %d columns"
-            LOG.debug(text, " and ".join(self.names), form, products, columns)
+            LOG.debug("moments of %s: %s", " and ".join(self.names), form)
         return form
 
     @property
