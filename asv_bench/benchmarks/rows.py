@@ -1,4 +1,4 @@
-"""Passes over rows: what will replace `linspec.moments` (`new`) beside it (`old`), in one run."""
+"""Passes over rows in blocks: Gram matrices and products of preprocessed matrices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from benchmarks.base import attribute, problem_class
+from benchmarks.base import attribute
 
 MATRICES = ["dense", "float32", "sparse", "small", "small sparse"]
 
@@ -28,10 +28,10 @@ class Grams:
     """The Gram matrix of all rows, preprocessed: a pass that learns the means, too."""
 
     timeout = 120
-    param_names = ("matrix", "core")
-    params = (["dense", "weights", "float32", "int8", "text"], ["old", "new"])
+    param_names = ("matrix",)
+    params = (["dense", "weights", "float32", "int8", "text"],)
 
-    def setup(self, matrix: str, core: str) -> None:
+    def setup(self, matrix: str) -> None:
         """Make the data."""
         rng = np.random.default_rng(0)
         if matrix == "text":
@@ -41,19 +41,15 @@ class Grams:
         else:
             self.A = matrix_of("float32" if matrix == "float32" else "dense")
         self.w = rng.random(self.A.shape[0]) if matrix == "weights" else None
-        self.time_gram(matrix, core)
+        self.time_gram(matrix)
 
-    def time_gram(self, matrix: str, core: str) -> None:
+    def time_gram(self, matrix: str) -> None:
         """Form it."""
-        moments = moments_of(core, "dense", self.A, self.w)
-        (moments.dense if core == "old" else moments.gram)()
+        moments_of(self.A, self.w).gram()
 
 
-def moments_of(core: str, form: str, A: Any, w: Any = None) -> Any:
-    """Moments of a centred matrix, by `linspec.moments` ("old") or by `linspec.rows` ("new")."""
-    if core == "old":
-        problem = problem_class("svd")(A, k=1, center=True, sample_weight=w)
-        return attribute("linspec.solving", "adjusted")(problem).moments(form, (1, 1))
+def moments_of(A: Any, w: Any = None) -> Any:
+    """Moments of a centred matrix."""
     pre = attribute("linspec.rows", "Preprocessing")(center=True, w=w)
     operator = attribute("linspec._new.operators", "as_operator")(A)
     return attribute("linspec.rows", "Moments")([operator], pre)
@@ -63,17 +59,16 @@ class Passes:
     """One product AᵀA V with a centred matrix A, whose means are known."""
 
     timeout = 120
-    param_names = ("matrix", "columns", "core")
-    params = (MATRICES, [1, 10], ["old", "new"])
+    param_names = ("matrix", "columns")
+    params = (MATRICES, [1, 10])
 
-    def setup(self, matrix: str, columns: int, core: str) -> None:
+    def setup(self, matrix: str, columns: int) -> None:
         """Make the first pass, which learns the means."""
         A = matrix_of(matrix)
         self.V = np.random.default_rng(1).standard_normal((A.shape[1], columns))
-        moments = moments_of(core, "implicit", A)
-        self.product = moments.gram if core == "old" else moments.gram_product
+        self.product = moments_of(A).gram_product
         self.product(self.V)
 
-    def time_product(self, matrix: str, columns: int, core: str) -> None:
+    def time_product(self, matrix: str, columns: int) -> None:
         """Time one product with the Gram matrix."""
         self.product(self.V)

@@ -27,6 +27,7 @@ from showing import Report, Table, arguments
 from timing import resident, timed
 
 import linspec as ls
+from linspec.rows import Passes
 
 K, PENALTY = 10, 1e-4
 KERNEL = ls.kernels.rbf(factor=0.5)
@@ -82,7 +83,7 @@ def solvers(report: Report, problem: Any, test: Any) -> None:
 
 def truth_of(problem: Any) -> np.ndarray:
     """The correlations of the rows in float64, with the scales that a run with seed 0 takes."""
-    kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
+    kernels = problem.moments_of_its_own(Passes()).settle(np.random.default_rng(0))
     rows = [A.dense().astype(np.float64) for A in (problem.X, problem.Y)]
     wide = ls.KernelCCA(*rows, K, *kernels, ridge=problem.ridge)
     found = ls.solve(wide, "nystrom-lobpcg", rng=0, tol=1e-16)
@@ -94,12 +95,12 @@ def flagship(report: Report, problem: Any, test: Any, seed: int, exact: np.ndarr
     """`nystrom-lobpcg`, pass by pass."""
     given = report.given
     rows: list[tuple[float, float, float, float]] = []
-    kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
+    kernels = problem.moments_of_its_own(Passes()).settle(np.random.default_rng(0))
     fixed = ls.KernelCCA(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
     settings = {"rng": seed, "tol": given.tol, "landmarks": given.landmarks}
     answers: list[Any] = []
     if exact is not None:
-        moments = fixed.moments("auto", (1, 1))
+        moments = fixed.moments_of_its_own(Passes())
         ls.solve(fixed, "nystrom-lobpcg", callback=lambda p: answers.append(p.current()), **settings)
     began = time.process_time()
 
@@ -114,7 +115,7 @@ def flagship(report: Report, problem: Any, test: Any, seed: int, exact: np.ndarr
     for i, row in enumerate(rows):
         judged: tuple[float, ...] = ()
         if exact is not None:
-            conclusion = fixed.conclude(moments, **answers[i])
+            conclusion = fixed.certify(moments, answers[i], given.tol)
             gap, law = np.abs(conclusion.fields["correlations"] - exact).max(), conclusion.residual
             judged = float(gap), law, law / exact_norm(fixed, moments, conclusion)
         table.row(*row[:3], *judged)
@@ -132,7 +133,7 @@ FACTORS: dict[str, Any] = {}
 
 def exact_norm(problem: Any, moments: Any, conclusion: Any) -> float:
     """The law with RᵀK(K + r)⁻¹R in place of its bound."""
-    for op, ridge in zip(moments.views, problem.ridge, strict=True):
+    for op, ridge in zip(moments.operators, problem.ridge, strict=True):
         if op.name not in FACTORS:
             matrix = np.asarray(op.dense(), dtype=np.float64)
             FACTORS[op.name] = (
@@ -205,7 +206,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def appgrad_study(report: Report, problem: Any, test: Any) -> None:
     """Measure the claims of AppGrad with kernels, and its passes to a law."""
     given = report.given
-    kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
+    kernels = problem.moments_of_its_own(Passes()).settle(np.random.default_rng(0))
     fixed = ls.KernelCCA(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
     laws = (name for law in LAWS for name in (f"passes to {law:.0e}::.1f", "CPU s::.1f"))
     head = ("all passes::.1f", "CPU s::.1f", "law::.1e", "least claimed::.1e", "sum::.6f", "test TCC10::.4f")
@@ -243,10 +244,10 @@ def followed(
 
 def fixed_point(problem: Any, exact: ls.Solution) -> float:
     """How far a step moves the exact answer, its correlations beside it."""
-    moments = problem.moments("auto", (1, 1))
+    moments = problem.moments_of_its_own(Passes())
     a, b = (np.asarray(V, dtype=np.float64) for V in (exact.x_weights, exact.y_weights))
     a, b, rho = a - a.mean(axis=0), b - b.mean(axis=0), exact.correlations
-    (Ka, _), (Kb, _) = (op.product(V) for op, V in zip(moments.views, (a, b), strict=True))
+    (Ka, _), (Kb, _) = (op.product(V) for op, V in zip(moments.operators, (a, b), strict=True))
     moved = []
     for v, Kv, Kw, ridge in ((a, Ka, Kb, problem.ridge[0]), (b, Kb, Ka, problem.ridge[1])):
         change = (Kv + ridge * v) * rho - Kw
