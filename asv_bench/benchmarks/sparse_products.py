@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linspec.operators import sparse_columns, sparse_grams, sparse_products
+from linspec.operators import sparse_grams, sparse_products
 
 # name: rows, columns, stored entries
 MATRICES = {"tall": (200_000, 10_000, 2_000_000), "dense-ish": (50_000, 10_000, 5_000_000)}
@@ -51,16 +51,13 @@ class SparseProducts:
 
 
 class SparseReadings:
-    """Readings of a matrix before the iteration: column statistics, and pairs of entries."""
+    """A reading of a matrix before the iteration: its pairs of entries."""
 
     params = (list(MATRICES), [*DTYPES, "int16"])
     param_names = ("matrix", "dtype")
 
     def setup(self, matrix: str, dtype: str) -> None:
         self.A = random_matrix(*MATRICES[matrix], dtype)
-
-    def time_column_statistics(self, matrix: str, dtype: str) -> None:
-        sparse_columns.column_statistics(self.A)
 
     def time_pair_count(self, matrix: str, dtype: str) -> None:
         sparse_grams.pair_count(self.A)
