@@ -29,10 +29,10 @@ from datasets import bigrams, label_set, newsgroup_counts, titles
 from showing import Claim, Report, arguments
 from timing import Turns, alternate, ratios
 
-from linspec.operators import sparse_columns, sparse_grams, sparse_products, sparse_slabs
+from linspec.operators import sparse_grams, sparse_products, sparse_slabs
 
 SINGLE, DOUBLE = np.float32, np.float64
-MODULES = (sparse_products, sparse_grams, sparse_columns, sparse_slabs)
+MODULES = (sparse_products, sparse_grams, sparse_slabs)
 FACTORS = (0.25, 0.5, 2.0, 4.0)
 SEED = 0
 ROUNDS = 9

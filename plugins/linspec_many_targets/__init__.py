@@ -11,8 +11,8 @@ __all__ = ["RidgeManyTargets", "RidgeManyTargetsSolution"]
 
 
 def __getattr__(name: str) -> Any:
-    from linspec_many_targets import problem
+    from importlib import import_module
 
     if name not in __all__:
         raise AttributeError(f"module 'linspec_many_targets' has no attribute {name!r}")
-    return getattr(problem, name)
+    return getattr(import_module("linspec_many_targets.problem"), name)

@@ -32,6 +32,15 @@ def test_importing_loads_nothing() -> None:
     assert run.stdout.strip() == "['linspec']", run.stderr
 
 
+PLUGINS = sorted(folder.name for folder in (Path(__file__).parents[2] / "plugins").glob("linspec_*"))
+
+
+@pytest.mark.parametrize("package", PLUGINS)
+def test_a_plugin_gives_its_names_before_anything_of_it_is_loaded(package: str) -> None:
+    run = python(f"from {package} import *; import {package} as p; print(hasattr(p, 'no_such_name'))")
+    assert run.stdout.strip() == "False", run.stderr
+
+
 @pytest.mark.parametrize(
     "code",
     [
