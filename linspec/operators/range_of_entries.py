@@ -54,7 +54,7 @@ class Magnitude:
         return self.largest == 0 or 1 / SINGLE <= self.largest <= SINGLE
 
 
-def check_magnitude(name: str, found: Magnitude, *, ridge: bool = True) -> None:
+def check_magnitude(name: str, found: Magnitude) -> None:
     """Raise an error if the largest entry is out of the range; entries that are not finite are reported elsewhere.
 
     Parameters
@@ -62,8 +62,6 @@ def check_magnitude(name: str, found: Magnitude, *, ridge: bool = True) -> None:
     name : str
         The name of the matrix in the message.
     found : Magnitude
-    ridge : bool, default True
-        Whether the problem can have a ridge; if so, the remedy in the message mentions the ridge.
 
     Raises
     ------
@@ -72,12 +70,11 @@ def check_magnitude(name: str, found: Magnitude, *, ridge: bool = True) -> None:
     size = found.largest
     if not math.isfinite(size) or size == 0 or SMALLEST <= size <= LARGEST:
         return
-    power = -round(math.log10(size))
     where = "" if found.column is None else f" in column {found.column}"
     raise DataOutOfRange(
         f"the largest entry of {name}, with the root of its weight, must lie between {SMALLEST:.0e} and {LARGEST:.0e} "
-        f"in magnitude; got {size:.3g}{where}. Multiply {name} by {_factor(power)}"
-        + (f", and its ridge, if it has one, by {_factor(2 * power)}." if ridge else ".")
+        f"in magnitude; got {size:.3g}{where}. Multiply {name} by "
+        f"{_factor(-round(math.log10(size)))}."
     )
 
 

@@ -43,7 +43,7 @@ def weights_and_confounds(
     Z = _confounds(confounds, rows if w is None else len(w))
     sizes = np.max(np.abs(Z) * (1.0 if w is None else np.sqrt(w)[:, None]), axis=0, initial=0.0)
     column = int(np.argmax(sizes))
-    check_magnitude("confounds", Magnitude(float(sizes[column]), column), ridge=False)
+    check_magnitude("confounds", Magnitude(float(sizes[column]), column))
     return w, Z
 
 

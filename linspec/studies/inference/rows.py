@@ -258,7 +258,7 @@ def reflected(
     home = A.home.blocks
     xp = home.xp
     W = home.place(A.dense())
-    check_magnitude(name, magnitude_of(DenseOperator(W).with_names_of(A)), ridge=False)
+    check_magnitude(name, magnitude_of(DenseOperator(W).with_names_of(A)))
     with np.errstate(all="ignore"):  # entries that are not finite show in the squares
         if centred:  # subtract the first row before the mean: a constant column is then exactly zero
             W = W - W[:1, :]
