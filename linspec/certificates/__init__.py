@@ -15,6 +15,7 @@ from linspec.certificates.norms import (
     norms_of_held,
     rounding_of,
     short_directions,
+    weakest,
     with_norms,
 )
 from linspec.certificates.pencil import enclosure
@@ -37,5 +38,6 @@ __all__ = [
     "rounding_of",
     "short_directions",
     "sketch_pays",
+    "weakest",
     "with_norms",
 ]

@@ -24,7 +24,15 @@ from linspec.rows.passes import OutOfPasses
 from linspec.rows.sparse_minus_thin import SparseMinusThin
 from linspec.status import Status
 
-__all__ = ["gram_pays", "noise_of", "norms_of_held", "rounding_of", "short_directions", "with_norms"]
+__all__ = [
+    "gram_pays",
+    "noise_of",
+    "norms_of_held",
+    "rounding_of",
+    "short_directions",
+    "weakest",
+    "with_norms",
+]
 
 SIGNS = 50
 """Random signs beyond k beside the first blocks, where nothing better makes a norm."""
@@ -134,6 +142,16 @@ def norms_of_held(moments: Moments, ridges: Sequence[float], *, every: bool = Fa
             metric = Metric.of_held(moments, i, ridge)
         metrics.append(metric.on(A.backend.blocks))
     return metrics
+
+
+def weakest(metrics: Sequence[Metric]) -> str:
+    """The source of the norm that is known least: "preconditioned", "sketched" or "exact".
+
+    Parameters
+    ----------
+    metrics : sequence of Metric
+    """
+    return min((metric.source for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
 
 
 def gram_pays(moments: Moments) -> bool:

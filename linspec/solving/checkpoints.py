@@ -37,6 +37,7 @@ from linspec.errors import (
 from linspec.process.whole_files import check_replaceable, named_file, replaced
 from linspec.registry.options import is_number
 from linspec.solving import archive
+from linspec.solving.fields import parts_of
 
 __all__ = [
     "Checkpoint",
@@ -378,9 +379,7 @@ def fingerprint(problem: Any, solver: str) -> dict[str, Any]:
     numbers = {}
     for name in problem.stated.fields:
         value = getattr(problem, name)
-        if all(
-            isinstance(one, float | int | str) for one in (value if isinstance(value, tuple) else [value])
-        ):
+        if all(isinstance(one, float | int | str) for one in parts_of(value)):
             numbers[name] = value
     shapes = {name: tuple(map(float, A.shape)) for name, A in problem.matrices.items()}
     return {"problem": problem.name, "solver": solver, "numbers": numbers, "matrices": shapes}

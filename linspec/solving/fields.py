@@ -31,9 +31,14 @@ def view_names(count: int) -> tuple[str, ...]:
     return tuple(f"X{i + 1}" for i in range(count))
 
 
+def parts_of(value: Any) -> tuple[Any, ...]:
+    """Return the values of a tuple, or the one value."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def each_part(value: Any, change: Callable[[Any], Any]) -> Any:
     """Apply a function to an array, or to each array of a tuple of them."""
-    return tuple(change(part) for part in value) if isinstance(value, tuple) else change(value)
+    return tuple(map(change, value)) if isinstance(value, tuple) else change(value)
 
 
 # ---- the fields of a problem ------------------------------------------------------------------

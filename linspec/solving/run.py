@@ -17,6 +17,7 @@ from linspec.iteration import Limits, Outcome
 from linspec.process.log import LOG, tells
 from linspec.registry.options import is_number, stated_options
 from linspec.solving.checkpoints import CheckpointWriter, how_to_go_on
+from linspec.solving.fields import each_part
 from linspec.solving.on_rows import OnRows
 from linspec.solving.solution import History, labels_of_rows
 from linspec.solving.verdict import verdict
@@ -103,12 +104,10 @@ def _told(
 def _copies(stated: OnRows, iterate: iteration.Iterate) -> dict[str, Any]:
     """The arrays of an iterate for the columns of the data, for a callback to keep and change."""
     arrays = stated.problem.for_data(stated.rows, iterate.arrays())
-    return {name: _copied(x) for name, x in arrays.items()}
-
-
-def _copied(x: Any) -> Any:
-    """A copy of an array, or of those of several views."""
-    return tuple(map(_copied, x)) if isinstance(x, tuple) else copied(x) if is_array(x) else x
+    return {
+        name: each_part(x, lambda part: copied(part) if is_array(part) else part)
+        for name, x in arrays.items()
+    }
 
 
 def _solution(
@@ -130,9 +129,7 @@ def _solution(
         tol=tol,
         by_default=by_default,
         once=problem.sweeps == 1,
-        ending=None if outcome.final else outcome.ending,
-        interrupted=outcome.ending is Status.INTERRUPTED,
-        cut=outcome.ending in (Status.BUDGET, Status.OUT_OF_MEMORY),
+        ending=None if outcome.final and outcome.ending is not Status.INTERRUPTED else outcome.ending,
         notes=notes,
         remarks=remarks,
     )

@@ -23,7 +23,7 @@ from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
 from linspec.solving import archive
 from linspec.solving.checks import check_count
-from linspec.solving.fields import Layout, each_part, view_names
+from linspec.solving.fields import Layout, each_part, parts_of, view_names
 from linspec.solving.ridge_values import ridge_in_words, size_of_ridge
 from linspec.solving.summary import Summary
 from linspec.solving.tables import LeadingColumns, leading_columns, table_of_columns, vectors_by_name
@@ -264,8 +264,7 @@ class Solution:
             )
         applied = [each.name for each in dataclasses.fields(self) if each.name.endswith(APPLIED)]
         for name in dict.fromkeys((*self.layout.arrays, *filter(None, [self.layout.value]), *applied)):
-            value = getattr(self, name)
-            for each in value if isinstance(value, tuple) else (value,):
+            for each in parts_of(getattr(self, name)):
                 if each is not None:
                     self._check_array(name, to_host(each), may_be_empty=name in applied)
 
@@ -557,9 +556,7 @@ def values_by_matrix(solution: Any, field: str, matrix: str) -> dict[str, Any]:
 def arrays_in(solution: Any) -> list[tuple[str, Array]]:
     """Return the arrays of an answer in the library of the data, with the names of their fields; leading ones first."""
     values = ((name, getattr(solution, name)) for name in solution.layout.arrays)
-    parts = (
-        (name, part) for name, value in values for part in (value if isinstance(value, tuple) else (value,))
-    )
+    parts = ((name, part) for name, value in values for part in parts_of(value))
     return [(name, part) for name, part in parts if part is not None]
 
 
@@ -673,8 +670,7 @@ def load_solution(
                 "wrote"
             )
         for name in filter(None, (*cls.layout.arrays, cls.layout.value)):
-            value = parts.get(name)
-            for each in value if isinstance(value, tuple) else (value,):
+            for each in parts_of(parts.get(name)):
                 if each is not None and not (is_array(each) and each.dtype.kind == "f"):
                     raise InvalidFile(f"{name} must be an array of real numbers; got {shown(each)}")
         found = archive.rebuilt(cls, parts)

@@ -37,7 +37,7 @@ from linspec.solving.checks import (
     refuse_iterators,
     vector_of_list,
 )
-from linspec.solving.fields import KEY, Flag, view_names
+from linspec.solving.fields import KEY, Flag, parts_of, view_names
 from linspec.solving.shared_moments import Moments
 
 __all__ = ["adopt", "adopt_rows", "state"]
@@ -373,8 +373,7 @@ def check_range_of_ridges(problem: Any) -> None:
     ------
     DataOutOfRange
     """
-    given = getattr(problem, "ridge", 0.0)
-    for ridge in given if isinstance(given, tuple) else (given,):
+    for ridge in parts_of(getattr(problem, "ridge", 0.0)):
         if is_number(ridge):
             check_square("ridge", float(ridge))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from linspec.iteration import Certificate
+from linspec.solving.fields import parts_of
 from linspec.solving.problem import Problem
 from linspec.status import Status
 
@@ -37,6 +38,9 @@ FINDINGS_FIRST = (
 )
 """Findings that become the status of an otherwise converged run, because its residual does not show them."""
 
+CUT = (Status.BUDGET, Status.OUT_OF_MEMORY)
+"""Endings in the middle of a step, which findings of the run so far do not replace."""
+
 Finding = tuple[Status | None, str]
 """A status, or None, and its text for the message."""
 
@@ -50,7 +54,7 @@ class Verdict:
     message: str
 
 
-def verdict(  # noqa: PLR0913 (all that an ending rests on)
+def verdict(
     problem: Problem[Any],
     certificate: Certificate,
     *,
@@ -58,8 +62,6 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
     by_default: bool,
     once: bool,
     ending: Status | None,
-    interrupted: bool,
-    cut: bool,
     notes: Sequence[Finding],
     remarks: Sequence[str] = (),
 ) -> Verdict:
@@ -76,35 +78,32 @@ def verdict(  # noqa: PLR0913 (all that an ending rests on)
         Whether the data could be read only once when the run began.
     ending : Status or None
         The reason for which the loop ended; None for a solver without a loop.
-    interrupted, cut : bool
-        Whether there was an interrupt, and whether the run was left in the middle of a step.
     notes : sequence of (Status or None, str)
         Findings of the solver.
     remarks : sequence of str, default ()
         Sentences for the message that bear on no status.
     """
     found = [certificate.fields.get(name) for name in problem.solution.layout.arrays]
-    parts = [part for value in found for part in (value if isinstance(value, tuple) else (value,))]
+    parts = [part for value in found for part in parts_of(value)]
     empty = any(0 in getattr(part, "shape", ()) for part in parts)
     settled = bool(certificate.residual <= tol) and not certificate.lost
     converged = settled and problem.solution.layout.certified and not empty
     findings = [*dict.fromkeys((*notes, *certificate.findings))]  # each is said once
     statuses = [finding for finding, _ in findings]
-    if interrupted:
-        status = Status.INTERRUPTED
-    else:
-        status = _status(converged, ending, statuses, cut=cut, nothing=empty and settled)
+    status = _status(converged, ending, statuses, nothing=empty and settled)
     figures = _figures(certificate.residual, tol, least=by_default and problem.single, once=once)
     return Verdict(status, converged, _message(status, findings, remarks, figures))
 
 
 def _status(
-    converged: bool, ending: Status | None, findings: Sequence[Status | None], *, cut: bool, nothing: bool
+    converged: bool, ending: Status | None, findings: Sequence[Status | None], *, nothing: bool
 ) -> Status:
     """Choose the status; `nothing`: the data have no answer to find, however the iteration ended."""
+    if ending is Status.INTERRUPTED:
+        return ending
     if Status.INCONSISTENT in findings:
         return Status.INCONSISTENT
-    if cut and ending is not None and not (converged and not findings):
+    if ending in CUT and not (converged and not findings):
         return ending
     by_itself = ending in (None, Status.CONVERGED)
     if converged or nothing or by_itself:

@@ -37,7 +37,7 @@ from linspec import cost, form_option, limit_option, option, tol_option
 from linspec.arrays import Array
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, Steps, block_cg, cg_steps, driven
+from linspec.linalg import Step, block_cg, cg_steps, driven
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_lstsq.normal_system import NormalEquations
@@ -96,11 +96,6 @@ class ConjugateGradients(Solver):
         """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
         product = partial(moments.gram_product, i=i)
         return lambda G: driven(product, cg_steps(G, (ridge,)))
-
-
-def _begun(ridge: float, G: Array) -> Steps:
-    """The iteration for one ridge."""
-    return cg_steps(G, (ridge,))
 
 
 def _answer(system: NormalEquations, X: list[Array], x0: Array | None, Z: Array) -> dict[str, Array]:

@@ -22,7 +22,7 @@ import numpy as np
 from linspec import Status
 from linspec.algebra import eigenpairs, ratio, signs_of_columns, whitening_above_noise
 from linspec.arrays import Array, HostArray, to_host
-from linspec.certificates import Metric, digits, gram_pays, rounding_of, short_directions
+from linspec.certificates import Metric, digits, gram_pays, rounding_of, short_directions, weakest
 from linspec.iteration import Certificate
 from linspec.linalg import RitzPairs, search
 from linspec.rows import Moments
@@ -65,11 +65,11 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     values, there = values[:count], place(values[:count])[None, :]
     gaps = [AV - SV * there for AV, SV in zip(AW, SW, strict=True)]
     residual = ratio(float(np.sqrt(pencil.squares(metrics, gaps).max(initial=0.0))), values.max(initial=0.0))
-    exact = all(metric.source == "exact" for metric in metrics)
-    if exact:
+    kind = weakest(metrics)
+    if kind == "exact":
         W = [metric.shortest(V) for metric, V in zip(metrics, W, strict=True)]
     findings, lost = lost_to_squares(moments, metrics, max(tol, residual))
-    if exact and moments.holds and "eigenvalues" not in arrays:
+    if kind == "exact" and moments.holds and "eigenvalues" not in arrays:
         findings = [*_missing(pencil, metrics, W, values, max(tol, residual, moments.noise)), *findings]
     limit = sum(problem.view_weights)
     if not any(problem.ridge) and len(values) and values[0] >= limit * (1 - AGREED):
@@ -89,7 +89,6 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         "accuracy": f"eigenvalues: about {digits(error)} correct digits" if count else "",
     }
     findings = [*fewer_than_asked(count, problem.k, "components above rounding"), *findings]
-    kind = min((metric.source for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
     lost = lost or any(status is Status.INCOMPLETE for status, _ in findings)
     return Certificate(residual, tuple(findings), fields, kind, lost=lost)
 

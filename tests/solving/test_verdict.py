@@ -14,8 +14,7 @@ PROBLEM = ls.SVD(np.eye(3), 1)
 
 
 def ended(residual=1e-12, findings=(), lost=False, **how):
-    told = {"tol": 1e-8, "by_default": False, "once": False, "ending": Status.CONVERGED, "interrupted": False}
-    told |= {"cut": False, "notes": ()} | how
+    told = {"tol": 1e-8, "by_default": False, "once": False, "ending": Status.CONVERGED, "notes": ()} | how
     return verdict(PROBLEM, Certificate(residual, findings, {"Vh": np.ones((1, 3))}, lost=lost), **told)
 
 
@@ -40,13 +39,12 @@ def ended(residual=1e-12, findings=(), lost=False, **how):
         ({"lost": True}, Status.INACCURATE, False),
         ({"findings": ((Status.INCONSISTENT, "a"),), "lost": True}, Status.INCONSISTENT, False),
         (
-            {"findings": ((Status.INCONSISTENT, "a"),), "lost": True, "interrupted": True},
+            {"findings": ((Status.INCONSISTENT, "a"),), "lost": True, "ending": Status.INTERRUPTED},
             Status.INTERRUPTED,
             False,
         ),
-        ({"interrupted": True}, Status.INTERRUPTED, True),
-        ({"cut": True, "ending": Status.BUDGET}, Status.CONVERGED, True),
-        ({"cut": True, "ending": Status.BUDGET, "notes": [(None, "a")]}, Status.BUDGET, True),
+        ({"ending": Status.INTERRUPTED}, Status.INTERRUPTED, True),
+        ({"ending": Status.BUDGET, "notes": [(None, "a")]}, Status.BUDGET, True),
     ],
 )
 def test_what_decides_on_the_status(how, status, converged):

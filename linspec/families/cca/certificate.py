@@ -23,7 +23,8 @@ import numpy as np
 from linspec.algebra import EPS, ratio
 from linspec.algebra.unit_vectors import signs_of_columns
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.certificates import Metric, digits, rounding_of, short_directions
+from linspec.certificates import Metric, digits, rounding_of, short_directions, weakest
+from linspec.certificates.norms import SHORT
 from linspec.families.cca.canonical import Pairs, cross, multiplied
 from linspec.iteration import Certificate
 from linspec.linalg import RitzPairs, inverse, search
@@ -53,9 +54,6 @@ PLAIN = 0.1
 
 BESIDE = 8
 """Random columns of a search."""
-
-SHORT, CUT = 8.0, 32
-"""Roundings of the entries from which on a direction is no null direction; and how many are multiplied."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +125,8 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     pairs, metrics = judged.pairs, judged.metrics
     lost = short_directions(moments, metrics, "correlations", 'Choose "direct", or add a ridge.')
     findings = [*_found(judged, tol, held=moments.held is not None), *lost]
-    rows = all(metric.source != "preconditioned" for metric in metrics)
-    ranks = (metrics[0].rank, metrics[1].rank) if rows else None
+    kind = weakest(metrics)
+    ranks = None if kind == "preconditioned" else (metrics[0].rank, metrics[1].rank)
     W = [moments.fitted[i].scaled(V) for i, V in enumerate(pairs.W)]
     fields: dict[str, Any] = {
         "x_weights": problem.X.home.place(W[0], problem.X.dtype),
@@ -145,7 +143,6 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     empty = not len(pairs.rho) and _is_correlated(moments)
     if empty:
         findings.insert(0, (Status.INCOMPLETE, "Nothing is returned, although the columns of X and Y vary."))
-    kind = min((metric.source for metric in metrics), key=["preconditioned", "sketched", "exact"].index)
     misses = any(status is Status.INCOMPLETE for status, _ in findings)
     residual = 1.0 if empty else judged.residual
     return Certificate(residual, tuple(findings), fields, kind, lost=bool(lost) or misses)
@@ -168,7 +165,7 @@ def _judged(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
             errors, following = _raised(pairs, metrics)[:k], float(pairs.rho[k])
     pairs = _unit(pairs.leading(k))
     squares, every = pairs.squares(metrics) + _rounding_of_weights(problem, pairs), None
-    total, exact = float(pairs.rho.sum()), all(metric.source == "exact" for metric in metrics)
+    total, exact = float(pairs.rho.sum()), weakest(metrics) == "exact"
     residual = ratio(float(squares.sum()), total)
     explained = 0.0 if errors is None else float(errors.sum())
     searched = moments.holds and exact and not computed and residual <= PLAIN
@@ -278,7 +275,7 @@ def _bounds(problem: Any, moments: Moments, judged: Judged) -> HostArray | None:
     Between views of different widths [0 C; Cᵀ 0] has eigenvalues 0, which are no correlations.
     """
     pairs, above = judged.pairs, np.full_like(judged.squares, np.inf)
-    if all(metric.source != "preconditioned" for metric in judged.metrics):
+    if weakest(judged.metrics) != "preconditioned":
         above = judged.squares * max(metric.up for metric in judged.metrics) ** 2
     if min(problem.ridge) > 0:
         plain = sum(to_host(pairs.home.column_sums(pairs.gap(i) ** 2)) for i in (0, 1))
