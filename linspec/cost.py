@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Home
+from linspec.blocks.sparse_grams import gram_entries
 from linspec.operators import CenteredOperator, LinearOperator, SparseOperator, StreamedOperator
-from linspec.operators.sparse_grams import gram_entries
 
 __all__ = [
     "CHOLESKY_RATE",

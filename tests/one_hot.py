@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec._new.operators import Block, Rows
+from linspec.blocks import Block, Rows
 
 
 class OneHotBlock(Block):

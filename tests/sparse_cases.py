@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linspec.operators import sparse_grams, sparse_products, sparse_slabs
+from linspec.blocks import sparse_grams, sparse_slabs
 from linspec.process import machine
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DTYPES = ("float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uin
 WORKING = (np.float32, np.float64)
 
 
-MODULES = (sparse_products, sparse_grams, sparse_slabs)
+MODULES = (sparse_grams, sparse_slabs)
 
 
 @contextlib.contextmanager
@@ -46,12 +46,7 @@ def plan(name: str) -> Iterator[None]:
         if name != "default":
             settings = {
                 "WORK_PER_THREAD": 1,
-                "ENTRIES_PER_SLAB": 5,
-                "SHORTEST_STRETCH": 2,
                 "LONGEST_STRETCH": 3,
-                "WIDE_TILE": 1,
-                "CACHE": 64,
-                "COLUMNS_TO_TRANSPOSE": 2,
             }
             stack.enter_context(constants(**settings))
             stack.enter_context(mock.patch.object(machine, "cpu_count", return_value=3))

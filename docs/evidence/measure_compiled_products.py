@@ -33,8 +33,7 @@ from measure_sparse_constants import adjoint, block, product, uniform, values
 from showing import Claim, Report, arguments
 from timing import alternate
 
-from linspec.operators import sparse_products
-from linspec.operators.sparse_slabs import partition
+from linspec.operators import SparseOperator
 from linspec.process import machine
 
 COLUMNS, THREADS, ROUNDS = (10, 30, 60), (1, 2), 11
@@ -77,6 +76,12 @@ def forward_and_backward(
                 result[row, j] += entry * image[j]
 
 
+def partition(A: Any, parts: int) -> list[tuple[int, int]]:
+    """Cut the rows into ranges of about as many entries."""
+    inner = np.searchsorted(A.indptr, A.indptr[-1] * np.arange(1, parts) / parts).tolist()
+    return list(itertools.pairwise([0, *inner, A.shape[0]]))
+
+
 def product_by(loop: Any, A: Any, V: np.ndarray) -> np.ndarray:
     """Make a product whose parts write rows of one result."""
     result = np.zeros((A.shape[0], V.shape[1]))
@@ -116,7 +121,8 @@ def loops() -> dict[str, Callable[..., Any]]:
 def both(A: Any, k: int, dtype: Any) -> Callable[[], Any]:
     """AᵀA V, by linspec's two products."""
     V = block(A.shape[1], k, dtype)
-    return lambda: sparse_products.rmatmat(A, sparse_products.matmat(A, V, dtype), dtype)
+    operator = SparseOperator(A, dtype)
+    return lambda: operator.rmatmat(operator.matmat(V))
 
 
 OWN = {"A V": product, "AᵀU": adjoint, "AᵀA V": both}

@@ -29,10 +29,11 @@ from datasets import bigrams, label_set, newsgroup_counts, titles
 from showing import Claim, Report, arguments
 from timing import Turns, alternate, ratios
 
-from linspec.operators import sparse_grams, sparse_products, sparse_slabs
+from linspec.blocks import base, sparse, sparse_grams, sparse_slabs
+from linspec.operators import SparseOperator
 
 SINGLE, DOUBLE = np.float32, np.float64
-MODULES = (sparse_products, sparse_grams, sparse_slabs)
+MODULES = (base, sparse, sparse_grams, sparse_slabs)
 FACTORS = (0.25, 0.5, 2.0, 4.0)
 SEED = 0
 ROUNDS = 9
@@ -125,12 +126,12 @@ def block(rows: int, k: int, dtype: Any) -> np.ndarray:
 
 def product(A: Any, k: int, dtype: Any) -> Callable[[], Any]:
     """A V."""
-    return partial(sparse_products.matmat, A, block(A.shape[1], k, dtype), dtype)
+    return partial(SparseOperator(A, dtype).matmat, block(A.shape[1], k, dtype))
 
 
 def adjoint(A: Any, k: int, dtype: Any) -> Callable[[], Any]:
     """Aᵀ U."""
-    return partial(sparse_products.rmatmat, A, block(A.shape[0], k, dtype), dtype)
+    return partial(SparseOperator(A, dtype).rmatmat, block(A.shape[0], k, dtype))
 
 
 def gram(A: Any, *_: Any) -> Callable[[], Any]:
@@ -171,31 +172,18 @@ def cut(A: Any, most: int, k: int, *, pairs_count: bool) -> Any:
 
 
 SWEEPS = ("titles", "bigrams", "bookmarks", "uniform", "few columns")
-SINGLES = (Case(adjoint, SWEEPS, (20,), SINGLE), Case(adjoint, ("bigrams", "few columns"), (1,), SINGLE))
-NEAR = (2**20, 2**21, 2**22)
 CONSTANTS: dict[str, tuple[Case, ...]] = {
-    "MOST_DENSE_BYTES": (
-        Case(adjoint, ("bigrams", "few columns"), (20,)),
-        Case(adjoint, ("titles", "uniform", "few columns"), (100,)),
+    "ENTRIES_PER_BLOCK": (
+        Case(adjoint, (*SWEEPS, "posts"), (1,)),
+        Case(adjoint, ("titles", "bigrams", "few columns"), (20, 100)),
     ),
-    "ENTRIES_PER_SLAB": (Case(adjoint, (*SWEEPS, "posts"), (1,)),),
-    "SHORTEST_STRETCH": SINGLES,
-    "LONGEST_STRETCH": SINGLES,
-    "ENTRIES_PER_FOLD": SINGLES,
-    "WORK_PER_THREAD": (
-        Case(product, ("titles", "uniform"), (20,), work=NEAR),
-        Case(gram, ("titles",), work=NEAR),
+    "LONGEST_STRETCH": (
+        Case(adjoint, SWEEPS, (20,), SINGLE),
+        Case(adjoint, ("bigrams", "few columns"), (1,), SINGLE),
     ),
-    "PARTS_PER_THREAD": (
-        Case(product, ("titles", "longest last"), (20,)),
-        Case(adjoint, ("bookmarks", "one-hot", "few columns"), (20,)),
-    ),
+    "WORK_PER_THREAD": (Case(gram, ("titles",), work=(2**20, 2**21, 2**22)),),
+    "PARTS_PER_THREAD": (Case(gram, ("titles", "longest last")),),
     "MET": (Case(adjoint, ("titles", "zipf", "uniform"), (20,), work=(2**22, 2**23, 2**24)),),
-    "NEGLIGIBLE_BYTES": (Case(adjoint, ("posts", "titles"), (20, 100)),),
-    "WIDE_TILE": (Case(adjoint, ("many columns",), (20,)), Case(adjoint, ("titles", "uniform"), (100,))),
-    "FREQUENT": (Case(adjoint, ("posts", "titles", "zipf wide"), (40, 100)),),
-    "SAMPLED_ENTRIES": (Case(adjoint, ("posts", "titles"), (1, 100)),),
-    "COLUMNS_TO_TRANSPOSE": (Case(adjoint, ("posts", "zipf wide"), (8, 16, 32, 64)),),
     "SAMPLED_COLUMNS": (Case(entries, ("posts", "titles", "zipf", "uniform")),),
 }
 """The constants, and the kernels and matrices that they can make a difference for."""

@@ -39,10 +39,10 @@ from linspec.arrays import (
     random_generator,
     to_host,
 )
+from linspec.blocks.base import row_blocks
 from linspec.errors import DataOutOfRange, InvalidProblem, UnsupportedData, shown
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.range_of_entries import LARGEST, SMALLEST, Magnitude, not_finite
-from linspec.operators.row_blocks import row_blocks
 from linspec.registry.options import is_number
 
 __all__ = [
@@ -781,7 +781,7 @@ def about(rows: Any, center: HostArray | None) -> Any:
     home, dtype = Home.of(rows), np.dtype(str(rows.dtype).rpartition(".")[2])
     out = home.zeros(tuple(rows.shape), dtype)
     middle = home.blocks.place(center)[None, :]
-    for block in row_blocks(rows.shape[0], 8 * rows.shape[1], home):
+    for block in row_blocks(rows.shape[0], 8 * rows.shape[1], on_host=home.on_host):
         out[block, :] = home.place(home.blocks.place(rows[block, :]) - middle, dtype)
     return out
 

@@ -11,7 +11,6 @@ over the rows and returns float64, so that long sums of float32 products lose no
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import copy
 from typing import Any, Literal, Self
@@ -30,15 +29,17 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
+from linspec.blocks import ByProducts, Dense, Rows
+from linspec.blocks.base import LONGEST_STRETCH
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
-from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
+from linspec.operators.read_rows import ReadRows
 from linspec.process.pauses import pause
 
 Selection = slice | HostArray
 Access = Literal["products", "rows", "slices", "blocks"]
 
 
-class LinearOperator(ABC):
+class LinearOperator:
     """An n x p matrix known by its products with thin blocks.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
@@ -136,13 +137,19 @@ class LinearOperator(ABC):
         """Whether a few rows can be selected by their numbers, as minibatches need."""
         return self.access in ("rows", "blocks")
 
-    @abstractmethod
     def _matmat(self, V: Array) -> Array:
         """Return A V, in the working dtype at `home`, for V (p x k), float64 at `home.blocks`."""
+        return self._products("_matmat").matmat(V)
 
-    @abstractmethod
     def _rmatmat(self, U: Array) -> Array:
         """Return Aᵀ U, float64 at `home.blocks`, for U (n x k) in the working dtype at `home`."""
+        return self._products("_rmatmat").rmatmat(U)
+
+    def _products(self, name: str) -> Rows:
+        """The rows, by which data that can be read are multiplied."""
+        if self.readable or self.streamed:
+            return self.in_blocks()
+        raise NotImplementedError(f"{type(self).__name__} must define {name}: its rows cannot be read")
 
     def _rows(self, selection: Selection) -> LinearOperator:
         """The rows that a slice of step 1, or an array of numbers from 0 to n - 1, selects."""
@@ -295,19 +302,39 @@ class LinearOperator(ABC):
         """
         raise MissingCapability(f"{type(self).__name__} is not read slice by slice; take `rows` or products.")
 
-    def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """The same rows, read, converted and centred once, for several products.
+    def in_blocks(self, name: str = "data") -> Rows:
+        """The same rows in blocks, as solvers compute with them; of products alone, one block that cannot be cut.
 
         Parameters
         ----------
-        buffer : RowBuffer, optional
-            Memory to use; rows that were loaded into it before are lost.
-        about : array of shape (p,), optional
-            A row to subtract from every row.
-        """
-        return self if about is None else self.centered(about).loaded(buffer)
+        name : str, default "data"
+            The name of the data in messages.
 
-    def release(self) -> None:  # noqa: B027
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> from linspec.rows import Moments
+        >>> rows = ls.as_operator(np.array([[1.0, 2.0], [3.0, 4.0]])).in_blocks()
+        >>> Moments([rows]).images(np.ones((2, 1))).tolist()
+        [[3.0], [7.0]]
+        """
+        reads = self.streamed or (self.access == "rows" and self.readable)
+        return self._facts(ReadRows(self, name)) if reads and not self.resident else self.loaded(name)
+
+    def loaded(self, name: str = "data") -> Rows:
+        """The same rows in blocks, after all of them have been read."""
+        return self._facts(self._loaded(name))
+
+    def _loaded(self, name: str) -> Rows:
+        return Dense(self.dense(), name) if self.readable else ByProducts(self, name)
+
+    def _facts(self, rows: Rows) -> Rows:
+        """Rows with the precision of this operator."""
+        rows.dtype, rows.rounding = self.dtype, float(np.finfo(self.rounded_dtype).eps)
+        return rows
+
+    def release(self) -> None:
         """Release memory that reading the rows has filled; does nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:

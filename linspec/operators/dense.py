@@ -12,18 +12,16 @@ subtracts it without loss.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
 from contextlib import suppress
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, cast, host_dtype, plain_array, working_dtype
+from linspec.blocks import Dense, Rows
+from linspec.blocks.base import LONGEST_STRETCH
 from linspec.errors import InvalidProblem, UnsupportedData
-from linspec.operators.base import CenteredOperator, LinearOperator, Selection
-from linspec.operators.row_blocks import RowBuffer, longest_stretch, row_blocks
-from linspec.process.pauses import pause
+from linspec.operators.base import LinearOperator, Selection
 
 COLUMNS_AT_ONCE = 16
 """Number of columns of a file in column order that are read before their pages are released."""
@@ -56,9 +54,6 @@ class DenseOperator(LinearOperator):
     concurrent = True
     readable = True
     resident = True
-
-    in_one_piece = True  # whether the whole array can be multiplied at once
-    _ready = False  # whether rows were copied into an order that BLAS takes
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
         array = array if type(array) is np.ndarray else plain_array(array)
@@ -95,62 +90,22 @@ class DenseOperator(LinearOperator):
         """The same rows, converted block by block as they are multiplied."""
         return self if dtype == self.dtype else type(self)(self._source, self.mean, dtype)
 
-    @cached_property
-    def plain(self) -> bool:
-        """Whether the array itself can be multiplied: no conversion, no centring, no copy inside BLAS."""
-        if self.mean is not None:
-            return False
-        stored = self.array.dtype
-        if isinstance(self.array, np.ndarray):
-            return self._ready or (bool(stored == self.dtype) and _fits_blas(self.array))
-        return bool(stored == getattr(self.home.xp, self.dtype.name))
+    @property
+    def _as_stored(self) -> bool:
+        """Whether the array itself can be multiplied: in memory, with no conversion and no centring."""
+        return self.resident and self.mean is None and self.stored_dtype == self.dtype
 
-    def loaded(self, buffer: RowBuffer | None = None, about: Array | None = None) -> LinearOperator:
-        """A converted and centred copy of the rows; call it for a block of rows, because all rows are copied."""
-        mean = self.mean
-        if about is not None:
-            about = self.home.blocks.place(about)
-            mean = about if mean is None else about + mean
-        if mean is None and self.plain:
-            return self
-        coarse = None if mean is None else self.home.place(mean, self.dtype)
-        block = DenseOperator((buffer or RowBuffer()).less(self.array, coarse, self.dtype, self.home))
-        block._ready = True
-        if coarse is None or self.dtype == np.float64:
-            return block
-        return CenteredOperator(block, mean - self.home.blocks.place(coarse))
-
-    def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Yield pairs (slice, rows), the rows converted and centred; a pair is valid until the next is requested."""
-        buffer = RowBuffer()
-        for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
-            pause()
-            yield rows, self._piece(rows).loaded(buffer)
-            self.release()
-
-    def _piece(self, rows: slice) -> LinearOperator:
-        return DenseOperator(self.array[rows, :], self.mean, self.dtype)
+    def _loaded(self, name: str) -> Rows:
+        rows = Dense(self._source, name)
+        rows.less = self.mean
+        return rows
 
     def _matmat(self, V: Array) -> Array:
-        if self.in_one_piece and self.plain:
-            as_it_is = isinstance(V, np.ndarray) and V.dtype == self.dtype
-            return self.array @ (V if as_it_is else self.home.place(V, self.dtype))
-        product = self.home.zeros((self.shape[0], V.shape[1]), self.dtype)
-        for rows, block in self._blocks():
-            product[rows, :] = block.matmat(V)
-        return product
+        return self.array @ self.home.place(V, self.dtype) if self._as_stored else super()._matmat(V)
 
     def _rmatmat(self, U: Array) -> Array:
-        if (
-            self.in_one_piece
-            and self.plain
-            and (self.dtype == np.float64 or self.shape[0] <= longest_stretch(self.home))
-        ):
-            return self.home.blocks.place(self.array.T @ U)
-        total = self.home.blocks.zeros((self.shape[1], U.shape[1]))
-        for rows, block in self._blocks():
-            total += block.rmatmat(U[rows, :])
-        return total
+        once = self._as_stored and (self.dtype == np.float64 or self.shape[0] <= LONGEST_STRETCH)
+        return self.home.blocks.place(self.array.T @ U) if once else super()._rmatmat(U)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice) or isinstance(self.array, np.ndarray):
@@ -162,20 +117,12 @@ class DenseOperator(LinearOperator):
     def _dense(self) -> Array:
         if self.mean is None:
             return cast(self.array, self.dtype)
-        entries = self.home.zeros(self.shape, self.dtype)
-        for rows, block in self._blocks():
-            entries[rows, :] = block.dense()
-        return entries
+        return self.home.place(next(self.loaded().blocks()).about(None).dense(), self.dtype)
 
     @property
     def H(self) -> LinearOperator:
         """The adjoint operator, as the transposed view of the array."""
         return super().H if self.mean is not None else self._like(self._source.T)
-
-    @property
-    def bare(self) -> LinearOperator:
-        """The same rows with nothing subtracted."""
-        return self if self.mean is None else self._like(self._source)
 
     def _like(self, array: Array, mean: Array | None = None) -> DenseOperator:
         return type(self)(array, mean, self.dtype)
@@ -188,16 +135,6 @@ class DenseOperator(LinearOperator):
         """A − 1 meanᵀ, subtracted from each block as it is read."""
         mean = self.home.blocks.place(mean)
         return self._like(self._source, mean if self.mean is None else mean + self.mean)
-
-
-def _fits_blas(array: HostArray) -> bool:
-    """Whether BLAS can use the array without a copy: aligned, and contiguous along one axis."""
-    step = array.itemsize
-    (n, p), (down, across) = array.shape, array.strides
-    # The stride of an axis of length one is never taken and may be anything.
-    by_rows = (across == step or p == 1) and down % step == 0 and (down >= p * step or n == 1)
-    by_columns = (down == step or n == 1) and across % step == 0 and (across >= n * step or p == 1)
-    return array.flags.aligned and (by_rows or by_columns)
 
 
 class MappedOperator(DenseOperator):
@@ -217,8 +154,6 @@ class MappedOperator(DenseOperator):
     """
 
     resident = False
-
-    in_one_piece = False
 
     def __init__(self, array: HostArray, mean: Array | None = None, dtype: Any = None) -> None:
         super().__init__(array, mean, dtype)
@@ -268,9 +203,6 @@ class MappedOperator(DenseOperator):
                 f"{size} of {self._end} bytes are left. Write another file and rename it, and leave one that is read "
                 "as it is."
             )
-
-    def _piece(self, rows: slice) -> LinearOperator:
-        return self.rows(rows)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         self._check_length()

@@ -5,15 +5,16 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, at_home, check_bare, is_array, to_host, working_dtype
+from linspec.arrays import Array, Home, HostArray, at_home, check_bare, is_array, working_dtype
+from linspec.blocks import DeviceSparse, Rows
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.operators.base import LinearOperator, Selection
-from linspec.operators.row_blocks import longest_stretch
 
 LOOKED_AT = 64
 """Number of leading rows that are compared to detect an operator that changes its argument or repeats one column."""
@@ -162,20 +163,7 @@ def _one_column_for_all(block: HostArray) -> bool:
 
 
 class CupySparseOperator(LinearOperator):
-    """A sparse matrix of `cupyx.scipy.sparse`, kept as CSR on its device.
-
-    The sparse products of CuPy need column-major blocks, and sort the indices of the matrix in place first: unsorted
-    indices are sorted once here, in a copy.
-
-    Products with Aᵀ use transposes stored as CSR, which take a third of the time of Aᵀ as CSC. Each transpose belongs
-    to a stretch of rows of A; with float32 entries a stretch is short enough to sum over its rows in float32. All
-    transposes are made at the first product with Aᵀ and kept as long as this operator, so they double the memory.
-
-    The operators of selected slices of rows are kept, too, each with its own transposes, because every sweep selects
-    the same slices. They share the entries of A. They are dropped when the rows are cut into other slices.
-
-    cuSPARSE does not fix the order of its sums: two products of the same matrices differ by rounding.
-    """
+    """A sparse matrix of `cupyx.scipy.sparse`, kept as CSR on its device, with its rows in blocks (`DeviceSparse`)."""
 
     access = "rows"
     readable = True
@@ -190,8 +178,7 @@ class CupySparseOperator(LinearOperator):
         if not checked and not self.matrix.has_canonical_format:
             self.matrix = self.matrix.copy()
             self.matrix.sum_duplicates()
-        self.matrix.has_canonical_format = True
-        self._blocks: dict[tuple[int, int], CupySparseOperator] = {}
+        self.matrix.has_canonical_format = True  # CuPy looks again otherwise
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
@@ -210,53 +197,22 @@ class CupySparseOperator(LinearOperator):
     def nnz(self) -> int:
         return int(self.matrix.nnz)
 
+    def _loaded(self, name: str) -> Rows:
+        rows = copy(self._transposed)
+        rows.name = name
+        return rows
+
     @cached_property
-    def _transposes(self) -> list[tuple[slice, Any]]:
-        """Pairs (slice, transpose) for stretches of rows that cover A, as CSR."""
-        n = self.shape[0]
-        length = max(n, 1) if self.dtype == np.float64 else longest_stretch(self.home)
-        stretches = [slice(start, min(start + length, n)) for start in range(0, n, length)]
-        return [(rows, _in_order(self._shared(rows).T.tocsr())) for rows in stretches]
-
-    def _matmat(self, V: Array) -> Array:
-        return self.matrix @ self._column_major(V)
-
-    def _rmatmat(self, U: Array) -> Array:
-        total = self.home.zeros((self.shape[1], U.shape[1]))
-        for rows, transpose in self._transposes:
-            total += self.home.place(transpose @ self._column_major(U[rows, :]))
-        return total
-
-    def _column_major(self, V: Array) -> Array:
-        return self.home.place(V, self.dtype).copy(order="F")
+    def _transposed(self) -> DeviceSparse:
+        return DeviceSparse(self.matrix)
 
     def _dense(self) -> Array:
         return self.matrix.toarray()
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        if not isinstance(selection, slice):
-            return CupySparseOperator(self.matrix[selection], checked=True)
-        cut = selection.start, selection.stop
-        if cut == (0, self.shape[0]):  # whose transposes are these themselves
+        if isinstance(selection, slice) and (selection.start, selection.stop) == (0, self.shape[0]):
             return self
-        if cut not in self._blocks:
-            if sum(block.shape[0] for block in self._blocks.values()) + cut[1] - cut[0] > self.shape[0]:
-                self._blocks.clear()  # the rows are cut in another way now
-            self._blocks[cut] = CupySparseOperator(self._shared(selection), checked=True)
-        return self._blocks[cut]
-
-    def _shared(self, rows: slice) -> Any:
-        """The rows of a slice, as a sparse matrix that shares the memory of the whole matrix."""
-        ends = self.matrix.indptr[rows.start : rows.stop + 1]
-        first, last = (int(end) for end in to_host(ends[[0, -1]]))
-        parts = self.matrix.data[first:last], self.matrix.indices[first:last], ends - ends[0]
-        return type(self.matrix)(parts, shape=(rows.stop - rows.start, self.shape[1]))
-
-
-def _in_order(matrix: Any) -> Any:
-    """Mark a transposed matrix as sorted and free of duplicates, so that CuPy does not check it again."""
-    matrix.has_canonical_format = True
-    return matrix
+        return CupySparseOperator(self.matrix[selection], checked=True)
 
 
 def is_cupy_sparse(source: Any) -> bool:

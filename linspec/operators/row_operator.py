@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 
 from linspec.arrays import Array
 from linspec.operators.base import LinearOperator, Selection
-from linspec.operators.row_blocks import row_blocks
 
 
 class RowOperator(LinearOperator):
@@ -43,22 +41,5 @@ class RowOperator(LinearOperator):
             A slice of step 1 within the rows, or the numbers of rows in any order, each from 0 to n - 1.
         """
 
-    def _matmat(self, V: Array) -> Array:
-        pieces = [self.home.place(block.matmat(V), self.dtype) for _, block in self._blocks()]
-        return pieces[0] if len(pieces) == 1 else self.home.xp.concat(pieces, axis=0)
-
-    def _rmatmat(self, U: Array) -> Array:
-        total = self.home.blocks.zeros((self.shape[1], U.shape[1]))
-        for rows, block in self._blocks():
-            total += block.rmatmat(U[rows, :])
-        return total
-
     def _dense(self) -> Array:
         return self.home.place(self._rows(slice(0, self.shape[0])).dense(), self.dtype)
-
-    def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Yield all rows in order, as pairs (slice, operator); one empty block if there are no rows."""
-        size = self.shape[1] * self.dtype.itemsize
-        for rows in row_blocks(self.shape[0], size, self.home) if self.shape[0] else [slice(0, 0)]:
-            yield rows, self._rows(rows)
-            self.release()

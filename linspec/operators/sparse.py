@@ -1,4 +1,4 @@
-"""SciPy sparse matrices as operators, on the threaded kernels of `sparse_products`."""
+"""SciPy sparse matrices as operators."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import Array, HostArray, working_dtype
+from linspec.blocks import Rows, Sparse, sparse_grams, sparse_slabs
 from linspec.errors import InvalidProblem, one_line
-from linspec.operators import sparse_grams, sparse_products, sparse_slabs
 from linspec.operators.base import LinearOperator, Selection
 
 COMPRESSED = ("csr", "csc", "bsr")
@@ -99,11 +99,8 @@ class SparseOperator(LinearOperator):
         """Estimated number of entries of the sparse Gram matrix AᵀA; computed once."""
         return sparse_grams.gram_entries(self.matrix, self.matrix)
 
-    def _matmat(self, V: Array) -> Array:
-        return sparse_products.matmat(self.matrix, V, self.dtype)
-
-    def _rmatmat(self, U: Array) -> Array:
-        return sparse_products.rmatmat(self.matrix, U, self.dtype)
+    def _loaded(self, name: str) -> Rows:
+        return Sparse(self.matrix, name)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):

@@ -23,7 +23,6 @@ import scipy.sparse
 from linspec.arrays import (
     Array,
     Home,
-    all_finite,
     check_bare,
     copied,
     is_array,
@@ -35,7 +34,6 @@ from linspec.frames import check_names, is_frame
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.foreign import CupySparseOperator, is_cupy_sparse
-from linspec.operators.range_of_entries import not_finite
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.tables import of_frame
 from linspec.process.pauses import pause
@@ -298,37 +296,6 @@ class StreamedOperator(LinearOperator):
         if math.isinf(rows) and is_array(V) and V.ndim == 2:
             rows = V.shape[0]  # compared with the rows as they come
         super()._check_block(V, rows, name)
-
-    def _matmat(self, V: Array) -> Array:
-        products, start = [], 0
-        for block in self.blocks():
-            products.append(self._finite(block.matmat(V), V, block, start))
-            start += block.shape[0]
-        return self.home.xp.concat(products, axis=0)
-
-    def _rmatmat(self, U: Array) -> Array:
-        total, start = self.home.blocks.zeros((self._width, U.shape[1])), 0
-        for block in self.blocks():
-            stop = start + block.shape[0]
-            if stop <= U.shape[0]:
-                factor = U[start:stop, :]
-                total += self._finite(block.rmatmat(factor), factor, block, start)
-            start = stop
-        if start != U.shape[0]:
-            raise InvalidProblem(
-                f"rmatmat of {self.name} takes a block with as many rows as the slices have together, {start}; got "
-                f"{U.shape[0]}."
-            )
-        return total
-
-    def _finite(self, product: Array, factor: Array, block: LinearOperator, start: int) -> Array:
-        """Return a product of a block of rows; raise if it is not finite because of an entry of the block."""
-        if all_finite(product):
-            return product
-        rows = block.matrix if isinstance(block, SparseOperator) else block.stored()
-        if all_finite(rows.data[: rows.nnz] if is_scipy_sparse(rows) else rows):  # the factor is at fault
-            return product
-        raise not_finite(rows, self.name, start)
 
     def __repr__(self) -> str:
         n, p = self.shape

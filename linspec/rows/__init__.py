@@ -3,7 +3,7 @@
 Read `executor`, `reductions`, `moments`, `cells`, `few_rows`.
 """
 
-from linspec._new.operators.base import Block, Rows
+from linspec.blocks.base import Block, Rows
 from linspec.rows.cells import Cell
 from linspec.rows.executor import LOCAL, Executor, Reduction
 from linspec.rows.inner_products import row_gram

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import Block, LinearOperator
-from linspec._new.operators.dense import Dense, DenseBlock
 from linspec.algebra import varies
 from linspec.arrays import HostArray, cast, to_host
+from linspec.blocks.base import Block, LinearOperator
+from linspec.blocks.dense import Dense, DenseBlock
 from linspec.rows.executor import Reduction
 from linspec.rows.reductions import RowData
 

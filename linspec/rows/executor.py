@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec._new.operators.base import Block, Rows
-from linspec._new.operators.dense import Dense
 from linspec.arrays import namespace, on_device
+from linspec.blocks.base import MET, Block, Rows
+from linspec.blocks.dense import Dense
 from linspec.errors import InvalidProblem
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread, usual_blas_threads
@@ -30,9 +30,6 @@ __all__ = ["LOCAL", "Executor", "Reduction", "aligned", "executor_of"]
 
 MOST_RUNS = 64
 """Most runs: the total of each takes memory and a merge."""
-
-MET = 14
-"""How often each number of a total must be added to, so that a total for a further run pays."""
 
 WORK_PER_THREAD = 2**21
 """Multiply-adds that justify a further thread."""

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec._new.operators.base import LinearOperator
 from linspec.arrays import Array, Home, HostArray, all_finite, to_host, triangle_below, triangular_factor
+from linspec.blocks.base import LinearOperator
 from linspec.rows.reductions import RowData, Triangle
 
 __all__ = ["Discarded", "FewRows", "LeadingRows", "merged"]

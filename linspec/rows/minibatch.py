@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec._new.operators.base import Block, Rows
 from linspec.arrays import Array, HostArray
+from linspec.blocks.base import Block, Rows
 from linspec.rows.passes import Passes
 from linspec.rows.preprocessing import Fitted, Preprocessing
 

@@ -25,10 +25,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators import ByProducts
-from linspec._new.operators.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.algebra import EPS, rank_cut
 from linspec.arrays import Array, Home, HostArray, all_finite, cast, is_array, on_device, to_host
+from linspec.blocks import ByProducts
+from linspec.blocks.base import MULTIPLY_RATE, STORED_RATE, Block, LinearOperator, Rows
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.process.log import LOG, tells
 from linspec.rows.cells import Cell, Cells
@@ -249,9 +249,9 @@ class Moments:
         """The relative error that is left where means or confounds are taken out of products about 0."""
         if not self.pre.directions or self.root is not None:
             return 0.0
-        eps = EPS if self.held is not None else float(np.finfo(self.operators[i].dtype).eps)
-        fitted = self.fitted[i]
-        if self.pre.center and self.subtracts[i]:
+        A, fitted = self.operators[i], self.fitted[i]
+        eps = EPS if self.held is not None and A.readable else float(np.finfo(A.dtype).eps)
+        if self.pre.center and self.subtracts[i] and A.readable:
             return eps * fitted.explained_share if self.pre.B is not None else 0.0
         return eps * (math.sqrt(fitted.about_zero) if self.pre.center else fitted.about_zero)
 

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec._new.operators import as_operator
-from linspec._new.operators.base import ORIGIN_ROWS, RUN_BYTES, Block, Rows
 from linspec.arrays import Array, HostArray
+from linspec.blocks import Dense, Sparse
+from linspec.blocks.base import ORIGIN_ROWS, RUN_BYTES, Block, Rows
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.process import machine
 from linspec.process.blas_threads import one_blas_thread
@@ -114,7 +114,7 @@ class WorkerRows(Rows):
         parts = self.engine.fetch_once(self.engine.map(_Chosen(chosen, self.dtype), calls))
         entries = np.concatenate(parts)
         entries[order] = entries.copy()
-        kept = as_operator(entries)
+        kept = Dense(entries)
         kept.dtype = self.dtype
         return next(iter(kept.blocks()))
 
@@ -359,11 +359,10 @@ def _is_far(row: Array, ratio: float, rows: Rows) -> bool:
 
 
 def _opened(rows: Any, dtype: np.dtype[Any], *, far: bool) -> Rows:
-    operator = copy.copy(as_operator(rows))  # rows that were sent may be opened again
-    operator.far = far
-    if operator.dtype != dtype:
-        operator.dtype = dtype
-    return operator
+    kept = isinstance(rows, Rows)  # as they were sent, or as a pass has left them
+    opened: Rows = copy.copy(rows) if kept else (Dense if isinstance(rows, np.ndarray) else Sparse)(rows)
+    opened.far, opened.dtype = far, dtype
+    return opened
 
 
 def _first(A: Rows) -> Any:

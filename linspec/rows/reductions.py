@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import Block, LinearOperator, Rows, rows_per_block
-from linspec._new.operators.dense import DenseBlock
-from linspec._new.operators.sparse import SparseBlock
 from linspec.arrays import Array, all_finite, cast, to_host, triangle_below
+from linspec.blocks.base import Block, LinearOperator, Rows, rows_per_block
+from linspec.blocks.dense import DenseBlock
+from linspec.blocks.sparse import SparseBlock
 from linspec.errors import NonFiniteData, UnsupportedData
 from linspec.rows.executor import Reduction
 from linspec.rows.preprocessing import Preprocessing

@@ -30,7 +30,6 @@ _HOLDERS = {
     "left_out_nearby": "linspec.solving.findings",
     "moments_of_rows": "linspec.solving.loadings",
     "refuse_iterators": "linspec.solving.checks",
-    "rows_of": "linspec.solving.door",
     "score_of_predictions": "linspec.solving.prediction_score",
     "table_of_columns": "linspec.solving.tables",
     "table_of_components": "linspec.solving.tables",

@@ -11,7 +11,6 @@ from linspec.solving.checks import finite_array as finite_array
 from linspec.solving.checks import refuse_iterators as refuse_iterators
 from linspec.solving.component_regression import COMPONENT_SCORES as COMPONENT_SCORES
 from linspec.solving.component_regression import ComponentRegressionSolution as ComponentRegressionSolution
-from linspec.solving.door import rows_of as rows_of
 from linspec.solving.findings import fewer_than_asked as fewer_than_asked
 from linspec.solving.findings import left_out_nearby as left_out_nearby
 from linspec.solving.loadings import moments_of_rows as moments_of_rows

@@ -117,3 +117,22 @@ def underflowing_columns(name: str, columns: tuple[int, ...]) -> tuple[Status, s
     text = f"{len(columns)} of the columns of {name} (the first is column {columns[0]}) are so small that squares of "
     text += "their entries are no numbers: what they say may be missing. Multiply these columns."
     return Status.ILL_CONDITIONED, text
+
+
+def lost_digits(moments: Any, least: float) -> str:
+    """Say that means or confounds have cost digits, if errors above `least` remain; "" if not.
+
+    Parameters
+    ----------
+    moments : linspec.rows.Moments
+        After a pass.
+    least : float
+    """
+    error = max([moments.error_of_means(i) for i in moments.fitted])
+    if error <= least:
+        return ""
+    what = "Means" if moments.pre.B is None else "Means, or what confounds explain,"
+    text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
+    text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. "
+    other = "Pass an array or a file" if moments.pre.center else "Pass center=True"
+    return text + f"{other}, or subtract a constant from each column."

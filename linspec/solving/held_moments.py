@@ -35,7 +35,6 @@ from linspec.rows import Moments, Preprocessing
 from linspec.rows.few_rows import Discarded, FewRows, merged
 from linspec.solving import archive
 from linspec.solving.checkpoints import check_state
-from linspec.solving.door import rows_of
 from linspec.solving.problem import Problem
 
 __all__ = ["HeldMoments"]
@@ -271,9 +270,9 @@ class HeldMoments:
                 "confounds need all second moments; got a rank. Leave out rank or confounds."
             )
         batch = self._batch(matrices, sample_weight, confounds)
-        rows = [rows_of(A, name) for name, A in batch.matrices.items()]
+        rows = [A.in_blocks(name) for name, A in batch.matrices.items()]
         if batch.confounds is not None:
-            rows.append(rows_of(DenseOperator(batch.confounds), CONFOUNDS))
+            rows.append(DenseOperator(batch.confounds).in_blocks(CONFOUNDS))
         widths, w = {A.name: A.shape[1] for A in rows}, batch.sample_weight
         self._check_memory(min(A.shape[0] for A in rows), sum(widths.values()))
         part = Moments(rows, Preprocessing.of(center=True, weights=w), names=list(widths)).few_rows(self.rank)

@@ -26,7 +26,6 @@ from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Passes, Preprocessing
-from linspec.solving.door import rows_of
 
 __all__ = ["Loadings", "loadings_of", "moments_of_rows"]
 
@@ -133,7 +132,7 @@ def moments_of_rows(
     n = min(A.shape[0] for A in operators.values())
     w, Z = weights_and_confounds(sample_weight, confounds, n)
     pre = Preprocessing.of(center=center, weights=w, confounds=Z)
-    return Moments([rows_of(A, name) for name, A in operators.items()], pre, passes, list(given))
+    return Moments([A.in_blocks(name) for name, A in operators.items()], pre, passes, list(given))
 
 
 def loadings_of(

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec._new.operators import Dense
 from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.blocks import Dense
 from linspec.errors import InvalidProblem
 from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Fitted, Moments, Preprocessing
-from linspec.solving.door import rows_of
 
 __all__ = ["NOTHING", "NewRows"]
 
@@ -155,7 +154,7 @@ class NewRows:
         own = None if Z is None or self.slopes is None else to_host(self.slopes).T
         factors = None if self.scale is None else reciprocal(to_host(self.scale).astype(np.float64))
         pre = Preprocessing(self.mean is not None, None, Z, self.scale is not None)
-        moments = Moments([rows_of(A, name)], pre, names=[name])
+        moments = Moments([A.in_blocks(name)], pre, names=[name])
         moments.fitted[0] = Fitted.known(mean, own, factors)
         place = A.home.blocks.place
         # The last bits of a product depend on the memory order of V, which a saved answer does not keep.

@@ -14,8 +14,7 @@ from linspec.errors import BrokenPlugin, OutOfMemory, shown
 from linspec.iteration import Certificate
 from linspec.process.plurals import count_of
 from linspec.rows import Moments, Passes, Preprocessing
-from linspec.solving.door import rows_of
-from linspec.solving.findings import about_constant, nearly_explained, underflowing_columns
+from linspec.solving.findings import about_constant, lost_digits, nearly_explained, underflowing_columns
 from linspec.solving.stating import in_field, least_ridges
 from linspec.status import Status
 
@@ -63,7 +62,7 @@ class OnRows(iteration.Problem):
             own = problem.certificate_products + self.complete
             self.rows = problem.shared.of_run(passes, 0.0 if problem.sweeps == 1 else own)
             return self.rows
-        rows = [rows_of(A, name) for name, A in problem.matrices.items()]
+        rows = [A.in_blocks(name) for name, A in problem.matrices.items()]
         pre = Preprocessing.of(
             center=problem.center,
             weights=problem.sample_weight,
@@ -175,14 +174,8 @@ def lost_to_preprocessing(problem: Any, moments: Moments) -> tuple[tuple[Status,
         columns = tuple(np.flatnonzero(fitted.explained).tolist())
         if columns:
             findings.append(nearly_explained(problem, name, columns))
-    error = max([moments.error_of_means(i) for i in range(len(moments.operators))])
-    if error > 0 and not findings and error > CENTRING * problem.default_tol:
-        what = "Means" if moments.pre.B is None else "Means, or what confounds explain,"
-        text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
-        text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. "
-        other = "Pass an array or a file" if moments.pre.center else "Pass center=True"
-        findings.append((Status.ILL_CONDITIONED, text + f"{other}, or subtract a constant from each column."))
-    return tuple(findings)
+    text = "" if findings else lost_digits(moments, CENTRING * problem.default_tol)
+    return (*findings, (Status.ILL_CONDITIONED, text)) if text else tuple(findings)
 
 
 def constant_columns_of(

@@ -22,11 +22,10 @@ import scipy.sparse
 from linspec import registry
 from linspec.arrays import at_home, random_generator
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.operators import DenseOperator, SparseOperator, as_operator
+from linspec.operators import as_operator
 from linspec.registry import options
 from linspec.registry.keywords import hinted
 from linspec.rows import check_products
-from linspec.solving.door import rows_of
 from linspec.solving.random_test_matrix import TestMatrix
 
 if TYPE_CHECKING:
@@ -94,21 +93,18 @@ def project(
             f"{float(least):.2g} bytes, and {free:.2g} are free. Ask for fewer."
         )
     Omega = matrix.operator(data.shape[1], width, random_generator(rng))
-    check = partial(check_products, A=rows_of(data, "A"), name="A")
+    check = partial(check_products, A=data.in_blocks("A"), name="A")
     scale = 1.0 / math.sqrt(width)
-    if isinstance(data, SparseOperator) and Omega.sparse:
-        product = Omega.sparse_sketch(data)
+    product = Omega.sketch(data)
+    if scipy.sparse.issparse(product):
         check(product.data)
         product.data *= scale
-        as_array = isinstance(data.matrix, scipy.sparse.sparray)
-        return product if as_array else scipy.sparse.csr_matrix(product)
-    product = Omega.sketch(data)
+        return (
+            product
+            if isinstance(data.stored_array, scipy.sparse.sparray)
+            else scipy.sparse.csr_matrix(product)
+        )
     check(product)
-    if isinstance(
-        data, DenseOperator | SparseOperator
-    ):  # operators of others may return an array of their own
-        product *= scale
-        return product
     return product * scale
 
 

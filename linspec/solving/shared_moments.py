@@ -23,7 +23,7 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.process.turns import in_turn
 from linspec.registry.options import FORMS
 from linspec.solving.checks import check_flag, check_home, check_rows
-from linspec.solving.door import rows_of
+from linspec.solving.findings import lost_digits
 
 __all__ = ["Moments"]
 
@@ -60,9 +60,9 @@ class Moments:
     Notes
     -----
     Nothing is read before the first product. There is an `AccuracyWarning` if the products of an operator are not
-    those of a matrix and its transpose, as where large means have taken all digits. Blocks and results are float64,
-    in the library and on the device of the data (NumPy's for sparse matrices, files and operators). Threads that
-    share moments take turns.
+    those of a matrix and its transpose, and if large means have taken digits of products. Blocks and results are
+    float64, in the library and on the device of the data (NumPy's for sparse matrices, files and operators). Threads
+    that share moments take turns.
 
     Examples
     --------
@@ -98,7 +98,7 @@ class Moments:
             check_rows(first, matrices[first], name, A)
             check_home(first, matrices[first], name, A)
         pre = rows.Preprocessing(center=bool(center))
-        own = rows.Moments([rows_of(A, name) for name, A in matrices.items()], pre, names=list(matrices))
+        own = rows.Moments([A.in_blocks(name) for name, A in matrices.items()], pre, names=list(matrices))
         self.matrices, self._moments, self._form, self._expect = matrices, own, str(form), expect
 
     @classmethod
@@ -187,7 +187,8 @@ class Moments:
         """The moments for one product, which no other thread uses now."""
         with in_turn(self), on_device(self.home):
             yield self._form_held(self._moments)
-            for text in self._moments.contradictions:
+            least = 1e3 * max(float(np.finfo(A.dtype).eps) for A in self.matrices.values())
+            for text in filter(None, (*self._moments.contradictions, lost_digits(self._moments, least))):
                 warn(text, AccuracyWarning)
 
     def _block(self, V: Array, i: int, name: str) -> Array:

@@ -32,12 +32,12 @@ from linspec.arrays import (
     to_host,
     working_dtype,
 )
+from linspec.blocks.base import row_blocks
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import is_frame, is_series, labels_of
 from linspec.operators.base import CenteredOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
-from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 
 __all__ = ["Labels", "are_classes", "class_codes"]
@@ -166,7 +166,7 @@ class Labels:
             return gram
         # A label varies little about a large mean: the mean is subtracted in dense blocks of rows.
         gram = np.zeros_like(gram)
-        for rows in row_blocks(self.matrix.shape[0], 8 * len(gram), HOST, sum_bytes=gram.nbytes):
+        for rows in row_blocks(self.matrix.shape[0], 8 * len(gram), gram.nbytes):
             gram += self._gram_of(self.matrix[rows].toarray() - sums / n, self.often[rows])
         return gram
 

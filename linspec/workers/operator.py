@@ -2,7 +2,7 @@
 
 Problem: the rows are too many for one machine, or are already on several. Methods should multiply by them as by any
 other matrix, without moving a block.
-Method: solvers make their passes over `BlockOperator.rows_in_blocks` (`linspec.rows.on_workers`), and so do products
+Method: solvers make their passes over `BlockOperator.in_blocks` (`linspec.rows.on_workers`), and so do products
 here. Products with n rows are fetched in the order of the rows.
 """
 
@@ -162,17 +162,19 @@ class BlockOperator(LinearOperator):
 
     # ---- the rows -----------------------------------------------------------------------------
 
-    def rows_in_blocks(self) -> dict[str, Any]:
-        """What `linspec.rows` needs to read the same rows, which stay where they are."""
-        return {
-            "engine": self.engine,
-            "handles": self.handles,
-            "heights": self.layout,
-            "columns": self.shape[1],
-            "dtype": self.dtype,
-            "sizes": self.sizes,
-            "given_back": self._given_back,
-        }
+    def in_blocks(self, name: str = "data") -> WorkerRows:
+        """The same rows, which stay where they are."""
+        rows = WorkerRows(
+            self.engine,
+            self.handles,
+            self.layout,
+            self.shape[1],
+            self.dtype,
+            sizes=self.sizes,
+            given_back=self._given_back,
+        )
+        rows.name = name
+        return rows
 
     def _given_back(self, rows: Any) -> Any:
         """Rows that were computed from these, in the type of the caller."""
@@ -208,7 +210,7 @@ class BlockOperator(LinearOperator):
 
     def _summed(self, made: Callable[[WorkerRows], Reduction]) -> Any:
         """The total of a reduction of the rows, which is made for them."""
-        rows = WorkerRows(**self.rows_in_blocks())
+        rows = self.in_blocks()
         reduction = AboutRows([None], [made(rows)], Preprocessing(), None)
         _, (total,), _, _ = rows.executor.reduce([rows], lambda _: reduction, lambda: None)
         return total

@@ -15,7 +15,6 @@ from linspec.errors import InvalidProblem
 from linspec.families.cca import TwoViewSolution
 from linspec.operators import LinearOperator
 from linspec.process import count_of
-from linspec.solving import rows_of
 from linspec_deep.nets import Net
 
 
@@ -87,7 +86,7 @@ class DeepCCASolution(TwoViewSolution, residual="squared", certified=False, save
         W = np.asarray(to_host(weights), dtype=np.float64)
         parts = [
             (net(to_host(block.cut(*ends).dense())) - mean) @ W
-            for block in rows_of(A, view).blocks()
+            for block in A.in_blocks(view).blocks()
             for ends in pairwise(block.edges(0))
         ]
         return A.home.place(np.concatenate(parts), A.dtype)

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from linspec import TestMatrix
-from linspec.arrays import HOST, Array, Home, HostArray
-from linspec.operators import DenseOperator, Sketch, tile_width
+from linspec.arrays import Array, Home, HostArray, at_home
+from linspec.operators import LinearOperator, Sketch, tile_width
 
 LARGEST_FACTOR = 6
 """The binary logarithm of the largest factor's order."""
@@ -80,27 +80,18 @@ class HadamardSketch(Sketch):
             columns = slice(start, min(start + width, self.shape[1]))
             yield columns, self.signs[:, None] * hadamard(rows, self.sample[columns])
 
-    def held(self) -> Sketch:
-        return self
+    @at_home
+    def sketch(self, A: LinearOperator) -> Any:
+        if A.sparse or not A.readable:
+            return super().sketch(A)
+        return A.home.xp.concat(
+            [self._transformed(X.array, A.home, A.dtype) for X in A.in_blocks().pieces()], axis=0
+        )
 
-    def _matmat(self, V: Array) -> Array:
-        spread = np.zeros((self.order, V.shape[1]))
-        spread[self.sample, :] = V
-        return self.signs[:, None] * transformed(spread[None, :, :], HOST)[0, : self.shape[0], :]
-
-    def _rmatmat(self, U: Array) -> Array:
-        padded = np.zeros((self.order, U.shape[1]))
-        padded[: self.shape[0], :] = self.signs[:, None] * U
-        return np.asarray(transformed(padded[None, :, :], HOST)[0, self.sample, :])
-
-    def _tile_by_tile(self, A: DenseOperator) -> bool:
-        return False
-
-    def _of_block(self, A: DenseOperator) -> Array:
-        home, dtype, (n, p) = A.home, A.dtype, A.shape
-        x = A.array * home.place(self.signs, dtype)[None, :]
-        if self.order > p:
-            x = home.xp.concat([x, home.zeros((n, self.order - p), dtype)], axis=1)
+    def _transformed(self, x: Array, home: Home, dtype: Any) -> Array:
+        x = x * home.place(self.signs, dtype)[None, :]
+        if self.order > x.shape[1]:
+            x = home.xp.concat([x, home.zeros((x.shape[0], self.order - x.shape[1]), dtype)], axis=1)
         x = transformed(x[:, :, None], home, dtype)[:, :, 0]
         return home.xp.take(x, home.xp.asarray(self.sample, device=home.device), axis=1)
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from in_blocks import rows_of
 
-from linspec._new.operators import as_operator
 from linspec.certificates import certify_linear
 from linspec.certificates.metric import SKETCH_ROWS
 from linspec.linalg import block_cg
@@ -60,9 +60,7 @@ def exact(A: Any, b: Any, ridge: float) -> Any:
 
 def judged(A: Any, b: Any, x: Any, ridge: float = 0.0, *, held: bool = False, **asked: Any) -> Any:
     pre = Preprocessing.of(**asked)
-    moments = Moments(
-        [as_operator(A), as_operator(b)], pre, sketch_rows=0 if held else SKETCH_ROWS * A.shape[1]
-    )
+    moments = Moments([rows_of(A), rows_of(b)], pre, sketch_rows=0 if held else SKETCH_ROWS * A.shape[1])
     if held:
         moments.gram()
     return certify_linear(moments, x, ridge)

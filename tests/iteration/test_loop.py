@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_blocks import rows_of
 
 import linspec as ls
 from linspec import Status
-from linspec._new.operators import as_operator
 from linspec.certificates import certify_linear
 from linspec.certificates.metric import SKETCH_ROWS
 from linspec.errors import BudgetTooSmall, OutOfMemory
@@ -37,7 +37,7 @@ class Regression(Problem):
         self.ridge = ridge
 
     def moments(self, passes: Passes) -> Moments:
-        data = [as_operator(A), as_operator(b)]
+        data = [rows_of(A), rows_of(b)]
         return Moments(
             data, Preprocessing(center=True), passes, sketch_rows=SKETCH_ROWS * 30, certificate_passes=1.0
         )
@@ -67,7 +67,7 @@ class Spectrum(Problem):
     name, tol, k = "spectrum", 1e-8, 3
 
     def moments(self, passes: Passes) -> Moments:
-        return Moments([as_operator(A)], Preprocessing(center=True), passes, certificate_passes=1.0)
+        return Moments([rows_of(A)], Preprocessing(center=True), passes, certificate_passes=1.0)
 
     def certify(self, moments: Moments, arrays: Mapping[str, Any], tol: float) -> Certificate:
         V, theta = arrays["vectors"], arrays["values"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from in_blocks import rows_of
 
-from linspec._new.operators import as_operator
 from linspec.arrays import to_host
 from linspec.linalg import golub_kahan, lsqr
 from linspec.rows import Moments, Preprocessing
@@ -39,7 +39,7 @@ KINDS = {
 
 def run(data: Any, right: Any, asked: dict[str, Any]) -> Any:
     """Moments of both, the preprocessed matrices, and the steps."""
-    moments = Moments([as_operator(data), as_operator(right)], Preprocessing.of(**asked))
+    moments = Moments([rows_of(data), rows_of(right)], Preprocessing.of(**asked))
     place = moments.operators[1].backend.blocks
     unit = place.eye(moments.widths[1])
     adjoint = moments.products(None, unit)[1][0]

@@ -123,9 +123,9 @@ def test_what_is_taken_out_hides_no_lie(lie: str, settings: str) -> None:
 
 def matrices() -> list[Any]:
     """Matrices of all shapes and lengths of columns, of low rank, with large means, and zero."""
-    found = []
+    found, rng = [], np.random.default_rng(3)
     for n, p in ((40, 9), (9, 40), (300, 2), (50, 1)):
-        A = RNG.standard_normal((n, p))
+        A = rng.standard_normal((n, p))
         found += [A, A * np.geomspace(1, 1e-12, p), A * np.geomspace(1e-8, 1, n)[:, None], A + 1e4, 0 * A]
         found += [np.outer(A[:, 0], np.ones(p)), A * (np.arange(p) == 0), 1e40 * A, 1e-40 * A]
     return found
@@ -155,6 +155,19 @@ def test_matrices_are_never_accused(settings: str, dtype: Any) -> None:
                             moments.gram()
                         moments.products(V)
                         assert moments.contradictions == ()
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e6])
+@pytest.mark.parametrize("solver", ["cg", "lsqr"])
+def test_digits_that_large_means_cost_are_said(mean: float, solver: str) -> None:
+    """In float32, products lose the quotient of mean and deviation; the products are those of a matrix all the same."""
+    A, y = (RNG.standard_normal((200, 6)) + mean).astype(np.float32), RNG.standard_normal((200, 1))
+    found = solved(ls.LeastSquares(scipy.sparse.linalg.aslinearoperator(A), y, center=True), solver)
+    X = A.astype(float) - A.mean(axis=0, dtype=float)
+    exact = np.linalg.lstsq(X, y - y.mean(), rcond=None)[0]
+    assert np.linalg.norm(found.x - exact) > 1e-5 * np.linalg.norm(exact)
+    assert found.status is ls.Status.ILL_CONDITIONED
+    assert "subtracted from products" in found.message
 
 
 class Nothing(Solver):

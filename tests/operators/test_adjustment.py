@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from in_blocks import rows_of
 
 from linspec.operators import as_operator
 from linspec.rows import Moments, Preprocessing
-from linspec.solving import rows_of
 
 RNG = np.random.default_rng(5)
 N, P = 60, 5

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from linspec import Moments, as_operator
+from linspec.blocks import base
 from linspec.errors import NonFiniteData, UnsupportedData
-from linspec.operators import MappedOperator, open_rows, row_blocks
+from linspec.operators import MappedOperator, open_rows
 
 N, P = 211, 8
 RNG = np.random.default_rng(0)
@@ -35,8 +36,8 @@ def test_a_file_whose_bytes_are_of_another_format_is_not_said_to_have_an_unknown
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Make many blocks, and as many releases, of 211 rows."""
-    monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(base, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(base, "FEWEST_ROWS", 1)
 
 
 def mapped(folder, array, *, mode="r", offset=0, order="C"):

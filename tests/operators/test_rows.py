@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from backends import backends
+from in_blocks import rows_of
 
 import linspec as ls
 from linspec import errors
@@ -17,7 +18,7 @@ from linspec.iteration import Iterate
 from linspec.operators import as_operator
 from linspec.operators.weights import weights_and_confounds
 from linspec.rows import Moments, Preprocessing
-from linspec.solving import Solver, rows_of
+from linspec.solving import Solver
 
 N, P, Q, C = 700, 9, 5, 3
 EPS = np.finfo(np.float64).eps

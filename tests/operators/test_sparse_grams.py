@@ -11,8 +11,8 @@ from hypothesis import given
 from scipy import sparse
 from sparse_cases import dense, matrices, plan, stored, unchanged
 
+from linspec.blocks import sparse_grams, sparse_slabs
 from linspec.errors import InvalidProblem
-from linspec.operators import sparse_grams, sparse_slabs
 from linspec.process import machine
 
 

@@ -12,7 +12,6 @@ from scipy import sparse
 from sparse_cases import (
     WORKING,
     blocks,
-    constants,
     dense,
     every_plan,
     matrices,
@@ -21,8 +20,10 @@ from sparse_cases import (
     unchanged,
 )
 
+import linspec as ls
+from linspec.blocks import sparse_slabs
 from linspec.errors import InvalidProblem, UnsupportedData
-from linspec.operators import sparse_products, sparse_slabs
+from linspec.operators import SparseOperator
 from linspec.process import machine
 
 
@@ -34,7 +35,8 @@ def test_products_with_a_matrix_and_its_transpose_are_exact(name, data):
     before, V_before, U_before = stored(A), V.copy(), U.copy()
     for dtype in WORKING:
         with plan(name):
-            AV, AtU = sparse_products.matmat(A, V, dtype), sparse_products.rmatmat(A, U, dtype)
+            operator = SparseOperator(A, dtype)
+            AV, AtU = operator.matmat(V), operator.rmatmat(U)
         np.testing.assert_array_equal(AV, dense(A) @ V)
         np.testing.assert_array_equal(AtU, dense(A).T @ U)
         assert AV.dtype == dtype
@@ -50,21 +52,17 @@ def test_products_with_a_matrix_and_its_transpose_are_exact(name, data):
 @pytest.mark.parametrize("dtype", WORKING)
 @pytest.mark.slow(keep=2)
 def test_large_products_agree_with_dense_ones(dtype, k):
-    """Large enough for several threads, slabs and, with a small cache, tiles."""
+    """Large enough for several threads and blocks."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((30_000, 60), density=0.2, format="csr", dtype=dtype, rng=rng)
-    V, U = (rng.standard_normal((rows, k)).astype(dtype) for rows in (60, 30_000))
+    X = sparse.random_array((60_000, 60), density=0.4, format="csr", dtype=dtype, rng=rng)
+    V, U = (rng.standard_normal((rows, k)).astype(dtype) for rows in (60, 60_000))
     Xd = dense(X)
     exact = Xd.T @ U
     tolerance = 100 * float(np.finfo(dtype).eps)
-    for cache in (2**40, 4000):
-        with constants(WIDE_TILE=1, CACHE=cache):
-            assert (sparse_slabs._tile_count(k, X, 1, np.dtype(dtype)) > 1) == (cache == 4000 and k == 40)
-            AtU = sparse_products.rmatmat(X, U, dtype)
-        assert np.linalg.norm(AtU - exact) <= tolerance * np.linalg.norm(exact)
-    np.testing.assert_allclose(
-        sparse_products.matmat(X, V, dtype), Xd @ V, rtol=tolerance, atol=tolerance * 30
-    )
+    operator = SparseOperator(X, dtype)
+    assert len(next(iter(operator.in_blocks().blocks())).edges(0)) > 2
+    assert np.linalg.norm(operator.rmatmat(U) - exact) <= tolerance * np.linalg.norm(exact)
+    np.testing.assert_allclose(operator.matmat(V), Xd @ V, rtol=tolerance, atol=tolerance * 30)
 
 
 def test_the_same_bits_every_time():
@@ -72,7 +70,7 @@ def test_the_same_bits_every_time():
     A = sparse.random_array((50_000, 40), density=0.2, format="csr", rng=rng)
     V = rng.standard_normal((40, 30))
     for dtype in WORKING:
-        first, *others = (sparse_products.rmatmat(A, A @ V, dtype) for _ in range(4))
+        first, *others = (SparseOperator(A, dtype).rmatmat(A @ V) for _ in range(4))
         for other in others:
             np.testing.assert_array_equal(other, first)
 
@@ -86,38 +84,24 @@ def test_float32_sums_over_many_rows_are_better_than_float32(threads):
     exact = n * float(tenth)
     naive = abs(float(np.cumsum(np.full(n, tenth), dtype=np.float32)[-1]) - exact) / exact
     with mock.patch.object(machine, "cpu_count", return_value=threads):
-        AtU = sparse_products.rmatmat(A, np.ones((n, k), np.float32), np.float32)
+        AtU = SparseOperator(A, np.float32).rmatmat(np.ones((n, k), np.float32))
     error = np.max(np.abs(AtU - exact)) / exact
     assert error < naive / 4
     # The bound of recursive summation over a stretch, in the unit roundoff of float32.
-    assert error < sparse_slabs.SHORTEST_STRETCH * 2.0**-24
+    assert error < sparse_slabs.LONGEST_STRETCH * 2.0**-24
 
 
-A = sparse.csr_array(np.eye(4, 3))
-
-
-SQUARE = np.ones((3, 2))
+A = ls.as_operator(sparse.csr_array(np.eye(4, 3)))
 
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (
-            lambda: sparse_products.matmat(A, np.ones((4, 2)), float),
-            InvalidProblem,
-            r"V must be .* 3 rows.*\(4, 2\)",
-        ),
-        (lambda: sparse_products.matmat(A, np.ones(3), float), InvalidProblem, "vector as one column"),
-        (lambda: sparse_products.rmatmat(A, SQUARE, float), InvalidProblem, "U must be .* 4 rows"),
-        (
-            lambda: sparse_products.matmat(A, SQUARE, int),
-            InvalidProblem,
-            "float32 or float64; got dtype int64",
-        ),
-        (lambda: sparse_products.matmat(A, SQUARE * 1j, float), UnsupportedData, "V must hold real numbers"),
-        (lambda: sparse_products.matmat(A * 1j, SQUARE, float), UnsupportedData, "A must hold real numbers"),
-        (lambda: sparse_products.matmat(A.tocsc(), SQUARE, float), UnsupportedData, "tocsr"),
-        (lambda: sparse_products.matmat(A.toarray(), SQUARE, float), UnsupportedData, "got ndarray"),
+        (lambda: A.matmat(np.ones((4, 2))), InvalidProblem, r"matmat .* 3 rows.*\(4, 2\)"),
+        (lambda: A.matmat(np.ones(3)), InvalidProblem, "A vector is a block of one column"),
+        (lambda: A.rmatmat(np.ones((3, 2))), InvalidProblem, "rmatmat .* 4 rows"),
+        (lambda: A.matmat(np.ones((3, 2)) * 1j), UnsupportedData, "complex128"),
+        (lambda: ls.as_operator(sparse.csr_array(np.eye(3) * 1j)), UnsupportedData, "complex128"),
     ],
 )
 def test_misuse_is_refused_before_the_loops_see_it(call, error, words):

@@ -6,39 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-from scipy import sparse
 from sparse_cases import dense, matrices
 
-from linspec.operators import sparse_slabs
-from linspec.process import machine
-
-
-def test_accumulators_fit_into_memory(monkeypatch):
-    """Tiles of columns, and then fewer parts of the rows: half of the result, but for two of the least width."""
-    A = sparse.random_array((20_000, 100), density=0.5, format="csr", rng=np.random.default_rng(4))
-    monkeypatch.setattr(machine, "cpu_count", lambda: 8)
-    monkeypatch.setattr(sparse_slabs, "WORK_PER_THREAD", 1)
-    assert sparse_slabs.shares(A, 10, np.dtype(np.float64)) == (16, 1)
-    monkeypatch.setattr(sparse_slabs, "NEGLIGIBLE_BYTES", 0)
-    one = 100 * 10 * 8
-    for k, memory, plan in (
-        (10, 2**40, (2, 1)),
-        (10, 4 * 2 * one, (2, 1)),
-        (10, 4 * one, (1, 1)),
-        (10, 0, (1, 1)),
-        (64, 2**40, (2, 4)),
-        (1024, 2**40, (16, 32)),
-    ):
-        monkeypatch.setattr(machine, "available_memory", lambda memory=memory: memory)
-        assert sparse_slabs.shares(A, k, np.dtype(np.float64)) == plan
-
-
-def test_slabs_keep_to_their_bounds_except_for_a_row_that_is_longer():
-    A = sparse.csr_array((7, 100))
-    A.indptr = np.cumsum([0, 3, 0, 0, 50, 2, 2, 2])
-    assert list(sparse_slabs.slab_bounds(A, 0, 7, rows=3, entries=4)) == [(0, 3), (3, 4), (4, 6), (6, 7)]
-    assert list(sparse_slabs.slab_bounds(A, 1, 6, rows=100, entries=10**6)) == [(1, 6)]
-    assert list(sparse_slabs.slab_bounds(A, 2, 2, rows=3, entries=4)) == []
+from linspec.blocks import sparse_slabs
 
 
 @given(data=st.data())

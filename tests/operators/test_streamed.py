@@ -12,6 +12,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import Moments, as_operator
+from linspec.blocks import base
 from linspec.errors import (
     InvalidProblem,
     LinspecError,
@@ -20,7 +21,7 @@ from linspec.errors import (
     SweptOnce,
     UnsupportedData,
 )
-from linspec.operators import StreamedOperator, row_blocks, streamed
+from linspec.operators import StreamedOperator, streamed
 
 RNG = np.random.default_rng(0)
 N, P = 331, 9
@@ -48,9 +49,9 @@ def blocks(request, monkeypatch):
     """Everything twice: small slices gathered into one block, and into several."""
     if request.param == "many-blocks":
         monkeypatch.setattr(streamed, "GATHERED_BYTES", 8 * P * 20)
-        monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 500)
-        monkeypatch.setattr(row_blocks, "DEVICE_BLOCK_BYTES", 500)
-        monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
+        monkeypatch.setattr(base, "BLOCK_BYTES", 500)
+        monkeypatch.setattr(base, "DEVICE_BLOCK_BYTES", 500)
+        monkeypatch.setattr(base, "FEWEST_ROWS", 1)
 
 
 def host(x):

@@ -7,9 +7,9 @@ from itertools import islice
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from in_blocks import rows_of
 
 import linspec as ls
-from linspec._new.operators import as_operator
 from linspec.iteration import Context
 from linspec.registry.options import with_parts
 from linspec.rows import Moments, Passes, Preprocessing
@@ -32,7 +32,7 @@ def test_all_that_iterate_are_parts() -> None:
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_solves_for_a_block(name: str, ridge: float) -> None:
     passes = Passes()
-    moments = Moments([as_operator(X), as_operator(Y)], Preprocessing(center=True), passes)
+    moments = Moments([rows_of(X), rows_of(Y)], Preprocessing(center=True), passes)
     moments.settle()
     solver = with_parts(ls.get_solver(name, "least-squares")())
     centred = Y - Y.mean(axis=0)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from in_blocks import rows_of
 
 import linspec as ls
 from linspec.arrays import HOST
 from linspec.rows import Moments
-from linspec.solving import rows_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.kcca_preimage import Nearness
 from linspec_kernel.preimage.objectives import HSIC

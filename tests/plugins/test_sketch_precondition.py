@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from backends import CountingOperator
+from in_blocks import rows_of
 
 import linspec as ls
 from linspec.rows import Moments
-from linspec.solving.door import rows_of
 
 NAME = "sketch-precondition"
 EPS = np.finfo(float).eps

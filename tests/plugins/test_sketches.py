@@ -135,7 +135,7 @@ def test_the_length_of_a_vector_has_the_variance_of_its_theorem(case, decay):
     x = np.random.default_rng(0).standard_normal(rows) * np.arange(1, rows + 1) ** -decay
     x /= np.linalg.norm(x)
     lengths = np.array(
-        [np.sum(operator(case, rows, columns, s).rmatmat(x[:, None]) ** 2) for s in range(seeds)]
+        [np.sum((operator(case, rows, columns, s).dense().T @ x[:, None]) ** 2) for s in range(seeds)]
     )
     lengths /= columns
     assert abs(lengths.mean() - 1) < 4.5 * lengths.std() / np.sqrt(seeds)
@@ -152,7 +152,7 @@ def test_inner_products_of_a_subspace(case):
     U = scipy.linalg.qr(np.random.default_rng(0).standard_normal((rows, k)), mode="economic")[0]
     errors = []
     for seed in range(seeds):
-        S = operator(case, rows, columns, seed).rmatmat(U) / np.sqrt(columns)
+        S = operator(case, rows, columns, seed).dense().T @ U / np.sqrt(columns)
         errors.append(np.linalg.norm(S.T @ S - np.eye(k)) ** 2)
     bound, error = (k**2 + k) / columns, np.std(errors) / np.sqrt(seeds)
     assert np.mean(errors) < bound + 4 * error
@@ -167,9 +167,9 @@ def test_the_transform_embeds_even_the_worst_subspace():
     assert columns < rows
     U = np.eye(rows)[:, :k]  # of coordinates: a sample without the signs and the transform would miss it
     for seed in range(20):
-        values = np.linalg.svd(operator("srht", rows, columns, seed).rmatmat(U), compute_uv=False) / np.sqrt(
-            columns
-        )
+        values = np.linalg.svd(
+            operator("srht", rows, columns, seed).dense().T @ U, compute_uv=False
+        ) / np.sqrt(columns)
         assert values[-1] > 0.40
         assert values[0] < 1.48
 

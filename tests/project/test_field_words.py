@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 LINSPEC = Path(__file__).parents[2] / "linspec"
-FOLDERS = "_new", "rows", "linalg", "certificates", "iteration"
+FOLDERS = "blocks", "rows", "linalg", "certificates", "iteration"
 NEW = sorted(path for folder in FOLDERS for path in (LINSPEC / folder).rglob("*.py"))
-ABOVE = [path for path in NEW if "operators" not in path.parts]
+ABOVE = [path for path in NEW if "blocks" not in path.parts]
 
 PRIVATE = {
     "adjustment",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from in_blocks import rows_of
 from one_hot import OneHot
 
-from linspec._new.operators import as_operator
 from linspec.linalg import block_krylov
 from linspec.rows import Moments, Preprocessing
 
@@ -33,10 +33,10 @@ def test_the_file_has_at_most_sixty_statements() -> None:
     ids=["plain", "center", "all"],
 )
 def test_it_gives_what_the_array_gives(asked: dict[str, Any]) -> None:
-    kinds = [OneHot(codes, p), as_operator(np.eye(p)[codes])]
+    kinds = [OneHot(codes, p), rows_of(np.eye(p)[codes])]
     found = []
     for kind in kinds:
-        first, second = (Moments([kind, as_operator(Y)], Preprocessing.of(**asked)) for _ in range(2))
+        first, second = (Moments([kind, rows_of(Y)], Preprocessing.of(**asked)) for _ in range(2))
         held, products = first.gram(), second.products(V, U)
         found.append([held[0][0], held[0][1], *products[0], *products[1], second.operator(0).rmatmat(Y)])
         R = Moments([kind], Preprocessing.of(**asked)).triangle()

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from in_blocks import rows_of
 
 import linspec as ls
-from linspec._new.operators import as_operator
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.rows import Cell, Moments, Passes, Preprocessing
-from linspec.solving.door import rows_of
 from linspec.studies import cells_of, folds_of
 
 rng = np.random.default_rng(0)
@@ -61,7 +60,7 @@ def test_a_cell_has_the_moments_of_its_rows(
     w, passes = weights if weighted else np.ones(n), Passes()
     pre = Preprocessing.of(center=True, weights=w if weighted else None)
     given = [X, Z, Y] if beside else [X, Y, Z]
-    moments = Moments([as_operator(KINDS[kind](M)) for M in given], pre, passes)
+    moments = Moments([rows_of(KINDS[kind](M)) for M in given], pre, passes)
     made = moments.cells(cells, n, diagonal=beside)
     assert passes.count == 1
     M = np.hstack(given)
@@ -85,7 +84,7 @@ def test_a_cell_has_the_moments_of_its_rows(
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_does_not_vary_in_a_cell_has_no_squares(kind: str, *, weighted: bool) -> None:
     pre = Preprocessing.of(center=True, weights=weights if weighted else None)
-    made = Moments([as_operator(KINDS[kind](X))], pre).cells(APART, n)
+    made = Moments([rows_of(KINDS[kind](X))], pre).cells(APART, n)
     for fold, cell in enumerate(made):
         assert list(np.flatnonzero(cell.variation == 0)) == ([4, 5] if fold == 2 else [5])
     training = reduce(Cell.merged, [cell for fold, cell in enumerate(made) if fold != 3])
@@ -95,7 +94,7 @@ def test_what_does_not_vary_in_a_cell_has_no_squares(kind: str, *, weighted: boo
 @pytest.mark.parametrize("kind", ["array", "sparse", "slices"])
 def test_unions_of_cells_far_from_each_other_keep_their_digits(kind: str) -> None:
     M = rng.standard_normal((n, 3)) + 1e7 * np.array([1.0, -3.0, 0.0]) + 1e5 * (np.arange(n) // 400)[:, None]
-    made = Moments([as_operator(KINDS[kind](M))], Preprocessing(center=True)).cells(
+    made = Moments([rows_of(KINDS[kind](M))], Preprocessing(center=True)).cells(
         [np.arange(i, i + 400) for i in (0, 400, 800)], n
     )
     for cells, rows in ((made[:1], slice(400)), (made[1:], slice(400, n)), (made, slice(None))):
@@ -109,11 +108,11 @@ def test_unions_of_cells_far_from_each_other_keep_their_digits(kind: str) -> Non
 
 def test_units_do_not_matter_and_some_are_refused() -> None:
     for unit in (1e-55, 1e55):
-        made = Moments([as_operator(X * unit)], Preprocessing(center=True)).cells(APART, n)
+        made = Moments([rows_of(X * unit)], Preprocessing(center=True)).cells(APART, n)
         assert near(made[0].gram / unit**2, by_hand(X, APART[0], np.ones(n))[2], 1e-12)
     for kind in ("array", "sparse", "slices"):
         with pytest.raises(DataOutOfRange, match="the entries of data, with the roots of their weights"):
-            Moments([as_operator(KINDS[kind](Y * 1e-70))], Preprocessing(center=True)).cells(APART, n)
+            Moments([rows_of(KINDS[kind](Y * 1e-70))], Preprocessing(center=True)).cells(APART, n)
 
 
 def test_faults_of_rows_and_of_sets_are_said() -> None:
@@ -121,13 +120,13 @@ def test_faults_of_rows_and_of_sets_are_said() -> None:
         with pytest.raises(
             InvalidProblem, match=f"sets of 1100 rows must be of the rows of data; got {ended}"
         ):
-            Moments([as_operator(KINDS[kind](X))]).cells([np.arange(1100)], 1100)
+            Moments([rows_of(KINDS[kind](X))]).cells([np.arange(1100)], 1100)
     bad = X.copy()
     bad[3, 2] = np.inf
     with pytest.raises(NonFiniteData, match="data must be finite; got inf at row 3, column 2"):
-        Moments([as_operator(bad)]).cells(APART, n)
+        Moments([rows_of(bad)]).cells(APART, n)
     with pytest.raises(MissingCapability, match="cannot be chosen one by one"):
-        Moments([as_operator(scipy.sparse.linalg.aslinearoperator(X))]).cells(APART, n)
+        Moments([rows_of(scipy.sparse.linalg.aslinearoperator(X))]).cells(APART, n)
 
 
 def asked(stated: dict[str, Any]) -> Preprocessing:
@@ -150,7 +149,7 @@ def test_a_problem_has_its_cells_and_from_all_rows_the_preprocessing_and_gram_ma
         return KINDS[kind](M)
 
     stated: dict[str, Any] = {"center": center, "sample_weight": weights, "confounds": Z, "scale": True}
-    A, exact = X[:, :4], Moments([as_operator(X[:, :4]), as_operator(Y)], asked(stated), scaled=[0])
+    A, exact = X[:, :4], Moments([rows_of(X[:, :4]), rows_of(Y)], asked(stated), scaled=[0])
     problem = ls.LeastSquares(given(A), given(Y), **stated)
     for splitter in (labels, [(OVERLAPPING[0], OVERLAPPING[2])]):
         cells, whole, passes = cells_of(problem, folds_of(splitter, n), diagonal=True)

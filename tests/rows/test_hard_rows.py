@@ -12,9 +12,9 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 from backends import backends
+from in_blocks import rows_of
 
 import linspec as ls
-from linspec._new.operators import as_operator
 from linspec.arrays import to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.process import machine
@@ -85,9 +85,9 @@ def test_no_digits_are_lost_to_means(case: str) -> None:
     units = np.sqrt(np.diag(G))
     V = rng.standard_normal((p, 2)) / units[:, None]
     pre = Preprocessing.of(center=True, weights=w)
-    found = Moments([as_operator(wrap(M))], pre).gram()[0][0]
-    product = Moments([as_operator(wrap(M))], pre).products(V)[0][0]
-    R = Moments([as_operator(wrap(M))], pre).triangle()
+    found = Moments([rows_of(wrap(M))], pre).gram()[0][0]
+    product = Moments([rows_of(wrap(M))], pre).products(V)[0][0]
+    R = Moments([rows_of(wrap(M))], pre).triangle()
     assert np.abs((found - G) / units / units[:, None]).max() < held
     assert np.abs((product - G @ V) / units[:, None]).max() < thin * np.abs(G @ V / units[:, None]).max()
     assert np.abs((R.T @ R - G) / units / units[:, None]).max() < 1e-11
@@ -97,7 +97,7 @@ def test_a_pass_is_made_again_only_after_unlucky_first_rows() -> None:
     passes = {}
     for name, M in {"noise": noise, "ordered": ordered, "still": still}.items():
         moments = Moments(
-            [as_operator(M)], Preprocessing.of(center=True, weights=late if name == "still" else None)
+            [rows_of(M)], Preprocessing.of(center=True, weights=late if name == "still" else None)
         )
         moments.gram()
         passes[name] = moments.passes.count
@@ -107,10 +107,10 @@ def test_a_pass_is_made_again_only_after_unlucky_first_rows() -> None:
 def test_gram_matrices_of_small_integers_are_exact() -> None:
     M = rng.integers(-9, 10, (n, 3)).astype(np.int8)
     exact = [[sum(int(a) * int(b) for a, b in zip(x, y, strict=True)) for y in M.T] for x in M.T]
-    found = Moments([as_operator(M)]).gram()[0][0]
+    found = Moments([rows_of(M)]).gram()[0][0]
     assert found.tolist() == exact
     sums = [sum(map(int, x)) for x in M.T]
-    about = Moments([as_operator(M)], Preprocessing(center=True)).gram()[0][0]
+    about = Moments([rows_of(M)], Preprocessing(center=True)).gram()[0][0]
     for i in range(3):
         for j in range(3):
             assert about[i, j] == pytest.approx(
@@ -129,16 +129,16 @@ def test_entries_that_are_not_finite_are_refused(wrap: Any, value: float) -> Non
     message = f"got {value} at row 4321, column 3" if readable else "must (be|give) finite"
     for center in (True, False):
         with pytest.raises(NonFiniteData, match=message):
-            Moments([as_operator(wrap(M))], Preprocessing(center=center)).gram()
+            Moments([rows_of(wrap(M))], Preprocessing(center=center)).gram()
         with pytest.raises(NonFiniteData, match=message):
-            Moments([as_operator(wrap(M))], Preprocessing(center=center)).products(np.ones((p, 1)))
+            Moments([rows_of(wrap(M))], Preprocessing(center=center)).products(np.ones((p, 1)))
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("unit", [1e-170, 1e-155, 1e-62, 1e62, 1e155])
 def test_units_whose_squares_would_vanish_are_refused_with_a_factor(wrap: Any, unit: float) -> None:
     with pytest.raises(DataOutOfRange, match=r"between 1e-60 and 1e\+60 .*Multiply data by 1e"):
-        Moments([as_operator(wrap(noise * unit))]).gram()
+        Moments([rows_of(wrap(noise * unit))]).gram()
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
@@ -146,7 +146,7 @@ def test_units_whose_squares_would_vanish_are_refused_with_a_factor(wrap: Any, u
 def test_columns_whose_squares_vanish_beside_others_are_known(wrap: Any, unit: float) -> None:
     M = noise.copy()
     M[:, 2] *= unit
-    moments = Moments([as_operator(wrap(M))])
+    moments = Moments([rows_of(wrap(M))])
     moments.gram()
     assert moments.faint() == (2,)
 
@@ -154,16 +154,16 @@ def test_columns_whose_squares_vanish_beside_others_are_known(wrap: Any, unit: f
 def test_matrices_with_other_rows_are_refused() -> None:
     for one, other in ((noise, noise[:-1]), (slices(noise), noise[:-1]), (noise[:-1], slices(noise))):
         with pytest.raises(InvalidProblem, match="equally many rows"):
-            Moments([as_operator(one), as_operator(other)]).gram()
+            Moments([rows_of(one), rows_of(other)]).gram()
     for count in (n - 1, n + 1):
         with pytest.raises(InvalidProblem, match=f"sample_weight must have .* {count} for"):
-            Moments([as_operator(noise)], Preprocessing(w=np.ones(count))).gram()
+            Moments([rows_of(noise)], Preprocessing(w=np.ones(count))).gram()
 
 
 def test_rows_that_are_read_once_are_not_read_again() -> None:
-    moments = Moments([as_operator(once(noise))])
+    moments = Moments([rows_of(once(noise))])
     moments.gram_product(np.ones((p, 1)))
-    with pytest.raises(MissingCapability, match="read once only"):
+    with pytest.raises(MissingCapability, match="can be read once"):
         moments.gram_product(np.ones((p, 1)))
 
 
@@ -175,19 +175,19 @@ def test_a_reader_may_fill_the_same_memory_again() -> None:
             memory[:] = noise[i : i + 600]
             yield memory
 
-    found = Moments([as_operator(read), as_operator(noise)], Preprocessing(center=True)).gram()
+    found = Moments([rows_of(read), rows_of(noise)], Preprocessing(center=True)).gram()
     assert np.abs(found[0][0] - found[1][1]).max() < 1e-9
     assert np.abs(found[0][1] - found[1][1]).max() < 1e-9
 
 
 def test_passes_are_not_exceeded() -> None:
-    moments = Moments([as_operator(noise)], passes=Passes(most=2))
+    moments = Moments([rows_of(noise)], passes=Passes(most=2))
     for _ in range(2):
         moments.products(np.ones((p, 1)))
     with pytest.raises(OutOfPasses, match="2 of 2 passes"):
         moments.products(np.ones((p, 1)))
     with pytest.raises(OutOfPasses, match="time is over"):
-        Moments([as_operator(noise)], passes=Passes(until=0.0)).gram()
+        Moments([rows_of(noise)], passes=Passes(until=0.0)).gram()
 
 
 def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -
     for threads in (1, 2, 5):
         monkeypatch.setattr(machine, "cpu_count", lambda threads=threads: threads)
         monkeypatch.setattr("linspec.rows.executor.usual_blas_threads", lambda threads=threads: threads)
-        moments = [Moments([as_operator(A)], Preprocessing(center=True)) for A in data]
+        moments = [Moments([rows_of(A)], Preprocessing(center=True)) for A in data]
         answers.append([each.products(np.ones((each.widths[0], 3)))[0][0] for each in moments])
     for other in answers[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(answers[0], other, strict=True))
@@ -210,7 +210,7 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -
 def test_a_stored_column_that_is_constant_is_no_faint_one(wrap: Any) -> None:
     X = rng.standard_normal((600, 3))
     X[:, 1] = 1.0
-    moments = Moments([as_operator(wrap(X))], Preprocessing(center=True))
+    moments = Moments([rows_of(wrap(X))], Preprocessing(center=True))
     moments.gram()
     assert moments.fitted[0].squares[1] == 0.0
 
@@ -235,7 +235,7 @@ def test_products_of_rows_of_two_kinds(left: str, right: str, *, weighted: bool)
         D = np.vstack([part.toarray() for part in M]) if isinstance(M, list) else M
         D = D.toarray() if scipy.sparse.issparse(D) else D.astype(np.float64)
         exact.append(D - np.average(D, axis=0, weights=w))
-    rows = [as_operator(M if not isinstance(M, list) else lambda M=M: iter(M)) for M in given]  # type: ignore[misc]
+    rows = [rows_of(M if not isinstance(M, list) else lambda M=M: iter(M)) for M in given]  # type: ignore[misc]
     moments = Moments(rows, Preprocessing.of(center=True, weights=w if weighted else None))
     A, B = exact
     lengths = np.outer(np.sqrt(w @ A**2), np.sqrt(w @ B**2))
@@ -262,7 +262,7 @@ def test_no_column_vanishes_where_squares_are_estimated(*, weighted: bool, confo
         pre = Preprocessing.of(
             center=True, weights=w if weighted else None, confounds=t[:, None] if confounds else None
         )
-        G = Moments([as_operator(scipy.sparse.linalg.aslinearoperator(A))], pre).gram()[0][0]
+        G = Moments([rows_of(scipy.sparse.linalg.aslinearoperator(A))], pre).gram()[0][0]
         taken = np.column_stack([np.ones(600), t] if confounds else [np.ones(600)]) * np.sqrt(w)[:, None]
         Q, _ = np.linalg.qr(taken)
         C = A * np.sqrt(w)[:, None]
@@ -294,7 +294,7 @@ def test_a_row_that_is_subtracted_with_the_means_costs_no_digits() -> None:
 
 def test_a_triangle_of_sparse_rows_makes_few_of_them_dense_at_a_time() -> None:
     A = scipy.sparse.random_array((20_000, 400), density=0.005, rng=0, format="csr")
-    moments = Moments([as_operator(A)], Preprocessing.of(center=True))
+    moments = Moments([rows_of(A)], Preprocessing.of(center=True))
     tracemalloc.start()
     R = moments.triangle()
     _, peak = tracemalloc.get_traced_memory()

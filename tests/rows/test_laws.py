@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+from in_blocks import rows_of
 
-from linspec._new.operators import as_operator
 from linspec.arrays import to_host
 from linspec.rows import Moments, Preprocessing
-from linspec.rows.on_workers import WorkerRows
 from linspec.workers import BlockOperator
 
 rng = np.random.default_rng(0)
@@ -54,7 +53,7 @@ def cupy_csr(M: Any) -> Any:
 
 
 def workers(M: Any) -> Any:
-    return WorkerRows(**BlockOperator([M[:400], M[400:401], M[401:]]).rows_in_blocks())
+    return BlockOperator([M[:400], M[400:401], M[401:]]).in_blocks()
 
 
 KINDS: dict[str, Callable[[Any], Any]] = {
@@ -128,7 +127,7 @@ def stated(kind: str, asked: dict[str, Any]) -> tuple[Any, Any, float, Callable[
     A = reference(X.astype(np.float32) if single else X, asked)
 
     def made() -> Moments:
-        return Moments([as_operator(KINDS[kind](X)), as_operator(beside(Y))], Preprocessing.of(**asked))
+        return Moments([rows_of(KINDS[kind](X)), rows_of(beside(Y))], Preprocessing.of(**asked))
 
     return A, reference(Y, asked), 1e-5 if single else 1e-11, made
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from in_blocks import rows_of
 
 import linspec as ls
-from linspec._new.operators.opening import as_operator
 from linspec.rows import Moments, Preprocessing, equal_slices, random_order
 
 rng = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def test_minibatches_of_all_rows_sum_to_a_pass(
     dtype: Any, data: Any, center: bool, weights: Any, confounds: Any, scale: bool
 ) -> None:
     pre = Preprocessing.of(center=center, weights=weights, confounds=confounds, scale=scale)
-    moments = Moments([as_operator(data.astype(dtype))], pre)
+    moments = Moments([rows_of(data.astype(dtype))], pre)
     V = rng.standard_normal((p, 2))
     whole, before = moments.gram_product(V), moments.passes.count
     order = rng.permutation(n)
@@ -50,7 +50,7 @@ def test_minibatches_of_all_rows_sum_to_a_pass(
 
 
 def test_rows_that_are_drawn_by_their_weights_estimate_a_pass() -> None:
-    moments = Moments([as_operator(DENSE)], Preprocessing.of(center=True, weights=W))
+    moments = Moments([rows_of(DENSE)], Preprocessing.of(center=True, weights=W))
     draws = rng.choice(n, 200_000, p=W / W.sum())
     found = moments.minibatch(draws, drawn=True).gram_product(np.eye(p)) * (n / len(draws))
     X = DENSE - np.average(DENSE, axis=0, weights=W)

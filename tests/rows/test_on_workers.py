@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
+from in_blocks import rows_of
 
-from linspec._new.operators import as_operator
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.rows import Moments, Passes, Preprocessing
-from linspec.rows.on_workers import WorkerRows
 from linspec.workers import BlockOperator, InProcess
 
 rng = np.random.default_rng(0)
@@ -46,7 +45,7 @@ class Sent(InProcess):
 def elsewhere(M: Any, edges: Sequence[int] = (0, 200, 201, 600, n), engine: Any = None) -> Any:
     engine = engine or Sent()
     blocks = BlockOperator(engine.hold([M[a:b] for a, b in pairwise(edges)]), engine)
-    return WorkerRows(**blocks.rows_in_blocks())
+    return blocks.in_blocks()
 
 
 @pytest.fixture(params=[np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
@@ -59,7 +58,7 @@ def both(request: pytest.FixtureRequest, kind: Any) -> tuple[Moments, Moments]:
     """Moments of the rows elsewhere, the second matrix cut in another way, and of the same rows here."""
     pre = Preprocessing.of(**request.param)
     there = [elsewhere(kind(X)), elsewhere(kind(Y), (0, 100, 350, n))]
-    here = [as_operator(kind(X)), as_operator(kind(Y))]
+    here = [rows_of(kind(X)), rows_of(kind(Y))]
     first, second = (Moments(rows, pre, sketch_rows=40) for rows in (there, here))
     return first, second
 
@@ -94,7 +93,7 @@ def test_moments_are_those_of_the_rows_here(both: tuple[Moments, Moments]) -> No
 
 
 def test_rows_of_this_process_are_sent(kind: Any) -> None:
-    here, there = as_operator(kind(Y)), elsewhere(kind(X))
+    here, there = rows_of(kind(Y)), elsewhere(kind(X))
     for rows in ([there, here], [here, there]):
         (a, b), (_, c) = Moments(rows, Preprocessing(center=True)).gram()
         exact = np.hstack([X, Y] if rows[1] is here else [Y, X])
@@ -104,10 +103,10 @@ def test_rows_of_this_process_are_sent(kind: Any) -> None:
 
 def test_cells_of_groups(kind: Any) -> None:
     labels = rng.integers(0, 3, n)
-    kinds = elsewhere(kind(X)), as_operator(kind(X))
+    kinds = elsewhere(kind(X)), rows_of(kind(X))
     cells = [np.flatnonzero(labels == i) for i in range(3)]
     pre = Preprocessing.of(center=True, weights=w)
-    there, here = (Moments([rows, as_operator(Y)], pre).cells(cells, n) for rows in kinds)
+    there, here = (Moments([rows, rows_of(Y)], pre).cells(cells, n) for rows in kinds)
     assert all(close(one.gram, two.gram) for one, two in zip(there, here, strict=True))
     assert all(
         close(one.origin + one.mean, two.origin + two.mean) for one, two in zip(there, here, strict=True)
@@ -138,7 +137,7 @@ def test_a_pass_ends_in_its_midst() -> None:
 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InvalidProblem, match="equally many rows; got 900 and 899"):
-        Moments([elsewhere(X), as_operator(Y[1:])]).gram()
+        Moments([elsewhere(X), rows_of(Y[1:])]).gram()
     with pytest.raises(UnsupportedData, match="in one place; got InProcess, Sent"):
         Moments([elsewhere(X), elsewhere(Y, engine=InProcess())]).gram()
     with pytest.raises(InvalidProblem, match="sample_weight must have a number for each row"):

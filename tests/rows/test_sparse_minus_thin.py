@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from in_blocks import rows_of
 
 import linspec as ls
-from linspec._new.operators import as_operator
 from linspec.rows import Moments, Passes, Preprocessing, SparseMinusThin
 
 N, P, Q = 300, 40, 30
@@ -31,7 +31,7 @@ def test_what_is_subtracted_stays_beside_a_sparse_matrix(scale):
     rng = np.random.default_rng(1)
     w, confounds = rng.uniform(0.5, 2, N), rng.standard_normal((N, 2))
     pre = Preprocessing.of(center=True, weights=w, confounds=confounds, scale=scale)
-    held = Moments([as_operator(A) for A in (X, Y)], pre).gram(sparse=True)
+    held = Moments([rows_of(A) for A in (X, Y)], pre).gram(sparse=True)
     A, B = (by_dense(M.toarray(), w, confounds, scale=scale) for M in (X, Y))
     V = rng.standard_normal((Q, 3))
     assert isinstance(held[0][1], SparseMinusThin)
@@ -73,7 +73,7 @@ def test_one_hot_rows_are_held_in_the_memory_of_their_pairs():
 def test_moments_of_one_matrix_count_passes_with_the_others_and_share_what_they_learn():
     X, Y = views()
     passes = Passes()
-    moments = Moments([as_operator(A) for A in (X, Y)], Preprocessing.of(center=True), passes)
+    moments = Moments([rows_of(A) for A in (X, Y)], Preprocessing.of(center=True), passes)
     centred = [A.toarray() - A.toarray().mean(axis=0) for A in (X, Y)]
     for i, A in enumerate(centred):
         V = np.eye(A.shape[1])

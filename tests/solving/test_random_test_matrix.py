@@ -44,7 +44,7 @@ def seeded(kind: str, rows: int = ROWS, columns: int = COLUMNS) -> SeededSketch:
 
 
 def held(kind: str) -> HeldSketch:
-    return seeded(kind).held()
+    return HeldSketch(ROWS, COLUMNS, list(seeded(kind).tiles()), sparse=kind != "dense")
 
 
 def data(n: int = 35, p: int = ROWS, dtype: type = np.float64) -> np.ndarray:

@@ -24,7 +24,6 @@ from linspec.families.least_squares.errors_of_moments import (
 )
 from linspec.families.least_squares.generalized import generalized
 from linspec.rows import Moments
-from linspec.solving.door import rows_of
 from linspec.studies.held_out.grams import Split, share_lost
 from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
 from linspec.studies.held_out.scores import Generalized, Metric, Rounded
@@ -52,7 +51,7 @@ class SquaredErrors(PredictionScore):
         )
 
     def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
-        moments = Moments([rows_of(problem.A, "A")])
+        moments = Moments([problem.A.in_blocks("A")])
         moments.settle()
         squares, found = moments.fitted[0].squares, np.empty((len(solutions), 1))
         for i, solution in enumerate(solutions):

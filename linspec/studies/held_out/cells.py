@@ -19,7 +19,6 @@ import numpy as np
 
 from linspec.errors import MissingCapability
 from linspec.rows import Cell, Moments, Preprocessing
-from linspec.solving.door import rows_of
 from linspec.studies.held_out.folds import Folds
 
 
@@ -144,7 +143,7 @@ def cells_of(
             f"{by_products[0]}. Pass an array, a sparse matrix, a file or slices."
         )
     if moments is None:
-        rows = [rows_of(A, name) for name, A in problem.matrices.items()]
+        rows = [A.in_blocks(name) for name, A in problem.matrices.items()]
         pre = Preprocessing.of(center=True, weights=problem.sample_weight)
         moments = Moments(rows, replace(pre, B=problem.confounds), names=tuple(problem.matrices))
     partition = (np.bincount(np.concatenate(folds.cells), minlength=folds.rows) == 1).all()

@@ -26,7 +26,6 @@ from linspec.operators.largest_entry import magnitude_of
 from linspec.operators.range_of_entries import check_magnitude
 from linspec.process import machine
 from linspec.rows import EXPLAINED, Preprocessing, check_products
-from linspec.solving.door import rows_of
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
 from linspec.studies.held_out.folds import entries_of_labels
@@ -269,7 +268,7 @@ def reflected(
             W = W - (2 * v)[:, None] * (v @ W)[None, :]
         W = W[len(vectors) :, :]
         squares = xp.sum(W * W, axis=0)
-    check_products(squares, rows_of(A, name), name)
+    check_products(squares, A.in_blocks(name), name)
     return W, squares, squares > EXPLAINED * before
 
 

@@ -14,7 +14,6 @@ from linspec.errors import InvalidProblem
 from linspec.kernels import Kernel
 from linspec.process import count_of
 from linspec.rows import Moments
-from linspec.solving import rows_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import PreimageView
 from linspec_kernel.solution import FunctionsSolution
@@ -128,7 +127,7 @@ class PreimageCCASolution(
             raise InvalidProblem(
                 f"{view} must have {points.shape[0]} columns, as the training rows; got {A.shape[1]}."
             )
-        kernel, moments = getattr(self, f"kernel_{side}"), Moments([rows_of(A, view)], names=[view])
+        kernel, moments = getattr(self, f"kernel_{side}"), Moments([A.in_blocks(view)], names=[view])
         rows = PreimageView(moments, 0, kernel, Bound("ratio", 1.0), center=False)
         Z = rows.at(np.asarray(to_host(points), dtype=np.float64)).values
         return self.centred(side, Z @ rows.home.place(getattr(self, f"{side}_weights")), A)

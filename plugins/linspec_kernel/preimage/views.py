@@ -23,7 +23,6 @@ from linspec.errors import MissingCapability, NonFiniteData
 from linspec.features import drawn_rows
 from linspec.kernels import SAMPLE, Kernel, resolved
 from linspec.rows import Moments, Passes
-from linspec.solving import rows_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.objectives import Objective
 
@@ -269,7 +268,7 @@ class PreimageMoments:
     @classmethod
     def of(cls, problem: Any, passes: Passes) -> PreimageMoments:
         """Moments of all rows; those of slices are counted."""
-        operators = [rows_of(A, name) for name, A in problem.matrices.items()]
+        operators = [A.in_blocks(name) for name, A in problem.matrices.items()]
         rows = Moments(
             operators, None, passes, [*problem.matrices], certificate_passes=problem.certificate_products
         )
@@ -285,5 +284,5 @@ class PreimageMoments:
     def on(self, numbers: HostArray) -> PreimageMoments:
         """The rows of these increasing numbers in memory, with no variates removed."""
         entries = {view.name: as_operator(view.entries(numbers), view.name) for view in self.views}
-        rows = Moments([rows_of(A, name) for name, A in entries.items()], None, None, self.names)
+        rows = Moments([A.in_blocks(name) for name, A in entries.items()], None, None, self.names)
         return PreimageMoments(rows, self.problem, [view.kernel for view in self.views])

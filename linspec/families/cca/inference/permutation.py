@@ -44,7 +44,6 @@ from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.rows import Moments, Preprocessing
 from linspec.solving.checks import check_count
-from linspec.solving.door import rows_of
 from linspec.solving.select import check_fits
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
@@ -235,7 +234,7 @@ def null_correlations(
 def _residuals(problem: CCA) -> LinearOperator:
     """The rows of Y without what the confounds explain of them."""
     Y, pre = problem.Y, Preprocessing.of(center=problem.center, confounds=problem.confounds)
-    moments = Moments([rows_of(Y, "Y")], pre, names=["Y"])
+    moments = Moments([Y.in_blocks("Y")], pre, names=["Y"])
     moments.settle()
     fitted, place = moments.fitted[0], Y.home.blocks.place
     W = place(Y.dense()) - place(fitted.mean)[None, :] - place(fitted.rest)[None, :]

@@ -4,7 +4,7 @@ Zeros stay zeros. X V is about a row all the same, since (X - 1 oᵀ) V = XV - 1
 entries are summed minus the row, and the zeros that are not stored by their number. Xᵀ U and Gram matrices are about 0,
 and means are taken out of them afterwards. Where means are so far above the deviations that this loses digits
 (`FarBlock`), they are about the row, too, for twice the products. The kernels, and what was measured about the size of
-slabs, stand in `linspec.operators.sparse_slabs`, sparse Gram products in `linspec.operators.sparse_grams`.
+slabs, stand in `linspec.blocks.sparse_slabs`, sparse Gram products in `linspec.blocks.sparse_grams`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec._new.operators.base import (
+from linspec.arrays import Array, HostArray, working_dtype
+from linspec.blocks.base import (
     MULTIPLY_RATE,
     STORED_RATE,
     Block,
@@ -23,9 +24,8 @@ from linspec._new.operators.base import (
     Rows,
     first_shares,
 )
-from linspec.arrays import Array, HostArray, working_dtype
-from linspec.operators.sparse_grams import gram, gram_entries, pair_count
-from linspec.operators.sparse_slabs import LONGEST_STRETCH, Slab, row_block
+from linspec.blocks.sparse_grams import gram, gram_entries, pair_count
+from linspec.blocks.sparse_slabs import LONGEST_STRETCH, Slab, row_block
 
 __all__ = ["Sparse", "SparseBlock"]
 

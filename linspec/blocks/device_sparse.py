@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from linspec._new.operators.base import Block, Rows, first_shares, rows_per_block
-from linspec._new.operators.dense import TINY
 from linspec.arrays import Array, Home, HostArray, on_device, working_dtype
+from linspec.blocks.base import Block, Rows, first_shares, rows_per_block
+from linspec.blocks.dense import TINY
 
 __all__ = ["DeviceSparse", "DeviceSparseBlock"]
 

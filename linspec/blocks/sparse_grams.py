@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linspec.operators.sparse_slabs import (
+from linspec.blocks.sparse_slabs import (
     CSR,
     LONGEST_STRETCH,
     PARTS_PER_THREAD,

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec._new.operators.base import FEWEST_ROWS, Block, Rows, first_shares, rows_per_block
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host, working_dtype
+from linspec.blocks.base import FEWEST_ROWS, Block, Rows, first_shares, rows_per_block
 from linspec.errors import InvalidProblem
 
 __all__ = ["Dense", "DenseBlock"]

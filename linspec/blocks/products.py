@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec._new.operators.base import Block, LinearOperator, Rows, first_shares
 from linspec.arrays import Array, HostArray, all_finite, to_host, working_dtype
+from linspec.blocks.base import Block, LinearOperator, Rows, first_shares
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 
 __all__ = ["ByProducts", "ProductsBlock"]
@@ -61,10 +61,12 @@ class ProductsBlock(Block):
     def sums(self, w: Array | None, *, squares: bool, exact: bool) -> tuple[HostArray, HostArray | None]:
         counts = np.ones(self.rows) if w is None else to_host(w)
         signs = _signs(self.rows, SIGNS) * np.sqrt(counts)[:, None]
-        sums = self.place.zeros((self.columns, 1 + SIGNS))
-        self.t_times(self.place.place(np.column_stack([counts, signs])), sums)
-        total, images = to_host(sums)[:, 0], to_host(sums)[:, 1:]
-        self._compare(signs, images)
+        weights = np.column_stack([counts, signs])
+        sums = to_host(self.operator.rmatmat(self.place.place(weights)))
+        self._compare(signs, sums[:, 1:])
+        if self.row is not None:
+            sums = sums - np.outer(to_host(self.row), weights.sum(axis=0))
+        total, images = sums[:, 0], sums[:, 1:]
         if not squares:
             return total, None
         if exact or self.columns <= SIGNS:
@@ -75,9 +77,9 @@ class ProductsBlock(Block):
         return total, np.maximum(estimates, TINY * (images != 0).any(axis=1))
 
     def _compare(self, U: HostArray, AtU: HostArray) -> None:
-        """Compare ⟨Av, u⟩ with ⟨v, Aᵀu⟩ for random signs v: they are equal up to rounding for a matrix."""
+        """Compare ⟨Av, u⟩ with ⟨v, Aᵀu⟩, means and all, for signs v: for a matrix they are equal up to rounding."""
         v = _signs(self.columns, 1)
-        Av = to_host(self.times(self.operator.thin(self.place.place(v))))
+        Av = to_host(self.operator.matmat(self.operator.thin(self.place.place(v))))
         gap = float(np.abs(U.T @ Av - AtU.T @ v).max())
         size = float(np.linalg.norm(AtU)) / np.sqrt(SIGNS)
         eps = float(np.finfo(self.operator.dtype).eps)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from linspec.arrays import HOST, Array, Home, HostArray, namespace, to_host
 from linspec.errors import InvalidProblem, MissingCapability
+from linspec.process import machine
 
 __all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
 
@@ -38,6 +39,9 @@ FEWEST_ROWS = 256
 MULTIPLY_RATE, STORED_RATE, READING_RATE, ASSUMED_ROWS = 2e10, 1.5e9, 1e9, 10**6
 """Operations a second of dense and of sparse products, bytes a second of files, and rows of what has not been counted
 yet."""
+
+MET = 14
+"""How often each number of a sum must be added to, so that a sum for a further thread pays."""
 
 ORIGIN_ROWS = 256
 """Rows whose mean sums are about until the mean of all rows is known."""
@@ -245,6 +249,12 @@ def first_shares(w: Array | None, rows: int) -> HostArray:
     return counts / np.sum(counts) if np.any(counts) else np.full(rows, 1 / max(rows, 1))
 
 
+def row_blocks(rows: int, row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) -> Iterator[slice]:
+    """Yield slices of so many rows as `rows_per_block` says."""
+    height = rows_per_block(row_bytes, sum_bytes, on_host=on_host)
+    return (slice(start, min(start + height, rows)) for start in range(0, rows, height))
+
+
 def rows_per_block(row_bytes: int, sum_bytes: int = 0, *, on_host: bool = True) -> int:
     """Return how many rows to multiply at once: a block should fit a cache, and exceed the sum that it is added to."""
     usual, largest = (
@@ -280,6 +290,11 @@ class Rows(LinearOperator):
     def blocks(self) -> Iterator[Block]:
         """Yield all rows in order. A block is used up before the next one is asked for."""
 
+    def pieces(self) -> Iterator[Any]:
+        """Yield all rows in order, in blocks that are ready to be multiplied."""
+        for block in self.blocks():
+            yield from (block.cut(a, b).about(None) for a, b in pairwise(block.edges(0)))
+
     def take(self, rows: HostArray) -> Block:
         """Return the rows of the given numbers, in that order, in memory."""
         block = next(iter(self.blocks()))
@@ -292,16 +307,46 @@ class Rows(LinearOperator):
 
     def matmat(self, V: Array) -> Array:
         """Compute A V: the products with the blocks, one below the other."""
-        V, parts = self.thin(V), []
+        V, parts = self.thin(V), [self.backend.zeros((0, V.shape[1]), self.dtype)]
         for block in self.blocks():
-            parts += [block.cut(a, b).about(None).times(V) for a, b in pairwise(block.edges(0))]
+            edges = block.edges(0)
+
+            def multiply(a: int, b: int, block: Block = block) -> Array:
+                return block.cut(a, b).about(None).times(V)
+
+            parts += self._on_threads(multiply, edges[:-1], edges[1:])
         return self.backend.xp.concat(parts, axis=0)
 
     def rmatmat(self, U: Array) -> Array:
-        """Compute Aᵀ U: the sum over the blocks."""
-        out, row = self.backend.blocks.zeros((self.shape[1], U.shape[1])), 0
+        """Compute Aᵀ U: the sum over the blocks, of which each thread sums a run."""
+        shape, row = (self.shape[1], U.shape[1]), 0
+        out = self.backend.blocks.zeros(shape)
         for block in self.blocks():
-            for a, b in pairwise(block.edges(8 * out.shape[0] * out.shape[1])):
-                block.cut(a, b).about(None).t_times(self.thin(U[row + a : row + b, :]), out)
+            edges = block.edges(8 * shape[0] * shape[1])
+            count = max(
+                min(machine.cpu_count(), len(edges) - 1, block.entries // (MET * max(shape[0], 1))), 1
+            )
+            ends = [(len(edges) - 1) * i // count for i in range(count + 1)]
+
+            def add(first: int, last: int, block: Block = block, row: int = row, edges: Any = edges) -> Array:
+                total = self.backend.blocks.zeros(shape)
+                for a, b in pairwise(edges[first : last + 1]):
+                    block.cut(a, b).about(None).t_times(self.thin(U[row + a : row + b, :]), total)
+                return total
+
+            if row + block.rows <= U.shape[0]:
+                out = sum(self._on_threads(add, ends[:-1], ends[1:]), out)
             row += block.rows
+        if row != U.shape[0]:
+            raise InvalidProblem(
+                f"rmatmat of {self.name} takes a block with as many rows as the slices have together, {row}; got "
+                f"{U.shape[0]}."
+            )
         return out
+
+    def _on_threads(
+        self, work: Callable[[int, int], Array], starts: list[int], stops: list[int]
+    ) -> list[Array]:
+        """Do some work for each pair of a start and a stop, on the threads of the host."""
+        each = machine.map_parallel if self.backend.on_host else map
+        return list(each(lambda ends: work(*ends), zip(starts, stops, strict=True)))

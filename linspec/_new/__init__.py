@@ -1,1 +1,0 @@
-"""Parts whose final names are taken until the parts that they replace have gone."""
