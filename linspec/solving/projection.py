@@ -105,7 +105,10 @@ def project(
             else scipy.sparse.csr_matrix(product)
         )
     check(product)
-    return product * scale
+    if not data.readable:  # its products may be arrays of its own
+        return product * scale
+    product *= scale
+    return product
 
 
 def _positive(columns: Any) -> int:
