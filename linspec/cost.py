@@ -18,7 +18,7 @@ import numpy as np
 
 from linspec.arrays import HOST, Home
 from linspec.blocks.sparse_grams import gram_entries
-from linspec.operators import CenteredOperator, LinearOperator, SparseOperator, StreamedOperator
+from linspec.operators import LinearOperator, SparseOperator, StreamedOperator
 
 __all__ = [
     "CHOLESKY_RATE",
@@ -269,7 +269,7 @@ def sizes_of(matrices: Sequence[LinearOperator], k: int) -> Sizes:
     >>> sizes.n, sizes.p, sizes.q, sizes.nnz, sizes.pairs, sizes.one_entry
     (100, 50, 0, 50, 50, True)
     """
-    views = [A.parts[0] if isinstance(A, CenteredOperator) else A for A in matrices]
+    views = list(matrices)
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     matrices = [view.matrix for view in sparse]

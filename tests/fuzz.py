@@ -38,7 +38,7 @@ from truths import TARGETS, Truth
 import linspec as ls
 from linspec import errors
 from linspec.kernels import laplacian, linear, polynomial, rbf
-from linspec.operators import ProductOperator, as_operator
+from linspec.operators import CombinedColumns, as_operator
 from linspec.workers import BlockOperator
 
 FAILING = ("silent", "foreign", "hang")
@@ -83,8 +83,8 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "slices": lambda X: lambda: iter(cut(X)),
     "iterator": lambda X: iter(cut(X)),
     "blocks": lambda X: BlockOperator(cut(X)),
-    "factored": lambda X: ProductOperator(
-        as_operator(X[:, ::-1].copy()), as_operator(np.fliplr(np.eye(X.shape[1])))
+    "factored": lambda X: CombinedColumns(
+        as_operator(X[:, ::-1].copy()), np.zeros(X.shape[1]), np.fliplr(np.eye(X.shape[1]))
     ),
 }
 """Functions that wrap the entries of a matrix."""

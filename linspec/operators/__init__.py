@@ -10,7 +10,7 @@ from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
     "AdjointOperator": "linspec.operators.base",
-    "CenteredOperator": "linspec.operators.base",
+    "CombinedColumns": "linspec.operators.combined_columns",
     "CupySparseOperator": "linspec.operators.foreign",
     "DenseOperator": "linspec.operators.dense",
     "ForeignOperator": "linspec.operators.foreign",
@@ -18,7 +18,6 @@ _HOLDERS = {
     "LinearOperator": "linspec.operators.base",
     "MappedOperator": "linspec.operators.dense",
     "PairedStream": "linspec.operators.pairs",
-    "ProductOperator": "linspec.operators.base",
     "RowFiles": "linspec.operators.row_files",
     "RowOperator": "linspec.operators.row_operator",
     "SeededSketch": "linspec.operators.sketched",

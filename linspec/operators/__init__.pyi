@@ -1,7 +1,6 @@
 from linspec.operators.base import AdjointOperator as AdjointOperator
-from linspec.operators.base import CenteredOperator as CenteredOperator
 from linspec.operators.base import LinearOperator as LinearOperator
-from linspec.operators.base import ProductOperator as ProductOperator
+from linspec.operators.combined_columns import CombinedColumns as CombinedColumns
 from linspec.operators.dense import DenseOperator as DenseOperator
 from linspec.operators.dense import MappedOperator as MappedOperator
 from linspec.operators.foreign import CupySparseOperator as CupySparseOperator

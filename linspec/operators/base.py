@@ -11,8 +11,7 @@ over the rows and returns float64, so that long sums of float32 products lose no
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from copy import copy
+from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -30,8 +29,7 @@ from linspec.arrays import (
     working_dtype,
 )
 from linspec.blocks import ByProducts, Dense, Rows
-from linspec.blocks.base import LONGEST_STRETCH
-from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators.read_rows import ReadRows
 from linspec.process.pauses import pause
 
@@ -358,10 +356,6 @@ class LinearOperator:
             return NotImplemented
         return self.matmat(other[:, None])[:, 0] if other.ndim == 1 else self.matmat(other)
 
-    def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ, never formed: sparse rows stay sparse."""
-        return CenteredOperator(self, mean)
-
     def __repr__(self) -> str:
         n, p = self.shape
         return f"{type(self).__name__}({n} x {p}, {self.dtype})"
@@ -385,60 +379,7 @@ def _selected(selection: Any, n: int) -> Selection:
     return np.where(index < 0, index + n, index)
 
 
-class _Composite(LinearOperator):
-    """An operator made of other operators; it has the capabilities that all of them have."""
-
-    def __init__(self, parts: Sequence[LinearOperator], shape: tuple[int, int]) -> None:
-        if math.inf in shape:
-            raise InvalidProblem(
-                f"an expression needs to know the rows of its operators; got {', '.join(map(repr, parts))}. State "
-                "them: linspec.as_operator(slices, rows=...)."
-            )
-        self.parts = tuple(parts)
-        self.shape = shape
-        self.sweeps = min(part.sweeps for part in parts)
-        self.home = parts[0].home
-        single = self.home.blocks != self.home  # the place of the rows has no float64
-        self.dtype = np.dtype(np.float32) if single else np.result_type(*(part.dtype for part in parts))
-        for part in parts[1:]:
-            if part.home not in self._homes():
-                raise UnsupportedData(
-                    f"operators of one expression must live in one place; got {self.home} and {part.home}. "
-                    "Move one of them."
-                )
-        self.access = "rows" if all(part.access == "rows" for part in parts) else "products"
-        self.readable = all(part.readable for part in parts)
-
-    @property
-    def gathers(self) -> bool:
-        """Whether all parts can select rows by number."""
-        return all(part.gathers for part in self.parts)
-
-    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        parts = [part.in_dtype(dtype) for part in self.parts]
-        if any(part is None for part in parts):
-            return None
-        found = copy(self)
-        found.parts, found.dtype = tuple(parts), dtype  # type: ignore[arg-type]  # none is None
-        return found
-
-    def _homes(self) -> tuple[Home, ...]:
-        """The homes (library and device) that every part after the first may have; another home is an error."""
-        return (self.home,)
-
-    @property
-    def nnz(self) -> int:
-        return sum(part.nnz for part in self.parts)
-
-    def release(self) -> None:
-        for part in self.parts:
-            part.release()
-
-    def _cast(self, x: Array) -> Array:
-        return self.home.place(x, self.dtype)
-
-
-class AdjointOperator(_Composite):
+class AdjointOperator(LinearOperator):
     """Aᵀ. It has no row slices: they would be columns of A.
 
     Examples
@@ -451,138 +392,25 @@ class AdjointOperator(_Composite):
     """
 
     def __init__(self, operator: LinearOperator) -> None:
-        super().__init__([operator], (operator.shape[1], operator.shape[0]))
-        self.access = "products"
-
-    @property
-    def gathers(self) -> bool:
-        """False: its rows are columns of A."""
-        return False
+        if math.inf in operator.shape:
+            raise InvalidProblem(
+                f"a transpose needs to know the rows of its operator; got {operator!r}. State them: "
+                "linspec.as_operator(slices, rows=...)."
+            )
+        self.operator, self.shape = operator, (operator.shape[1], operator.shape[0])
+        self.dtype, self.home, self.sweeps = operator.dtype, operator.home, operator.sweeps
+        self.readable = operator.readable
 
     @property
     def H(self) -> LinearOperator:
-        return self.parts[0]
+        return self.operator
 
     def _matmat(self, V: Array) -> Array:
-        return self._cast(self.parts[0].rmatmat(V))
+        return self.home.place(self.operator.rmatmat(V), self.dtype)
 
     def _rmatmat(self, U: Array) -> Array:
-        return self.home.blocks.place(self.parts[0].matmat(U))
+        return self.home.blocks.place(self.operator.matmat(U))
 
     def _dense(self) -> Array:
-        entries = self.parts[0].dense()
+        entries = self.operator.dense()
         return entries.T
-
-
-class ProductOperator(_Composite):
-    """A B, applied right to left and never formed.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> from linspec.operators import ProductOperator
-    >>> A, B = ls.as_operator(2 * np.eye(2)), ls.as_operator(np.ones((2, 3)))
-    >>> ProductOperator(A, B).matmat(np.eye(3))
-    array([[2., 2., 2.],
-           [2., 2., 2.]])
-    """
-
-    def __init__(self, left: LinearOperator, right: LinearOperator) -> None:
-        if left.shape[1] != right.shape[0]:
-            raise InvalidProblem(f"a product needs matching sizes; got {left.shape} and {right.shape}.")
-        super().__init__([left, right], (left.shape[0], right.shape[1]))
-        self.access = "rows" if left.access == "rows" else "products"
-        self.readable = left.readable and right.readable
-
-    @property
-    def gathers(self) -> bool:
-        """Whether the left factor can select rows by number."""
-        return self.parts[0].gathers
-
-    def _homes(self) -> tuple[Home, ...]:
-        # A p x k block is a fine right factor, too.
-        return self.home, self.home.blocks
-
-    def _matmat(self, V: Array) -> Array:
-        return self._cast(self.parts[0].matmat(self._between(self.parts[1].matmat(V))))
-
-    def _rmatmat(self, U: Array) -> Array:
-        return self.home.blocks.place(self.parts[1].rmatmat(self.parts[0].rmatmat(U)))
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        return ProductOperator(self.parts[0].rows(selection), self.parts[1])
-
-    def _dense(self) -> Array:
-        return self._cast(self.parts[0].matmat(self._between(self.parts[1].dense())))
-
-    def _between(self, x: Array) -> Array:
-        return self.home.blocks.place(x)
-
-
-class _WithRow(_Composite):
-    """Base class of operators that hold a vector with one number for each column."""
-
-    def _row(self, x: Array, what: str) -> Array:
-        """Check that there is one number for each column, and move these numbers to `home.blocks` in float64."""
-        if tuple(x.shape) != (self.shape[1],):
-            raise InvalidProblem(f"{what} needs shape ({self.shape[1]},); got {tuple(x.shape)}.")
-        return self.home.blocks.place(x)
-
-
-class CenteredOperator(_WithRow):
-    """A − 1 mᵀ: the column means subtracted by a rank-one correction.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import linspec as ls
-    >>> A = np.array([[1.0, 5.0], [3.0, 9.0]])
-    >>> ls.as_operator(A).centered(A.mean(axis=0)).matmat(np.eye(2))
-    array([[-1., -2.],
-           [ 1.,  2.]])
-    """
-
-    def __init__(self, operator: LinearOperator, mean: Array) -> None:
-        super().__init__([operator], operator.shape)
-        self.mean = self._row(mean, "a column mean")
-
-    def _matmat(self, V: Array) -> Array:
-        shift = self._cast(self.mean[None, :] @ V)
-        return self.parts[0].matmat(V) - shift
-
-    def _rmatmat(self, U: Array) -> Array:
-        product, sums = self.parts[0].rmatmat(U), _column_sums(U, self.home)
-        return product - self.mean[:, None] * sums[None, :]
-
-    def _rows(self, selection: Selection) -> LinearOperator:
-        return CenteredOperator(self.parts[0].rows(selection), self.mean)
-
-    @property
-    def stored_dtype(self) -> np.dtype[Any]:
-        return self.parts[0].stored_dtype
-
-    def centered(self, mean: Array) -> LinearOperator:
-        """The operator with `mean` subtracted as well: one correction by the sum of the old row and `mean`."""
-        return CenteredOperator(self.parts[0], self.mean + self._row(mean, "a column mean"))
-
-    def _dense(self) -> Array:
-        # Subtract in float64: float32 entries near a large mean would lose the digits of their differences.
-        entries = self.home.blocks.place(self.parts[0].dense())
-        return self._cast(entries - self.mean[None, :])
-
-
-def _column_sums(U: Array, home: Home) -> Array:
-    """Column sums in float64.
-
-    If the device has no float64, it sums stretches of at most `LONGEST_STRETCH` rows in float32, and the host adds the
-    sums of the stretches in float64.
-    """
-    if home.blocks == home:
-        return home.column_sums(U)
-    total = home.blocks.zeros((U.shape[1],))
-    n = U.shape[0]
-    for start in range(0, n, LONGEST_STRETCH):
-        stretch = U[start : min(start + LONGEST_STRETCH, n), :]
-        total = total + home.blocks.place(home.xp.sum(stretch, axis=0))
-    return total

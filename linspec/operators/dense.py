@@ -131,11 +131,6 @@ class DenseOperator(LinearOperator):
     def _source(self) -> Array:
         return self.array
 
-    def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ, subtracted from each block as it is read."""
-        mean = self.home.blocks.place(mean)
-        return self._like(self._source, mean if self.mean is None else mean + self.mean)
-
 
 class MappedOperator(DenseOperator):
     """Rows of a memory-mapped file: after each block the pages that were read are released.

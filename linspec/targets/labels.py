@@ -36,8 +36,7 @@ from linspec.blocks.base import row_blocks
 from linspec.borrowed import borrowed
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import is_frame, is_series, labels_of
-from linspec.operators.base import CenteredOperator, ProductOperator
-from linspec.operators.dense import DenseOperator
+from linspec.operators.combined_columns import CombinedColumns
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 
 __all__ = ["Labels", "are_classes", "class_codes"]
@@ -133,7 +132,7 @@ class Labels:
         """The labels minus their weighted column means: an array at `home.blocks`, or an operator in `dtype`."""
         if self.sparse:
             matrix = SparseOperator(self.matrix.astype(self.dtype, copy=False), checked=True)
-            return CenteredOperator(matrix, self.sums() / self.often.sum())
+            return CombinedColumns(matrix, self.sums() / self.often.sum())
         # Subtract the first row before the mean: a mean much larger than the deviations would cost digits.
         about = self.of(self.matrix - self.matrix[:1, :])
         return about.matrix - about.by_column(about.sums() / self.often.sum())
@@ -142,7 +141,7 @@ class Labels:
         """Yc T, for the centred labels Yc and a matrix T with TᵀYcᵀW Yc T = I; W is the diagonal matrix of weights."""
         centred = self.centered()
         if self.sparse:
-            return ProductOperator(centred, DenseOperator(self._factor(self._gram())))
+            return CombinedColumns(centred.A, centred.mean, self._factor(self._gram()))
         blocks = self.home.blocks
         H = centred @ blocks.place(self._factor(self._gram_of(centred, self.often)))
         # A second step, because the error of the first grows with the condition number of the Gram matrix.

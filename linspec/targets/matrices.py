@@ -153,7 +153,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     -------
     array or LinearOperator of shape (n, t')
         Dense labels give an array of the same library, device and floating dtype (float64 for integers). Sparse
-        labels, and class vectors on the host, give the operator ``as_operator(Y).centered(mean)``, which keeps them
+        labels, and class vectors on the host, give `linspec.operators.CombinedColumns`, which keeps them
         sparse. Labels that are equal in all rows are dropped, because they are zero after centring.
 
     Raises
@@ -210,8 +210,8 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     -------
     array or LinearOperator of shape (n, r)
         r is the rank of Yc. Dense labels give an array of the same library, device and floating dtype (float64 for
-        integers). Sparse labels, and class vectors on the host, give the product ``as_operator(Y).centered(mean) @
-        as_operator(T)``, never formed.
+        integers). Sparse labels, and class vectors on the host, give `linspec.operators.CombinedColumns` of Y
+        and T, never formed.
 
     Raises
     ------

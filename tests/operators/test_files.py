@@ -13,7 +13,7 @@ import pytest
 from linspec import Moments, as_operator
 from linspec.blocks import base
 from linspec.errors import NonFiniteData, UnsupportedData
-from linspec.operators import MappedOperator, open_rows
+from linspec.operators import CombinedColumns, MappedOperator, open_rows
 
 N, P = 211, 8
 RNG = np.random.default_rng(0)
@@ -62,7 +62,7 @@ def check(A, X, rtol=1e-12):
         for rows in (slice(5, n // 2), np.array([last, 0, n // 3, n // 3])):
             np.testing.assert_allclose(A.rows(rows).matmat(V), X[rows] @ V, rtol=rtol, atol=rtol * scale)
         centred = X - X.mean(axis=0)
-        B = A.centered(X.mean(axis=0))
+        B = CombinedColumns(A, X.mean(axis=0))
         np.testing.assert_allclose(B.matmat(V), centred @ V, rtol=rtol, atol=rtol * scale)
         for form in ("implicit", "dense"):
             found = Moments(A, center=True, form=form).products(V)[0]

@@ -17,7 +17,7 @@ from linspec.arrays import HOST, Home, host_dtype, to_host
 from linspec.blocks import base
 from linspec.errors import BrokenPlugin, InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators import (
-    CenteredOperator,
+    CombinedColumns,
     DenseOperator,
     ForeignOperator,
     LinearOperator,
@@ -227,8 +227,7 @@ def test_a_device_without_float64():
     check(A, X.astype(np.float64))
     check_rows(A, X.astype(np.float64))
     mean = X.mean(axis=0, dtype=np.float64)
-    check(A.centered(mean), X - mean)
-    check(CenteredOperator(A, mean), X - mean)
+    check(CombinedColumns(A, mean), X - mean)
     with pytest.raises(UnsupportedData, match="need float64, which their device does not have"):
         as_operator(strict.asarray([[2**40]], device=strict.Device("no_float64")))
 
@@ -269,7 +268,7 @@ def test_sums_over_many_rows_are_kept_in_float64(layout):
     x = np.asfortranarray(x) if layout == "f-order" else x
     total = as_operator(x).rmatmat(np.ones((len(x), 1), np.float32))
     np.testing.assert_allclose(total, len(x) * float(np.float32(0.1)), rtol=3e-5)
-    centred = as_operator(x).centered(np.zeros(2)).rmatmat(np.ones((len(x), 1), np.float32))
+    centred = CombinedColumns(as_operator(x), np.zeros(2)).rmatmat(np.ones((len(x), 1), np.float32))
     np.testing.assert_allclose(centred, len(x) * float(np.float32(0.1)), rtol=3e-5)
 
 
@@ -370,7 +369,7 @@ def test_data_are_never_modified(small_blocks):
     X = RNG.integers(0, 9, (N, P))
     for data in (X.astype(np.uint8), X.astype(np.float32), X.astype(np.float64)):
         before = data.copy()
-        A = as_operator(data).centered(np.full(P, 3.0))
+        A = CombinedColumns(as_operator(data), np.full(P, 3.0))
         A.matmat(np.ones((P, 2)))
         A.rmatmat(np.ones((N, 2)))
         A.dense()
@@ -389,7 +388,7 @@ def test_centring_dense_rows_loses_nothing_to_large_means(kind, dtype, limit, sm
     X = (RNG.standard_normal((N, P)) + 1e4).astype(dtype)
     mean = X.astype(np.longdouble).mean(axis=0)
     exact = (X - mean).astype(np.float64)
-    A = as_operator(make(kind, X)).centered(mean.astype(np.float64))
+    A = CombinedColumns(as_operator(make(kind, X)), mean.astype(np.float64))
     V, U = RNG.standard_normal((P, 3)), RNG.standard_normal((N, 3)).astype(dtype).astype(float)
     for found, wanted in (
         (A.dense(), exact),

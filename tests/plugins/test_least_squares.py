@@ -10,6 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec.operators import CombinedColumns
 
 
 def with_singular_values(n, p, s, rng):
@@ -33,7 +34,7 @@ def test_wide_sparse_rows_with_targets_given_less_a_row(solver, wrap):
     rng = np.random.default_rng(0)
     A = scipy.sparse.random(40, 200, 0.1, format="csr", random_state=rng)
     B = rng.standard_normal((40, 2)) + 5
-    targets = ls.as_operator(wrap(B)).centered(B.mean(axis=0))
+    targets = CombinedColumns(ls.as_operator(wrap(B)), B.mean(axis=0))
     found = ls.solve(ls.LeastSquares(A, targets, ridge=1.0), solver, rng=0, tol=1e-10)
     dense = A.toarray()
     exact = np.linalg.solve(dense.T @ dense + np.eye(200), dense.T @ (B - B.mean(axis=0)))

@@ -17,6 +17,7 @@ from in_blocks import rows_of
 import linspec as ls
 from linspec.arrays import to_host
 from linspec.errors import DataOutOfRange, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.operators import DenseOperator
 from linspec.process import machine
 from linspec.rows import Moments, OutOfPasses, Passes, Preprocessing
 
@@ -282,7 +283,7 @@ def test_where_the_device_has_no_float64_the_host_multiplies_what_float32_cannot
 
 def test_a_row_that_is_subtracted_with_the_means_costs_no_digits() -> None:
     far = np.full(p, 1e10)
-    A = ls.as_operator(noise.copy()).centered(far)
+    A = DenseOperator(noise.copy(), far)
     wanted = np.linalg.svd(noise - noise.mean(axis=0), compute_uv=False)
     found = ls.solve(ls.SVD(A, k=p, center=True))
     assert pytest.approx(wanted, rel=1e-13) == found.S

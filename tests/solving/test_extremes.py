@@ -11,6 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec.operators import CombinedColumns
 from linspec.workers import BlockOperator
 
 RNG = np.random.default_rng(7)
@@ -40,7 +41,7 @@ KINDS = {
     "sparse": lambda entries, _: scipy.sparse.csr_array(entries),
     "map": lambda entries, path: as_map(path, entries),
     "callable": lambda entries, _: lambda: iter([entries[:23], entries[23:]]),
-    "centred": lambda entries, _: ls.as_operator(entries).centered(np.zeros(entries.shape[1])),
+    "centred": lambda entries, _: CombinedColumns(ls.as_operator(entries), np.zeros(entries.shape[1])),
     "products": lambda entries, _: scipy.sparse.linalg.aslinearoperator(entries),
     "blocks": lambda entries, _: BlockOperator([entries[:23], entries[23:]]),
 }

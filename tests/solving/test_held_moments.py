@@ -27,6 +27,7 @@ from linspec.errors import (
     UnknownOption,
 )
 from linspec.estimators import CCA, PCA, Ridge
+from linspec.operators import CombinedColumns
 from linspec.solving import archive
 from linspec.workers import BlockOperator, InProcess
 
@@ -250,7 +251,7 @@ def test_batches_may_be_of_every_kind():
         scipy.sparse.csr_array(A),
         lambda: iter([A[:20], A[20:]]),
         iter([A[:1], A[1:]]),
-        ls.as_operator(A.astype(np.float64)).centered(np.full(4, -7.0)),
+        CombinedColumns(ls.as_operator(A.astype(np.float64)), np.full(4, -7.0)),
         (A * 100).astype(np.int64),
     ]
     held = ls.HeldMoments(ls.SVD, center=True, k=2)

@@ -10,6 +10,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
+from linspec.operators import CombinedColumns
 
 RNG = np.random.default_rng(3)
 LABELS = np.eye(3)[RNG.integers(0, 3, 600)]
@@ -21,7 +22,7 @@ KINDS: dict[str, Any] = {
     "sparse": scipy.sparse.csr_array,
     "slices": lambda labels: lambda: iter([labels[:200], labels[200:]]),
     "operator": scipy.sparse.linalg.aslinearoperator,
-    "centred": lambda labels: ls.as_operator(labels).centered(np.zeros(3)),
+    "centred": lambda labels: CombinedColumns(ls.as_operator(labels), np.zeros(3)),
 }
 NARROW = [bool, np.uint8, np.int8, np.float32]
 

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
+from linspec.operators import CombinedColumns
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 6))
@@ -58,7 +59,7 @@ def test_a_problem_survives_pickle(kind, name, path):
         "sparse": SPARSE,
         "csc": SPARSE.tocsc(),
         "path": path,
-        "centred": ls.as_operator(X).centered(X.mean(axis=0)),
+        "centred": CombinedColumns(ls.as_operator(X), X.mean(axis=0)),
         "slices": slices,
     }[kind]
     problem = PROBLEMS[name](data)

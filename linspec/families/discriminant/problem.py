@@ -23,10 +23,8 @@ from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import is_series
 from linspec.iteration import Certificate
 from linspec.operators import (
-    CenteredOperator,
-    DenseOperator,
+    CombinedColumns,
     LinearOperator,
-    ProductOperator,
     as_operator,
 )
 from linspec.operators.tables import is_flat_list
@@ -303,15 +301,11 @@ class Discriminant(Problem[DiscriminantSolution]):
 
 
 def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
-    """Return labels L and factor K with H = L K; K is None, and L is H, if H is not a product with a dense matrix K.
+    """Return labels L and factor K with H = L K; K is None, and L is H, if H has no such factor.
 
     If X is centred, labels that are centred are replaced by labels without centring: the means of the labels do not
     change the product of the centred X with the labels.
     """
-    factor = None
-    if isinstance(H, ProductOperator) and isinstance(H.parts[1], DenseOperator):
-        H, block = H.parts
-        factor = H.home.blocks.place(block.dense())
-    if center and isinstance(H, CenteredOperator):
-        H = H.parts[0]
-    return H, factor
+    if not isinstance(H, CombinedColumns):
+        return H, None
+    return H.A if center else CombinedColumns(H.A, H.mean), H.factor

@@ -1,0 +1,67 @@
+"""Columns of other data, less their means and combined with each other: such as targets made of sparse labels."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array
+from linspec.errors import InvalidProblem
+from linspec.operators.base import LinearOperator, Selection
+
+
+class CombinedColumns(LinearOperator):
+    """(A − 1 mᵀ) K, of which only A, m and K are held; blocks of rows are dense.
+
+    Parameters
+    ----------
+    A : LinearOperator of shape (n, p)
+    mean : array of shape (p,)
+    factor : array of shape (p, q), optional
+        K; by default the identity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import CombinedColumns
+    >>> A = np.array([[1.0, 5.0], [3.0, 9.0]])
+    >>> CombinedColumns(ls.as_operator(A), A.mean(axis=0)).dense()
+    array([[-1., -2.],
+           [ 1.,  2.]])
+    """
+
+    def __init__(self, A: LinearOperator, mean: Array, factor: Array | None = None) -> None:
+        if tuple(mean.shape) != (A.shape[1],):
+            raise InvalidProblem(
+                f"means need shape ({A.shape[1]},), one for each column; got {tuple(mean.shape)}."
+            )
+        self.A, self.mean = A, A.home.blocks.place(mean)
+        self.factor = None if factor is None else A.home.blocks.place(factor)
+        self.shape = (A.shape[0], A.shape[1] if factor is None else int(factor.shape[1]))
+        self.dtype, self.home, self.sweeps = A.dtype, A.home, A.sweeps
+        self.access, self.readable = A.access, A.readable
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self.A.stored_dtype
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        wider, A = copy.copy(self), self.A.in_dtype(dtype)
+        if A is None:
+            return None
+        wider.A, wider.dtype = A, dtype
+        return wider
+
+    def release(self) -> None:
+        self.A.release()
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return CombinedColumns(self.A.rows(selection), self.mean, self.factor)
+
+    def _dense(self) -> Array:
+        # Subtract in float64: float32 entries near a large mean would lose the digits of their differences.
+        rows = self.home.blocks.place(self.A.dense()) - self.mean[None, :]
+        return self.home.place(rows if self.factor is None else rows @ self.factor, self.dtype)
