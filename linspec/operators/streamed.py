@@ -46,7 +46,7 @@ GATHERED_BYTES = 32 << 20
 """Largest size of a block of gathered small slices, in bytes: several cache-sized blocks for each of a few threads."""
 
 GATHERED_SLICES = 2**12
-"""Largest number of small slices in a gathered block, for sparse matrices and arrays on a device."""
+"""Largest number of small slices in a gathered block."""
 
 ONCE = "an iterator can be read once. Pass a callable that returns a fresh iterator of the slices"
 """Text for messages about an iterator that was used, with the remedy."""
@@ -276,11 +276,21 @@ class StreamedOperator(LinearOperator):
 
     # ---- small slices -------------------------------------------------------------------------
 
-    def _basket(self) -> _SparseBasket | _DenseBasket | _ArrayBasket:
-        """Make an empty basket that gathers small slices of this stream's kind (sparse, dense, or on a device)."""
-        if self._sparse:
-            return _SparseBasket(self.home)
-        return (_DenseBasket if self.home.on_host else _ArrayBasket)(self._width, self.dtype, self.home)
+    def _copied(self, piece: LinearOperator) -> Any:
+        """The entries of a small slice, in memory that the source does not fill again."""
+        if isinstance(piece, SPARSE):
+            return piece.matrix.astype(self.dtype)
+        return self.home.place(copied(piece.array), self.dtype)  # type: ignore[attr-defined]
+
+    def _stacked(self, pieces: list[Any]) -> LinearOperator:
+        """Small slices as one block."""
+        if not self._sparse:
+            return DenseOperator(self.home.xp.concat(pieces, axis=0))
+        if self.home.on_host:
+            return SparseOperator(scipy.sparse.vstack(pieces, format="csr"), checked=True)
+        from cupyx.scipy import sparse
+
+        return CupySparseOperator(sparse.vstack(pieces, format="csr"), checked=True)
 
     def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
         """Convert a large slice to the working dtype of the first slice: a later slice may have float32."""
@@ -392,21 +402,24 @@ def gathered(
     slices : iterator of tuple of LinearOperator
         The same rows of each stream; the blocks that are yielded have the same rows of each, too.
     """
-    baskets = [stream._basket() for stream in streams]
+    kept: list[list[Any]] = [[] for _ in streams]
+    most = 0
     for pieces in slices:
-        small = all(_bytes(piece) < GATHERED_BYTES // 2 for piece in pieces)
-        room = small and all(basket.takes(piece) for basket, piece in zip(baskets, pieces, strict=True))
-        if baskets[0].filled and not room:
-            yield tuple(basket.emptied() for basket in baskets)
+        size = max(map(_bytes, pieces))
+        small = size < GATHERED_BYTES // 2
+        if kept[0] and not (small and most + size <= GATHERED_BYTES and len(kept[0]) < GATHERED_SLICES):
+            yield tuple(stream._stacked(each) for stream, each in zip(streams, kept, strict=True))
+            kept, most = [[] for _ in streams], 0
         if small:
-            for basket, piece in zip(baskets, pieces, strict=True):
-                basket.add(piece)
+            for stream, each, piece in zip(streams, kept, pieces, strict=True):
+                each.append(stream._copied(piece))
+            most += size
         else:
             yield tuple(stream._of_one_dtype(piece) for stream, piece in zip(streams, pieces, strict=True))
-            for piece in pieces:
-                piece.release()
-    if baskets[0].filled:
-        yield tuple(basket.emptied() for basket in baskets)
+        for piece in pieces:
+            piece.release()
+    if kept[0]:
+        yield tuple(stream._stacked(each) for stream, each in zip(streams, kept, strict=True))
 
 
 def with_first(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
@@ -486,86 +499,3 @@ def _kind(home: Home, sparse: bool) -> str:
 
 def _bytes(piece: LinearOperator) -> int:
     return int(piece.nnz * (piece.dtype.itemsize + 4 * isinstance(piece, SPARSE)))
-
-
-class _DenseBasket:
-    """A basket that gathers small dense slices on the host: rows are copied into one array that is reused."""
-
-    def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
-        self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
-        self._array = np.empty((self._rows, width), dtype)
-        self.filled = 0
-
-    def takes(self, piece: LinearOperator) -> bool:
-        """Whether the basket has room for a slice."""
-        return self.filled + piece.shape[0] <= self._rows
-
-    def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice into the basket."""
-        self._array[self.filled : self.filled + piece.shape[0]] = piece.array  # type: ignore[attr-defined]
-        self.filled += piece.shape[0]
-        piece.release()
-
-    def emptied(self) -> LinearOperator:
-        """Return the gathered rows and empty the basket; the rows are valid until it is filled again."""
-        count, self.filled = self.filled, 0
-        return DenseOperator(self._array[:count])
-
-
-class _ArrayBasket:
-    """A basket that gathers small dense slices of another library, copied on their device."""
-
-    def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
-        self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
-        self._home, self._dtype = home, dtype
-        self._pieces: list[Array] = []
-        self.filled = 0
-
-    def takes(self, piece: LinearOperator) -> bool:
-        """Whether the basket has room for a slice."""
-        return self.filled + piece.shape[0] <= self._rows and len(self._pieces) < GATHERED_SLICES
-
-    def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice into the basket."""
-        copied = self._home.xp.asarray(piece.array, copy=True)  # type: ignore[attr-defined]
-        self._pieces.append(self._home.place(copied, self._dtype))
-        self.filled += piece.shape[0]
-
-    def emptied(self) -> LinearOperator:
-        """Return the gathered rows and empty the basket."""
-        rows = self._home.xp.concat(self._pieces, axis=0)
-        self._pieces, self.filled = [], 0
-        return DenseOperator(rows)
-
-
-class _SparseBasket:
-    """A basket that gathers small sparse slices, which are copied and then stacked."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._pieces: list[Any] = []
-        self._bytes = 0
-
-    @property
-    def filled(self) -> int:
-        return len(self._pieces)
-
-    def takes(self, piece: LinearOperator) -> bool:
-        """Whether the basket has room for a slice."""
-        return self._bytes + _bytes(piece) <= GATHERED_BYTES and self.filled < GATHERED_SLICES
-
-    def add(self, piece: LinearOperator) -> None:
-        """Copy the rows of a slice into the basket."""
-        self._pieces.append(piece.matrix.astype(piece.dtype))  # type: ignore[attr-defined]  # a copy
-        self._bytes += _bytes(piece)
-
-    def emptied(self) -> LinearOperator:
-        """Return the gathered rows and empty the basket."""
-        pieces, self._pieces, self._bytes = self._pieces, [], 0
-        if self._home.on_host:
-            rows = pieces[0] if len(pieces) == 1 else scipy.sparse.vstack(pieces, format="csr")
-            return SparseOperator(rows, checked=True)
-        from cupyx.scipy import sparse
-
-        rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
-        return CupySparseOperator(rows, checked=True)

@@ -389,3 +389,13 @@ def test_moments_that_hold_a_gram_matrix_stand_for_an_iterator_that_is_gone():
         ls.solve(ls.SVD(moments, 3, center=True, left=True), "block-krylov")
     with pytest.raises(MissingCapability, match=r"direct needs the entries.*gram, "):
         ls.solve(ls.SVD(moments, 3, center=True), "direct")
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
+def test_rows_stay_in_order_where_small_slices_meet_large_ones(wrap, monkeypatch):
+    monkeypatch.setattr(streamed, "GATHERED_BYTES", 1000)
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    edges = [0, 1, 3, 60, 61, 62, 140, 141, 180, 200]
+    A = as_operator(lambda: (wrap(X[a:b]) for a, b in pairwise(edges)))
+    np.testing.assert_array_equal(A.matmat(np.eye(3)), X)
+    assert [block.shape[0] for block in A.blocks()][1] == 57
