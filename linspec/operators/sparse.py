@@ -8,13 +8,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, HostArray, working_dtype
+from linspec.arrays import Array, working_dtype
 from linspec.blocks import Rows, Sparse, sparse_grams, sparse_slabs
 from linspec.errors import InvalidProblem, one_line
 from linspec.operators.base import LinearOperator, Selection
 
 COMPRESSED = ("csr", "csc", "bsr")
 """Formats of SciPy whose arrays are `data`, `indices` and `indptr`."""
+
+ARRAYS = {
+    **dict.fromkeys(COMPRESSED, ("data", "indices", "indptr")),
+    "coo": ("data", "row", "col"),
+    "dia": ("data", "offsets"),
+}
+"""The arrays of the other formats, too."""
 
 
 class SparseOperator(LinearOperator):
@@ -135,26 +142,17 @@ def checked_rows(matrix: Any) -> Any:
     InvalidProblem
         When the arrays are inconsistent.
     """
-    fault = ""
-    if matrix.format in COMPRESSED:
-        fault = _fault_of_compressed(matrix)
-    elif matrix.format == "coo":
-        fault = _fault_of_coordinates(matrix)
-    elif matrix.format == "dia":
-        fault = _fault_of_diagonals(matrix)
-    elif matrix.format == "lil":
-        fault = _fault_of_lists(matrix)
-    if fault:
-        raise _unsound(matrix, fault)
     working_dtype(matrix.dtype)
     try:
+        _check(matrix)
         rows = merged_rows(matrix)
-    except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise _unsound(matrix, one_line(error)) from error
-    if matrix.format not in (*COMPRESSED, "coo", "dia"):  # the entries of lists are in arrays now
-        fault = _fault_of_compressed(rows)
-        if fault:
-            raise _unsound(matrix, fault)
+        if matrix.format not in ARRAYS:  # the entries of lists are in arrays now
+            _check(rows)
+    except (ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
+        raise InvalidProblem(
+            f"data must be a sparse matrix whose arrays fit together; got a {type(matrix).__name__} with this fault: "
+            f"{one_line(error)}. Make it anew: scipy.sparse.coo_array((values, (rows, columns)), shape=...)."
+        ) from error
     stored = rows.data.dtype
     if not stored.isnative or stored == np.float16:  # SciPy makes no matrix of these
         return rows.astype(working_dtype(stored))
@@ -190,92 +188,21 @@ def _in_rows(matrix: Any) -> Any:
     return matrix if matrix.format == "csr" else matrix.tocsr()
 
 
-def _unsound(matrix: Any, fault: str) -> InvalidProblem:
-    return InvalidProblem(
-        f"data must be a sparse matrix whose arrays fit together; got a {type(matrix).__name__} in which {fault}. Make "
-        "it anew: scipy.sparse.coo_array((values, (rows, columns)), shape=...)."
-    )
-
-
-def _fault_of_compressed(matrix: Any) -> str:
-    """Describe an inconsistency in a matrix of compressed rows, columns or blocks; "" if there is none."""
-    blocks = matrix.format == "bsr"
-    data, indices, indptr = _arrays(matrix, "data", "indices", "indptr")
-    fault = _fault_of_array("data", data, 3 if blocks else 1, integers=False)
-    fault = fault or _fault_of_array("indices", indices) or _fault_of_array("indptr", indptr)
-    if fault:
-        return fault
-    major, minor = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
-    if blocks:
-        high, wide = data.shape[1:]
-        if min(high, wide) < 1 or major % high or minor % wide:
-            return f"blocks of {high} x {wide} do not fill {major} x {minor}"
-        major, minor = major // high, minor // wide
-    if len(indptr) != major + 1:
-        return f"indptr has {len(indptr)} entries instead of {major + 1}"
-    if indptr[0] != 0:
-        return f"indptr begins with {indptr[0]} instead of 0"
-    if (indptr[1:] < indptr[:-1]).any():
-        at = int(np.argmax(indptr[1:] < indptr[:-1]))
-        return f"indptr falls from {indptr[at]} to {indptr[at + 1]} at entry {at + 1}"
-    if len(indices) != len(data) or indptr[-1] > len(indices):
-        return f"indptr ends at {indptr[-1]}, for {len(indices)} indices and {len(data)} data"
-    return _fault_of_indices("indices", indices[: int(indptr[-1])], minor)
-
-
-def _fault_of_coordinates(matrix: Any) -> str:
-    data, row, col = _arrays(matrix, "data", "row", "col")
-    fault = _fault_of_array("data", data, integers=False)
-    for name, numbers, size in zip(("row", "col"), (row, col), matrix.shape, strict=True):
-        fault = fault or _fault_of_array(name, numbers)
-        if not fault and len(numbers) != len(data):
-            fault = f"{name} has {len(numbers)} entries, and data {len(data)}"
-        fault = fault or _fault_of_indices(name, numbers, size)
-    return fault
-
-
-def _fault_of_diagonals(matrix: Any) -> str:
-    data, offsets = _arrays(matrix, "data", "offsets")
-    fault = _fault_of_array("data", data, 2, integers=False) or _fault_of_array("offsets", offsets)
-    if not fault and len(offsets) != len(data):
-        fault = f"there are {len(offsets)} offsets for {len(data)} diagonals"
-    if not fault and len(np.unique(offsets)) != len(offsets):
-        fault = "two diagonals have one offset"
-    return fault
-
-
-def _fault_of_lists(matrix: Any) -> str:
-    if not len(matrix.rows) == len(matrix.data) == matrix.shape[0]:
-        return f"there are {len(matrix.rows)} lists of columns and {len(matrix.data)} of values"
-    for i, (columns, values) in enumerate(zip(matrix.rows, matrix.data, strict=True)):
-        if len(columns) != len(values):
-            return f"row {i} has {len(columns)} columns and {len(values)} values"
-    return ""
-
-
-def _arrays(matrix: Any, *names: str) -> tuple[Any, ...]:
-    """The attributes of a matrix with the given names, whatever their type; None for a missing attribute."""
-    return tuple(getattr(matrix, name, None) for name in names)
-
-
-def _fault_of_array(name: str, array: Any, dimensions: int = 1, *, integers: bool = True) -> str:
-    """Describe a wrong type, dimension or dtype of one of the arrays; "" if it is right."""
-    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-        return f"{name} is no array but a {type(array).__name__}"
-    if array.ndim != dimensions:
-        return f"{name} has {array.ndim} dimensions"
-    if integers and array.dtype.kind not in "iu":
-        return f"{name} has dtype {array.dtype} and holds no integers"
-    return ""
-
-
-def _fault_of_indices(name: str, indices: HostArray, size: int) -> str:
-    """Describe the first index that is not from 0 to size - 1; "" if there is none.
-
-    The indices are read once: as an unsigned integer, a negative index is very large.
-    """
-    unsigned = indices.view(indices.dtype.str.replace("i", "u"))
-    if len(indices) == 0 or unsigned.max() < size:
-        return ""
-    at = int(np.argmax(unsigned >= size))
-    return f"entry {at} of {name} is {indices[at]}, where 0 to {size - 1} are possible"
+def _check(matrix: Any) -> None:
+    """Raise an error of Python unless the arrays of a matrix are consistent; SciPy checks copies that share them."""
+    if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
+        raise ValueError("the lists of columns and of values have other lengths")
+    for name in ARRAYS.get(matrix.format, ()):
+        array = getattr(matrix, name)
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+            raise TypeError(f"{name} is no array but a {type(array).__name__}")
+        if name != "data" and array.dtype.kind not in "iu":
+            raise TypeError(f"{name} has dtype {array.dtype} and holds no integers")
+    if matrix.format in COMPRESSED:
+        twin = type(matrix).__new__(type(matrix))  # the check drops what lies behind the entries
+        vars(twin).update(vars(matrix))
+        twin.check_format(full_check=True)
+    elif matrix.format == "coo":
+        type(matrix)((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
+    elif matrix.format == "dia":
+        type(matrix)((matrix.data, matrix.offsets), shape=matrix.shape)
