@@ -190,6 +190,7 @@ def _in_rows(matrix: Any) -> Any:
 
 def _check(matrix: Any) -> None:
     """Raise an error of Python unless the arrays of a matrix are consistent; SciPy checks copies that share them."""
+    kind: Any = type(matrix)
     if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
         raise ValueError("the lists of columns and of values have other lengths")
     for name in ARRAYS.get(matrix.format, ()):
@@ -199,10 +200,12 @@ def _check(matrix: Any) -> None:
         if name != "data" and array.dtype.kind not in "iu":
             raise TypeError(f"{name} has dtype {array.dtype} and holds no integers")
     if matrix.format in COMPRESSED:
-        twin = type(matrix).__new__(type(matrix))  # the check drops what lies behind the entries
+        if (matrix.indptr[1:] < matrix.indptr[:-1]).any():  # SciPy does not look where the last of them is negative
+            raise ValueError("indptr falls")
+        twin = kind.__new__(kind)  # the check drops what lies behind the entries
         vars(twin).update(vars(matrix))
         twin.check_format(full_check=True)
     elif matrix.format == "coo":
-        type(matrix)((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
+        kind((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape)
     elif matrix.format == "dia":
-        type(matrix)((matrix.data, matrix.offsets), shape=matrix.shape)
+        kind((matrix.data, matrix.offsets), shape=matrix.shape)
