@@ -51,7 +51,7 @@ class Grams:
 def moments_of(A: Any, w: Any = None) -> Any:
     """Moments of a centred matrix."""
     pre = attribute("linspec.rows", "Preprocessing")(center=True, w=w)
-    operator = attribute("linspec._new.operators", "as_operator")(A)
+    operator = attribute("linspec", "as_operator")(A).in_blocks()
     return attribute("linspec.rows", "Moments")([operator], pre)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from linspec.operators import sparse_grams, sparse_products
+from linspec.blocks import sparse_grams
+from linspec.operators import SparseOperator
 
 # name: rows, columns, stored entries
 MATRICES = {"tall": (200_000, 10_000, 2_000_000), "dense-ish": (50_000, 10_000, 5_000_000)}
@@ -32,22 +33,22 @@ class SparseProducts:
     def setup(self, matrix: str, dtype: str, k: int) -> None:
         rng = np.random.default_rng(1)
         self.A = random_matrix(*MATRICES[matrix], dtype)
-        n, p = self.A.shape
+        self.operator, (n, p) = SparseOperator(self.A), self.A.shape
         self.V = rng.standard_normal((p, k)).astype(dtype)
         self.U = rng.standard_normal((n, k)).astype(dtype)
 
     def time_matmat(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.matmat(self.A, self.V, dtype)
+        self.operator.matmat(self.V)
 
     def time_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.rmatmat(self.A, self.U, dtype)
+        self.operator.rmatmat(self.U)
 
     def time_scipy(self, matrix: str, dtype: str, k: int) -> None:
         """SciPy's two products: what both are to be compared with."""
         self.A.T @ (self.A @ self.V)
 
     def peakmem_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
-        sparse_products.rmatmat(self.A, self.U, dtype)
+        self.operator.rmatmat(self.U)
 
 
 class SparseReadings:
@@ -85,6 +86,6 @@ class Float32Sums:
     def track_rmatmat_error(self, rows: int) -> float:
         tenth = np.float32(0.1)
         A = sparse.csr_array(np.full((rows, 1), tenth))
-        result = sparse_products.rmatmat(A, np.ones((rows, 2), np.float32), np.float32)
+        result = SparseOperator(A).rmatmat(np.ones((rows, 2), np.float32))
         exact = rows * float(tenth)
         return float(np.max(np.abs(result - exact)) / exact)

@@ -200,7 +200,9 @@ def _check(matrix: Any) -> None:
         if name != "data" and array.dtype.kind not in "iu":
             raise TypeError(f"{name} has dtype {array.dtype} and holds no integers")
     if matrix.format in COMPRESSED:
-        if (matrix.indptr[1:] < matrix.indptr[:-1]).any():  # SciPy does not look where the last of them is negative
+        if (
+            matrix.indptr[1:] < matrix.indptr[:-1]
+        ).any():  # SciPy does not look where the last of them is negative
             raise ValueError("indptr falls")
         twin = kind.__new__(kind)  # the check drops what lies behind the entries
         vars(twin).update(vars(matrix))

@@ -12,9 +12,11 @@ may read the same source meanwhile.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +62,28 @@ def is_stream(source: Any) -> bool:
     return hasattr(source, "__next__") or callable(source)
 
 
+@dataclass
+class Counts:
+    """What is known of the rows of a stream, in whatever dtype they are multiplied.
+
+    Attributes
+    ----------
+    declared : int or None
+        The number of rows that was stated.
+    rows : int or None
+        The number of rows in a whole sweep.
+    entries : int
+        The number of their stored entries.
+    ready : iterator or None
+        The slices whose first was read ahead, until a sweep takes them.
+    """
+
+    declared: int | None
+    rows: int | None = None
+    entries: int = 0
+    ready: Iterator[LinearOperator] | None = None
+
+
 class StreamedOperator(LinearOperator):
     """The rows of an iterator of slices, or of a callable that returns a fresh iterator.
 
@@ -101,10 +125,6 @@ class StreamedOperator(LinearOperator):
 
     access = "slices"
 
-    _ready: Iterator[LinearOperator] | None = (
-        None  # the slices whose first was read ahead, until a sweep takes them
-    )
-
     def __init__(self, source: Any, rows: int | None = None, name: str = "data") -> None:
         check_stream(source, name, "row slices")
         self._set_up(source, rows, name)
@@ -117,15 +137,13 @@ class StreamedOperator(LinearOperator):
             )
         self._look_at(first)
         # Until the first sweep, another problem may read the same source.
-        self._ready = with_first(held(first), slices)
+        self.counts.ready = with_first(held(first), slices)
 
     def _set_up(self, source: Any, rows: int | None, name: str) -> None:
         self.name = name
         self.source = source
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
-        self._declared = None if rows is None else _row_count(rows, name)
-        self._counted: int | None = None
-        self._entries = 0
+        self.counts = Counts(None if rows is None else _row_count(rows, name))
         self._width, self._sparse = 0, False
         self._errors = np.geterr()
 
@@ -138,19 +156,21 @@ class StreamedOperator(LinearOperator):
 
         An iterator is kept, so that pickling fails with Python's own error.
         """
-        made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
-        return {**self.__dict__, **dict.fromkeys(made_again)}
+        return {
+            **self.__dict__,
+            "counts": replace(self.counts, ready=None) if self.sweeps > 1 else self.counts,
+        }
 
     def expect(self, rows: int) -> None:
         """Declare the number of rows, unless it was declared before; a sweep with another number raises an error."""
-        self._declared = rows if self._declared is None else self._declared
+        self.counts.declared = rows if self.counts.declared is None else self.counts.declared
 
     # ---- facts --------------------------------------------------------------------------------
 
     @property
     def shape(self) -> Any:  # type: ignore[override]
         """(n, p)."""
-        known = self._declared if self._counted is None else self._counted
+        known = self.counts.declared if self.counts.rows is None else self.counts.rows
         return math.inf if known is None else known, self._width
 
     @property
@@ -160,8 +180,8 @@ class StreamedOperator(LinearOperator):
         Before the first sweep the number is estimated from the first slice; 0 if n is unknown.
         """
         n, p = self.shape
-        if self._counted is not None:
-            return self._entries
+        if self.counts.rows is not None:
+            return self.counts.entries
         return 0 if math.isinf(n) else int(self.density * n * p)
 
     @property
@@ -171,7 +191,9 @@ class StreamedOperator(LinearOperator):
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same slices with products in another working dtype."""
-        return self if dtype == self.dtype else ConvertedStream(self, dtype)
+        twin = copy.copy(self)
+        twin.dtype = dtype
+        return twin
 
     @property
     def sparse(self) -> bool:  # type: ignore[override]
@@ -181,7 +203,7 @@ class StreamedOperator(LinearOperator):
     @property
     def spent(self) -> bool:
         """Whether the rows can no longer be read, because their iterator was used."""
-        return self.sweeps == 1 and self._ready is None
+        return self.sweeps == 1 and self.counts.ready is None
 
     # ---- reading ------------------------------------------------------------------------------
 
@@ -193,7 +215,7 @@ class StreamedOperator(LinearOperator):
         SweptOnce
             When an iterator is read for the second time.
         """
-        slices = self.__dict__.pop("_ready", None)  # of several threads, one gets them
+        slices = vars(self.counts).pop("ready", None)  # of several threads, one gets them
         if slices is None and self.sweeps == 1:
             raise SweptOnce(
                 f"{self.name} has been read: {ONCE}, or choose a solver with the trait one-pass and let it be the "
@@ -208,7 +230,7 @@ class StreamedOperator(LinearOperator):
     def _sweep(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         rows = entries = 0
         for block in blocks:
-            if self._declared is not None and rows + block.shape[0] > self._declared:
+            if self.counts.declared is not None and rows + block.shape[0] > self.counts.declared:
                 raise self._other_rows(f"at least {rows + block.shape[0]}")
             yield block
             rows, entries = rows + block.shape[0], entries + block.nnz
@@ -216,20 +238,20 @@ class StreamedOperator(LinearOperator):
 
     def _conclude(self, rows: int, entries: int) -> None:
         """Record the rows and entries of a whole sweep; raise if an earlier sweep counted another number of rows."""
-        if self._counted is not None and rows != self._counted:
+        if self.counts.rows is not None and rows != self.counts.rows:
             raise InvalidProblem(
-                f"{self.name} had {self._counted} rows and has {rows} in a later sweep. The callable must return a "
+                f"{self.name} had {self.counts.rows} rows and has {rows} in a later sweep. The callable must return a "
                 "fresh iterator of the same slices at every call."
             )
-        if self._declared is not None and rows != self._declared:
+        if self.counts.declared is not None and rows != self.counts.declared:
             raise self._other_rows(str(rows))
-        self._counted, self._entries = rows, entries
+        self.counts.rows, self.counts.entries = rows, entries
 
     def _other_rows(self, found: str) -> InvalidProblem:
         """Make the error for slices that do not have the declared number of rows."""
         return InvalidProblem(
-            f"{self.name} was declared with rows={self._declared}; its slices have {found}. Leave rows out, or correct "
-            "it; data beside it must have equally many rows."
+            f"{self.name} was declared with rows={self.counts.declared}; its slices have {found}. Leave rows out, or "
+            "correct it; data beside it must have equally many rows."
         )
 
     def _slices(self) -> Iterator[LinearOperator]:
@@ -294,11 +316,7 @@ class StreamedOperator(LinearOperator):
 
     def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
         """Convert a large slice to the working dtype of the first slice: a later slice may have float32."""
-        if piece.dtype == self.dtype:
-            return piece
-        if isinstance(piece, SPARSE):
-            return type(piece)(piece.matrix.astype(self.dtype), checked=True)
-        return DenseOperator(self.home.place(piece.dense(), self.dtype))
+        return piece.in_dtype(self.dtype) or piece
 
     # ---- products -----------------------------------------------------------------------------
 
@@ -310,41 +328,6 @@ class StreamedOperator(LinearOperator):
     def __repr__(self) -> str:
         n, p = self.shape
         return f"{type(self).__name__}({'?' if math.isinf(n) else n} x {p}, {self.dtype})"
-
-
-class ConvertedStream(StreamedOperator):
-    """The slices of a stream, each converted to another working dtype when it is read."""
-
-    def __init__(self, stream: StreamedOperator, dtype: np.dtype[Any]) -> None:
-        self.stream, self.dtype = stream, dtype
-        self.name, self.source, self.sweeps = stream.name, stream.source, stream.sweeps
-        self.home, self.density = stream.home, stream.density
-        self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
-
-    def expect(self, rows: int) -> None:
-        """Declare the number of rows, unless it was declared before."""
-        self.stream.expect(rows)
-
-    @property
-    def shape(self) -> Any:  # type: ignore[override]
-        """(n, p)."""
-        return self.stream.shape
-
-    @property
-    def nnz(self) -> int:
-        return self.stream.nnz
-
-    @property
-    def spent(self) -> bool:
-        """Whether the rows can no longer be read, because their iterator was used."""
-        return self.stream.spent
-
-    def blocks(self) -> Iterator[LinearOperator]:
-        """All rows in order, converted."""
-        return (self._converted(block) for block in self.stream.blocks())
-
-    def _converted(self, block: LinearOperator) -> LinearOperator:
-        return block.in_dtype(self.dtype) or block
 
 
 def check_stream(source: Any, name: str, of: str) -> None:
