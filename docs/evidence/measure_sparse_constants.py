@@ -172,15 +172,15 @@ def cut(A: Any, most: int, k: int, *, pairs_count: bool) -> Any:
 
 
 SWEEPS = ("titles", "bigrams", "bookmarks", "uniform", "few columns")
+SINGLES = (Case(adjoint, SWEEPS, (20,), SINGLE), Case(adjoint, ("bigrams", "few columns"), (1,), SINGLE))
 CONSTANTS: dict[str, tuple[Case, ...]] = {
     "ENTRIES_PER_BLOCK": (
         Case(adjoint, (*SWEEPS, "posts"), (1,)),
         Case(adjoint, ("titles", "bigrams", "few columns"), (20, 100)),
     ),
-    "LONGEST_STRETCH": (
-        Case(adjoint, SWEEPS, (20,), SINGLE),
-        Case(adjoint, ("bigrams", "few columns"), (1,), SINGLE),
-    ),
+    "SHORTEST_STRETCH": SINGLES,
+    "LONGEST_STRETCH": SINGLES,
+    "ENTRIES_PER_FOLD": SINGLES,
     "WORK_PER_THREAD": (Case(gram, ("titles",), work=(2**20, 2**21, 2**22)),),
     "PARTS_PER_THREAD": (Case(gram, ("titles", "longest last")),),
     "MET": (Case(adjoint, ("titles", "zipf", "uniform"), (20,), work=(2**22, 2**23, 2**24)),),

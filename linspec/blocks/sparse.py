@@ -25,7 +25,7 @@ from linspec.blocks.base import (
     first_shares,
 )
 from linspec.blocks.sparse_grams import gram, gram_entries, pair_count
-from linspec.blocks.sparse_slabs import LONGEST_STRETCH, Slab, row_block
+from linspec.blocks.sparse_slabs import ENTRIES_PER_FOLD, LONGEST_STRETCH, SHORTEST_STRETCH, Slab, row_block
 
 __all__ = ["Sparse", "SparseBlock"]
 
@@ -93,8 +93,10 @@ class SparseBlock(Block):
         if self.dtype == out.dtype and out.flags.c_contiguous:
             self._multiplied.scatter(U, out)
             return
-        for start in range(0, self.rows, LONGEST_STRETCH):  # float32 sums stay short
-            stop = min(start + LONGEST_STRETCH, self.rows)
+        stretch = ENTRIES_PER_FOLD * self.columns * self.rows // max(self.entries, 1)
+        stretch = min(max(stretch, SHORTEST_STRETCH), LONGEST_STRETCH)  # float32 sums stay short
+        for start in range(0, self.rows, stretch):
+            stop = min(start + stretch, self.rows)
             single = np.zeros(out.shape, self.dtype)
             self.cut(start, stop)._multiplied.scatter(U[start:stop], single)
             out += single

@@ -243,10 +243,6 @@ class LinearOperator:
             )
         return self._dense()
 
-    def stored(self) -> Array:
-        """The entries in their stored dtype, not rounded to the working dtype; `dense()` if no entries are stored."""
-        return self.dense()
-
     @property
     def stored_dtype(self) -> np.dtype[Any]:
         """The dtype in which the entries are stored; the dtype of the products if that is unknown."""

@@ -51,7 +51,6 @@ class DenseOperator(LinearOperator):
     """
 
     access = "rows"
-    concurrent = True
     readable = True
     resident = True
 
@@ -78,9 +77,6 @@ class DenseOperator(LinearOperator):
     @property
     def stored_array(self) -> Any:
         return None if self.mean is not None else self._source
-
-    def stored(self) -> Array:
-        return self.array if self.mean is None else self.dense()
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:

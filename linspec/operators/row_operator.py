@@ -13,7 +13,7 @@ class RowOperator(LinearOperator):
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. The rows are
     then read like those of an array: block by block, in one pass for each product. A subclass sets `sparse` if its
-    rows are sparse. It may set `concurrent`, so that several threads read blocks at once, and define `release`.
+    rows are sparse. It may define `release`.
 
     Examples
     --------

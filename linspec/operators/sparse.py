@@ -64,7 +64,7 @@ class SparseOperator(LinearOperator):
             raise InvalidProblem(
                 f"data must have two dimensions; got {matrix.ndim} with shape {matrix.shape}. Reshape it."
             )
-        self.matrix = _in_rows(matrix) if checked else checked_rows(matrix)
+        self.matrix = matrix.tocsr() if checked else checked_rows(matrix)
         self.dtype = working_dtype(self.matrix.dtype) if dtype is None else np.dtype(dtype)
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
 
@@ -168,7 +168,7 @@ def merged_rows(matrix: Any) -> Any:
     stored = matrix.dtype.newbyteorder("=")
     wide = _dtype_of_sums(stored)
     if wide == stored or (matrix.format == "csr" and matrix.has_canonical_format):
-        return _in_rows(matrix)
+        return matrix.tocsr()
     rows = matrix.astype(wide).tocsr()
     rows.sum_duplicates()
     narrow = rows.data.astype(stored)
@@ -182,10 +182,6 @@ def _dtype_of_sums(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype.kind in "biu" and dtype.itemsize < np.dtype(np.int64).itemsize:
         return np.dtype(np.int64)
     return np.dtype(np.float32) if dtype == np.float16 else dtype
-
-
-def _in_rows(matrix: Any) -> Any:
-    return matrix if matrix.format == "csr" else matrix.tocsr()
 
 
 def _check(matrix: Any) -> None:
