@@ -21,7 +21,7 @@ from linspec.arrays import HOST, Array, Home, HostArray, namespace, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.process import machine
 
-__all__ = ["Adjoint", "Block", "LinearOperator", "Rows"]
+__all__ = ["Block", "LinearOperator", "Rows"]
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES, LARGEST_BLOCK_BYTES = 4 << 20, 256 << 20, 64 << 20
 """Bytes of a block that stays in a cache of the host, of one that keeps a device busy, and of the largest here."""
@@ -96,11 +96,6 @@ class LinearOperator(ABC):
     def rmatmat(self, U: Array) -> Array:
         """Compute Aᵀ U for U of shape (n, k), in float64."""
 
-    @property
-    def H(self) -> LinearOperator:
-        """The transpose Aᵀ."""
-        return Adjoint(self)
-
     def widen(self) -> bool:
         """Multiply in float64 from now on, if that is possible; whether it is."""
         self.dtype = np.dtype(np.float64)
@@ -124,30 +119,6 @@ class LinearOperator(ABC):
     def thin(self, V: Array) -> Array:
         """Return a thin block in the precision and at the place in which the data are multiplied."""
         return self.backend.place(V, self.dtype)
-
-
-class Adjoint(LinearOperator):
-    """The transpose of an operator."""
-
-    def __init__(self, operator: LinearOperator) -> None:
-        n, p = operator.shape
-        if not math.isfinite(n):
-            raise InvalidProblem(
-                "the transpose must have a known number of columns; the rows of these slices are not counted yet. Pass "
-                "their number as n_rows."
-            )
-        self.operator, self.shape = operator, (p, int(n))
-        self.dtype, self.backend, self.readings = operator.dtype, operator.backend, operator.readings
-
-    def matmat(self, V: Array) -> Array:
-        return self.operator.rmatmat(V)
-
-    def rmatmat(self, U: Array) -> Array:
-        return self.operator.matmat(U)
-
-    @property
-    def H(self) -> LinearOperator:
-        return self.operator
 
 
 class Block(ABC):

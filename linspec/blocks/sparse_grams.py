@@ -28,8 +28,6 @@ from linspec.blocks.sparse_slabs import (
     PARTS_PER_THREAD,
     assembled,
     kind_of,
-    require_csr,
-    require_same_rows,
     row_block,
     thread_count,
 )
@@ -61,17 +59,8 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
     int
         The count is also an upper bound for the number of stored entries of the Gram matrix.
 
-    Raises
-    ------
-    InvalidProblem
-        X and Y have different numbers of rows.
-    UnsupportedData
-        X or Y is not CSR, or its entries are not real numbers.
     """
     matrices = (X, X) if Y is None else (X, Y)
-    require_csr(X, "X")
-    require_csr(matrices[1], "Y")
-    require_same_rows(*matrices)
     total = 0
     for start in range(0, X.shape[0], LONGEST_STRETCH):
         stop = min(start + LONGEST_STRETCH, X.shape[0])
@@ -99,16 +88,7 @@ def gram_entries(X: CSR, Y: CSR) -> float:
     float
         Exact if Y has at most `SAMPLED_COLUMNS` columns that are not empty.
 
-    Raises
-    ------
-    InvalidProblem
-        X and Y have different numbers of rows.
-    UnsupportedData
-        X or Y is not CSR, or its entries are not real numbers.
     """
-    require_csr(X, "X")
-    require_csr(Y, "Y")
-    require_same_rows(X, Y)
     # The arrays may hold entries behind the last row, which do not count.
     columns = Y.indices[: Y.indptr[-1]]
     frequency = np.bincount(columns, minlength=Y.shape[1])
@@ -143,17 +123,8 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
         indices within a row are not sorted. Before the product is formed, `pair_count` gives the number of its
         multiply-adds, which is also an upper bound for the number of stored entries of the result.
 
-    Raises
-    ------
-    InvalidProblem
-        X and Y have different numbers of rows.
-    UnsupportedData
-        X or Y is not CSR, or its entries are not real numbers.
     """
-    require_csr(X, "X")
     right = X if Y is None else Y
-    require_csr(right, "Y")
-    require_same_rows(X, right)
     left = _in_float64(X)
     if Y is None and one_entry_rows(X):
         return _diagonal_gram(left)

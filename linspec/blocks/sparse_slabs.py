@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.process import machine
 from linspec.process.pauses import pause
 
@@ -63,19 +62,7 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
     csr_array or csr_matrix
         (stop - start) x p; `data` and `indices` are views of A's, only `indptr` is new.
 
-    Raises
-    ------
-    InvalidProblem
-        The rows are not within the matrix.
-    UnsupportedData
-        A is not CSR, or its entries are not real numbers.
     """
-    require_csr(A, "A")
-    if not 0 <= start <= stop <= A.shape[0]:
-        raise InvalidProblem(
-            f"the rows {start} to {stop} are not within a matrix of {A.shape[0]} rows. "
-            "Give 0 <= start <= stop <= the number of rows."
-        )
     pause()
     first, last = int(A.indptr[start]), int(A.indptr[stop])
     indptr = A.indptr[start : stop + 1] - A.indptr[start]
@@ -190,27 +177,3 @@ def assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block, 
 def kind_of(A: CSR) -> Any:
     """The SciPy class of a CSR matrix: `csr_array` or `csr_matrix`."""
     return sparse.csr_array if isinstance(A, sparse.sparray) else sparse.csr_matrix
-
-
-def require_csr(A: CSR, name: str) -> None:
-    """Raise an error unless A is a CSR matrix of real numbers."""
-    if not sparse.issparse(A) or A.format != "csr" or A.ndim != 2:
-        raise UnsupportedData(
-            f"{name} must be a SciPy CSR matrix; got {type(A).__name__}. Convert it with .tocsr()."
-        )
-    _require_real(A.data, name)
-
-
-def _require_real(values: Block, name: str) -> None:
-    if values.dtype.kind not in "biuf":
-        raise UnsupportedData(
-            f"{name} must hold real numbers; got dtype {values.dtype}. Convert it, or pass its real part."
-        )
-
-
-def require_same_rows(X: CSR, Y: CSR) -> None:
-    """Raise an error if two matrices differ in their number of rows."""
-    if X.shape[0] != Y.shape[0]:
-        raise InvalidProblem(
-            f"X and Y must have the same rows; got {X.shape[0]} and {Y.shape[0]}. Pass views of one sample."
-        )

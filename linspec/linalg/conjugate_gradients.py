@@ -31,7 +31,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.linalg.small import EPS, inverse, lengths_of, orthonormal
-from linspec.linalg.steps import Step, Steps
+from linspec.linalg.steps import Step, Steps, driven
 
 __all__ = ["block_cg", "cg_steps"]
 
@@ -77,13 +77,9 @@ def block_cg(
     ([[1.0, 0.5, 0.333333], [0.5, 0.333333, 0.25]], True)
     """
     steps = cg_steps(B if start is None else B - gram_product(start) - min(ridges) * start, ridges, columns)
-    step = next(steps)
-    while True:
+    for step in driven(gram_product, steps):
         X = step.X()
         yield X if start is None else [start + X[0]], step.lengths
-        if not step.P.shape[1]:
-            return
-        step = steps.send(gram_product(step.P))
 
 
 def cg_steps(
@@ -104,12 +100,12 @@ def cg_steps(
     place = Home.of(B).place
     r, path = min(ridges), range(len(ridges))
     least = list(ridges).index(r)
-    delta = [ridge - r for ridge in ridges]
+    delta, several = np.array([ridge - r for ridge in ridges])[:, None, None], len(ridges) > 1
     columns = columns or [np.arange(B.shape[1])] * len(ridges)
     X = [B[:, : len(columns[i])] * 0.0 for i in path]
     Q, WQ, rho = _basis(B, preconditioner)
     rounding = EPS * lengths_of(rho)
-    P, Delta = [WQ for _ in path], [d * np.eye(len(rho)) for d in delta]
+    P, Delta = [WQ for _ in path], delta * np.eye(len(rho))
     z = [rho if i == least else rho[:, columns[i]] for i in path]  # of the least ridge, all columns
     rounded = [rounding if i == least else rounding[columns[i]] for i in path]
     best, spent = math.inf, 0
@@ -126,9 +122,8 @@ def cg_steps(
         SP = yield step
         MP = SP + r * P[least]
         G = _host_product(P[least], MP)  # (1)
-        Ginv = inverse(G)
-        Dinv = [Ginv if delta[i] == 0 else inverse(G + Delta[i]) for i in path]
-        Q, WQ, tau = _basis(Q - MP @ place(Ginv), preconditioner)  # (3)
+        Dinv = inverse(G + Delta if several else G[None])
+        Q, WQ, tau = _basis(Q - MP @ place(Dinv[least]), preconditioner)  # (3)
         steps = [Dinv[i] @ z[i] for i in path]
         wanted = [steps[i][:, columns[i]] if i == least else steps[i] for i in path]
         z = [tau @ (z[i] if delta[i] == 0 else G @ steps[i]) for i in path]  # (4)
@@ -137,14 +132,14 @@ def cg_steps(
             turn = _above(residuals, limits)
             Q, tau, z = Q @ place(turn), turn.T @ tau, [turn.T @ each for each in z]
             WQ = Q if preconditioner is None else WQ @ place(turn)
-        back = [tau.T if delta[i] == 0 else Dinv[i] @ G @ tau.T for i in path]
+        back = tau.T[None]
+        if several:
+            back = np.where(delta == 0, tau.T, Dinv @ (G @ tau.T))
+            Delta = back.swapaxes(1, 2) @ Delta @ tau.T  # (5)
+            Delta = (Delta + Delta.swapaxes(1, 2)) / 2 + delta * np.eye(len(tau))
         moves = Home.of(B).place_together(*wanted, *back)
         X = [X[i] + P[i] @ moves[i] for i in path]  # (2)
         P = [WQ + P[i] @ moves[len(ridges) + i] for i in path]  # (6)
-        for i in path:
-            if delta[i] > 0:
-                Delta[i] = back[i].T @ Delta[i] @ tau.T  # (5)
-                Delta[i] = (Delta[i] + Delta[i].T) / 2 + delta[i] * np.eye(len(tau))
 
 
 def _basis(S: Array, preconditioner: Callable[[Array], Array] | None) -> tuple[Array, Array, HostArray]:

@@ -102,11 +102,11 @@ def _by_cholesky(S: Array) -> tuple[Array, HostArray] | None:
 
 
 def inverse(G: HostArray) -> HostArray:
-    """Return the inverse of a symmetric positive matrix on its numerical range, with a unit diagonal in between.
+    """Return the inverse of symmetric positive matrices on their numerical range, with a unit diagonal in between.
 
     Parameters
     ----------
-    G : numpy.ndarray of shape (k, k)
+    G : numpy.ndarray of shape (..., k, k)
 
     Examples
     --------
@@ -116,14 +116,14 @@ def inverse(G: HostArray) -> HostArray:
     array([[0.25, 0.  ],
            [0.  , 0.  ]])
     """
-    if len(G) == 1:
-        return 1.0 / G if G[0, 0] > 0 else np.zeros((1, 1))
-    d = np.sqrt(np.maximum(G.diagonal(), 0.0))
-    d = np.where(d > 0, d, np.inf)
-    values, vectors = np.linalg.eigh(G / d[:, None] / d)
-    live = values > len(G) * EPS * values.max(initial=0.0)
-    half = vectors[:, live] / np.sqrt(values[live]) / d[:, None]
-    pseudoinverse: HostArray = half @ half.T
+    if G.shape[-1] == 1:
+        return np.divide(1.0, G, out=np.zeros_like(G), where=G > 0)
+    d = np.sqrt(np.maximum(np.diagonal(G, axis1=-2, axis2=-1), 0.0))
+    d = np.where(d > 0, d, np.inf)[..., None]
+    values, vectors = np.linalg.eigh(G / d / d.swapaxes(-1, -2))
+    live = values > G.shape[-1] * EPS * values.max(axis=-1, initial=0.0, keepdims=True)
+    half = vectors / np.sqrt(np.where(live, values, np.inf))[..., None, :] / d
+    pseudoinverse: HostArray = half @ half.swapaxes(-1, -2)
     return pseudoinverse
 
 

@@ -154,8 +154,8 @@ class LinearOperator:
         raise NotImplementedError(f'{type(self).__name__} has access "rows" and defines no _rows')
 
     def _dense(self) -> Array:
-        """The entries, in the working dtype at `home`."""
-        raise NotImplementedError(f"{type(self).__name__} sets readable and defines no _dense")
+        """The entries, in the working dtype at `home`; by default those of all rows."""
+        return self.home.place(self._rows(slice(0, self.shape[0])).dense(), self.dtype)
 
     # ---- public methods -----------------------------------------------------------------------
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
-from linspec.arrays import Array
-from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.base import LinearOperator
 
 
 class RowOperator(LinearOperator):
     """An n x p matrix defined by its rows.
 
-    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. The rows are
+    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`, which returns a
+    `DenseOperator` or a `SparseOperator` for a slice of step 1 or for an array of numbers from 0 to n - 1. The rows are
     then read like those of an array: block by block, in one pass for each product. A subclass sets `sparse` if its
     rows are sparse. It may define `release`.
 
@@ -30,16 +28,3 @@ class RowOperator(LinearOperator):
 
     access = "rows"
     readable = True
-
-    @abstractmethod
-    def _rows(self, selection: Selection) -> LinearOperator:
-        """The selected rows, as a `DenseOperator` or a `SparseOperator`.
-
-        Parameters
-        ----------
-        selection : slice or numpy.ndarray of int
-            A slice of step 1 within the rows, or the numbers of rows in any order, each from 0 to n - 1.
-        """
-
-    def _dense(self) -> Array:
-        return self.home.place(self._rows(slice(0, self.shape[0])).dense(), self.dtype)

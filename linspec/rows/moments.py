@@ -63,6 +63,9 @@ __all__ = ["Moments", "Preprocessed"]
 About = dict[int, Origins]
 """The rows that the products of matrices are about, by their numbers."""
 
+SMALL_ROWS, SMALL_ENTRIES = 2**12, 2**17
+"""Rows and stored entries of matrices that are never cut, and for which the overhead of a pass counts."""
+
 UNLUCKY = 1e4
 """Quotient of squares about the provisional row and about the mean from which on a pass is made again."""
 
@@ -158,6 +161,7 @@ class Moments:
         self.fitted: dict[int, Fitted] = {}
         self.subtracts: dict[int, bool] = {}
         self.near: set[int] = set()
+        self.whole: dict[tuple[int, ...], tuple[list[Block], About]] = {}
         self.terms: dict[int, Terms] = {}
         self.raw_squares: dict[int, HostArray] = {}
         self.held: list[list[Any]] | None = None
@@ -719,7 +723,7 @@ class Moments:
         """
         which = which or range(len(self.operators))
         if self.fitted.keys() >= set(which):
-            return self._read(make, which, share, learns=False)
+            return self._of_whole(make, which, share) or self._read(make, which, share, learns=False)
         total, about = self._read(make, which, share, learns=True)
         if not self.fitted.keys() >= set(which):  # the precision has changed
             total, about = self._read(make, which, learns=True)
@@ -762,6 +766,11 @@ class Moments:
                     for i, A in zip(which, operators, strict=True)
                 ]
                 parts.append(Statistics(self.data, operators, apart, [self.names[i] for i in which]))
+            elif self.executor is None and all(map(_small, operators, blocks)):
+                self.whole[tuple(which)] = (
+                    [b.about(row) for b, row in zip(blocks, placed, strict=True)],
+                    about,
+                )
             return AboutRows(placed, parts, self.pre, blocks)
 
         reduction: Any
@@ -771,8 +780,7 @@ class Moments:
             names, columns = " and ".join(self.names[i] for i in which), reduction.parts[0].columns
             LOG.debug("pass over %s with %d columns: %.3g s", names, columns, time.perf_counter() - began)
         self.pre.check_rows(count, ended=True)
-        self.passes.columns += reduction.multiplied
-        self.passes.flops += 2.0 * entries * reduction.multiplied
+        self._count(reduction, entries)
         if learns:
             learnt = totals.pop()
             for n, separate in enumerate(reduction.parts[-1].squares):
@@ -786,6 +794,27 @@ class Moments:
         if sketches and settled:
             self.sketched = self._corrected_sketch(totals.pop(), about)
         return (None if make is None else totals[0]), about
+
+    def _of_whole(
+        self, make: Callable[[], Reduction] | None, which: Sequence[int], share: float
+    ) -> tuple[Any, About] | None:
+        """A pass over small matrices without its overhead, by blocks that are kept about their rows."""
+        kept = self.whole.get(tuple(which))
+        if make is None or kept is None or (self.sketch_rows and not self.sketched) or tells():
+            return None
+        (blocks, about), reduction = kept, make()
+        if reduction.raw:
+            return None
+        self._take(which, share)
+        total = reduction.zero()
+        with np.errstate(all="ignore"):
+            reduction.add(total, blocks, slice(0, blocks[0].rows))
+        self._count(reduction, sum([block.entries for block in blocks]) / len(blocks))
+        return total, about
+
+    def _count(self, reduction: Reduction, entries: float) -> None:
+        self.passes.columns += reduction.multiplied
+        self.passes.flops += 2.0 * entries * reduction.multiplied
 
     def _placed(self, i: int, block: Block, about: About, *, learns: bool) -> Array | None:
         """The row that a pass over one matrix is about, from its first block, at the place of the block."""
@@ -936,6 +965,12 @@ class Moments:
         if self.pre.center:
             columns.append(math.sqrt(f.total) * f.gap(about[i].adjoint)[:, None])
         return np.hstack(columns if f.slopes is None else [*columns, f.slopes])
+
+
+def _small(A: Rows, block: Block) -> bool:
+    """Whether a block is a whole matrix in memory, and so small that it is never cut."""
+    whole = A.resident and A.backend.on_host and block.rows == A.shape[0] <= SMALL_ROWS
+    return whole and block.entries <= SMALL_ENTRIES
 
 
 def _finite(total: Any) -> bool:

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -56,20 +55,8 @@ VERSION = 1
 FIELDS: Mapping[str, Any] = {
     "about": {"problem": str, "solver": str, "numbers": Mapping, "matrices": Mapping},
     "iterate?": Mapping,
-    "run?": {
-        **dict.fromkeys(
-            ("_iteration", "_iteration_passes", "_passes_before", "_earlier_seconds", "_since"), float
-        ),
-        **dict.fromkeys(("_claim", "_correction", "_shortfall", "_least"), float),
-        "history": np.ndarray,
-        "ledgers": Mapping,
-        "rng": Mapping,
-    },
-    "moments?": Mapping,
-    "state?": Mapping,
-    "start?": Mapping,
 }
-"""Fields of a file, declared as for `check_state`; the solver declares the state itself."""
+"""Fields of a file, declared as for `check_state`; earlier versions have others."""
 
 
 @dataclass(frozen=True)
@@ -298,9 +285,7 @@ def loaded(path: str | os.PathLike[str]) -> Saved:
         return Saved(os.fspath(path), fields)
 
 
-def check_state(
-    what: str, state: Any, declared: Mapping[str, Any], known: Mapping[str, int] = MappingProxyType({})
-) -> None:
+def check_state(what: str, state: Any, declared: Mapping[str, Any]) -> None:
     """Refuse a state from a file that does not fit its declaration.
 
     Parameters
@@ -309,13 +294,9 @@ def check_state(
         The name of the state in messages.
     state : mapping
     declared : mapping
-        A kind for each name; a name that ends in "?" may be missing or None. A kind is one of these: a type; a text
-        such as "p k" with the axes of an array of finite real numbers, where each letter stands for one length; "=k"
-        for a number equal to such a length; a mapping of names to kinds; a list of one kind, for lists of any length.
-        In a nested mapping or list, a letter stands for the length that it has in the mapping around it. A letter
-        that only occurs inside may stand for another length elsewhere.
-    known : mapping from str to int, default none
-        Lengths that are known beforehand, by letter.
+        A kind for each name; a name that ends in "?" may be missing or None. A kind is one of these: a type; a mapping
+        of names to kinds; a text such as "p k" with the axes of an array of finite real numbers, where each letter
+        stands for one length.
 
     Raises
     ------
@@ -323,36 +304,20 @@ def check_state(
     """
     if not isinstance(state, Mapping):
         raise InvalidFile(f"{what} must be a mapping; got {shown(state)}")
-    lengths = dict(known)
-    # Numbers that are lengths come last: they are compared with the arrays.
-    for stated, kind in sorted(declared.items(), key=lambda pair: str(pair[1]).startswith("=")):
+    lengths: dict[str, int] = {}
+    for stated, kind in declared.items():
         name = stated.removesuffix("?")
-        value = state.get(name)
+        value, said = state.get(name), f"{what}.{name}"
         if value is None and name != stated:
             continue
         if name not in state:
             raise InvalidFile(f"{what} lacks {name}")
-        _check_value(f"{what}.{name}", value, kind, lengths)
-
-
-def _check_value(name: str, value: Any, kind: Any, lengths: dict[str, int]) -> None:
-    if isinstance(kind, str) and kind.startswith("="):
-        if not is_number(value, int) or value != lengths.get(kind[1:]):
-            raise InvalidFile(f"{name} must be {lengths.get(kind[1:])}; got {shown(value)}")
-    elif isinstance(kind, str):
-        _check_axes(name, value, kind, lengths)
-    elif isinstance(kind, Mapping):
-        check_state(name, value, kind, lengths)
-    elif isinstance(kind, list):
-        if not isinstance(value, list | tuple):
-            raise InvalidFile(f"{name} must be a list; got {shown(value)}")
-        for one in value:
-            _check_value(name, one, kind[0], dict(lengths))
-    elif kind in (int, float):
-        if not is_number(value, kind):
-            raise InvalidFile(f"{name} must be a number; got {shown(value)}")
-    elif not isinstance(value, kind):
-        raise InvalidFile(f"{name} must be a {kind.__name__}; got {shown(value)}")
+        if isinstance(kind, str):
+            _check_axes(said, value, kind, lengths)
+        elif isinstance(kind, Mapping):
+            check_state(said, value, kind)
+        elif not (is_number(value, kind) if kind in (int, float) else isinstance(value, kind)):
+            raise InvalidFile(f"{said} must be a {kind.__name__}; got {shown(value)}")
 
 
 def _check_axes(name: str, value: Any, axes: str, lengths: dict[str, int]) -> None:

@@ -184,7 +184,9 @@ class Solution:
 
     def _in_library(self, lender: str) -> Self:
         """Return a copy with arrays of JAX or torch; the solution itself if the library lacks a dtype of its arrays."""
-        if not lender or not all(holds(lender, part.dtype) for _, part in arrays_in(self)):
+        values = (getattr(self, name) for name in self.layout.arrays)
+        arrays = [part for value in values for part in parts_of(value) if part is not None]
+        if not lender or not all(holds(lender, part.dtype) for part in arrays):
             return self
         twin = copy.copy(self)
         vars(twin)["_plain"] = self  # which `linspec.borrowed` takes in place of the copy
@@ -551,13 +553,6 @@ def values_by_matrix(solution: Any, field: str, matrix: str) -> dict[str, Any]:
     return (
         dict(zip(view_names(len(value)), value, strict=True)) if isinstance(value, tuple) else {matrix: value}
     )
-
-
-def arrays_in(solution: Any) -> list[tuple[str, Array]]:
-    """Return the arrays of an answer in the library of the data, with the names of their fields; leading ones first."""
-    values = ((name, getattr(solution, name)) for name in solution.layout.arrays)
-    parts = ((name, part) for name, value in values for part in parts_of(value))
-    return [(name, part) for name, part in parts if part is not None]
 
 
 def labels_of_rows(problem: Any, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ Method: with M = AᵀA + rI,
     P ← R₊ + P (RᵀR)⁻¹ R₊ᵀR₊,  R ← R₊                               (2)
     X₀ + X, for a sum X that begins at 0                            (3)
 
+    (S M S) Y = S AᵀB,  X = S Y,  Sᵢᵢ = (aᵢᵀaᵢ + r)^(−1/2)          (4)
+
 All right-hand sides search the space that they span together, with fewer readings of the data than column by column;
 for one column (2) is the iteration of Hestenes & Stiefel (1952). All ridges share its products. The form of (2) that
 stays stable where directions become dependent is in `linspec.linalg.conjugate_gradients`. From X₀ = 0 at ridge 0 it
@@ -20,7 +22,9 @@ would, without one (Chen, Huber, Lin & Zaid 2025, arXiv:2501.18717): fewer steps
 many columns at ridge 0, some right-hand sides Mz with known z are solved too; what is left of z shows the directions
 that the steps have not met (`linspec.certificates`). (d) Where the certificate has computed a larger residual, or
 where no step shortens it any more, the iteration begins again at its iterate, with residuals that are computed; it ends
-where that no longer halves them.
+where that no longer halves them. (e) For one ridge that is weak beside columns of unequal length, in no fewer rows than
+columns, (2) runs in the variables of (4), with columns of length one (Jacobi's preconditioner, within p of the best
+diagonal one: van der Sluis 1969, doi:10.1007/BF02165096). On fewer rows, and for strong ridges, it took more steps.
 """
 
 from __future__ import annotations
@@ -34,10 +38,10 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, form_option, limit_option, option, tol_option
-from linspec.arrays import Array
+from linspec.arrays import Array, Home, HostArray
 from linspec.cost import Estimate, Sizes
 from linspec.iteration import Context, Iterate
-from linspec.linalg import Step, block_cg, cg_steps, driven
+from linspec.linalg import Step, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import Solver
 from linspec_lstsq.normal_system import NormalEquations
@@ -46,6 +50,10 @@ from linspec_lstsq.random_columns import columns_beside
 EXPECTED, EXPECTED_SPARSE = 200, 100
 """Expected number of iterations, with which "auto" compares a solve with other methods: on dense data, and on counts of
 words, where preconditioners save few iterations (measured)."""
+
+
+WEAK, UNEQUAL = 0.1, 10.0
+"""Ridges below this share of the mean square of a column are weak, and squares with this quotient unequal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +82,12 @@ class ConjugateGradients(Solver):
             columns, tol, first = system.columns(R.shape[1], Z.shape[1]), context.tol, True
             known = np.flatnonzero(np.concatenate(columns) < R.shape[1])  # the others are planted
             block = system.place.concat([R, AtAZ + least * Z, W])
-            for X, lengths in block_cg(moments.gram_product, block, problem.ridges, columns=columns):  # (2)
-                residual = system.residual(lengths[known])
+            steps, scale = cg_steps(block, problem.ridges, columns), self._scale(problem, moments)
+            if scale is not None:
+                unit = UnitColumns(scale, least, columns[0])
+                steps = in_variables(cg_steps(block * scale, (0.0,), columns), unit)  # (4)
+            for step in driven(moments.gram_product, steps):  # (2)
+                X, residual = step.X(), system.residual(step.lengths[known])
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
                 if first and residual > before / 2:
                     return
@@ -84,6 +96,19 @@ class ConjugateGradients(Solver):
                     break
             answer = _answer(system, X, x0, Z)
             x0, Z = answer["x"], -answer.get("planted", -Z)
+
+    def _scale(self, problem: Any, moments: Moments) -> Array | None:
+        """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
+        (n, p), (r, *others) = moments.operators[0].shape, problem.ridges
+        squares = moments.fitted[0].squares
+        if (
+            others
+            or n < p
+            or not 0 < r < WEAK * squares.mean()
+            or squares.max() < UNEQUAL * (squares.min() + r)
+        ):
+            return None
+        return moments.operators[0].backend.blocks.place((squares + r) ** -0.5)[:, None]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -96,6 +121,31 @@ class ConjugateGradients(Solver):
         """Return what solves (XᵢᵀXᵢ + rI) x = G for blocks G, from zero, as a part of another solver."""
         product = partial(moments.gram_product, i=i)
         return lambda G: driven(product, cg_steps(G, (ridge,)))
+
+
+@dataclass(frozen=True)
+class UnitColumns:
+    """Variables y with x = s y, in which all columns have length one; some columns of the block are solved."""
+
+    scale: Array
+    ridge: float
+    solved: HostArray
+
+    def forward(self, P: Array) -> Array:
+        """The block that AᵀA multiplies."""
+        return self.scale * P
+
+    def back(self, V: Array, SV: Array) -> Array:
+        """The product with the matrix of (4)."""
+        return self.scale * (SV + self.ridge * V)
+
+    def answer(self, Y: Array) -> Array:
+        """The solution for y."""
+        return self.scale * Y
+
+    def lengths(self, step: Step) -> HostArray:
+        """The lengths of the residuals of x."""
+        return Home.of(self.scale).column_norms(step.residual()[:, self.solved] / self.scale)
 
 
 def _answer(system: NormalEquations, X: list[Array], x0: Array | None, Z: Array) -> dict[str, Array]:

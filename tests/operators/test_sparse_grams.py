@@ -12,7 +12,6 @@ from scipy import sparse
 from sparse_cases import dense, matrices, plan, stored, unchanged
 
 from linspec.blocks import sparse_grams, sparse_slabs
-from linspec.errors import InvalidProblem
 from linspec.process import machine
 
 
@@ -53,19 +52,3 @@ def test_a_large_gram_matrix_on_several_threads():
         assert sparse_grams.pair_count(A) > 3 * sparse_slabs.WORK_PER_THREAD
         G = sparse_grams.gram(A)
     np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
-
-
-A = sparse.csr_array(np.eye(4, 3))
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: sparse_grams.gram(A, A[:2]),
-        lambda: sparse_grams.pair_count(A, A[:2]),
-        lambda: sparse_grams.gram_entries(A, A[:2]),
-    ],
-)
-def test_misuse_is_refused_before_the_loops_see_it(call):
-    with pytest.raises(InvalidProblem, match="same rows; got 4 and 2"):
-        call()

@@ -41,6 +41,29 @@ def test_wide_sparse_rows_with_targets_given_less_a_row(solver, wrap):
     np.testing.assert_allclose(found.x, exact, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.parametrize("settings", ["", "center", "weights", "start"])
+def test_cg_takes_few_steps_where_lengths_of_columns_are_all_that_differs(settings):
+    """Orthogonal columns, and nearly orthogonal ones, of lengths from 1 to 100: van der Sluis 1969."""
+    rng = np.random.default_rng(0)
+    A = np.linalg.qr(rng.standard_normal((300, 40)))[0] * np.geomspace(1, 1e2, 40)
+    y, w = A @ rng.standard_normal(40) + rng.standard_normal(300), np.ones(300)
+    given = {"center": {"center": True}, "weights": {"sample_weight": rng.random(300) + 0.5}}.get(
+        settings, {}
+    )
+    w = given.get("sample_weight", w)
+    X = A - A.mean(axis=0) if settings == "center" else A
+    exact = np.linalg.solve(
+        (X.T * w) @ X + 1e-3 * np.eye(40), (X.T * w) @ (y - (settings == "center") * y.mean())
+    )
+    start = rng.standard_normal(40) if settings == "start" else None
+    for wrap in (np.asarray, scipy.sparse.csr_array):
+        problem = ls.LeastSquares(wrap(A), y, ridge=1e-3, **given)
+        found = ls.solve(problem, "cg", form="implicit", rng=0, start=start, tol=1e-10)
+        assert found.converged
+        assert found.iterations <= (2 if settings in {"", "start"} else 30)
+        np.testing.assert_allclose(found.x, exact, rtol=1e-6)
+
+
 def test_cg_ends_after_as_many_steps_as_there_are_singular_values():
     """Hestenes & Stiefel: with m distinct eigenvalues the exact answer comes at step m."""
     rng = np.random.default_rng(0)

@@ -158,6 +158,7 @@ SMALL = {
     "measure_small": "",
     "measure_sources": "--parts fused",
     "measure_sparse_constants": "--only MET SAMPLED_COLUMNS",
+    "measure_sparse_ridge": "",
     "measure_svd": "--sets newsgroups --methods auto arpack",
 }
 NEEDS = {

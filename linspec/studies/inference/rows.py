@@ -64,7 +64,7 @@ def loaded(problem: Problem[Any]) -> Problem[Any]:
         for name, A in problem.matrices.items()
         if A.readable and not A.resident and A.access in ("rows", "slices")
     }
-    needed = sum(_held_bytes(A) for A in outside.values())
+    needed = sum(A.row_bytes * A.shape[0] for A in outside.values())
     if not outside or needed > machine.available_memory() / 2:
         return problem
     return problem.with_matrices(
@@ -72,19 +72,10 @@ def loaded(problem: Problem[Any]) -> Problem[Any]:
     )
 
 
-def _held_bytes(A: LinearOperator) -> float:
-    """Return the bytes of all entries in memory; a stored entry of sparse data has an index, too."""
-    if A.sparse:
-        return float(A.nnz) * (A.dtype.itemsize + np.dtype(np.int64).itemsize)
-    return float(A.shape[0]) * A.shape[1] * A.dtype.itemsize
-
-
 def _read(A: LinearOperator) -> Any:
     """Read the entries of A; sparse rows stay sparse."""
-    stored = A.rows(slice(0, A.shape[0])).stored_array if A.sparse and A.access == "rows" else None
-    if stored is not None:
-        return stored
-    W = A.dense()
+    sparse = A.sparse and A.access == "rows"
+    W = A.rows(slice(0, A.shape[0])).stored_array if sparse else A.dense()
     return np.array(W) if isinstance(W, np.ndarray) else W  # no map of a file
 
 
