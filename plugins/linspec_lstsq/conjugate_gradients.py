@@ -99,16 +99,11 @@ class ConjugateGradients(Solver):
 
     def _scale(self, problem: Any, moments: Moments) -> Array | None:
         """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
-        (n, p), (r, *others) = moments.operators[0].shape, problem.ridges
-        squares = moments.fitted[0].squares
-        if (
-            others
-            or n < p
-            or not 0 < r < WEAK * squares.mean()
-            or squares.max() < UNEQUAL * (squares.min() + r)
-        ):
+        A, (r, *others), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
+        weak = 0 < r < WEAK * squares.mean() and squares.max() > UNEQUAL * (squares.min() + r)
+        if others or not weak or A.shape[0] < A.shape[1]:
             return None
-        return moments.operators[0].backend.blocks.place((squares + r) ** -0.5)[:, None]
+        return A.backend.blocks.place((squares + r) ** -0.5)[:, None]
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
