@@ -49,10 +49,8 @@ class CombinedColumns(LinearOperator):
         return self.A.stored_dtype
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        wider, A = copy.copy(self), self.A.in_dtype(dtype)
-        if A is None:
-            return None
-        wider.A, wider.dtype = A, dtype
+        wider = copy.copy(self)
+        wider.A, wider.dtype = self.A.in_dtype(dtype) or self.A, dtype
         return wider
 
     def release(self) -> None:

@@ -800,7 +800,7 @@ class Moments:
     ) -> tuple[Any, About] | None:
         """A pass over small matrices without its overhead, by blocks that are kept about their rows."""
         kept = self.whole.get(tuple(which))
-        if make is None or kept is None or tells():
+        if make is None or kept is None or (self.sketch_rows and not self.sketched) or tells():
             return None
         (blocks, about), reduction = kept, make()
         if reduction.raw:
@@ -969,8 +969,12 @@ class Moments:
 
 def _small(A: Rows, block: Block) -> bool:
     """Whether a block is a whole matrix in memory, and so small that it is never cut."""
-    small = block.rows == A.shape[0] <= SMALL_ROWS and block.entries <= SMALL_ENTRIES
-    return small and A.resident and A.backend.on_host
+    return (
+        A.resident
+        and A.backend.on_host
+        and block.rows == A.shape[0] <= SMALL_ROWS
+        and block.entries <= SMALL_ENTRIES
+    )
 
 
 def _finite(total: Any) -> bool:
