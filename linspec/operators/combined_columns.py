@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array
-from linspec.errors import InvalidProblem
 from linspec.operators.base import LinearOperator, Selection
 
 
@@ -34,10 +33,6 @@ class CombinedColumns(LinearOperator):
     """
 
     def __init__(self, A: LinearOperator, mean: Array, factor: Array | None = None) -> None:
-        if tuple(mean.shape) != (A.shape[1],):
-            raise InvalidProblem(
-                f"means need shape ({A.shape[1]},), one for each column; got {tuple(mean.shape)}."
-            )
         self.A, self.mean = A, A.home.blocks.place(mean)
         self.factor = None if factor is None else A.home.blocks.place(factor)
         self.shape = (A.shape[0], A.shape[1] if factor is None else int(factor.shape[1]))

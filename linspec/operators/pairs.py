@@ -31,7 +31,6 @@ from linspec.operators.streamed import (
     gathered,
     held,
     opened,
-    with_first,
 )
 from linspec.process.turns import in_turn
 
@@ -172,7 +171,7 @@ class _Pairs:
             )
         for half, slice_ in zip(self.halves, first, strict=True):
             half._look_at(slice_)
-        self._ready = with_first(tuple(held(slice_) for slice_ in first), pairs)
+        self._ready = itertools.chain([tuple(held(slice_) for slice_ in first)], pairs)
 
     def __getstate__(self) -> dict[str, Any]:
         """The state for pickling, without the first pair if a callable can make it again."""

@@ -16,8 +16,7 @@ from linspec.operators.base import LinearOperator, Selection
 COMPRESSED = ("csr", "csc", "bsr")
 """Formats of SciPy whose arrays are `data`, `indices` and `indptr`."""
 
-ARRAYS = {
-    **dict.fromkeys(COMPRESSED, ("data", "indices", "indptr")),
+ARRAYS = dict.fromkeys(COMPRESSED, ("data", "indices", "indptr")) | {
     "coo": ("data", "row", "col"),
     "dia": ("data", "offsets"),
 }
@@ -111,8 +110,6 @@ class SparseOperator(LinearOperator):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
-            if selection.start == 0 and selection.stop == self.shape[0]:
-                return self
             block = sparse_slabs.row_block(self.matrix, selection.start, selection.stop)
             return SparseOperator(block, self.dtype, checked=True)
         return SparseOperator(self.matrix[selection], self.dtype, checked=True)

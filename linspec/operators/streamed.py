@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -137,7 +138,7 @@ class StreamedOperator(LinearOperator):
             )
         self._look_at(first)
         # Until the first sweep, another problem may read the same source.
-        self.counts.ready = with_first(held(first), slices)
+        self.counts.ready = itertools.chain([held(first)], slices)
 
     def _set_up(self, source: Any, rows: int | None, name: str) -> None:
         self.name = name
@@ -403,13 +404,6 @@ def gathered(
             piece.release()
     if kept[0]:
         yield tuple(stream._stacked(each) for stream, each in zip(streams, kept, strict=True))
-
-
-def with_first(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    """Yield `first`, then all items of an iterator; unlike `itertools.chain`, keep no reference to `first`."""
-    yield first
-    del first
-    yield from rest
 
 
 def _row_count(rows: Any, name: str) -> int:

@@ -8,6 +8,9 @@ from linspec.errors import shown
 from linspec.process.plurals import count_of
 from linspec.status import Status
 
+CHOICE = "The span at the cut is a choice: the next correlation is as large."
+"""What is said of an answer beside which others are as good."""
+
 
 def left_out_nearby(estimate: float, residual: float) -> tuple[Status, str]:
     """Return the finding that correlations close to the last returned one were left out.

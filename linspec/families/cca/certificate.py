@@ -30,7 +30,7 @@ from linspec.iteration import Certificate
 from linspec.linalg import RitzPairs, inverse, search
 from linspec.process.plurals import count_of
 from linspec.rows import Moments
-from linspec.solving.findings import left_out_nearby
+from linspec.solving.findings import CHOICE, left_out_nearby
 from linspec.solving.verdict import Finding
 from linspec.status import Status
 
@@ -223,7 +223,7 @@ def _found(judged: Judged, tol: float, *, held: bool) -> list[Finding]:
     if judged.following is not None and len(rho):
         error = max(math.sqrt(judged.squares[-1] / 2), judged.rounding)
         if rho[-1] - judged.following <= error:
-            findings.append((None, "The span at the cut is a choice: the next correlation is as large."))
+            findings.append((None, CHOICE))
     return findings
 
 

@@ -24,6 +24,9 @@ from linspec.families.cca.variates import captured, componentwise
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Metric, Rounded, still, weighted_rows
 
+TIED = 1 - 1e-6
+"""Correlations with this quotient are equal: which of them is returned is a choice, and so is its score."""
+
 
 class TotalCaptured(HeldOutScore):
     """Total correlation captured by k pairs of variates: `total` of `CCASolution.score`.
@@ -44,14 +47,19 @@ class TotalCaptured(HeldOutScore):
         found, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, (rx, ry) in enumerate(ridges):
             Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
-            U, V = Bx[:0].T, By[:0].T
+            U, rho, V = Bx[:0].T, np.zeros(0), By[:0].T
             if Bx.shape[1] and By.shape[1]:
-                U, _, V = leading_svd(Bx.T @ C @ By, most, HOST)
-            both = split.images([{"X": Bx @ U}, {"Y": By @ V}])
+                U, rho, V = leading_svd(Bx.T @ C @ By, most + 1, HOST)
+            both = split.images([{"X": Bx @ U[:, :most]}, {"Y": By @ V[:, :most]}])
             G = both.spread + np.outer(both.means * both.count, both.means)
             found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
             lost, condition = both.share_lost.reshape(2, -1).sum(axis=0), X.condition(rx) + Y.condition(ry)
-            rounding[i] = [split.rounding * condition + float(lost[:k].sum()) for k in ks]
+            rounding[i] = [
+                math.inf
+                if k and k < len(rho) and rho[k] > TIED * rho[k - 1]
+                else split.rounding * condition + lost[:k].sum()
+                for k in ks
+            ]
         return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:

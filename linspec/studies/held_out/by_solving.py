@@ -17,6 +17,7 @@ import numpy as np
 from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
+from linspec.solving.findings import CHOICE
 from linspec.solving.ridges import along_ridges
 from linspec.solving.solver import Solver
 from linspec.solving.verdict import WARNED
@@ -41,7 +42,8 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
 ) -> tuple[Rounded, float]:
     """Compute the scores of all splits, with their rounding, of shape (splits, ridges, ks), and the number of passes.
 
-    The rounding is infinite where the status of a solution says that its digits are lost, or that its solver gave up.
+    The rounding is infinite where the status of a solution says that its digits are lost, or that its solver gave up,
+    and where the solution is one of several.
 
     Parameters
     ----------
@@ -85,6 +87,6 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
         if moved is not None:  # predicts once more, and reads column lengths
             rounding[split] = score.rounding_of_solutions(rest, made, moved[split])
             passes += (len(made) + 1) * len(held_out) / folds.rows
-        rounding[split, [one.status in LOST_DIGITS for one in made]] = np.inf
+        rounding[split, [one.status in LOST_DIGITS or CHOICE in one.message for one in made]] = np.inf
         passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows
     return Rounded(found, rounding), passes

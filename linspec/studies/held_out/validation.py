@@ -252,8 +252,8 @@ def _result(found: CrossValidation) -> CrossValidation:
         named = _listed(np.flatnonzero(np.any(found.rounding > LOST, axis=(1, 2))))
         warn(
             f"cross_validate: {count} of {found.uncertain.size} mean scores may be rounding by more than a share of "
-            f"{LOST:g} (`uncertain`), because second moments of the rows, or solutions, do not hold their digits on "
-            f"splits {named}. Do not choose by them: pass "
+            f"{LOST:g}, or by choice (`uncertain`), because second moments of the rows, or solutions, do not hold "
+            f"their digits, or the next component is as good, on splits {named}. Do not choose by them: pass "
             'form="implicit" with a solver such as "direct", center=True, or larger ridges.',
             AccuracyWarning,
         )
