@@ -45,11 +45,8 @@ from linspec.process.turns import in_turn
 SPARSE = SparseOperator | CupySparseOperator
 """The operator classes of sparse slices."""
 
-GATHERED_BYTES = 32 << 20
+GATHERED_BYTES = 8 << 20
 """Largest size of a block of gathered small slices, in bytes: several cache-sized blocks for each of a few threads."""
-
-GATHERED_SLICES = 2**12
-"""Largest number of small slices in a gathered block."""
 
 ONCE = "an iterator can be read once. Pass a callable that returns a fresh iterator of the slices"
 """Text for messages about an iterator that was used, with the remedy."""
@@ -305,8 +302,9 @@ class StreamedOperator(LinearOperator):
             return piece.matrix.astype(self.dtype)
         return self.home.place(copied(piece.array), self.dtype)  # type: ignore[attr-defined]
 
-    def _stacked(self, pieces: list[Any]) -> LinearOperator:
-        """Small slices as one block."""
+    def _stacked(self, kept: list[Any]) -> LinearOperator:
+        """Small slices as one block; they are kept no longer."""
+        pieces, kept[:] = kept[:], []
         if not self._sparse:
             return DenseOperator(self.home.xp.concat(pieces, axis=0))
         if self.home.on_host:
@@ -390,11 +388,10 @@ def gathered(
     most = 0
     for pieces in slices:
         size = max(map(_bytes, pieces))
-        small = size < GATHERED_BYTES // 2
-        if kept[0] and not (small and most + size <= GATHERED_BYTES and len(kept[0]) < GATHERED_SLICES):
+        if kept[0] and size > min(GATHERED_BYTES - most, GATHERED_BYTES // 2):
             yield tuple(stream._stacked(each) for stream, each in zip(streams, kept, strict=True))
-            kept, most = [[] for _ in streams], 0
-        if small:
+            most = 0
+        if size <= GATHERED_BYTES // 2:
             for stream, each, piece in zip(streams, kept, pieces, strict=True):
                 each.append(stream._copied(piece))
             most += size
