@@ -48,9 +48,9 @@ OF_THREADS = ("WORK_PER_THREAD", "PARTS_PER_THREAD", "MET")
 # ---- matrices --------------------------------------------------------------------------------------
 
 
-def zipf(rows: int, columns: int, per_row: int, *, power: float = 1.0) -> Any:
+def zipf(rows: int, columns: int, per_row: int, *, power: float = 1.0, seed: int = SEED) -> Any:
     """Word counts: the most frequent word is in most rows, most words in few."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     frequency = np.arange(1.0, columns + 1) ** -power
     words = np.searchsorted(np.cumsum(frequency / frequency.sum()), rng.random(rows * per_row))
     return rows_of(rng.permutation(columns)[np.minimum(words, columns - 1)], rows, columns)

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.sparse
+from measure_sparse_constants import zipf
 from showing import Claim, Report, arguments
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, KFold
@@ -35,13 +35,7 @@ TOL = 1e-8
 
 def words(n: int, p: int, per_row: int, seed: int) -> tuple[Any, np.ndarray]:
     """Sparse rows, and a target that depends on them."""
-    rng = np.random.default_rng(seed)
-    share = np.arange(1.0, p + 1) ** -0.7
-    columns = rng.choice(p, n * per_row, p=share / share.sum())
-    A = scipy.sparse.csr_array(
-        (rng.random(n * per_row) + 0.5, columns, np.arange(0, n * per_row + 1, per_row)), shape=(n, p)
-    )
-    A.sum_duplicates()
+    A, rng = zipf(n, p, per_row, power=0.7, seed=seed), np.random.default_rng(seed)
     return A, A @ rng.standard_normal(p) + rng.standard_normal(n)
 
 

@@ -280,12 +280,11 @@ class Rows(LinearOperator):
         """Compute A V: the products with the blocks, one below the other."""
         V, parts = self.thin(V), [self.backend.zeros((0, V.shape[1]), self.dtype)]
         for block in self.blocks():
-            edges = block.edges(0)
 
             def multiply(a: int, b: int, block: Block = block) -> Array:
                 return block.cut(a, b).about(None).times(V)
 
-            parts += self._on_threads(multiply, edges[:-1], edges[1:])
+            parts += self._on_threads(multiply, block.edges(0))
         return self.backend.xp.concat(parts, axis=0)
 
     def rmatmat(self, U: Array) -> Array:
@@ -306,7 +305,7 @@ class Rows(LinearOperator):
                 return total
 
             if row + block.rows <= U.shape[0]:
-                out = sum(self._on_threads(add, ends[:-1], ends[1:]), out)
+                out = sum(self._on_threads(add, ends), out)
             row += block.rows
         if row != U.shape[0]:
             raise InvalidProblem(
@@ -315,9 +314,7 @@ class Rows(LinearOperator):
             )
         return out
 
-    def _on_threads(
-        self, work: Callable[[int, int], Array], starts: list[int], stops: list[int]
-    ) -> list[Array]:
-        """Do some work for each pair of a start and a stop, on the threads of the host."""
+    def _on_threads(self, work: Callable[[int, int], Array], edges: list[int]) -> list[Array]:
+        """Do some work for each pair of neighbouring edges, on the threads of the host."""
         each = machine.map_parallel if self.backend.on_host else map
-        return list(each(lambda ends: work(*ends), zip(starts, stops, strict=True)))
+        return list(each(lambda ends: work(*ends), pairwise(edges)))

@@ -44,7 +44,7 @@ from linspec.iteration import Context, Iterate
 from linspec.linalg import Step, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.normal_system import NormalEquations
+from linspec_lstsq.normal_system import NormalEquations, unequal
 from linspec_lstsq.random_columns import columns_beside
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
@@ -100,7 +100,7 @@ class ConjugateGradients(Solver):
     def _scale(self, problem: Any, moments: Moments) -> Array | None:
         """(aᵢᵀaᵢ + r)^(−1/2) as a column, where steps in (4) are fewer; None elsewhere."""
         A, (r, *others), squares = moments.operators[0], problem.ridges, moments.fitted[0].squares
-        weak = 0 < r < WEAK * squares.mean() and squares.max() > UNEQUAL * (squares.min() + r)
+        weak = r < WEAK * squares.mean() and unequal(squares, r, UNEQUAL)
         if others or not weak or A.shape[0] < A.shape[1]:
             return None
         return A.backend.blocks.place((squares + r) ** -0.5)[:, None]

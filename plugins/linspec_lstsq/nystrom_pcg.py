@@ -33,9 +33,13 @@ from linspec.iteration import Context, Iterate, solved_by_ridge
 from linspec.linalg import Step, Steps, cg_steps, driven, in_variables
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_lstsq.normal_system import rounding_of
+from linspec_lstsq.normal_system import rounding_of, unequal
 from linspec_lstsq.nystrom_costs import Outlook, Prices
 from linspec_lstsq.nystrom_preconditioner import NystromPreconditioner, NystromSketch
+
+SPREAD = 1e4
+"""Columns count as badly scaled above this ratio of the largest to the smallest squared norm, ridge included: to scale
+them takes a pass."""
 
 FIRST_RANK = 50
 """Columns of the first sketch."""
@@ -76,7 +80,12 @@ class NystromPCG(Solver):
             A.shape, squares, Prices(partial(price, moments), p, problem.width), context.tol
         )
         sketch = NystromSketch(Omega, Y, squares, outlook)
-        if A.readable and moments.subtracts[0] and sketch.unequal(ridge) and context.passes.affords(2):
+        if (
+            A.readable
+            and moments.subtracts[0]
+            and unequal(squares, ridge, SPREAD)
+            and context.passes.affords(2)
+        ):
             sketch = sketch.scaled_anew(ridge, product)
         draw = partial(self._drawn, p, context.rng, place)
         sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))
@@ -128,7 +137,7 @@ class NystromPCG(Solver):
         Y, squares = product(Omega), moments.fitted[i].squares
         prices = Prices(partial(price, moments, i=i), p, WIDTH)
         sketch = NystromSketch(Omega, Y, squares, self._outlook(A.shape, squares, prices, context.tol))
-        if A.readable and moments.subtracts[i] and sketch.unequal(ridge):
+        if A.readable and moments.subtracts[i] and unequal(squares, ridge, SPREAD):
             sketch = sketch.scaled_anew(ridge, product)
         draw = partial(self._drawn, p, context.rng, place)
         sketch = self._grown(sketch, draw, ridge, product, partial(context.passes.affords, 2))

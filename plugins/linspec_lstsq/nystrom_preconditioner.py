@@ -25,9 +25,6 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.linalg import Step
 from linspec_lstsq.nystrom_costs import Outlook
 
-SPREAD = 1e4
-"""Columns count as badly scaled above this ratio of the largest to the smallest squared norm, ridge included."""
-
 
 @dataclass(frozen=True, eq=False)
 class NystromSketch:
@@ -61,11 +58,6 @@ class NystromSketch:
         Omega = Omega / self.roots(ridge) if self.scaled else Omega
         concat = Home.of(Omega).concat
         return replace(self, Omega=concat([self.Omega, Omega]), Y=concat([self.Y, product(Omega)]), known={})
-
-    def unequal(self, ridge: float) -> bool:
-        """Whether lengths of columns differ enough for a scaling; never at ridge 0, for the sake of the least norm."""
-        d = self.squares + ridge
-        return ridge > 0 and bool(d.max() > SPREAD * d.min())
 
     def roots(self, ridge: float) -> Array:
         """D^(1/2) as a column, with 1 instead of 0."""
