@@ -84,8 +84,9 @@ class ConjugateGradients(Solver):
             block = system.place.concat([R, AtAZ + least * Z, W])
             steps, scale = cg_steps(block, problem.ridges, columns), self._scale(problem, moments)
             if scale is not None:
-                unit = UnitColumns(scale, least, columns[0])
-                steps = in_variables(cg_steps(block * scale, (0.0,), columns), unit)  # (4)
+                steps = in_variables(  # (4)
+                    cg_steps(block * scale, (0.0,), columns), UnitColumns(scale, least, len(columns[0]))
+                )
             for step in driven(moments.gram_product, steps):  # (2)
                 X, residual = step.X(), system.residual(step.lengths[known])
                 yield Iterate(residual, partial(_answer, system, X, x0, Z))  # (3)
@@ -120,11 +121,11 @@ class ConjugateGradients(Solver):
 
 @dataclass(frozen=True)
 class UnitColumns:
-    """Variables y with x = s y, in which all columns have length one; some columns of the block are solved."""
+    """Variables y with x = s y, in which all columns have length one; the first columns of the block are solved."""
 
     scale: Array
     ridge: float
-    solved: HostArray
+    solved: int
 
     def forward(self, P: Array) -> Array:
         """The block that AᵀA multiplies."""
@@ -140,7 +141,7 @@ class UnitColumns:
 
     def lengths(self, step: Step) -> HostArray:
         """The lengths of the residuals of x."""
-        return Home.of(self.scale).column_norms(step.residual()[:, self.solved] / self.scale)
+        return Home.of(self.scale).column_norms(step.residual()[:, : self.solved] / self.scale)
 
 
 def _answer(system: NormalEquations, X: list[Array], x0: Array | None, Z: Array) -> dict[str, Array]:
