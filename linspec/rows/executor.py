@@ -34,8 +34,8 @@ MOST_RUNS = 64
 WORK_PER_THREAD = 2**21
 """Multiply-adds that justify a further thread."""
 
-IMAGE = 2**21
-"""Numbers of the image of a block, at most."""
+IMAGE = 2**20
+"""Numbers of the images of a block, at most: with half or twice as many, times are the same within 4 %."""
 
 
 class Reduction(ABC):

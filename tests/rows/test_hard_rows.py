@@ -303,3 +303,16 @@ def test_a_triangle_of_sparse_rows_makes_few_of_them_dense_at_a_time() -> None:
     C = A.toarray() - A.toarray().mean(axis=0)
     assert np.abs(R.T @ R - C.T @ C).max() < 1e-12 * np.abs(C.T @ C).max()
     assert peak < 20e6  # all rows as floats take 64 MB
+
+
+def test_products_of_sparse_rows_hold_the_images_of_few_of_them() -> None:
+    A = scipy.sparse.random_array((40_000, 100), density=0.01, rng=0, format="csr")
+    moments, V = Moments([rows_of(A), rows_of(A)]), np.eye(100)
+    moments.products(V, V)
+    tracemalloc.start()
+    with machine.one_thread():
+        (AtAV, _), _ = moments.products(V, V)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.abs(AtAV - (A.T @ A).toarray()).max() < 1e-12
+    assert peak < 10e6  # all images take 64 MB
