@@ -44,3 +44,20 @@ def test_a_condition_number_of_1e8_leaves_the_answer_within_the_tolerance(ridge:
     X, H = wide(1e8, np.float64, 0.0)
     found = ls.solve(ls.Discriminant(X, H, 3, ridge=ridge, center=True), "direct")
     assert found.converged
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+def test_eigenvalues_that_short_directions_hide_are_said_to_be_missing(solver: str) -> None:
+    # with kappa 1e6 and hardly a ridge, float32 does not know T, the second eigenvalue is 2 % of the first
+    rng = np.random.default_rng(0)
+    U, _ = np.linalg.qr(rng.standard_normal((12, 5)))
+    V, _ = np.linalg.qr(rng.standard_normal((5, 5)))
+    X = (U * np.geomspace(1.0, 1e-6, 5)) @ V.T
+    H = U[:, [0, 1]] * [1.0, 0.14]
+    narrow = ls.solve(ls.Discriminant(X.astype(np.float32), H, 2, ridge=1e-12, center=False), solver)
+    wide = ls.solve(ls.Discriminant(X, H, 2, ridge=1e-12, center=False), solver)
+    assert wide.eigenvalues == pytest.approx([1.0, 0.14**2], rel=1e-3)
+    assert wide.converged
+    lost = 1 - narrow.eigenvalues.sum() / (1 + 0.14**2)
+    assert lost < 1e-3 or narrow.status is ls.Status.ILL_CONDITIONED
+    assert lost > 1e-3, "the example must be hard enough"

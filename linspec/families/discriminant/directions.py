@@ -89,6 +89,12 @@ class Directions:
         """The left singular vectors of T, and the singular values above rounding: by (1) roots of the λ."""
         return self.leading(self.T)
 
+    @cached_property
+    def indistinct(self) -> float:
+        """The share of Σλ that belongs to eigenvalues below rounding, which short directions of X may raise."""
+        every, kept = float(self.device.norm(self.T)) ** 2, float(np.sum(self.triplets[1] ** 2))
+        return max(ratio(every - kept, every), 0.0)
+
     def leading(self, T: Array) -> tuple[Array, HostArray]:
         """Left singular vectors of T or of a part of it, and the singular values above rounding."""
         if not all(T.shape):
@@ -251,6 +257,10 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         if share > max(residual, 10 * problem.default_tol) and not nothing:
             text = f"Larger eigenvalues exist: their sum is {missing:.1e} larger. "
             findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'))
+        if math.sqrt(known.indistinct) > 10 * problem.default_tol and not nothing:
+            text = f"Eigenvalues with {known.indistinct:.1e} of their sum are left out: X has directions so short that "
+            text += "rounding may have made them. Pass float64, or add a ridge."
+            findings.append((Status.ILL_CONDITIONED, text))
     squared = EPS / known.metric.least**2 if known.by_gram else 0.0
     if squared > max(10 * problem.default_tol, SQUARED**2):
         text = f"The Gram matrix has squared so much that eigenvalues may be off by {min(squared, 1.0):.0e}. "
