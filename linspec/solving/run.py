@@ -144,7 +144,6 @@ def _solution(
         columns=outcome.passes.columns,
         flops=outcome.passes.flops,
         seconds=outcome.seconds,
-        setup_passes=0.0,
         history=History(list(outcome.history)).table(),
         solver=name,
         column_names=dict(problem.column_names),

@@ -83,8 +83,6 @@ class Solution:
         Floating-point operations of the products in `columns`.
     seconds : float
         Wall time of the run.
-    setup_passes : float
-        Passes made before this run by moments that were shared with it.
     history : numpy structured array
         One record for each iteration: iteration, passes, columns, flops, seconds, residual.
     solver : str
@@ -140,7 +138,7 @@ class Solution:
     """
 
     layout: ClassVar[Layout] = Layout()
-    withdrawn: ClassVar[frozenset[str]] = frozenset()
+    withdrawn: ClassVar[frozenset[str]] = frozenset({"setup_passes"})
     """Fields of saved answers that this version has no more, and does not read."""
 
     _plain: ClassVar[Any] = None
@@ -155,7 +153,6 @@ class Solution:
     columns: float
     flops: float
     seconds: float
-    setup_passes: float
     history: HostArray
     solver: str
     column_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

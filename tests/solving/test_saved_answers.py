@@ -118,7 +118,6 @@ def test_a_file_written_by_hand_is_read_and_later_fields_have_their_defaults(tmp
         "columns": 9.0,
         "flops": 0,
         "seconds": 1.5,
-        "setup_passes": 0.0,
         "solver": "gram",
         "problem": "svd",
     }

@@ -100,8 +100,8 @@ def test_shared_moments_are_paid_once(views):
     moments = ls.Moments(*views, center=True, form="dense")
     first = ls.solve(ls.CCA(moments, k=3), "gram")
     second = ls.solve(ls.CCA(moments, k=2, ridge=5.0), "als", rng=0)
-    assert (first.passes, first.setup_passes) == (1, 0)
-    assert (second.passes, second.setup_passes) == (0, 0)
+    assert first.passes == 1
+    assert second.passes == 0
     with pytest.raises(ls.errors.InvalidProblem, match="center=True"):
         ls.CCA(moments, k=3, center=False)
 

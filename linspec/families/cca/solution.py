@@ -78,7 +78,7 @@ class CCASolution(LinearSolution, vector="pair", score="total correlation captur
     True
     """
 
-    withdrawn: ClassVar[frozenset[str]] = frozenset({"law_bounds", "loss_bounds"})
+    withdrawn: ClassVar[frozenset[str]] = LinearSolution.withdrawn | {"law_bounds", "loss_bounds"}
 
     x_weights: Array = field(rows_of="X", leading=True)
     y_weights: Array = field(rows_of="Y", leading=True)
