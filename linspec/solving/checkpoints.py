@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,8 +26,6 @@ from linspec.errors import (
     InvalidFile,
     InvalidOption,
     InvalidProblem,
-    LinspecError,
-    one_line,
     printable,
     shown,
     warn,
@@ -54,9 +51,9 @@ VERSION = 1
 
 FIELDS: Mapping[str, Any] = {
     "about": {"problem": str, "solver": str, "numbers": Mapping, "matrices": Mapping},
-    "iterate?": Mapping,
+    "iterate": Mapping,
 }
-"""Fields of a file, declared as for `check_state`; earlier versions have others."""
+"""Fields of a file, declared as for `check_state`."""
 
 
 @dataclass(frozen=True)
@@ -189,19 +186,8 @@ class Saved:
 
     @property
     def iterate(self) -> Mapping[str, Any]:
-        """The arrays of an iterate of a solver on rows.
-
-        Raises
-        ------
-        InvalidFile
-            Another version has written the file.
-        """
-        arrays = self.fields.get("iterate")
-        if arrays is None:
-            raise InvalidFile(
-                f"{printable(self.path)} cannot be gone on with: another version has written it. Leave start out."
-            )
-        return dict(arrays)
+        """The arrays of an iterate."""
+        return dict(self.fields["iterate"])
 
     def check(self, about: Mapping[str, Any]) -> None:
         """Refuse another problem, data of another shape or another solver.
@@ -220,28 +206,6 @@ class Saved:
             _compare(self.path, what, own[key], about[key])
         for name, facts in about["matrices"].items():
             _compare(self.path, f"the shape of {name}", own["matrices"].get(name), facts)
-
-    @contextmanager
-    def taken_up(self) -> Iterator[None]:
-        """Turn errors while a run restores this checkpoint into an error that names the file.
-
-        Raises
-        ------
-        InvalidFile
-        """
-        try:
-            yield
-        except InvalidFile as error:
-            raise InvalidFile(
-                f"{printable(self.path)} cannot be gone on with: {error}. Leave start out."
-            ) from error
-        except (LinspecError, MemoryError):
-            raise
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InvalidFile(
-                f"{printable(self.path)} cannot be gone on with: {one_line(error)}. It may be damaged, or have been "
-                "written by another version. Leave start out."
-            ) from error
 
 
 def _compare(path: str, what: str, own: Any, given: Any) -> None:

@@ -468,8 +468,7 @@ def _checkpoint_writer(
         raise MissingCapability(f"a checkpoint cannot be kept of {what}. Pass the data, to be read again.")
     about = fingerprint(problem, name)
     if saved is not None:
-        with saved.taken_up():
-            saved.check(about)
+        saved.check(about)
     return None if given is None else CheckpointWriter(given, about)
 
 
