@@ -59,22 +59,17 @@ def answers(problem: Any, solver: str, **given: Any) -> Any:
         return ls.solve(problem, solver, rng=0, **given)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two worker processes."""
+@pytest.fixture
+def mortal():
+    """Two worker processes of one test, which may kill them: a nanny on a busy machine may lose its worker for good."""
     with (
         dask.config.set(SETTINGS),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs=50
         ) as cluster,
+        distributed.Client(cluster) as client,
     ):
-        yield cluster
-
-
-@pytest.fixture
-def processes(cluster):
-    with distributed.Client(cluster) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=60)
         yield client
 
 
@@ -98,7 +93,7 @@ def threads_cluster():
 @pytest.fixture
 def client(threads_cluster):
     with distributed.Client(threads_cluster) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=60)
         yield client
 
 
@@ -241,7 +236,7 @@ def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
 @pytest.mark.parametrize("problem", ["cca", "svd"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.slow
-def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, problem, processes):
+def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, problem, mortal):
     data = [of(A.astype(dtype)) for A in (X, Y)]
 
     def solved(**given: Any) -> Any:
@@ -252,13 +247,13 @@ def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype
         found = answers(ls.CCA(*data, 3, ridge=1.0), "lobpcg", form="implicit", tol=1e-12, **given)
         return found.x_weights, found.y_weights, found.correlations
 
-    with processes.as_current():
+    with mortal.as_current():
         by_two = solved()
         killed = []
 
         def kill(progress: Any) -> None:
             if not killed:
-                killed.append(next(iter(processes.run(os.getpid).values())))
+                killed.append(next(iter(mortal.run(os.getpid).values())))
                 killer.args = killed[0], signal.SIGKILL
                 killer.start()
 
@@ -290,11 +285,11 @@ def until_it_is_noticed(A: Any) -> None:
 
 
 @pytest.mark.slow
-def test_blocks_that_nothing_can_make_again_are_named(processes):
-    futures = processes.scatter([X[:400], X[400:800], X[800:]])
+def test_blocks_that_nothing_can_make_again_are_named(mortal):
+    futures = mortal.scatter([X[:400], X[400:800], X[800:]])
     A = ls.as_operator(futures)
-    holder, pid = next(iter(processes.run(os.getpid).items()))
-    there = [i for i, future in enumerate(futures) if holder in processes.who_has([future])[future.key]]
+    holder, pid = next(iter(mortal.run(os.getpid).items()))
+    there = [i for i, future in enumerate(futures) if holder in mortal.who_has([future])[future.key]]
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(DataLost, match=r"block [\d, ]+ of .* client.scatter") as caught:
         until_it_is_noticed(A)
