@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property
@@ -29,8 +28,8 @@ def quacks(source: Any) -> bool:
 class ForeignOperator(LinearOperator):
     """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
 
-    The methods may return the same array at every product, or the given block, or a view of the block. A result is
-    therefore copied if other code may still write to its memory.
+    The methods may return the same array at every product, or the given block, or a view of the block. So each result
+    is copied.
 
     Examples
     --------
@@ -93,16 +92,20 @@ class ForeignOperator(LinearOperator):
         """Compute and check one product, in memory that no other code writes to."""
         before = block[:LOOKED_AT].copy()
         try:
-            given = [method(block)]
+            given = method(block)
         except (NotImplementedError, TypeError) as error:
             if isinstance(error, TypeError) and "'NoneType' object is not callable" not in str(error):
                 raise  # otherwise SciPy called a function that it was not given
             raise MissingCapability(
                 f"{label} is not implemented ({error}). Define it: linspec multiplies by A and by its adjoint."
             ) from error
-        product = _own(given, label)
+        check_bare(given, f"the result of {label}")
+        try:
+            product = np.array(given)
+        except (ValueError, TypeError) as error:
+            raise InvalidProblem(f"{label} must return an array; got {error}.") from error
         if product.shape != (rows, block.shape[1]):
-            got = product.shape if product.shape or is_array(given[0]) else f"a {type(given[0]).__name__}"
+            got = product.shape if product.shape or is_array(given) else f"a {type(given).__name__}"
             raise InvalidProblem(f"{label} must return shape {(rows, block.shape[1])}; got {got}.")
         working_dtype(product.dtype, f"the result of {label}")
         if not np.array_equal(before, block[:LOOKED_AT], equal_nan=True):
@@ -124,34 +127,6 @@ def _stated_shape(shape: Any) -> tuple[int, int]:
     if n < 0 or p < 0:
         raise InvalidProblem(f"data must have rows and columns; got an operator whose shape is {(n, p)}.")
     return n, p
-
-
-def _own(given: list[Any], label: str) -> HostArray:
-    """Return the only element of a list as an array, copied if other code also holds its memory."""
-    if _is_sole(given):
-        product: HostArray = given[0]
-        return product
-    check_bare(given[0], f"the result of {label}")
-    try:
-        return np.array(given[0])
-    except (ValueError, TypeError) as error:
-        raise InvalidProblem(f"{label} must return an array; got {error}.") from error
-
-
-def _is_sole(given: list[Any]) -> bool:
-    """Whether the only element of a list is an array whose memory is referenced by that list alone.
-
-    CPython counts references to an object: here one from the list, and one from the call of `getrefcount`.
-    """
-    if type(given[0]) is not np.ndarray or not given[0].flags.writeable or sys.getrefcount(given[0]) != 2:
-        return False
-    if given[0].base is None:
-        return bool(given[0].flags.owndata)
-    return (
-        type(given[0].base) is np.ndarray
-        and given[0].base.flags.owndata
-        and sys.getrefcount(given[0].base) == 2
-    )
 
 
 def _one_column_for_all(block: HostArray) -> bool:
