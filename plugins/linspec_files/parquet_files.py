@@ -26,8 +26,17 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable, shown
 from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but_index, in_order, looked_at
 from linspec.process import check_memory
-from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, FileRows, Source, reading, stacked, without_part
-from linspec_files.text import without_column, without_gaps
+from linspec_files.slabs import (
+    MOST_SLABS,
+    SLAB_BYTES,
+    FileRows,
+    Source,
+    reading,
+    stacked,
+    without_column,
+    without_gaps,
+    without_part,
+)
 
 BUFFER = 2**16
 """Bytes that are read ahead of each column of a row group that is decoded in parts."""
