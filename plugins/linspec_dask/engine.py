@@ -21,7 +21,7 @@ import time
 import weakref
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import dask
@@ -203,14 +203,12 @@ class DaskEngine(Engine):
                     given[number] = block
                 elif block.key in self.client.futures:  # its computation has been requested already
                     given[number] = self.client.compute(block)
-        known = {blocks[held.number].key: replace(held, given=held.future) for held in self._done(given)}
+        known = self._done(given, given=True)
         missing = [j for j, block in enumerate(blocks) if block.key not in known]
         if missing and not workers:
             with self._reached():
                 made = self.client.compute([blocks[j] for j in missing])
-            known |= {
-                blocks[held.number].key: held for held in self._done(dict(zip(missing, made, strict=True)))
-            }
+            known |= self._done(dict(zip(missing, made, strict=True)))
             workers = self._workers()
         self._warn_of_settings()
         found: list[Held | None] = [known.get(block.key) for block in blocks]
@@ -227,17 +225,18 @@ class DaskEngine(Engine):
                     found[j] = Held(future, address, number=j)
         return [self._known_by(held) for held in found if held is not None]
 
-    def _done(self, futures: Mapping[int, Any]) -> list[Any]:
-        """Wait until futures, by the numbers of their blocks, are done, and see where their values are."""
+    def _done(self, futures: Mapping[int, Any], *, given: bool = False) -> dict[Any, Held]:
+        """Wait until futures, by the numbers of their blocks, are done; return handles by their keys."""
         if not futures:
-            return []
-        waited = list(futures.values())
+            return {}
+        waited, known = list(futures.values()), dict[Any, Held]()
         self._until_done(waited)
         with self._reached():
             found = awaited(self.client, lambda: self.client.who_has(waited), ANSWER_SECONDS)
-        return [
-            Held(one, next(iter(found.get(one.key, ())), None), number) for number, one in futures.items()
-        ]
+        for number, future in futures.items():
+            place = next(iter(found.get(future.key, ())), None)
+            known[future.key] = Held(future, place, number, future if given else None)
+        return known
 
     def _known_by(self, held: Held) -> Held:
         """Return `held`; keep a weak reference to it, so that an error can name the block by its number."""

@@ -242,10 +242,8 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
             break
     if not lines:
         raise InvalidProblem(f"{path} has no line of numbers: it is empty.")
-    (number, first, fields), *_ = lines
-    split = [(line, row) for _, line, row in lines]
-    below = split[1:]
-    named = holds_names(split[0], below) if files.header == "auto" else files.header
+    (number, first, fields), *below = lines
+    named = holds_names(lines[0], below) if files.header == "auto" else files.header
     picked = {one for one in files.columns or () if isinstance(one, str)}
     if files.header == "auto" and picked and picked <= set(fields):
         named = True  # whoever picks columns by these names says that they are names
@@ -261,14 +259,14 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         and below
         and all(
             len(row) == len(fields) + 1 and row[-1] and (line.startswith('"') or not is_like_number(row[0]))
-            for line, row in below
+            for _, line, row in below
         )
     ):
         fields = ["", *fields]  # as R writes them
-    if named and below and fields[0] == below[0][1][0] == "" and any(row[0] for _, row in below):
+    if named and below and fields[0] == below[0][2][0] == "" and any(row[0] for *_, row in below):
         raise InvalidProblem(
-            f"{path}, line {lines[1][0]}: a label of the row is needed, as on the lines below; got "
-            f"{shown(lines[1][1])}. It may be a second line of names: write one name for each column."
+            f"{path}, line {below[0][0]}: a label of the row is needed, as on the lines below; got "
+            f"{shown(below[0][1])}. It may be a second line of names: write one name for each column."
         )
     names, width = fields if named else None, len(fields)
     columns = files.places(names, width, str(path)) or range(labels_in_front(names or ()), width)
