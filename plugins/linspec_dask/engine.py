@@ -42,6 +42,9 @@ SMALL_TRIM = 1 << 24
 a block to the system after each task, and the next task must request it again."""
 
 
+LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+"""The setting of dask without its warning of large graphs: large values are sent with tasks on purpose."""
+
 ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002
 """Overhead in seconds of one reduction over all blocks, and of each task that the reduction sends to a worker.
 
@@ -133,7 +136,7 @@ class DaskEngine(Engine):
         return self._parallel
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
-        with self._reached(), _large_graphs():
+        with self._reached(), dask.config.set(LARGE_GRAPHS):
             return [Held(self.client.submit(_itself, value, pure=False), None) for value in values]
 
     def map(self, work: Any, calls: Sequence[Call]) -> list[Held]:
@@ -367,8 +370,3 @@ def warn_of(found: Collection[tuple[str | None, int, tuple[str, int]]]) -> None:
             "nanny of dask does by itself.",
             PerformanceWarning,
         )
-
-
-def _large_graphs() -> Any:
-    """Return a context without dask's warning of large graphs: large values are sent with tasks on purpose."""
-    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})

@@ -331,13 +331,14 @@ def _columns(read: Callable[[int, int], Any], places: Sequence[int], start: int,
 def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     """Make one operator of those of several files; refuse one with other columns, names, dtype or kind by its name."""
     first, starts = parts[0], [0, *accumulate(part.shape[0] for part in parts)]
+    wanted = [*_facts(first)]
     for path, part in zip(files.paths, parts, strict=True):
-        said = [_fact(one, other) for one, other in ((part, first), (first, part))]
-        if said[0] != said[1]:
-            raise InvalidProblem(
-                f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order; it has "
-                f"{said[0]}, and there {said[1]}. Leave the file out, or write it again like the others."
-            )
+        for here, there in zip(_facts(part), wanted, strict=False):
+            if here != there:
+                raise InvalidProblem(
+                    f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order; it has "
+                    f"{here}, and there {there}. Leave the file out, or write it again like the others."
+                )
     if len(parts) == 1:
         return first
     sources = [part.source for part in parts if isinstance(part, FileRows)]
@@ -364,15 +365,12 @@ def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     return found
 
 
-def _fact(one: LinearOperator, other: LinearOperator) -> str:
-    """Describe the first of columns, dtype, kind and names in which two operators differ."""
-    if one.shape[1] != other.shape[1]:
-        return f"{one.shape[1]} columns"
-    if (one.stored_dtype, one.sparse) != (other.stored_dtype, other.sparse):
-        return f"{'sparse' if one.sparse else 'dense'} rows of {one.stored_dtype}"
-    names, others = (part.column_names or ["no name"] * part.shape[1] for part in (one, other))
-    j = next((j for j, (name, wanted) in enumerate(zip(names, others, strict=True)) if name != wanted), None)
-    return "" if j is None else f"the column {names[j]!r} at place {j}"
+def _facts(part: LinearOperator) -> Iterator[str]:
+    """Describe the number of columns, the dtype and kind, and each column of a part."""
+    yield f"{part.shape[1]} columns"
+    yield f"{'sparse' if part.sparse else 'dense'} rows of {part.stored_dtype}"
+    for j, name in enumerate(part.column_names or ["no name"] * part.shape[1]):
+        yield f"the column {name!r} at place {j}"
 
 
 def _part(reads: Sequence[Callable[[int, int], Any]], starts: Sequence[int], start: int, stop: int) -> Any:
