@@ -191,16 +191,17 @@ class Registry:
 
     def entries(self) -> list[Entry]:
         """Return all records, those of one plugin after those of another; the first call reads the tables."""
-        with self._lock:
-            if self._tables is None:
-                tables = list(self._read())
-                (self._entries, self._named), self._tables = _entries(tables), tables
-                for info, _ in tables:  # last, so that the tables are read even if warnings are errors
-                    if info.error:
-                        warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
-                self._warn_about_unwanted([info for info, _ in tables])
-                self._warn_about(self._entries)
-            return self._entries
+        if self._tables is None:
+            with self._lock:
+                if self._tables is None:
+                    tables = list(self._read())
+                    (self._entries, self._named), self._tables = _entries(tables), tables
+                    for info, _ in tables:  # last, so that the tables are read even if warnings are errors
+                        if info.error:
+                            warn(f"The plugin {info.identity} cannot be used: {info.error}.", PluginWarning)
+                    self._warn_about_unwanted([info for info, _ in tables])
+                    self._warn_about(self._entries)
+        return self._entries
 
     def plugins(self) -> list[PluginInfo]:
         """Return the plugins that were read, and the plugin "local" if a record was registered in this process."""
@@ -366,8 +367,8 @@ def _table(table: object) -> list[Spec]:
     """Call the hooks of one table and check every record they return."""
     marked = {
         name: function
-        for name, function in vars(table).items()
-        if inspect.isfunction(function) and hasattr(function, f"{PROJECT}_impl")
+        for name, function in inspect.getmembers(table, inspect.isroutine)
+        if hasattr(function, f"{PROJECT}_impl")
     }
     for name in marked.keys() - HOOKS.keys():
         raise InvalidDeclaration(f"unknown hook {name!r}; the hooks are {', '.join(HOOKS)}")

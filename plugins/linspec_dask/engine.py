@@ -41,7 +41,6 @@ SMALL_TRIM = 1 << 24
 """Bytes. If MALLOC_TRIM_THRESHOLD_ of a worker is smaller, a warning is given: malloc then returns the freed memory of
 a block to the system after each task, and the next task must request it again."""
 
-
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1TB"}
 """The setting of dask without its warning of large graphs: large values are sent with tasks on purpose."""
 
