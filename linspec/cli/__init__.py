@@ -2,8 +2,8 @@
 
 Problem: a first look at the library, or at one's data, should need no program.
 Method: click for the commands. `problems` makes the command of a problem from the declared fields of its class, and
-`data` reads files; `solving`, `studies` and `transform` have the commands that use both, and `output` writes tables and
-files. Importing this package loads click and the registry; array libraries are loaded by the commands that need them.
+`data` reads files; `solving` and `transform` have the commands that use both, and `output` writes tables and files.
+Importing this package loads click and the registry; array libraries are loaded by the commands that need them.
 Read `problems` first.
 """
 

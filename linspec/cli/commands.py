@@ -58,18 +58,16 @@ class ProblemGroup(click.Group):
 
     Parameters
     ----------
-    name, help_ : str
-        Name and help of the command.
-    module : str
-        The module whose COMMANDS have, by the name, parameters after those of the problem, a function of the `Request`,
-        and the help.
+    name : str
+        The name of the command. `linspec.cli.solving` has, by the name, parameters after those of the problem, a
+        function of the `Request`, and the help.
+    help_ : str
     """
 
-    def __init__(self, name: str, help_: str, module: str) -> None:
+    def __init__(self, name: str, help_: str) -> None:
         super().__init__(
             name, help=help_, subcommand_metavar="PROBLEM FILE... [OPTIONS]", no_args_is_help=True
         )
-        self._module = module
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the problems that can be stated."""
@@ -84,7 +82,7 @@ class ProblemGroup(click.Group):
 
         def load() -> Loaded:
             problems = import_module("linspec.cli.problems")
-            parameters, run, about = import_module(self._module).COMMANDS[self.name]
+            parameters, run, about = import_module("linspec.cli.solving").COMMANDS[self.name]
             cls = registry.get_problem(name)
 
             def command(**arguments: Any) -> None:

@@ -258,11 +258,11 @@ def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
         first, wanted = first or path, wanted or ids
         if ids == wanted:
             continue
+        pairs = enumerate(zip(ids, wanted, strict=False))
+        row = next((row for row, (one, other) in pairs if one != other), None)
         what = f"have {len(ids)} and {len(wanted)} rows"
-        for row, (one, other) in enumerate(zip(ids, wanted, strict=False)):
-            if one != other:
-                what = f"differ in row {row}, from 0: {shown(one)} and {shown(other)}"
-                break
+        if row is not None:
+            what = f"differ in row {row}, from 0: {shown(ids[row])} and {shown(wanted[row])}"
         raise Failure(
             f"{path} and {first} must have the same ids in the column {column!r}, as rows are paired by their "
             f"places; they {what}; sort both files alike."
@@ -275,22 +275,26 @@ def _read_ids(paths: Iterable[str], column: str) -> list[Any]:
 
 def _complete(rows: Values, ids: list[str]) -> tuple[dict[str, Any], list[str]]:
     """Return the rows that lack no value in any matrix, and say on standard error how many are left out."""
-    gaps = {name: _gaps(matrix) for name, matrix in rows.items()}
-    counts = [f"{name} has {len(missing)}" for name, (missing, _) in gaps.items()]
-    unequal = len({len(missing) for missing, _ in gaps.values()}) > 1
+    lost = {
+        name: np.concatenate([block.any(axis=1) for block in _missing(matrix)])
+        for name, matrix in rows.items()
+    }
+    counts = [f"{name} has {len(mask)}" for name, mask in lost.items()]
+    unequal = len({*map(len, lost.values())}) > 1
     refuse(unequal, f"--drop-missing needs files with equally many rows; {', '.join(counts)}.")
-    lost = np.logical_or.reduce([missing for missing, _ in gaps.values()])
-    where = ", ".join(f"{missing.sum()} in {name}" for name, (missing, _) in gaps.items() if missing.any())
-    text = f"{lost.sum()} of {count_of(len(lost), 'row')} lack a value{f' ({where})' * bool(where)}"
-    if lost.all():
-        name = max(gaps, key=lambda name: gaps[name][1].max())
+    gone = np.logical_or.reduce([*lost.values()])
+    where = ", ".join(f"{mask.sum()} in {name}" for name, mask in lost.items() if mask.any())
+    text = f"{gone.sum()} of {count_of(len(gone), 'row')} lack a value{f' ({where})' * bool(where)}"
+    if gone.all():
+        gaps = {name: sum(block.sum(axis=0) for block in _missing(matrix)) for name, matrix in rows.items()}
+        name = max(gaps, key=lambda name: gaps[name].max())
         names = getattr(rows[name], "column_names", None)
-        worst = f", such as --columns {shlex.quote(REST + names[gaps[name][1].argmax()])}" if names else ""
+        worst = f", such as --columns {shlex.quote(REST + names[gaps[name].argmax()])}" if names else ""
         raise Failure(f"--drop-missing leaves no row: {text}. Leave columns with many gaps out{worst}.")
-    text = f"--drop-missing: {text}{' and are left out' * bool(lost.any())}."
+    text = f"--drop-missing: {text}{' and are left out' * bool(gone.any())}."
     click.get_current_context().meta[DROPPED] = text
     echo(text, err=True)
-    kept = np.flatnonzero(~lost)
+    kept = np.flatnonzero(~gone)
     return {name: _chosen(matrix, kept) for name, matrix in rows.items()}, [ids[i] for i in kept if ids]
 
 
@@ -303,17 +307,14 @@ def _chosen(matrix: Any, kept: Any) -> Any:
     return rows
 
 
-def _gaps(matrix: Any) -> tuple[Any, Any]:
-    """Return a mask of the rows that lack a value, and the number of missing values of each column."""
+def _missing(matrix: Any) -> Iterator[Any]:
+    """Yield for some rows of a matrix after others, or for all texts, where a value is missing."""
     if not hasattr(matrix, "matmat"):
-        return np.array([str(value) in ("None", "nan") for value in matrix.tolist()]), np.zeros(1)
-    masks, counts = [], np.zeros(matrix.shape[1], dtype=int)
+        yield np.array([[str(value) in ("None", "nan")] for value in matrix.tolist()])
+        return
     step = max(1, BLOCK // matrix.shape[1])
     for start in range(0, matrix.shape[0], step):
-        missing = np.isnan(matrix.rows(slice(start, min(start + step, matrix.shape[0]))).dense())
-        masks.append(missing.any(axis=1))
-        counts += missing.sum(axis=0)
-    return np.concatenate(masks), counts
+        yield np.isnan(matrix.rows(slice(start, min(start + step, matrix.shape[0]))).dense())
 
 
 # ---- workers ------------------------------------------------------------------------------------

@@ -59,15 +59,7 @@ def new(kind: str, name: str, folder: str, problem: str | None) -> None:
     (example,) = {
         path.partition("/")[0].removeprefix("linspec_") for path in files if path.startswith("linspec_")
     }
-    _check_name(
-        kind,
-        name,
-        template.name.removesuffix("-solver"),
-        {
-            _renamed(p, example, "of-the-example"): _renamed(t, example, "of-the-example")
-            for p, t in files.items()
-        },
-    )
+    _check_name(kind, name, template.name.removesuffix("-solver"), example, files)
     target = Path(folder) / f"linspec-{name}"
     refuse(is_there(target), f"{target} exists already. Choose another name or --folder, or remove it.")
     for path, text in files.items():
@@ -96,7 +88,7 @@ def _renamed(text: str, example: str, name: str) -> str:
     return re.sub("|".join(map(re.escape, forms)), lambda match: forms[match[0]], text)
 
 
-def _check_name(kind: str, name: str, problem: str, files: dict[str, str]) -> None:
+def _check_name(kind: str, name: str, problem: str, example: str, files: dict[str, str]) -> None:
     """Refuse a name that no record or module can have, that is taken, or that the template uses for something else."""
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
         words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
@@ -105,21 +97,19 @@ def _check_name(kind: str, name: str, problem: str, files: dict[str, str]) -> No
             "NAME must be lower-case words of letters and digits joined by hyphens, and begin with a letter; "
             f"got {name!r}. Try {better!r}."
         )
-    module, code = (
-        name.replace("-", "_"),
-        "\n".join(text for path, text in files.items() if path.endswith(".py")),
-    )
+    module, class_name = name.replace("-", "_"), _class_name(name)
+    code = "\n".join(f"/{path}\n{text}" for path, text in files.items() if path.endswith(".py"))
+    others = _renamed(code, example, "of-the-example")
     names = {
         "solver": registry.solvers(problem) if kind == "solver" else [],
         "problem": [*registry.problems(), "solver", "normalizer", "test-matrix", "operator", "problem"],
         "data": [spec.name for spec in registry.operator_adapters()],
     }
-    class_name, package = _class_name(name), f"linspec_{module}"
-    used = re.search(rf"\b{class_name}(Solution)?\b", code) or module in {Path(path).stem for path in files}
+    used = re.search(rf"\b{class_name}(Solution)?\b|/{module}\.py$", others, re.MULTILINE)
     for why, refused in {
         "is a keyword of Python": keyword.iskeyword(module) or keyword.iskeyword(class_name),
         f"is the name of a {kind} already": name in names[kind],
         "is used by the package itself for something else": used,
-        f"has a package {package} already": find_spec(package) is not None,
+        f"has a package linspec_{module} already": find_spec(f"linspec_{module}") is not None,
     }.items():
         refuse(refused, f"the name {name!r} {why}. Choose another one, such as {f'my-{name}'!r}.")

@@ -246,14 +246,12 @@ for command in (
     later(
         "demo", "linspec.families.cca.demo", "Solve CCA of handwritten digits by three solvers, and draw it."
     ),
-    ProblemGroup("solve", "Solve a problem with data from files.", "linspec.cli.solving"),
+    ProblemGroup("solve", "Solve a problem with data from files."),
     later("transform", "linspec.cli.transform", "What a saved answer makes of new rows."),
-    ProblemGroup("compare", "Run several solvers on the same data, side by side.", "linspec.cli.solving"),
-    ProblemGroup("cross-validate", "Choose ridge and k by rows that were not fitted.", "linspec.cli.studies"),
-    ProblemGroup(
-        "permute", "Test by permutations which components are more than chance.", "linspec.cli.studies"
-    ),
-    ProblemGroup("bootstrap", "Intervals of values and weights, by drawn rows.", "linspec.cli.studies"),
+    ProblemGroup("compare", "Run several solvers on the same data, side by side."),
+    ProblemGroup("cross-validate", "Choose ridge and k by rows that were not fitted."),
+    ProblemGroup("permute", "Test by permutations which components are more than chance."),
+    ProblemGroup("bootstrap", "Intervals of values and weights, by drawn rows."),
     *(solvers, describe, plugins, check, new),
 ):
     main.add_command(command)

@@ -125,12 +125,11 @@ def _computed(solution: Any, what: str, rows: Values, named: Values) -> tuple[Se
     elif path is not None or hasattr(solution, "classes"):
         names = ["class"] if path is None else solution.target_names
     else:
-        both = list(registry.get_problem(solution.problem).stated.matrix_names)
-        others = zip(
-            both[::-1] if several else [name for name in both if name not in rows], parts, strict=False
-        )
-        numbered = {name: [f"{name.lower()}{i + 1}" for i in range(part.shape[1])] for name, part in others}
-        names = [name for matrix in numbered for name in solution.column_names.get(matrix, numbered[matrix])]
+        both, names = list(registry.get_problem(solution.problem).stated.matrix_names), []
+        others = both[::-1] if several else [name for name in both if name not in rows]
+        for name, part in zip(others, parts, strict=False):
+            numbered = [f"{name.lower()}{i + 1}" for i in range(part.shape[1])]
+            names += solution.column_names.get(name, numbered)
     return names, np.concatenate(parts, axis=1)
 
 

@@ -10,9 +10,9 @@ registered in the same way.
 Names: ``gram`` | ``cca/gram`` | ``acme:gram`` | ``cca/acme:gram``, with the distribution before the colon. If several
 distributions register a name, the first keeps the bare name, and a warning says so: linspec itself, then the others in
 the order of their names. Every name can be requested in the form in which it is listed.
-Source: pluggy for the hooks.
+Source: pluggy, whose marker of hooks is used.
 Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of the same name,
-and one ImportError stops it. So each entry point has a manager of its own.
+and one ImportError stops it. So the marked functions of each table are called one by one, without a manager.
 """
 
 from __future__ import annotations
@@ -27,10 +27,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib import metadata
-from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
-
-import pluggy
 
 from linspec.errors import (
     AmbiguousName,
@@ -43,7 +40,6 @@ from linspec.errors import (
     suggestion,
     warn,
 )
-from linspec.registry import spec as declarations
 from linspec.registry.keywords import COUNTERPARTS, RUN_ARGUMENTS
 from linspec.registry.options import Option, options_of
 from linspec.registry.spec import (
@@ -311,24 +307,17 @@ class Registry:
         facts.sort(key=lambda fact: (_normalized(fact[0]) != PROJECT, _normalized(fact[0]), fact[2]))
         for distribution, version, name, entry in facts:
             all_but_ours = "*" if _normalized(distribution) != PROJECT else distribution
-            if disabled & {*map(_normalized, (all_but_ours, distribution, f"{distribution}:{name}"))}:
-                yield PluginInfo(name, distribution, version, "disabled", None, ()), []
-                continue
+            status: Literal["loaded", "broken", "disabled"] = "loaded"
+            fault, specs = None, list[Spec]()
             try:
-                specs = _table(entry.load(), f"{distribution}:{name}")
-                yield (
-                    PluginInfo(
-                        name,
-                        distribution,
-                        version,
-                        "loaded",
-                        None,
-                        tuple(sorted(spec.qualified for spec in specs)),
-                    ),
-                    specs,
-                )
+                if disabled & {*map(_normalized, (all_but_ours, distribution, f"{distribution}:{name}"))}:
+                    status = "disabled"
+                else:
+                    specs = _table(entry.load())
             except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever the table raises
-                yield PluginInfo(name, distribution, version, "broken", one_line(error), ()), []
+                status, fault = "broken", one_line(error)
+            provides = tuple(sorted(spec.qualified for spec in specs))
+            yield PluginInfo(name, distribution, version, status, fault, provides), specs
 
     def _not_found(self, name: str, kinds: Collection[str], scope: str | None) -> str:
         """Return the message for a name that is not registered, with suggestions."""
@@ -374,30 +363,26 @@ def _installed() -> Iterator[metadata.EntryPoint]:
                 yield from entries
 
 
-def _table(table: object, identity: str) -> list[Spec]:
-    """Call the hooks of one plugin and check every record they return."""
-    manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(SimpleNamespace(**{hook: getattr(declarations, hook) for hook in HOOKS}))  # type: ignore[arg-type]
-    manager.register(table, name=identity)
-    try:
-        manager.check_pending()
-    except pluggy.PluginValidationError as error:
-        raise InvalidDeclaration(f"{error}; the hooks are {', '.join(HOOKS)}") from None
-    if not manager.get_hookcallers(table):
+def _table(table: object) -> list[Spec]:
+    """Call the hooks of one table and check every record they return."""
+    marked = {
+        name: function
+        for name, function in inspect.getmembers(table, inspect.isroutine)
+        if hasattr(function, f"{PROJECT}_impl")
+    }
+    for name in marked.keys() - HOOKS.keys():
+        raise InvalidDeclaration(f"unknown hook {name!r}; the hooks are {', '.join(HOOKS)}")
+    if not marked:
         raise InvalidDeclaration(
             f"it implements no hook; mark one of {', '.join(HOOKS)} with @linspec.hookimpl"
         )
     specs: list[Spec] = []
     for hook, expected in HOOKS.items():
-        caller = getattr(manager.hook, hook)
-        # pluggy drops the answer None, so a function without a return statement would silently provide nothing.
-        for returned in caller() or [None] * len(caller.get_hookimpls()):
-            records: list[Any] = list(returned) if isinstance(returned, Iterable) else [None]
-            if isinstance(returned, str) or any(type(spec) is not expected for spec in records):
-                raise InvalidDeclaration(
-                    f"{hook} must return a list of {expected.__name__}; got {returned!r}"
-                )
-            specs += records
+        returned = marked[hook]() if hook in marked else []
+        records: list[Any] = list(returned) if isinstance(returned, Iterable) else [None]
+        if isinstance(returned, str) or any(type(spec) is not expected for spec in records):
+            raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got {returned!r}")
+        specs += records
     return specs
 
 
@@ -810,7 +795,6 @@ def class_of_problem(name: str, public: Collection[str]) -> type[Any]:
     AttributeError
         There is no such problem.
     """
-    # pluggy asks every object in a table for attributes, while the tables are read: none of them is a class.
     classes = problem_classes() if name[0].isupper() else {}
     if name in classes:
         return resolve(classes[name])  # type: ignore[no-any-return]

@@ -26,7 +26,7 @@ the plugin, and not silently ignored. The table must not import an array library
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from importlib import import_module
 from operator import attrgetter
@@ -54,7 +54,6 @@ __all__ = [
 #: pluggy's project name and the group of the entry points.
 PROJECT = "linspec"
 
-hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 #: What each trait promises. The conformance kit checks the traits that a solver's record states.
@@ -446,31 +445,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "adapt": _A_FUNCTION,
     "labels": _A_FUNCTION,
 }
-
-
-@hookspec
-def linspec_solvers() -> Iterable[SolverSpec]:  # type: ignore[empty-body]
-    """Declare solvers: return a list of SolverSpec."""
-
-
-@hookspec
-def linspec_normalizers() -> Iterable[NormalizerSpec]:  # type: ignore[empty-body]
-    """Declare normalizers: return a list of NormalizerSpec."""
-
-
-@hookspec
-def linspec_test_matrices() -> Iterable[TestMatrixSpec]:  # type: ignore[empty-body]
-    """Declare test matrices: return a list of TestMatrixSpec."""
-
-
-@hookspec
-def linspec_operators() -> Iterable[OperatorSpec]:  # type: ignore[empty-body]
-    """Declare adapters for data types that linspec does not know: return a list of OperatorSpec."""
-
-
-@hookspec
-def linspec_problems() -> Iterable[ProblemSpec]:  # type: ignore[empty-body]
-    """Declare families of problems: return a list of ProblemSpec."""
 
 
 #: The hooks, and the class of the records that each returns.

@@ -73,7 +73,7 @@ def factored(normalizer: Any, backend: Backend, name: str, rank: int, V: Array, 
     """Compare the Q and T of a block with their definition."""
     block = backend.wrap(V)
     before, eps = on_host(block), float(np.finfo(to_host(block).dtype).eps)
-    Q, T = normalizer.orthonormalize(*([block] if MV is None else [block, backend.wrap(MV)]))
+    Q, T = normalizer.orthonormalize(block, None if MV is None else backend.wrap(MV))
     require(
         np.array_equal(before, on_host(block)), f"{name}: V must stay as it is; it is changed. Work on a copy"
     )

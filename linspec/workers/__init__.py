@@ -4,9 +4,7 @@ Read `engine` first.
 
 - `engine`: the interface to an owner of blocks, which runs functions on them without moving them, in three methods;
   `InProcess` is the engine of this process;
-- `operator`: `BlockOperator`, the matrix whose rows are in such blocks;
-- `converted`: the form in which a block is kept, and facts about it;
-- `gathered`: selected rows, fetched to this process.
+- `operator`: `BlockOperator`, the matrix whose rows are in such blocks, and what is done with one of them.
 
 `linspec.rows.on_workers` makes passes over such rows.
 Targets for discriminant analysis of class labels in blocks are in `linspec.targets.of_blocks`.

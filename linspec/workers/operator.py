@@ -10,22 +10,97 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
-from linspec.arrays import Array, is_array
+from linspec.arrays import HOST, Array, HostArray, is_array
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
-from linspec.operators import LinearOperator, as_operator
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator
 from linspec.operators.base import Selection
 from linspec.rows import Preprocessing, Reduction
 from linspec.rows.on_workers import MOST_RUNS, WorkerRows
 from linspec.rows.reductions import AboutRows, AdjointImages, Images
-from linspec.workers.converted import AsBlock, Facts, block_of, look, opened
 from linspec.workers.engine import Call, Engine, Handle, InProcess
-from linspec.workers.gathered import gathered
+
+
+class Facts(NamedTuple):
+    """Size, dtypes and other facts about one block.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    stored, working : numpy.dtype
+        The dtype of the entries, and of products with them.
+    sparse : bool
+    nnz : int
+        The number of stored entries.
+    pairs : int
+        The number of pairs of stored entries in the same row; 0 for arrays.
+    names : tuple of str or None
+        The names of the columns.
+    """
+
+    shape: tuple[int, int]
+    stored: np.dtype[Any]
+    working: np.dtype[Any]
+    sparse: bool
+    nnz: int
+    pairs: int
+    names: tuple[str, ...] | None
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the block in bytes."""
+        return self.nnz * (self.stored.itemsize + (4 if self.sparse else 0)) + 8 * self.shape[0] * self.sparse
+
+
+def opened(block: Any, dtype: np.dtype[Any] | None = None) -> DenseOperator | SparseOperator:
+    """Return the operator of a block in the form that `_converted` returns, with products in `dtype`."""
+    dense = isinstance(block, np.ndarray)
+    return DenseOperator(block, None, dtype) if dense else SparseOperator(block, dtype, checked=True)
+
+
+# ---- what workers do with a block -----------------------------------------------------------------
+
+
+def _converted(name: str, number: int, given: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Convert a given block once to a form that costs nothing to read; return it, and the names of its columns."""
+    what = f"block {number} of {name}"
+    if is_array(given) and given.ndim == 1:
+        given = given[:, None]
+    A = as_operator(given, what)
+    if A.home != HOST or not isinstance(A, DenseOperator | SparseOperator):
+        raise UnsupportedData(
+            f"{what} must be a NumPy array, a SciPy sparse matrix or a frame; got {type(given).__name__}. Convert "
+            "the blocks."
+        )
+    return (A.matrix if isinstance(A, SparseOperator) else A.array), A.column_names
+
+
+def _block(_number: int, converted: tuple[Any, Any]) -> Any:
+    """Return a converted block without the names of its columns."""
+    return converted[0]
+
+
+def _facts(_number: int, converted: tuple[Any, tuple[str, ...] | None]) -> Facts:
+    """Compute the facts about a converted block."""
+    block, names = converted
+    A = opened(block)
+    pairs = A.pairs if isinstance(A, SparseOperator) else 0
+    return Facts(A.shape, A.stored_dtype, A.dtype, A.sparse, A.nnz, pairs, names)
+
+
+def _chosen(places: dict[int, HostArray], number: int, block: Any) -> Any:
+    """Select rows of a block by their numbers within it, as stored."""
+    return block[places[number]]
+
+
+# ---- the matrix -----------------------------------------------------------------------------------
 
 
 class BlockOperator(LinearOperator):
@@ -88,13 +163,14 @@ class BlockOperator(LinearOperator):
     ) -> None:
         self.engine = InProcess() if engine is None else engine
         self.name, self.given_back = name, given_back
-        made = self.engine.map(AsBlock(name), [Call(i, (block,)) for i, block in enumerate(blocks)])
-        looks = self.engine.map(look, [Call(i, (one,)) for i, one in enumerate(made)])
+        convert = partial(_converted, name)
+        made = self.engine.map(convert, [Call(i, (block,)) for i, block in enumerate(blocks)])
+        looks = self.engine.map(_facts, [Call(i, (one,)) for i, one in enumerate(made)])
         found: list[Facts] = self.engine.fetch_once(looks)
         kept = [i for i, facts in enumerate(found) if facts.shape[0] > 0]
         if not kept:
             raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
-        self.handles = self.engine.map(block_of, [Call(i, (made[i],)) for i in kept])
+        self.handles = self.engine.map(_block, [Call(i, (made[i],)) for i in kept])
         self.engine.release(made)
         self._take_over([found[i] for i in kept])
 
@@ -191,12 +267,22 @@ class BlockOperator(LinearOperator):
         return self.rows(slice(0, self.shape[0])).dense()
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        """Fetch selected rows to this process."""
+        """Fetch selected rows to this process: each worker returns those of its blocks, in the requested order."""
         if isinstance(selection, slice):
             selection = np.arange(selection.start, selection.stop)
         if not len(selection):
             return opened(np.zeros((0, self.shape[1]), dtype=self.stored_dtype), self.dtype)
-        return opened(gathered(self.engine, self.handles, self.edges, selection), self.dtype)
+        edges = self.edges
+        blocks = np.searchsorted(edges, selection, side="right") - 1
+        order = np.argsort(blocks, kind="stable")
+        touched, starts = np.unique(blocks[order], return_index=True)
+        parts = np.split(selection[order], starts[1:])
+        places = {int(i): part - edges[i] for i, part in zip(touched, parts, strict=True)}
+        calls = [Call(i, (self.handles[i],)) for i in places]
+        found = self.engine.fetch_once(self.engine.map(partial(_chosen, places), calls))
+        dense = isinstance(found[0], np.ndarray)
+        rows = np.concatenate(found) if dense else scipy.sparse.vstack(found, format="csr")
+        return opened(rows if np.all(np.diff(blocks) >= 0) else rows[np.argsort(order)], self.dtype)
 
     # ---- products -----------------------------------------------------------------------------
 

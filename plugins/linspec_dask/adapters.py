@@ -10,75 +10,62 @@ otherwise they are computed anew at every sweep.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import dask.array
 import numpy as np
 
 from linspec.arrays import HOST
 from linspec.errors import InvalidProblem
-from linspec.workers import BlockOperator, Engine, InProcess
+from linspec.workers import BlockOperator, Call, Engine, InProcess
 from linspec_dask.engine import DaskEngine, current_client, engine_of
-from linspec_dask.here import Recomputed, computed, taken
 
 HELD_SHARE = 1 / 4
 """If there is no client: largest share of the free memory of this process that blocks may take to be held in it."""
 
 
-def of_array(data: Any) -> BlockOperator:
-    """Make the operator of a dask array.
+def adapted(data: Any) -> BlockOperator:
+    """Make the operator of data of dask, whose chunks, partitions or delayed blocks are its blocks."""
+    engine, handles = blocks_of(data)
+    return BlockOperator(handles, engine, given_back=as_array)
 
-    Parameters
-    ----------
-    data : dask.array.Array of shape (n, p) or (n,)
-        Chunked along the rows; chunks along the columns are joined. Chunks are NumPy arrays or SciPy sparse matrices.
+
+def blocks_of(data: Any) -> tuple[Engine, list[Any]]:
+    """Return the engine that holds the blocks of an array, a frame, a series or a list, and their handles.
 
     Raises
     ------
     InvalidProblem
-        The array does not have one or two dimensions, or its columns are in several chunks whose sizes are unknown.
+        There are no blocks, or an array does not have one or two dimensions, or its columns are in several chunks
+        whose sizes are unknown.
     """
-    return _operator(*blocks_of_array(data))
-
-
-def of_frame(data: Any) -> BlockOperator:
-    """Make the operator of a dask data frame or series; its partitions are the blocks."""
-    return _operator(*blocks_of_others(data))
-
-
-def of_list(data: list[Any]) -> BlockOperator:
-    """Make the operator of a list of delayed blocks or futures, in the order of the rows."""
-    return _operator(*blocks_of_others(data))
-
-
-def blocks_of_array(data: Any) -> tuple[Engine, list[Any]]:
-    """Return the engine that holds the chunks of an array, and their handles; argument and errors as for `of_array`."""
-    if data.ndim not in (1, 2):
+    is_array = isinstance(data, dask.array.Array)
+    if is_array and data.ndim not in (1, 2):
         raise InvalidProblem(
             f"data must have two dimensions; got {data.ndim} with shape {data.shape}. Reshape the array."
         )
-    if data.ndim == 2 and data.numblocks[1] > 1:
+    if is_array and data.ndim == 2 and data.numblocks[1] > 1:
         if any(math.isnan(size) for size in data.chunks[1]):
             raise InvalidProblem(
                 "data must have all columns of a row in one chunk, and the sizes of its chunks are not known; got "
                 f"{data.numblocks[1]} chunks of columns. Call compute_chunk_sizes() and rechunk({{1: -1}}) first."
             )
         data = data.rechunk({1: -1})
-    return _held(list(data.to_delayed().ravel()), _bytes_of(data))
-
-
-def blocks_of_others(data: Any) -> tuple[Engine, list[Any]]:
-    """Return the engine that holds the partitions of a frame or series, or the blocks of a list, and their handles."""
-    return _held(list(data if isinstance(data, list) else data.to_delayed()), math.nan)
-
-
-def _bytes_of(data: Any) -> float:
-    """Return the bytes of all chunks; NaN if sizes are unknown, or chunks may be sparse or hold Python objects."""
-    known = isinstance(data._meta, np.ndarray) and not data.dtype.hasobject
-    return float(data.nbytes) if known else math.nan
-
-
-def _operator(engine: Engine, handles: list[Any]) -> BlockOperator:
-    return BlockOperator(handles, engine, given_back=as_array)
+    parts: Any = data if isinstance(data, list) else data.to_delayed()
+    blocks = list(parts.ravel() if is_array else parts)
+    if not blocks:
+        raise InvalidProblem("data must have rows; got no blocks. Pass at least one.")
+    client = current_client()
+    if client is not None:
+        engine = engine_of(client)
+        return engine, engine.placed(blocks)
+    # Chunks may be sparse or hold Python objects, and sizes may be unknown; a comparison with NaN is false.
+    known = is_array and isinstance(data._meta, np.ndarray) and not data.dtype.hasobject
+    if known and data.nbytes > HELD_SHARE * HOST.free_memory():
+        return Recomputed(), blocks
+    return InProcess(), list(dask.compute(*blocks))
 
 
 def as_array(A: BlockOperator) -> Any:
@@ -88,9 +75,6 @@ def as_array(A: BlockOperator) -> Any:
     -------
     dask.array.Array of shape (n, p)
     """
-    import dask
-    import dask.array
-
     chunks = []
     for handle, height in zip(A.handles, A.layout, strict=True):
         there = handle.future if isinstance(A.engine, DaskEngine) else handle
@@ -99,16 +83,58 @@ def as_array(A: BlockOperator) -> Any:
     return dask.array.concatenate(chunks)
 
 
-def _held(blocks: list[Any], size: float) -> tuple[Engine, list[Any]]:
-    if not blocks:
-        raise InvalidProblem("data must have rows; got no blocks. Pass at least one.")
-    client = current_client()
-    if client is not None:
-        engine = engine_of(client)
-        return engine, engine.placed(blocks)
-    if size > HELD_SHARE * HOST.free_memory():
-        return Recomputed(), blocks
-    return InProcess(), computed(blocks)
+# ---- blocks that are computed anew ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Deferred:
+    """A call that is made anew each time its result is needed."""
+
+    work: Any
+    call: Call
+
+
+def taken(handle: Any) -> Any:
+    """Return the value of a handle, computed now if it is deferred or delayed."""
+    if isinstance(handle, _Deferred):
+        return handle.work(handle.call.number, *map(taken, handle.call.handles))
+    if dask.is_dask_collection(handle):
+        return handle.compute(scheduler="synchronous")
+    return handle
+
+
+class Recomputed(InProcess):
+    """The engine of blocks that do not fit into the memory of this process.
+
+    Blocks are computed anew each time that they are needed, and so are the results of `map`. Only the results of `keep`
+    and the values of `hold` are held. A handle is a delayed block, a deferred call, or a value that is held.
+    """
+
+    recomputes = True
+
+    def map(self, work: Any, calls: Sequence[Call]) -> list[Any]:
+        return [_Deferred(work, call) for call in calls]
+
+    def keep(self, work: Any, calls: Sequence[Call]) -> list[Any]:
+        """Make the calls now and hold their results, while `map` defers calls until their results are needed.
+
+        An iteration uses the results of each step in the next one. Deferred calls would repeat all earlier steps.
+        """
+        return super().map(work, calls)
+
+    def fetch(self, handles: Sequence[Any]) -> list[Any]:
+        deferred = [Call(i, (handle,)) for i, handle in enumerate(handles)]
+        return super().map(_same, deferred)
+
+    def taken(self, handle: Any) -> Any:
+        return taken(handle)
+
+    def joins(self, other: Engine) -> bool:
+        return isinstance(other, InProcess)
+
+
+def _same(_number: int, value: Any) -> Any:
+    return value
 
 
 # ---- for the conformance kit -------------------------------------------------------------------
@@ -116,8 +142,6 @@ def _held(blocks: list[Any], size: float) -> tuple[Engine, list[Any]]:
 
 def sample_array() -> Any:
     """Make an array in three chunks."""
-    import dask.array
-
     return dask.array.from_array(np.random.default_rng(0).standard_normal((30, 6)), chunks=(11, 6))
 
 
@@ -132,7 +156,5 @@ def sample_frame() -> Any:
 
 def sample_list() -> Any:
     """Make two delayed blocks of different heights."""
-    import dask
-
     rows = np.random.default_rng(0).standard_normal((30, 5))
     return [dask.delayed(rows[:12]), dask.delayed(rows[12:])]

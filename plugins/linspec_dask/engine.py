@@ -19,7 +19,7 @@ import platform
 import sys
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +41,8 @@ SMALL_TRIM = 1 << 24
 """Bytes. If MALLOC_TRIM_THRESHOLD_ of a worker is smaller, a warning is given: malloc then returns the freed memory of
 a block to the system after each task, and the next task must request it again."""
 
+LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1TB"}
+"""The setting of dask without its warning of large graphs: large values are sent with tasks on purpose."""
 
 ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002
 """Overhead in seconds of one reduction over all blocks, and of each task that the reduction sends to a worker.
@@ -50,32 +52,23 @@ The program `git show 44a5d4f:asv_bench/measure_round.py` measures both.
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """The future of block `number`, which the user has made.
-
-    linspec does not know how it was computed. If its value is lost, and dask cannot repeat its task, DataLost is
-    raised.
-    """
-
-    number: int
-    future: Any
-
-
-@dataclass(frozen=True, eq=False)
 class Held:
-    """A future, the address of its worker, and the future of the user from which it was computed, if any.
+    """A future, and the address of its worker.
 
     Attributes
     ----------
     number : int or None
         The number of the block, if the future holds a block or was computed from a single block. None if the future was
         computed from several blocks, or from none.
+    given : Future or None
+        The future of the user from which it was computed. linspec does not know how that one was computed: if its value
+        is lost, and dask cannot repeat its task, DataLost is raised.
     """
 
     future: Any
     place: str | None
-    given: Given | None = None
     number: int | None = None
+    given: Any = None
 
 
 def current_client() -> Any:
@@ -127,7 +120,6 @@ class DaskEngine(Engine):
                 "asynchronous=True."
             )
         self.client = weakref.proxy(client)  # the table of engines must not keep it alive
-        self._given: weakref.WeakSet[Given] = weakref.WeakSet()
         self._blocks: weakref.WeakSet[Held] = weakref.WeakSet()
         self._parallel, self._said = 1, False
         self._workers()
@@ -143,7 +135,7 @@ class DaskEngine(Engine):
         return self._parallel
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
-        with self._reached(), _large_graphs():
+        with self._reached(), dask.config.set(LARGE_GRAPHS):
             return [Held(self.client.submit(_itself, value, pure=False), None) for value in values]
 
     def map(self, work: Any, calls: Sequence[Call]) -> list[Held]:
@@ -159,7 +151,7 @@ class DaskEngine(Engine):
                 futures = [handle.future for handle in call.handles]
                 future = submit(_called, shared.future, call.number, *futures, pure=False, **where)
                 number = first.number if len(call.handles) == 1 else None
-                found.append(self._known_by(Held(future, first.place, first.given, number)))
+                found.append(self._known_by(Held(future, first.place, number, first.given)))
             shared.future.release()
         return found
 
@@ -189,7 +181,7 @@ class DaskEngine(Engine):
                 future = self.client.submit(
                     _itself, comes.future, pure=False, workers=[stays.place], allow_other_workers=True
                 )
-                found.append(self._known_by(Held(future, stays.place, comes.given, comes.number)))
+                found.append(self._known_by(Held(future, stays.place, comes.number, comes.given)))
         return found
 
     # ---- where blocks are -------------------------------------------------------------------------
@@ -206,10 +198,19 @@ class DaskEngine(Engine):
         ----------
         blocks : sequence of Delayed or Future
         """
-        workers, known = self._workers(), self._known(blocks)
+        workers, given = self._workers(), dict[int, Any]()
+        with self._reached():
+            for number, block in enumerate(blocks):
+                if not isinstance(block, Delayed):
+                    given[number] = block
+                elif block.key in self.client.futures:  # its computation has been requested already
+                    given[number] = self.client.compute(block)
+        known = self._done(given, given=True)
         missing = [j for j, block in enumerate(blocks) if block.key not in known]
         if missing and not workers:
-            known |= self._made_anywhere({j: blocks[j] for j in missing})
+            with self._reached():
+                made = self.client.compute([blocks[j] for j in missing])
+            known |= self._done(dict(zip(missing, made, strict=True)))
             workers = self._workers()
         self._warn_of_settings()
         found: list[Held | None] = [known.get(block.key) for block in blocks]
@@ -226,41 +227,18 @@ class DaskEngine(Engine):
                     found[j] = Held(future, address, number=j)
         return [self._known_by(held) for held in found if held is not None]
 
-    def _made_anywhere(self, blocks: Mapping[int, Any]) -> dict[Any, Held]:
-        """Compute blocks, given by their numbers, on workers that dask chooses; an interrupt can end the wait."""
-        with self._reached():
-            made = dict(zip(blocks, self.client.compute(list(blocks.values())), strict=True))
-        self._until_done(list(made.values()))
-        places = self._holders(list(made.values()))
-        return {
-            future.key: Held(future, places.get(future.key), number=number) for number, future in made.items()
-        }
-
-    def _holders(self, futures: Sequence[Any]) -> dict[Any, str]:
-        """For the key of each future, return one worker that holds its value; leave out futures with lost values."""
-        with self._reached():
-            found = awaited(self.client, lambda: self.client.who_has(futures), ANSWER_SECONDS)
-        return {key: next(iter(addresses)) for key, addresses in found.items() if addresses}
-
-    def _known(self, blocks: Sequence[Any]) -> dict[Any, Held]:
-        """Return handles of the blocks whose computation has already been requested, by the keys of the blocks.
-
-        These are futures, and delayed blocks for which the client has a future. Wait until their values are computed.
-        """
-        futures = {}
-        with self._reached():
-            for number, block in enumerate(blocks):
-                if not isinstance(block, Delayed):
-                    futures[block.key] = Given(number, block)
-                elif block.key in self.client.futures:
-                    futures[block.key] = Given(number, self.client.compute(block))
+    def _done(self, futures: Mapping[int, Any], *, given: bool = False) -> dict[Any, Held]:
+        """Wait until futures, by the numbers of their blocks, are done; return handles by their keys."""
         if not futures:
             return {}
-        given = [one.future for one in futures.values()]
-        self._until_done(given)
-        places = self._holders(given)
-        self._given.update(futures.values())
-        return {key: Held(one.future, places.get(key), one, one.number) for key, one in futures.items()}
+        waited, known = list(futures.values()), dict[Any, Held]()
+        self._until_done(waited)
+        with self._reached():
+            found = awaited(self.client, lambda: self.client.who_has(waited), ANSWER_SECONDS)
+        for number, future in futures.items():
+            place = next(iter(found.get(future.key, ())), None)
+            known[future.key] = Held(future, place, number, future if given else None)
+        return known
 
     def _known_by(self, held: Held) -> Held:
         """Return `held`; keep a weak reference to it, so that an error can name the block by its number."""
@@ -314,11 +292,12 @@ class DaskEngine(Engine):
     def _lost_blocks(self) -> DataLost | None:
         if self.client.status != "running":
             return None
-        lost = sorted(given.number for given in self._given if given.future.status in ("cancelled", "lost"))
+        known = [held for held in self._blocks if held.given is not None]
+        lost = {str(held.number) for held in known if held.given.status in ("cancelled", "lost")}
         if not lost:
             return None
         return DataLost(
-            f"blocks must be on a worker; block {', '.join(map(str, lost))} of those given as futures "
+            f"blocks must be on a worker; block {', '.join(sorted(lost, key=int))} of those given as futures "
             "is gone with the worker that had it, and nothing says how to make it again. Make blocks with "
             "tasks, such as dask.delayed(load)(path) or client.submit(load, path), which dask repeats, "
             "instead of client.scatter; or scatter them again."
@@ -350,7 +329,7 @@ class DaskEngine(Engine):
             except (OSError, ClusterLost):  # a worker that is shutting down
                 check(self.client)
                 return
-        warn_of(list(found.values()))
+        warn_of(found.values())
 
 
 def _itself(value: Any) -> Any:
@@ -361,42 +340,17 @@ def _called(work: Any, number: int, *values: Any) -> Any:
     return work(number, *values)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The settings that may make a worker slow.
-
-    Attributes
-    ----------
-    trim : str or None
-        The value of MALLOC_TRIM_THRESHOLD_; None on other systems than Linux, or if it is not set.
-    blas_threads : int
-    process : (str, int)
-        Host and number of the process.
-    """
-
-    trim: str | None
-    blas_threads: int
-    process: tuple[str, int]
-
-
-def settings() -> Settings:
-    """Return the settings of the process in which this function runs."""
+def settings() -> tuple[str | None, int, tuple[str, int]]:
+    """Return MALLOC_TRIM_THRESHOLD_ of this process on Linux, the threads of its BLAS, and its host and number."""
     trim = os.environ.get("MALLOC_TRIM_THRESHOLD_") if sys.platform == "linux" else None
     libraries = threadpoolctl.threadpool_info()
     threads = max((each["num_threads"] for each in libraries if each["user_api"] == "blas"), default=1)
-    return Settings(trim, threads, (platform.node(), os.getpid()))
+    return trim, threads, (platform.node(), os.getpid())
 
 
-def warn_of(found: Sequence[Settings]) -> None:
-    """Warn of settings that make workers slow, with the remedy.
-
-    Parameters
-    ----------
-    found : sequence of Settings
-        The settings of each worker.
-    """
-    trims = [one.trim for one in found if one.trim is not None]
-    small = [text for text in trims if text.isdigit() and int(text) < SMALL_TRIM]
+def warn_of(found: Collection[tuple[str | None, int, tuple[str, int]]]) -> None:
+    """Warn of settings that make workers slow, with the remedy."""
+    small = [trim for trim, _, _ in found if trim and trim.isdigit() and int(trim) < SMALL_TRIM]
     if small:
         warn(
             f"workers give memory back to the system at every task (MALLOC_TRIM_THRESHOLD_={small[0]}, which the "
@@ -406,7 +360,7 @@ def warn_of(found: Sequence[Settings]) -> None:
             PerformanceWarning,
         )
     here = platform.node(), os.getpid()
-    threads = max((one.blas_threads for one in found if one.process != here), default=1)
+    threads = max((count for _, count, process in found if process != here), default=1)
     if threads > 1:
         warn(
             f"workers let the BLAS use {threads} threads, so that tasks of several workers on a machine wait for each "
@@ -415,8 +369,3 @@ def warn_of(found: Sequence[Settings]) -> None:
             "nanny of dask does by itself.",
             PerformanceWarning,
         )
-
-
-def _large_graphs() -> Any:
-    """Return a context without dask's warning of large graphs: large values are sent with tasks on purpose."""
-    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from linspec import OperatorSpec, hookimpl
@@ -26,34 +28,12 @@ def _is_list_of_blocks(data: Any) -> bool:
     return _is_a(data[0], "dask.delayed", "Delayed") or _is_a(data[0], "distributed.client", "Future")
 
 
-def _of_array(data: Any) -> Any:
-    from linspec_dask.adapters import of_array
-
-    return of_array(data)
-
-
-def _of_frame(data: Any) -> Any:
-    from linspec_dask.adapters import of_frame
-
-    return of_frame(data)
+def _by_adapters(function: str, data: Any) -> Any:
+    """Call a function of the module that imports dask."""
+    return getattr(import_module("linspec_dask.adapters"), function)(data)
 
 
-def _of_list(data: Any) -> Any:
-    from linspec_dask.adapters import of_list
-
-    return of_list(data)
-
-
-def _labels_of_array(data: Any) -> Any:
-    from linspec_dask.adapters import blocks_of_array
-
-    return blocks_of_array(data)
-
-
-def _labels_of_others(data: Any) -> Any:
-    from linspec_dask.adapters import blocks_of_others
-
-    return blocks_of_others(data)
+_ADAPTED, _BLOCKS = partial(_by_adapters, "adapted"), partial(_by_adapters, "blocks_of")
 
 
 @hookimpl
@@ -68,25 +48,25 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
         OperatorSpec(
             name="dask-array",
             matches=_is_array,
-            adapt=_of_array,
+            adapt=_ADAPTED,
             summary="Arrays of dask, of NumPy arrays or SciPy sparse matrices, in blocks of rows.",
             sample="linspec_dask.adapters:sample_array",
-            labels=_labels_of_array,
+            labels=_BLOCKS,
         ),
         OperatorSpec(
             name="dask-frame",
             matches=_is_frame,
-            adapt=_of_frame,
+            adapt=_ADAPTED,
             summary="Data frames and series of dask, by their partitions; names of columns are kept.",
             sample="linspec_dask.adapters:sample_frame",
-            labels=_labels_of_others,
+            labels=_BLOCKS,
         ),
         OperatorSpec(
             name="dask-blocks",
             matches=_is_list_of_blocks,
-            adapt=_of_list,
+            adapt=_ADAPTED,
             summary="Lists of delayed blocks or futures of dask: arrays, sparse matrices or frames.",
             sample="linspec_dask.adapters:sample_list",
-            labels=_labels_of_others,
+            labels=_BLOCKS,
         ),
     )

@@ -1,15 +1,71 @@
-"""NumPy's files: `.npy` files are mapped slab by slab, matrices in `.npz` files are held."""
+"""Arrays in files of NumPy, zarr and HDF5: the choice of a matrix, and the names of rows and columns from AnnData.
+
+Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them. Both
+formats read a chunk that is not there as a fill value. An HDF5 file may refer to other files, and an array of zarr
+names the codecs that decode it, of which some run what they decode.
+Method: `.npy` files are mapped slab by slab, matrices in `.npz` files are held. zarr and h5py are asked in the same
+way. In AnnData the matrix is ``X``, unless a part is named:
+``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, except for those of obsm; its
+rows are the observations. In other groups it is the only array, or the named part. The chunks that exist are counted
+when a matrix is opened. Codecs that linspec does not know are refused, as are HDF5 files with links to others, and all
+files of a folder of zarr are looked at before zarr opens one. An HDF5 file of a path is open only while it is read: a
+pattern may stand for more files than a process may open.
+Source: https://anndata.readthedocs.io, the on-disk format: a data frame has the attribute _index, which names the array
+of its labels: texts, categories, or, as anndata 0.13 writes it, a nullable array of values and a mask of those that are
+missing. A sparse matrix is a group of the arrays data, indices and indptr. https://zarr-specs.readthedocs.io.
+Where we differ for objects of zarr and h5py: the user has opened and so chosen them; their data may be in other files.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from linspec.arrays import HostArray
-from linspec.errors import printable
-from linspec.operators import LinearOperator, RowFiles, mapped, read_npz
-from linspec_files.slabs import dense, held, of_files, without_part
+from linspec.arrays import HostArray, working_dtype
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, printable, warn
+from linspec.operators import LinearOperator, RowFiles, SparseOperator, as_operator, mapped, read_npz
+from linspec.process import check_memory
+from linspec_files.slabs import (
+    MOST_LABELS,
+    MOST_PIECES,
+    PIECES,
+    SLAB_BYTES,
+    FileRows,
+    Source,
+    dense,
+    files_below,
+    held,
+    of_files,
+    reading,
+    stamp,
+    without_part,
+)
+
+BY_VARIABLE = ("X", "layers", "raw")
+"""Parts of AnnData whose columns are the variables."""
+
+CODECS = frozenset(
+    {
+        *("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"),
+        *("adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "shuffle"),
+        *("astype", "bitround", "delta", "fixedscaleoffset", "packbits", "pcodec", "quantize", "zfpy"),
+        *("vlen-utf8", "vlen-bytes", "bytes", "endian", "transpose", "sharding_indexed"),
+    }
+)
+"""Codecs that turn bytes into bytes, numbers and texts, and do nothing else. Format 3 puts "numcodecs." before some."""
+
+
+# ---- files of NumPy -------------------------------------------------------------------------------------------
 
 
 def of_numpy(files: RowFiles) -> LinearOperator:
@@ -21,12 +77,372 @@ def of_numpy(files: RowFiles) -> LinearOperator:
     def one(path: str) -> LinearOperator:
         array = mapped(path)
         shape = (*array.shape, 1) if array.ndim == 1 else array.shape
-        return dense(printable(path), shape, array.dtype, partial(_read, path), path)
+        return dense(printable(path), shape, array.dtype, partial(_read_npy, path), path)
 
     return of_files(files, one)
 
 
-def _read(path: str, start: int, stop: int) -> HostArray:
+def _read_npy(path: str, start: int, stop: int) -> HostArray:
     """Copy some rows of a new map: it looks at the size of the file again, and is closed at once."""
     array = mapped(path)
     return np.array(array[start:stop]).reshape(stop - start, *(array.shape[1:] or (1,)))
+
+
+# ---- zarr, HDF5 and AnnData -----------------------------------------------------------------------------------
+
+
+def of_zarr(files: RowFiles) -> LinearOperator:
+    """Make the operator of folders of zarr."""
+    import zarr
+
+    def read(path: str) -> LinearOperator:
+        stamp([path])  # refuses pipes and devices
+        with reading(printable(path), "it"):
+            for file in filter(Path.is_file, (Path(path, "zarr.json"), Path(path, ".zarray"))):
+                check_codecs(printable(path), json.loads(file.read_bytes()))
+            return Node(zarr.open(path, mode="r"), printable(path), path, files.missing).matrix(files.part)
+
+    return of_files(files, read)
+
+
+def of_hdf5(files: RowFiles) -> LinearOperator:
+    """Make the operator of HDF5 files, or of AnnData in them."""
+    import h5py
+
+    def read(path: str) -> LinearOperator:
+        with reading(printable(path), "it as HDF5"), h5py.File(path, "r") as file:
+            link = file.visititems_links(lambda _, one: one if isinstance(one, h5py.ExternalLink) else None)
+            if link is not None:
+                raise _elsewhere(printable(path), f"a link to {printable(link.filename)[:200]}")
+            return Node(file, printable(path), path, files.missing, again=True).matrix(files.part)
+
+    return of_files(files, read)
+
+
+def of_object(data: Any) -> LinearOperator:
+    """Make the operator of an array, a group or a file of zarr or h5py."""
+    if hasattr(data, "store_path"):
+        place = data.store_path
+        path = os.path.join(getattr(place.store, "root", ""), place.path)  # noqa: PTH118
+        name = str(place).removeprefix("file://")
+    elif not data:
+        raise InvalidProblem("the HDF5 file is closed. Leave it open while it is in use, or pass its path.")
+    else:
+        path, inner = data.file.filename, data.name.strip("/")
+        name = f"{path}{', ' * bool(inner)}{inner}"
+    return Node(data, printable(name), path if os.path.exists(path) else "", "warn").matrix()  # noqa: PTH110
+
+
+def of_annotated(data: Any) -> LinearOperator:
+    """Make the operator of X of an `anndata.AnnData`, or of a sparse matrix in a file that anndata has opened."""
+    if hasattr(data, "group"):
+        return of_object(data.group)
+    if data.X is None:
+        raise InvalidProblem("the AnnData has no X. Pass a layer, or an embedding of obsm.")
+    operator, names = as_operator(data.X), tuple(map(str, data.var_names))
+    operator.column_names = names if len(set(names)) == len(names) else None
+    if operator.shape[0] <= MOST_LABELS:
+        operator.row_names = list(map(str, data.obs_names))
+    return operator
+
+
+def _elsewhere(name: str, what: str) -> UnsupportedData:
+    return UnsupportedData(
+        f"{name} has {what}. linspec reads one file, and no others that it names. Where you trust it, open it with "
+        "h5py and pass the dataset."
+    )
+
+
+@dataclass(frozen=True)
+class Node:
+    """An array or a group of zarr or h5py.
+
+    Attributes
+    ----------
+    node : object
+    name : str
+        Its name in messages.
+    path : str
+        The file or the folder that is compared in each pass.
+    missing : {"warn", "fill", "refuse", "nan"}
+        How to treat missing chunks.
+    again : bool
+        Whether the file of a dataset is opened again for each reading.
+    """
+
+    node: Any
+    name: str
+    path: str
+    missing: str
+    again: bool = False
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is an array."""
+        return hasattr(self.node, "dtype")
+
+    @property
+    def kind(self) -> str:
+        """The type of the element, as AnnData states it: "csr", "csc", "ann", or another or none."""
+        return str(self.node.attrs.get("encoding-type", ""))[:3]
+
+    def member(self, key: str) -> Node:
+        """Return the member at a path below a group."""
+        if self.is_array or "\0" in key or key not in self.node:
+            listed = "one array" if self.is_array else ", ".join(map(str, self.node))[:200] or "nothing"
+            raise InvalidProblem(f"{self.name} has no part {key!r}: it holds {listed}.")
+        return replace(self, node=self.node[key], name=f"{self.name}, {printable(key)}")
+
+    # ---- arrays -------------------------------------------------------------------------------------------
+
+    def reader(self, missing: str) -> Any:
+        """Return a function that reads entries along the first axis, after a check of codecs and chunks."""
+        node = self.node
+        if not self.is_array or node.shape is None:
+            raise InvalidProblem(f"{self.name} must be an array with entries. Write the file again.")
+        if hasattr(node, "metadata"):
+            check_codecs(self.name, node.metadata.to_dict())
+        elif self.again and (node.external or node.is_virtual):
+            raise _elsewhere(self.name, "its bytes in other files or datasets")
+        if missing != "fill" and self.chunks and 0 not in node.shape:
+            self._check_chunks(missing)
+        return partial(_read_again, self.path, node.name) if self.again else partial(_read, node)
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of the chunks, or of the shards; None for an array without chunks."""
+        found: tuple[int, ...] | None = getattr(self.node, "shards", None) or self.node.chunks
+        return found
+
+    def _check_chunks(self, missing: str) -> None:
+        """Warn of missing chunks, or refuse them, as `linspec.open_rows` describes."""
+        node, chunks = self.node, self.chunks or ()
+        expected = math.prod(-(-size // length) for size, length in zip(node.shape, chunks, strict=True))
+        if not hasattr(node, "metadata"):
+            present = node.id.get_num_chunks()
+        elif type(node.store_path.store).__name__ == "LocalStore":
+            files = files_below(os.path.join(node.store_path.store.root, node.store_path.path))  # noqa: PTH118
+            names = (os.path.basename(one) for one in files)  # noqa: PTH119
+            present = sum(not name.startswith(".") and name != "zarr.json" for name in names)
+        else:
+            present = node.nchunks_initialized * expected // node.nchunks
+        if present >= expected:
+            return
+        fill = getattr(node, "fillvalue", getattr(node, "fill_value", 0))
+        said = (
+            f"{self.name} lacks {expected - present} of its {expected} chunks, and its format reads them as {fill}. "
+            "That is right if they were never written, and wrong if they were lost"
+        )
+        if missing == "refuse":
+            raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
+        warn(f'{said}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
+
+    def line(self, missing: str = "fill") -> HostArray:
+        """Read an array of one dimension, such as labels."""
+        read, shape = self.reader(missing), self.node.shape
+        check_memory(self.name, 16 * math.prod(shape), f"an array of {shape[:1]} entries", "Is it damaged?")
+        if len(shape) != 1 or shape[0] > MOST_PIECES * (self.chunks or shape)[0]:
+            raise InvalidProblem(
+                f"{self.name} must have one dimension and few chunks; got the shape {shape} in chunks {self.chunks}. "
+                "It is damaged, or must be written again."
+            )
+        return np.asarray(read(0, shape[0]))
+
+    # ---- matrices -----------------------------------------------------------------------------------------
+
+    def matrix(self, part: str = "") -> LinearOperator:
+        """Make the operator of an array, or of a matrix in a group: the part, X of an AnnData, or the only one.
+
+        Raises
+        ------
+        InvalidProblem
+            There is no such matrix, or there are several and none was named; or missing chunks are refused.
+        UnsupportedData
+            The part is no matrix of real numbers.
+        """
+        annotated = self.kind == "ann" or (
+            not self.is_array and all(key in self.node for key in ("obs", "var", "X"))
+        )
+        chosen = part.strip("/") or ("X" if annotated else self._only())
+        found = self.member(chosen) if chosen else self
+        node = found.node
+        if found.is_array:
+            shape, dtype, read = node.shape or (), np.dtype(node.dtype), found.reader(self.missing)
+            operator: LinearOperator = dense(found.name, shape, dtype, read, self.path, found.chunks)
+        else:
+            operator = found._compressed()
+        if annotated:
+            self._label(operator, chosen.partition("/")[0])
+        return operator
+
+    def _only(self) -> str:
+        """Return the name of the only matrix in a group; "" for an array, and for a group that is a sparse matrix."""
+        if self.is_array or self.kind in ("csr", "csc"):
+            return ""
+        members = {str(key): self.member(str(key)) for key in self.node}
+        keys = [key for key, one in members.items() if one.is_array or one.kind in ("csr", "csc")]
+        if len(keys) != 1:
+            listed = ", ".join(members)[:200] or "nothing"
+            raise InvalidProblem(
+                f"{self.name} holds {len(keys) or 'no'} matrices ({listed}). Name one with part=, or on the command "
+                "line FILE:NAME."
+            )
+        return keys[0]
+
+    def _compressed(self) -> LinearOperator:
+        """Make the operator of a matrix of compressed rows, or read one of compressed columns and turn it."""
+        shape = np.asarray(self.node.attrs.get("shape", ()))
+        if self.kind not in ("csr", "csc") or shape.shape != (2,) or shape.dtype.kind not in "iu":
+            raise UnsupportedData(
+                f"{self.name} must be an array, or a compressed sparse matrix with its shape; got a group with "
+                f"{', '.join(map(str, self.node))[:200] or 'nothing'}. Name a matrix in it with part=."
+            )
+        parts = [self.member(key) for key in ("data", "indices")]
+        strict = (
+            "refuse" if self.missing in ("warn", "nan") else self.missing
+        )  # zeros there make another matrix
+        reads = [part.reader(strict) for part in parts]
+        some = parts[0].node.size  # zeros are plausible in indptr, too
+        (n, p), ends = map(int, shape), self.member("indptr").line(self.missing if some else "fill")
+        starts, lengths = ends.astype(np.int64), [part.node.shape for part in parts]
+        if (
+            ends.dtype.kind not in "iu"
+            or len(starts) != (n if self.kind == "csr" else p) + 1
+            or lengths != [(starts[-1],)] * 2
+            or starts[0] != 0
+            or (np.diff(starts) < 0).any()
+        ):
+            raise InvalidProblem(
+                f"{self.name} is no compressed sparse matrix: indptr has {len(starts)} entries and ends at "
+                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for shape "
+                f"{(n, p)}. The file is damaged: write it again."
+            )
+        stored = np.dtype(parts[0].node.dtype)
+        with called(self.name):
+            working_dtype(stored)
+        # SciPy has neither half precision nor foreign byte orders.
+        dtype = np.dtype(np.float32) if stored.str[1:] == "f2" else stored.newbyteorder("=")
+        read = partial(
+            _read_compressed, f"{self.kind}_array", reads, starts, p if self.kind == "csr" else n, dtype
+        )
+        if self.kind == "csc":
+            check_memory(
+                self.name, 2 * (dtype.itemsize + 8) * int(starts[-1]), "turning its columns into rows"
+            )
+            with called(self.name):
+                return held(self.name, SparseOperator(read(0, p)).matrix)
+        stripe = max((part.chunks or (1,))[0] for part in parts)
+        most = max(SLAB_BYTES // (dtype.itemsize + 4), 4 * stripe)
+        most = min(most, PIECES * stripe) if stripe > 1 else most
+        edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
+        edges = np.unique([0, *edges, n]).astype(np.intp)
+        paths = [self.path] * bool(self.path)
+        decodes = parts[0].chunks is not None
+        return FileRows(
+            Source(
+                self.name, (n, p), dtype, edges, read, paths, int(starts[-1]), sparse=True, decodes=decodes
+            )
+        )
+
+    # ---- labels of AnnData --------------------------------------------------------------------------------
+
+    def _label(self, operator: LinearOperator, axis: str) -> None:
+        """Give the matrix of an AnnData the names of its columns and rows."""
+        n, p = operator.shape
+        if axis in BY_VARIABLE:
+            names = (self.member("raw") if axis == "raw" else self).member("var")._index()
+            if len(names) != p:
+                raise InvalidProblem(
+                    f"{self.name} has {p} columns, and the file names {len(names)} variables. Write it again."
+                )
+            if len(set(names)) == p:  # otherwise they do not identify columns
+                operator.column_names = tuple(names)
+        if axis in (*BY_VARIABLE, "obsm") and n <= MOST_LABELS:
+            names = self.member("obs")._index()
+            operator.row_names = names if len(names) == n else None
+
+    def _index(self) -> list[str]:
+        """Return the labels of a data frame."""
+        return self.member(str(self.node.attrs.get("_index", "_index")))._texts()
+
+    def _texts(self) -> list[str]:
+        """Return the texts of an array, of a nullable array, or of categories."""
+        if self.is_array:
+            return [one.decode() if isinstance(one, bytes) else str(one) for one in self.line().tolist()]
+        if "mask" in self.node:
+            texts, gone = self.member("values")._texts(), self.member("mask").line()
+            if gone.dtype != bool or len(gone) != len(texts):
+                said = f"{gone.dtype} of shape {gone.shape}"
+                raise InvalidProblem(
+                    f"{self.name}, mask must hold {len(texts)} bools; got {said}. Write it again."
+                )
+            shown = "nan" if self.node.attrs.get("na-value") == "NaN" else "<NA>"  # as pandas shows it
+            return [shown if missing else text for text, missing in zip(texts, gone.tolist(), strict=True)]
+        codes, texts = self.member("codes").line(), self.member("categories")._texts()
+        if codes.dtype.kind not in "iu" or not set(codes.tolist()) <= set(range(len(texts))):
+            raise InvalidProblem(
+                f"{self.name} has codes that are none of its {len(texts)} categories. Write it again."
+            )
+        return [texts[code] for code in codes.tolist()]
+
+
+def _read(array: Any, start: int, stop: int) -> HostArray:
+    found: HostArray = array[start:stop]
+    return found
+
+
+def _read_again(path: str, inner: str, start: int, stop: int) -> HostArray:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return _read(file[inner], start, stop)
+
+
+def _read_compressed(
+    kind: str, reads: Any, starts: HostArray, width: int, dtype: Any, first: int, last: int
+) -> Any:
+    """Read some rows of a `csr_array`, or columns of a `csc_array`, of `width` columns or rows."""
+    start, stop = int(starts[first]), int(starts[last])
+    data, indices = (np.asarray(read(start, stop)) for read in reads)
+    index = np.int32 if max(width, stop - start) < 2**31 else np.int64
+    places = indices.astype(index, copy=False)
+    shape = (last - first, width) if kind == "csr_array" else (width, last - first)
+    matrix = getattr(scipy.sparse, kind)(shape, dtype=dtype)
+    # The constructor of SciPy would check the indices; the operator of the rows does that, with better errors.
+    matrix.data, matrix.indptr = (
+        data.astype(dtype, copy=False),
+        (starts[first : last + 1] - start).astype(index),
+    )
+    matrix.indices = places if np.can_cast(indices.dtype, index) or (places == indices).all() else indices
+    return matrix
+
+
+def check_codecs(name: str, description: Mapping[str, Any]) -> None:
+    """Refuse an array that names a codec which is not known here, before any of its entries is decoded."""
+    listed = [
+        *(description.get("filters") or ()),
+        description.get("compressor"),
+        *(description.get("codecs") or ()),
+    ]
+    for codec, settings in _each(listed):
+        kinds = [
+            str(settings.get(key) or "f8") for key in ("dtype", "astype", "encode_dtype", "decode_dtype")
+        ]
+        if codec.removeprefix("numcodecs.") not in CODECS or not all(
+            re.fullmatch(r"[<>=|]?[?biufc][0-9]*|(bool|u?int|float)[0-9]*", kind) for kind in kinds
+        ):
+            raise UnsupportedData(
+                f"{name} is decoded by {printable(codec)[:100]!r}, a codec that linspec does not know; some run what "
+                "they decode. Write the array again with one of blosc, gzip, lz4, zstd or none. Where you trust it, "
+                "read it by zarr and pass slices: lambda: (array[i : i + 1000] for i in range(0, n, 1000))."
+            )
+
+
+def _each(codecs: Iterable[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield name and settings of each codec, and of those inside it, as a codec of shards has some."""
+    for one in filter(None, codecs):
+        one = one.get_config() if hasattr(one, "get_config") else one  # zarr 3.0 does not convert some codecs
+        one = one if isinstance(one, Mapping) else {"name": str(one)}
+        settings = one.get("configuration") or one
+        yield str(one.get("name", one.get("id"))), settings
+        yield from _each([*settings.get("codecs", ()), *settings.get("index_codecs", ())])

@@ -1,12 +1,14 @@
 """Numbers in delimited text: `.csv`, `.tsv` and `.txt`, with or without a line of column names.
 
 Problem: such files declare neither their separator nor whether the first line holds names, and a field that is no
-number must be named by line and place.
-Method: the first line that is neither blank nor a comment (``#``) decides: the separator is the tab in a `.tsv`
-file, else the first of comma, semicolon and tab that it contains, else blanks. `first_line` says whether it is a
-header. Columns in front without a name hold labels of the rows; so does the first field if the lines of data have one
-more than the header, as R writes them. Python's module csv splits the lines. For a large and plain file pyarrow does
-that, if it is installed; if it fails, the file is read again, to find the faulty field.
+number must be named by line and place. A line may never end, a few bytes may expand to more than the memory, and a zero
+byte shows that the file is no text at all; a reader notices that too late.
+Method: one look at the bytes, a piece at a time, counts lines and marks, before the numbers are read.
+The first line that is neither blank nor a comment (``#``) decides: the separator is the tab in a `.tsv` file, else the
+first of comma, semicolon and tab that it contains, else blanks. `first_line` says whether it is a header. Columns in
+front without a name hold labels of the rows; so does the first field if the lines of data have one more than the
+header, as R writes them. Python's module csv splits the lines. For a large and plain file pyarrow does that, if it is
+installed; if it fails, the file is read again, to find the faulty field.
 Source: RFC 4180 for the quotes; Python's ``csv`` and pyarrow's ``open_csv`` for the reading.
 Where we differ: a missing field is an error that names it, not a NaN, and a line of other length is refused, where
 pandas pads or cuts it. A quoted field ends on its line: a quote that is not closed would swallow the lines after it.
@@ -15,21 +17,24 @@ pandas pads or cuts it. A quoted field ends on its line: a quote that is not clo
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import math
 import re
+import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData, shown
 from linspec.operators import DenseOperator, LinearOperator, RowFiles, labels_in_front, long_fields
 from linspec.process import check_memory
 from linspec_files.first_line import holds_names, is_like_number, is_missing
-from linspec_files.slabs import MOST_LABELS, stacked, without_part
-from linspec_files.text import opened, surveyed, text_errors, without_column, without_gaps
+from linspec_files.slabs import MOST_LABELS, stacked, without_column, without_gaps, without_part
 
 LARGE = 4 << 20
 """Least size of a file, in bytes, for which pyarrow saves more time than its import takes."""
@@ -37,8 +42,66 @@ LARGE = 4 << 20
 BLOCK = 1 << 20
 """Number of bytes that pyarrow parses at a time."""
 
+PIECE = 2**20
+"""Number of bytes of a file that are looked at together."""
+
+PER_CHARACTER = 16
+"""Bytes of memory that a character takes while the fields of its line are held as texts and as numbers."""
+
+BEFORE_COMMENT = re.compile(r'(?:[^"#]++|"[^"]*+"?+)*+')
+"""A line up to the first # that is not in quotes."""
+
 LINES, CHARACTERS = 20, 1 << 20
 """Largest numbers of lines, and of characters in them, with which the first line is compared; at least one line."""
+
+
+# ---- texts ----------------------------------------------------------------------------------------------------
+
+
+def opened_bytes(path: Path) -> BinaryIO:
+    """Open a file, decompressed if its name ends in .gz."""
+    return cast("BinaryIO", gzip.GzipFile(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def opened(path: Path) -> io.TextIOWrapper:
+    """Open a text file, decompressed if its name ends in .gz; a byte order mark is skipped."""
+    return io.TextIOWrapper(opened_bytes(path), encoding="utf-8-sig")
+
+
+@contextmanager
+def text_errors(path: Path) -> Iterator[None]:
+    """Turn errors of decoding and decompressing into an error that says that the file is not text, or not gzip."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidProblem(f"{path} is not a text file ({error}). Save it as UTF-8.") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InvalidProblem(
+            f"{path} is not a text file: it is not compressed by gzip, or it is damaged ({error})."
+        ) from error
+
+
+def surveyed(path: Path) -> Counter[str]:
+    """Count the bytes as "size", the line ends (and 1) as "lines", and quotes and comments as "marks".
+
+    Raises
+    ------
+    InvalidProblem
+        It holds a zero byte, or a line that is too long for the memory.
+    """
+    counts, line = Counter(lines=1), 0
+    with opened_bytes(path) as stream:
+        while piece := stream.read(PIECE):
+            if b"\0" in piece:
+                place = counts["size"] + piece.index(b"\0")
+                raise InvalidProblem(
+                    f"{path} is not a text file: byte {place} is zero. Save it as UTF-8, without zeros."
+                )
+            ends = max(map(piece.count, (b"\n", b"\r")))  # old files end lines in \r alone
+            counts.update(size=len(piece), lines=ends, marks=piece.count(b'"') + piece.count(b"#"))
+            line = 0 if ends else line + len(piece)
+            check_memory(path, PER_CHARACTER * line, f"a line of more than {line:,} characters")
+    return counts
 
 
 def number_in(text: str) -> float:
@@ -46,6 +109,9 @@ def number_in(text: str) -> float:
     if "_" in text or not text.isascii():  # forms that only Python accepts
         raise ValueError(text)
     return float(text)
+
+
+# ---- numbers and texts of columns -----------------------------------------------------------------------------
 
 
 def of_text(files: RowFiles) -> LinearOperator:
@@ -176,10 +242,8 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
             break
     if not lines:
         raise InvalidProblem(f"{path} has no line of numbers: it is empty.")
-    (number, first, fields), *_ = lines
-    split = [(line, row) for _, line, row in lines]
-    below = split[1:]
-    named = holds_names(split[0], below) if files.header == "auto" else files.header
+    (number, first, fields), *below = lines
+    named = holds_names(lines[0], below) if files.header == "auto" else files.header
     picked = {one for one in files.columns or () if isinstance(one, str)}
     if files.header == "auto" and picked and picked <= set(fields):
         named = True  # whoever picks columns by these names says that they are names
@@ -195,14 +259,14 @@ def _layout(path: Path, files: RowFiles) -> _Layout:
         and below
         and all(
             len(row) == len(fields) + 1 and row[-1] and (line.startswith('"') or not is_like_number(row[0]))
-            for line, row in below
+            for _, line, row in below
         )
     ):
         fields = ["", *fields]  # as R writes them
-    if named and below and fields[0] == below[0][1][0] == "" and any(row[0] for _, row in below):
+    if named and below and fields[0] == below[0][2][0] == "" and any(row[0] for *_, row in below):
         raise InvalidProblem(
-            f"{path}, line {lines[1][0]}: a label of the row is needed, as on the lines below; got "
-            f"{shown(lines[1][1])}. It may be a second line of names: write one name for each column."
+            f"{path}, line {below[0][0]}: a label of the row is needed, as on the lines below; got "
+            f"{shown(below[0][1])}. It may be a second line of names: write one name for each column."
         )
     names, width = fields if named else None, len(fields)
     columns = files.places(names, width, str(path)) or range(labels_in_front(names or ()), width)
@@ -300,7 +364,7 @@ def _spoken(path: Path) -> Iterator[tuple[int, str, list[str]]]:
     separator: str | None = ""
     with opened(path) as stream:
         for number, text in enumerate(stream, 1):
-            line = (_without_comment(text) if "#" in text else text).strip(" \r\n")
+            line = (BEFORE_COMMENT.match(text)[0] if "#" in text else text).strip(" \r\n")  # type: ignore[index]
             if not line or line.isspace():
                 continue
             separator = _separator(path, line) if separator == "" else separator
@@ -319,16 +383,6 @@ def _spoken(path: Path) -> Iterator[tuple[int, str, list[str]]]:
                     "Put the whole field in quotes, or remove them; a field cannot go on to the next line."
                 ) from error
             yield number, line, fields
-
-
-def _without_comment(line: str) -> str:
-    """Return the line up to the first # that is not in quotes."""
-    pieces = line.split('"')
-    for place in range(0, len(pieces), 2):
-        outside, mark, _ = pieces[place].partition("#")
-        if mark:
-            return '"'.join([*pieces[:place], outside])
-    return line
 
 
 def _culprit(layout: _Layout, number: int, fields: list[str]) -> LinspecError:

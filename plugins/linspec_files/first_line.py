@@ -38,46 +38,42 @@ CHANCES = 1000
 MANY = 5
 """Least number of fields that do not rise evenly by chance, even if they are small whole numbers."""
 
-Lines = Sequence[tuple[str, list[str]]]
-"""The text of each line, and its fields."""
+Line = tuple[int, str, list[str]]
+"""The number of a line, its text and its fields."""
 
 
-def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
+def holds_names(first: Line, below: Sequence[Line]) -> bool | None:
     """Whether the first line holds names of columns; None if the lines below leave it open.
 
     Parameters
     ----------
-    first : tuple of str and list of str
-        The text of the line, and its fields.
-    below : sequence of such tuples
+    first : Line
+    below : sequence of Line
         Some lines of data. If they have one field more, it is a label of the row.
     """
-    line, fields = first
+    _, line, fields = first
     front = labels_in_front(fields)
     if not any(map(is_like_number, fields)) and (
         any(map(_is_name, fields[front:])) or (len(fields) > 1 and all(map(_has_letters, fields[front:])))
     ):
         return True
-    short = bool(below) and all(len(row) == len(fields) + 1 for _, row in below)
-    rows = [(text, row[short:]) for text, row in below if len(row) == len(fields) + short]
+    short = bool(below) and all(len(row) == len(fields) + 1 for *_, row in below)
+    rows = [(text, row[short:]) for _, text, row in below if len(row) == len(fields) + short]
     columns = [[row[j] for _, row in rows] for j in range(len(fields))]
-    counted = bool(columns[0]) and _is_name(fields[0]) and _counts(columns[0])
-    corner = [row[0] for _, row in below] if short else columns[0] if front or counted else []
     numeric = [bool(column) and all(map(_is_number_or_gap, column)) for column in columns]
     if not any(map(_is_number_or_gap, fields[front:])):
         if any(field and set(field) <= DIGITS for field in fields[front:]):
             return None  # a date, or a damaged number
         return len(fields) > 1 and any(numeric[front:])  # dates and the like above numbers
-    if any(
-        of_numbers and field and not is_like_number(field) and not _is_name(field)
-        for field, of_numbers in zip(fields, numeric, strict=True)
-    ):
+    above_numbers = [field for field, of_numbers in zip(fields, numeric, strict=True) if of_numbers and field]
+    if not all(is_like_number(field) or _is_name(field) for field in above_numbers):
         return False  # a damaged number
-    if corner and rows and (all(map(_is_text, corner)) or _counts(corner)):
+    counted = bool(rows) and _is_name(fields[0]) and _counts(columns[0])
+    corner = [row[0] for *_, row in below] if short else columns[0] if front or counted else []
+    if corner and rows and (not any(map(_is_number_or_gap, corner)) or _counts(corner)):
         return True
-    named = sum(_is_name(field) and of_numbers for field, of_numbers in zip(fields, numeric, strict=True))
     places = [j for j, field in enumerate(fields) if numeric[j] and is_like_number(field)]
-    numbers = [fields[j] for j in places]
+    numbers, named = [fields[j] for j in places], sum(map(_is_name, above_numbers))
     data = [[row[j] for j in places] for _, row in rows if all(is_like_number(row[j]) for j in places)]
     if named > 1 or (
         numbers and _quoted(line, numbers) and not all(_quoted(text, row) for text, row in rows)
@@ -87,7 +83,7 @@ def holds_names(first: tuple[str, list[str]], below: Lines) -> bool | None:
     if named and verdict is not True:
         return True if numbers and data and _whole_over_fractions(numbers, data) else None
     above_text = any(
-        is_like_number(field) and column and all(map(_is_text, column))
+        is_like_number(field) and column and not any(map(_is_number_or_gap, column))
         for field, column in zip(fields, columns, strict=True)
     )
     return None if above_text and verdict is False else verdict
@@ -99,59 +95,43 @@ def _are_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool | N
     if not all(map(math.isfinite, x)):
         return False
     in_order = len(x) == 1 or _sign(x) != 0
-    if _are_years(first) and not any(map(_are_years, below)) and in_order and _largest_step(x) <= APART:
+    steps = [b - a for a, b in pairwise([*x, *rows[0]])]
+    near = max(map(abs, steps[: len(x) - 1]), default=0.0) <= APART
+    if _are_years(first) and not any(map(_are_years, below)) and in_order and near:
         return True if len(x) > 1 else None
     columns = list(zip(first, *below, strict=True))
-    if _goes_on(x, rows) or (len(below) > 1 and all(map(_is_even, columns))):
-        return False
-    distinct = len(set(x)) == len(x)
+    goes_on = len(x) > 1 and steps[0] != 0 and all(map(partial(math.isclose, steps[0]), steps))
+    if goes_on or (len(below) > 1 and all(map(_is_even, columns))):
+        return False  # as 1,2,3 above 4,5,6, or columns of which each goes on below
+    fewer = min(min(map(_decimals, column[1:])) - _decimals(column[0]) for column in columns)
+    low, high = min(map(min, rows)), max(map(max, rows))
+    far = 0 < high - low < max(low - max(x), min(x) - high)  # from those below, which are near each other
     if len(x) > 2 and (
         _is_even(first) or (_is_geometric(x) and 2 * sum(map(_is_geometric, rows)) < len(rows))
     ):
-        return _may_be_even(first, below, x, rows)
+        even = sum(_is_even(line) or sorted(row) == sorted(x) for line, row in zip(below, rows, strict=True))
+        common = min(len(x), 1 + len(rows))
+        distances = common > 2 and [x[0], *(row[0] for row in rows)][:common] == x[:common]
+        if distances or 2 * even >= len(below):
+            return None
+        counts = _counts(first) and high - low > 1 and (len(x) - 1) * math.log(high - low) > math.log(CHANCES)
+        ordered = sum(_sign(row) != 0 for row in rows)
+        by_no_chance = len(x) >= MANY and not even and 2 * ordered < len(below)
+        other = fewer >= 1 or _whole_over_fractions(below[0], [first])
+        return True if other or far or counts or by_no_chance else None
     if len(x) > MANY and in_order and not any(map(_sign, rows)):
         return None
-    likely = _is_coarser(first, below) or (len(x) > 1 and (in_order or len(rows) > 2))
-    if distinct and likely and _is_far(x, rows):
-        return None
-    counted = len(x) < 3 and list(first) == ["0", "1"][: len(x)]
-    anew = all(column[0] not in column[1:] for column in columns)
-    coarser = _whole_over_fractions(first, below) or (len(x) > 1 and _is_coarser(first, below, 2))
-    other = coarser or _is_finer(first, below)
-    return None if distinct and (other or (counted and anew)) else False
-
-
-def _may_be_even(
-    first: Sequence[str], below: Sequence[Sequence[str]], x: Sequence[float], rows: Sequence[Sequence[float]]
-) -> bool | None:
-    """Whether a line that rises or falls evenly holds names; None if the lines below may do so as well."""
-    even = sum(_is_even(line) or sorted(row) == sorted(x) for line, row in zip(below, rows, strict=True))
-    ordered = sum(_sign(row) != 0 for row in rows)
-    if _is_symmetric(x, rows) or 2 * even >= len(below):
-        return None
-    values = max(map(max, rows)) - min(map(min, rows))
-    if (
-        _is_coarser(first, below)
-        or _whole_over_fractions(below[0], [first])
-        or _is_far(x, rows)
-        or (_counts(first) and values > 1 and (len(x) - 1) * math.log(values) > math.log(CHANCES))
-    ):
-        return True
-    return True if len(x) >= MANY and not even and 2 * ordered < len(below) else None
+    likely = fewer >= 1 or (len(x) > 1 and (in_order or len(rows) > 2))
+    most = max(_decimals(field) for line in below for field in line)
+    finer = min(map(_decimals, first)) > min(1, most) + most
+    other = (len(x) > 1 and fewer >= 2) or _whole_over_fractions(first, below) or finer
+    anew = list(first) in (["0"], ["0", "1"]) and all(column[0] not in column[1:] for column in columns)
+    distinct = len(set(x)) == len(x)
+    return None if distinct and ((likely and far) or other or anew) else False
 
 
 def _are_years(fields: Sequence[str]) -> bool:
     return all(field.isdecimal() and len(field) == 4 and int(field) in YEARS for field in fields)
-
-
-def _goes_on(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
-    """Whether the next line counts on where the first one ends, as in 1,2,3 above 4,5,6."""
-    steps = [b - a for a, b in pairwise([*x, *rows[0]])]
-    return len(x) > 1 and steps[0] != 0 and all(map(partial(math.isclose, steps[0]), steps))
-
-
-def _largest_step(x: Sequence[float]) -> float:
-    return max((abs(b - a) for a, b in pairwise(x)), default=0.0)
 
 
 def _sign(x: Sequence[float]) -> int:
@@ -175,35 +155,9 @@ def _is_geometric(x: Sequence[float]) -> bool:
     return len(factors) > 1 and _sign(x) != 0 and all(map(partial(math.isclose, factors[0]), factors))
 
 
-def _is_symmetric(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
-    """Whether the first column is the first line, as in a matrix of distances."""
-    column = [x[0], *(row[0] for row in rows)]
-    common = min(len(x), len(column))
-    return common > 2 and column[:common] == list(x[:common])
-
-
-def _is_far(x: Sequence[float], rows: Sequence[Sequence[float]]) -> bool:
-    """Whether all numbers of the first line lie farther from those below than these from each other."""
-    low, high = min(map(min, rows)), max(map(max, rows))
-    return 0 < high - low < max(low - max(x), min(x) - high)
-
-
-def _is_coarser(first: Sequence[str], below: Sequence[Sequence[str]], by: int = 1) -> bool:
-    """Whether each number of the first line has fewer decimals than all those below it, by at least this many."""
-    return all(
-        _decimals(field) + by <= min(map(_decimals, column))
-        for field, column in zip(first, zip(*below, strict=True), strict=True)
-    )
-
-
-def _is_finer(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether each number of the first line has decimals, by two more than those below it if these have some."""
-    fields = [field for line in below for field in line]
-    return min(map(_decimals, first)) > min(1, most := max(map(_decimals, fields))) + most
-
-
 def _whole_over_fractions(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    return all(field.lstrip("+-").isdecimal() for field in first) and _is_coarser(first, below)
+    whole = all(field.lstrip("+-").isdecimal() for field in first)
+    return whole and all(_decimals(field) for line in below for field in line)
 
 
 def _decimals(field: str) -> int:
@@ -233,10 +187,6 @@ def _has_letters(text: str) -> bool:
     The field may begin like a number: the name `1007_s_at` has letters.
     """
     return any(map(str.isalpha, text)) and text.lower() not in MISSING
-
-
-def _is_text(text: str) -> bool:
-    return not _is_number_or_gap(text)
 
 
 def _is_number_or_gap(text: str) -> bool:

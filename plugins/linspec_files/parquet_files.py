@@ -26,8 +26,17 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, called, printable, shown
 from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but_index, in_order, looked_at
 from linspec.process import check_memory
-from linspec_files.slabs import MOST_SLABS, SLAB_BYTES, FileRows, Source, reading, stacked, without_part
-from linspec_files.text import without_column, without_gaps
+from linspec_files.slabs import (
+    MOST_SLABS,
+    SLAB_BYTES,
+    FileRows,
+    Source,
+    reading,
+    stacked,
+    without_column,
+    without_gaps,
+    without_part,
+)
 
 BUFFER = 2**16
 """Bytes that are read ahead of each column of a row group that is decoded in parts."""
@@ -47,21 +56,21 @@ def of_parquet(files: RowFiles) -> LinearOperator:
         A column holds no numbers.
     """
     without_part(files, "a table")
-    paths, schema, columns = _table(files)
+    described, schema, columns = _table(files)
     kinds = [schema.field(schema.names.index(name)).type for name in columns]
     dtype = np.result_type(*(_dtype(kind, name, files) for kind, name in zip(kinds, columns, strict=True)))
     if files.missing == "nan" and dtype.kind != "f":
         dtype = np.result_type(dtype, np.float32)
     parts = list[LinearOperator]()
-    for path in paths:
-        read = _Reader(path, columns, dtype, files.missing == "nan")
+    for path, metadata in described:
+        read = _Reader(path, metadata, columns, dtype, files.missing == "nan")
         edges = read.edges()
         shape = int(edges[-1]), len(columns)
         parts.append(
             FileRows(Source(printable(path), shape, dtype, edges, read, [path], shape[0] * shape[1]))
         )
         parts[-1].column_names = columns
-    found = stacked(replace(files, paths=tuple(paths)), parts)
+    found = stacked(replace(files, paths=tuple(path for path, _ in described)), parts)
     if not found.shape[0]:
         raise InvalidProblem(f"{files.name} must have rows; got none. Pass files with rows.")
     return found
@@ -91,30 +100,31 @@ def texts(files: RowFiles) -> list[str | None] | None:
     NonFiniteData
         A text is missing.
     """
-    (paths, schema, columns), found = _table(files), list[str | None]()
+    (described, schema, columns), found = _table(files), list[str | None]()
     if len(columns) > 1 or not (files.as_text or _is_text(schema.field(columns[0]).type)):
         return None
-    for path in paths:
-        with reading(printable(path), "it"), _opened(path) as file:
-            rows = file.metadata.num_rows
-            check_memory(path, 8 * rows, f"a column of {rows:,} texts")
+    for path, metadata in described:
+        check_memory(path, 8 * metadata.num_rows, f"a column of {metadata.num_rows:,} texts")
+        with reading(printable(path), "it"), _opened(path, metadata) as file:
             found += file.read(columns=list(columns)).column(0).to_pylist()
     if files.as_text:
         return ["" if value is None else str(value) for value in found]
     if None in found and files.missing != "nan":
         raise NonFiniteData(
-            f"{printable(paths[0])}: a value is missing at row {found.index(None)}, column {shown(columns[0])}. "
+            f"{printable(described[0][0])}: a value is missing at row {found.index(None)}, column {shown(columns[0])}. "
             f"{without_gaps(columns[0])}"
         )
     return found
 
 
-def _table(files: RowFiles) -> tuple[list[str], Any, tuple[str, ...]]:
-    """Return the paths of files, the schema of the first, and the requested columns, which all have once."""
-    paths = _in_folders(files.paths)
-    with _opened(paths[0]) as file:
-        first = file.schema_arrow
-    where, every = printable(paths[0]), list(first.names)
+def _table(files: RowFiles) -> tuple[list[tuple[str, Any]], Any, tuple[str, ...]]:
+    """Return paths and descriptions of files, the schema of the first, and the requested columns, each once in all."""
+    described, schemas = list[tuple[str, Any]](), list[Any]()
+    for path in _in_folders(files.paths):
+        with _opened(path) as file:
+            described.append((path, file.metadata))
+            schemas.append(file.schema_arrow)
+    first, where, every = schemas[0], printable(described[0][0]), list(schemas[0].names)
     if files.columns is None or not all(isinstance(one, str) for one in files.columns):
         with called(where):
             every = columns_but_index(first)  # which may be named, but not counted
@@ -122,9 +132,8 @@ def _table(files: RowFiles) -> tuple[list[str], Any, tuple[str, ...]]:
     columns = tuple(every if places is None else (every[j] for j in places))
     if not columns:
         raise InvalidProblem(f"{where} has no columns. Pass a file with columns of numbers.")
-    for path in paths:
-        with _opened(path) as file, called(printable(path)):
-            schema = file.schema_arrow
+    for (path, _), schema in zip(described, schemas, strict=True):
+        with called(printable(path)):
             others = () if files.columns else set(columns_but_index(schema)) - set(first.names)
         for name in (*columns, *others):
             here, there = (
@@ -136,7 +145,7 @@ def _table(files: RowFiles) -> tuple[list[str], Any, tuple[str, ...]]:
                     f"{printable(path)} must have the columns of {where}, each once; its column {name!r} holds "
                     f"{said[0]}, and there {said[1]}. Leave the file out, or name columns that all files have."
                 )
-    return paths, first, columns
+    return described, first, columns
 
 
 def _in_folders(paths: Sequence[str]) -> list[str]:
@@ -161,11 +170,17 @@ class _Reader:
 
     at_once = True  # on all cores
 
-    def __init__(self, path: str, columns: Sequence[str], dtype: np.dtype[Any], gaps: bool) -> None:
-        self.path, self.columns, self.dtype, self.gaps = path, list(columns), dtype, gaps
-        with _opened(path) as file:
-            self._metadata = file.metadata
-        groups = [self._metadata.row_group(i).num_rows for i in range(self._metadata.num_row_groups)]
+    def __init__(
+        self, path: str, metadata: Any, columns: Sequence[str], dtype: np.dtype[Any], gaps: bool
+    ) -> None:
+        self.path, self.metadata, self.columns, self.dtype, self.gaps = (
+            path,
+            metadata,
+            list(columns),
+            dtype,
+            gaps,
+        )
+        groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.starts, self.most = (
             [0, *accumulate(groups)],
             max(1, SLAB_BYTES // (dtype.itemsize * len(columns))),
@@ -176,7 +191,7 @@ class _Reader:
         self._under_way: tuple[Any, Any] = None, None
 
     def __reduce__(self) -> Any:
-        return _Reader, (self.path, self.columns, self.dtype, self.gaps)
+        return _Reader, (self.path, self.metadata, self.columns, self.dtype, self.gaps)
 
     def edges(self) -> HostArray:
         """Return the first row of each slab: small row groups together, and parts of those above two slabs."""
@@ -195,7 +210,7 @@ class _Reader:
             int(np.searchsorted(self.starts, stop)),
         )
         if start == self.starts[group] and stop == self.starts[end]:
-            with _opened(self.path, self._metadata) as file:
+            with _opened(self.path, self.metadata) as file:
                 table = file.read_row_groups(list(range(group, end)), self.columns)
         else:
             table = self._part(group, start, stop)
@@ -218,7 +233,7 @@ class _Reader:
         """Decode a part of a row group: the next one of those under way, or one behind all parts before it."""
         place, batches = self._under_way
         if place != (os.getpid(), start):  # a forked child shares the open file of its parent
-            file = _opened(self.path, self._metadata, BUFFER)
+            file = _opened(self.path, self.metadata, BUFFER)
             batches = file.iter_batches(self.part, [group], self.columns, use_threads=False)
             for _ in range((start - self.starts[group]) // self.part):
                 next(batches)

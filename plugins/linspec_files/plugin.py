@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linspec import OperatorSpec, hookimpl
 from linspec.errors import MissingPackage
-
-if TYPE_CHECKING:
-    pass
 
 TEXT = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MATRIX_MARKET = (".mtx", ".mtx.gz")
@@ -67,7 +64,6 @@ def read(module: str, function: str, data: Any) -> Any:
         The library of the format is not installed.
     """
     try:
-        import_module("pyarrow.parquet" if module == "parquet_files" else __name__)
         return getattr(import_module(f"linspec_files.{module}"), function)(data)
     except ImportError as error:
         package = str(error.name).partition(".")[0]
@@ -77,27 +73,27 @@ def read(module: str, function: str, data: Any) -> Any:
         ) from error
 
 
-def _files(
-    name: str, suffixes: tuple[str, ...], module: str, function: str, summary: str, *, table: bool = False
+def _record(
+    name: str,
+    module: str,
+    function: str,
+    summary: str,
+    *,
+    suffixes: tuple[str, ...] = (),
+    package: str = "",
+    types: Sequence[str] = (),
+    table: bool = False,
 ) -> OperatorSpec:
-    """Make the record of a format of files, which a function of a module reads."""
+    """Make the record of a format of files, or of some types of a package, which a function of a module reads."""
     return OperatorSpec(
         name=name,
-        matches=partial(is_files, suffixes),
+        matches=partial(is_files, suffixes) if suffixes else partial(is_type, package, types),
         adapt=partial(read, module, function),
         suffixes=suffixes,
         column_names=partial(read, module, "names") if table else None,
         texts=partial(read, module, "texts") if table else None,
         summary=summary,
-    )
-
-
-def _objects(
-    name: str, package: str, types: Sequence[str], module: str, function: str, summary: str
-) -> OperatorSpec:
-    """Make the record of some types of a package."""
-    matches, adapt = partial(is_type, package, types), partial(read, module, function)
-    return OperatorSpec(name=name, matches=matches, adapt=adapt, summary=summary)
+    )  # fmt: skip
 
 
 @hookimpl
@@ -109,28 +105,32 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
     tuple of OperatorSpec
     """
     return (
-        _files("delimited-text", TEXT, "delimited", "of_text",
-               "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.", table=True),
-        _files("matrix-market", MATRIX_MARKET, "sparse_text", "of_matrix_market",
-               "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays."),
-        _files("svmlight", SVMLIGHT, "sparse_text", "of_svmlight",
-               "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes."),
-        _files("numpy-files", tuple(MAGIC), "arrays", "of_numpy",
-               "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several."),
-        _files("parquet-files", PARQUET, "parquet_files", "of_parquet",
-               "Parquet files, one, several, or a folder of them; columns by name.", table=True),
-        _files("zarr-files", ZARR, "groups", "of_zarr",
-               "Folders of zarr, dense, or sparse as AnnData writes them; one or several."),
-        _files("hdf5-files", HDF5, "groups", "of_hdf5",
-               "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several."),
-        _objects("zarr", "zarr", ("Array", "Group"), "groups", "of_object",
-               "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead."),
-        _objects("hdf5", "h5py", ("Dataset", "Group", "File"), "groups", "of_object",
-               "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead."),
-        _objects("anndata", "anndata", ("AnnData", *BACKED), "groups", "of_annotated",
-                 "X of an AnnData, in memory or backed by a file, with its names; sparse layers of a backed one."),
-        _objects(
-            "arrow-data-set", "pyarrow", ARROW, "parquet_files", "of_data_set",
-            "Data sets of Arrow: whatever it makes batches of.",
-        ),
+        _record("delimited-text", "delimited", "of_text",
+                "Delimited text: .csv, .tsv, .txt, also with .gz; one file or several.", suffixes=TEXT, table=True),
+        _record("matrix-market", "sparse_text", "of_matrix_market",
+                "Matrix Market files, .mtx and .mtx.gz: sparse ones by coordinates, or arrays.",
+                suffixes=MATRIX_MARKET),
+        _record("svmlight", "sparse_text", "of_svmlight",
+                "The text format of SVMlight and LIBSVM, also with .gz: features, labels, or classes.",
+                suffixes=SVMLIGHT),
+        _record("numpy-files", "arrays", "of_numpy",
+                "Files of NumPy and of scipy.sparse, .npy and .npz; one file or several.", suffixes=tuple(MAGIC)),
+        _record("parquet-files", "parquet_files", "of_parquet",
+                "Parquet files, one, several, or a folder of them; columns by name.", suffixes=PARQUET, table=True),
+        _record("zarr-files", "arrays", "of_zarr",
+                "Folders of zarr, dense, or sparse as AnnData writes them; one or several.", suffixes=ZARR),
+        _record("hdf5-files", "arrays", "of_hdf5",
+                "HDF5 files, .h5, .hdf5 and .h5ad, dense, or sparse as AnnData writes them; one or several.",
+                suffixes=HDF5),
+        _record("zarr", "arrays", "of_object",
+                "Arrays of zarr, dense, or sparse as AnnData writes them, decoded one slab ahead.",
+                package="zarr", types=("Array", "Group")),
+        _record("hdf5", "arrays", "of_object",
+                "Datasets of h5py, dense, or sparse as AnnData writes them, decoded one slab ahead.",
+                package="h5py", types=("Dataset", "Group", "File")),
+        _record("anndata", "arrays", "of_annotated",
+                "X of an AnnData, in memory or backed by a file, with its names; sparse layers of a backed one.",
+                package="anndata", types=("AnnData", *BACKED)),
+        _record("arrow-data-set", "parquet_files", "of_data_set",
+                "Data sets of Arrow: whatever it makes batches of.", package="pyarrow", types=ARROW),
     )  # fmt: skip

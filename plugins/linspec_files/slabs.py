@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import accumulate, chain
 from typing import Any
@@ -49,13 +50,16 @@ not given back yet. Measured, for slabs of `SLAB_BYTES`."""
 READING_AHEAD = True
 """Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
 
+LONGEST = 200
+"""Largest number of characters of a name in a remedy."""
+
 MOST_LABELS = 2**20
 """Largest number of rows for which the names of rows are read; for more rows `row_names` is None."""
 
 
 @dataclass
 class Source:
-    """Rows in files.
+    """Rows in files, with the decoded slab that was taken last, and the next one, which a thread decodes ahead.
 
     Attributes
     ----------
@@ -87,6 +91,55 @@ class Source:
     sparse: bool = False
     decodes: bool = True
 
+    def __post_init__(self) -> None:
+        self._stamp = stamp(self.paths)
+        self._begin()
+
+    def __reduce__(self) -> Any:
+        return Source, tuple(
+            getattr(self, field.name) for field in fields(self)
+        )  # another process decodes anew
+
+    def _begin(self) -> None:
+        self._process, self._lock = os.getpid(), threading.RLock()
+        self._number, self._slab = -1, None
+        self._ahead: tuple[int, Future[Any], ThreadPoolExecutor] | None = None
+
+    def take(self, number: int) -> Any:
+        """Return a decoded slab; raise `InvalidProblem` if it cannot be decoded, or its file has changed."""
+        if self._process != os.getpid():  # the threads of a parent do not exist in a forked child
+            self._begin()
+        with self._lock:
+            if number == self._number:
+                return self._slab
+            in_order, (ahead, self._ahead) = number in (0, self._number + 1), (self._ahead, None)
+            self._number, self._slab = -1, None  # frees its memory before the next one is decoded
+            if ahead:
+                ahead[2].shutdown()  # one thread reads at a time, and the next one has the memory of its heap
+            self._slab = ahead[1].result() if ahead and ahead[0] == number else self._decoded(number)
+            self._number = number
+            if READING_AHEAD and in_order and number + 1 < len(self.edges) - 1:
+                worker = ThreadPoolExecutor(1, "linspec-read-ahead")
+                self._ahead = number + 1, worker.submit(self._decoded, number + 1), worker
+                worker.shutdown(wait=False)
+            return self._slab
+
+    def _decoded(self, number: int) -> Any:
+        start, stop = int(self.edges[number]), int(self.edges[number + 1])
+        with reading(self.name, f"rows {start} to {stop - 1}"):
+            slab = self.read(start, stop)
+            if number in (0, len(self.edges) - 2) and stamp(self.paths) != self._stamp:
+                raise InvalidProblem(
+                    f"{self.name} has changed since it was opened. Leave files as they are while they are in use, and "
+                    "solve again."
+                )
+        if slab.shape != (stop - start, self.shape[1]):
+            raise InvalidProblem(
+                f"{self.name} must give {stop - start} rows from row {start} on; got an array of shape {slab.shape}. "
+                "Its description does not fit what it holds: write it again."
+            )
+        return slab
+
 
 class FileRows(RowOperator):
     """The operator of rows in files.
@@ -97,15 +150,14 @@ class FileRows(RowOperator):
     """
 
     def __init__(self, source: Source) -> None:
-        self.source, self.slabs = source, Slabs(source)
-        self.shape, self.sparse, n = source.shape, source.sparse, source.shape[0]
+        self.source, self.shape, self.sparse = source, source.shape, source.sparse
         with called(source.name):
             self.dtype = working_dtype(source.dtype)
         size = source.entries * (source.dtype.itemsize + 4 * source.sparse)
         self.decoded_bytes = size * source.decodes
         self.rows_together = int(np.diff(source.edges).max(initial=1))
         slabs = min(SLABS_IN_MEMORY, len(source.edges) - 1)
-        self.buffer_bytes = slabs * size * self.rows_together // max(n, 1)
+        self.buffer_bytes = slabs * size * self.rows_together // max(self.shape[0], 1)
 
     @property
     def nnz(self) -> int:
@@ -129,82 +181,26 @@ class FileRows(RowOperator):
         return found
 
     def _rows(self, selection: slice | HostArray) -> LinearOperator:
-        edges, whole = self.source.edges, isinstance(selection, slice)
-        ends = np.array([selection.start, selection.stop - 1]) if isinstance(selection, slice) else selection
-        owners = np.searchsorted(edges, ends, side="right") - 1
-        pieces, order = [], [np.arange(0)]
-        for slab in range(owners[0], owners[1] + 1) if whole else np.unique(owners).tolist():
-            start = int(edges[slab])
-            if isinstance(selection, slice):
-                wanted: Any = slice(max(selection.start - start, 0), max(selection.stop - start, 0))
-            else:
-                order.append(np.flatnonzero(owners == slab))
-                wanted = selection[order[-1]] - start
-            pieces.append(self.slabs.take(slab)[wanted])
+        edges, chosen = self.source.edges, dict[int, Any]()
+        if isinstance(selection, slice):
+            ends = np.array([selection.start, selection.stop])
+            first, last = np.searchsorted(edges, ends - [0, 1], side="right") - 1
+            for slab in range(first, last + 1):
+                chosen[slab] = slice(*np.maximum(ends - edges[slab], 0))
+        else:
+            owners = np.searchsorted(edges, selection, side="right") - 1
+            for slab in np.unique(owners).tolist():
+                chosen[slab] = selection[owners == slab] - edges[slab]
+        pieces = [self.source.take(slab)[wanted] for slab, wanted in chosen.items()]
         if not pieces:
-            pieces.append(
-                (scipy.sparse.csr_array if self.sparse else np.zeros)(
-                    (0, self.shape[1]), dtype=self.stored_dtype
-                )
-            )
+            empty = scipy.sparse.csr_array if self.sparse else np.zeros
+            pieces.append(empty((0, self.shape[1]), dtype=self.stored_dtype))
         join = partial(scipy.sparse.vstack, format="csr") if self.sparse else np.concatenate
         rows = pieces[0] if len(pieces) == 1 else join(pieces)
-        if not whole:
-            rows = rows[np.argsort(np.concatenate(order))]
+        if not isinstance(selection, slice):
+            rows = rows[np.argsort(np.argsort(owners, kind="stable"))]
         with called(self.source.name):
             return SparseOperator(rows, self.dtype) if self.sparse else DenseOperator(rows, None, self.dtype)
-
-
-class Slabs:
-    """The decoded slabs of a source: the slab that was taken last, and the next slab, which a thread decodes ahead."""
-
-    def __init__(self, source: Source) -> None:
-        self.source, self._stamp = source, stamp(source.paths)
-        self._begin()
-
-    def __reduce__(self) -> Any:
-        return Slabs, (self.source,)  # another process decodes anew
-
-    def _begin(self) -> None:
-        self._process, self._lock = os.getpid(), threading.RLock()
-        self._number, self._slab = -1, None
-        self._ahead: tuple[int, Future[Any], ThreadPoolExecutor] | None = None
-
-    def take(self, number: int) -> Any:
-        """Return a decoded slab; raise `InvalidProblem` if it cannot be decoded, or its file has changed."""
-        if self._process != os.getpid():  # the threads of a parent do not exist in a forked child
-            self._begin()
-        with self._lock:
-            if number == self._number:
-                return self._slab
-            in_order, (ahead, self._ahead) = number in (0, self._number + 1), (self._ahead, None)
-            self._number, self._slab = -1, None  # frees its memory before the next one is decoded
-            if ahead:
-                ahead[2].shutdown()  # one thread reads at a time, and the next one has the memory of its heap
-            self._slab = ahead[1].result() if ahead and ahead[0] == number else self._decoded(number)
-            self._number = number
-            if READING_AHEAD and in_order and number + 1 < len(self.source.edges) - 1:
-                worker = ThreadPoolExecutor(1, "linspec-read-ahead")
-                self._ahead = number + 1, worker.submit(self._decoded, number + 1), worker
-                worker.shutdown(wait=False)
-            return self._slab
-
-    def _decoded(self, number: int) -> Any:
-        name, edges = self.source.name, self.source.edges
-        start, stop = int(edges[number]), int(edges[number + 1])
-        with reading(name, f"rows {start} to {stop - 1}"):
-            slab = self.source.read(start, stop)
-            if number in (0, len(edges) - 2) and stamp(self.source.paths) != self._stamp:
-                raise InvalidProblem(
-                    f"{name} has changed since it was opened. Leave files as they are while they are in use, and solve "
-                    "again."
-                )
-        if slab.shape != (stop - start, self.source.shape[1]):
-            raise InvalidProblem(
-                f"{name} must give {stop - start} rows from row {start} on; got an array of shape {slab.shape}. Its "
-                "description does not fit what it holds: write it again."
-            )
-        return slab
 
 
 @contextmanager
@@ -335,13 +331,14 @@ def _columns(read: Callable[[int, int], Any], places: Sequence[int], start: int,
 def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     """Make one operator of those of several files; refuse one with other columns, names, dtype or kind by its name."""
     first, starts = parts[0], [0, *accumulate(part.shape[0] for part in parts)]
+    wanted = [*_facts(first)]
     for path, part in zip(files.paths, parts, strict=True):
-        said = [_fact(one, other) for one, other in ((part, first), (first, part))]
-        if said[0] != said[1]:
-            raise InvalidProblem(
-                f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order; it has "
-                f"{said[0]}, and there {said[1]}. Leave the file out, or write it again like the others."
-            )
+        for here, there in zip(_facts(part), wanted, strict=False):
+            if here != there:
+                raise InvalidProblem(
+                    f"{printable(path)} must have the columns of {printable(files.paths[0])}, in their order; it has "
+                    f"{here}, and there {there}. Leave the file out, or write it again like the others."
+                )
     if len(parts) == 1:
         return first
     sources = [part.source for part in parts if isinstance(part, FileRows)]
@@ -368,18 +365,41 @@ def stacked(files: RowFiles, parts: Sequence[LinearOperator]) -> LinearOperator:
     return found
 
 
-def _fact(one: LinearOperator, other: LinearOperator) -> str:
-    """Describe the first of columns, dtype, kind and names in which two operators differ."""
-    if one.shape[1] != other.shape[1]:
-        return f"{one.shape[1]} columns"
-    if (one.stored_dtype, one.sparse) != (other.stored_dtype, other.sparse):
-        return f"{'sparse' if one.sparse else 'dense'} rows of {one.stored_dtype}"
-    names, others = (part.column_names or ["no name"] * part.shape[1] for part in (one, other))
-    j = next((j for j, (name, wanted) in enumerate(zip(names, others, strict=True)) if name != wanted), None)
-    return "" if j is None else f"the column {names[j]!r} at place {j}"
+def _facts(part: LinearOperator) -> Iterator[str]:
+    """Describe the number of columns, the dtype and kind, and each column of a part."""
+    yield f"{part.shape[1]} columns"
+    yield f"{'sparse' if part.sparse else 'dense'} rows of {part.stored_dtype}"
+    for j, name in enumerate(part.column_names or ["no name"] * part.shape[1]):
+        yield f"the column {name!r} at place {j}"
 
 
 def _part(reads: Sequence[Callable[[int, int], Any]], starts: Sequence[int], start: int, stop: int) -> Any:
     """Read rows of a slab, which is in one file."""
     number = int(np.searchsorted(starts, start, side="right")) - 1
     return reads[number](start - starts[number], stop - starts[number])
+
+
+# ---- remedies in messages -------------------------------------------------------------------------------------
+
+
+def without_column(name: str) -> str:
+    """Return the remedy for a column of texts, with its name if it has one."""
+    ids = f"--ids {shlex.quote(name)} if it names the rows, else " * (0 < len(name) <= LONGEST)
+    return (
+        f"Leave such columns out: columns=, on the command line {ids}{_rest(name)}; missing values in others are "
+        "dropped by --drop-missing."
+    )
+
+
+def without_gaps(name: str) -> str:
+    """Return the remedy for a missing value, with the name of its column if it has one."""
+    column = f", or leave the column out: {_rest(name)}" * bool(name)
+    return (
+        f"Fill such values, or leave their rows out of all files: on the command line --drop-missing{column}."
+    )
+
+
+def _rest(name: str) -> str:
+    """Return the argument of the command line that leaves a column of any file out, as typed in a shell."""
+    quoted = name if name.replace("_", "a").isalnum() else '"' + name.replace('"', '""') + '"'
+    return shlex.quote(f"FILE:~{quoted}") if 0 < len(name) <= LONGEST else "FILE:COLUMNS"

@@ -28,9 +28,8 @@ import scipy.sparse
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators import LinearOperator, RowFiles
 from linspec.process import check_memory, check_memory_for_sparse
-from linspec_files.delimited import number_in
+from linspec_files.delimited import number_in, opened_bytes, surveyed, text_errors
 from linspec_files.slabs import held, of_files, picked, without_part
-from linspec_files.text import opened_bytes, surveyed, text_errors
 
 # Possessive: a match is never given back, so that there is no backtracking and the time is linear.
 INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower
@@ -170,12 +169,9 @@ def _features(rows: list[tuple[str, bytes, str]], files: RowFiles) -> Any:
     columns = places.astype("int32" if width < 2**31 else "int64") - first
     matrix = scipy.sparse.csr_array((values.copy(), columns, ends), shape=(len(rows), width))
     matrix.sort_indices()
-    twice = np.flatnonzero(np.diff(matrix.indices) == 0)
-    owners = np.searchsorted(ends, twice, side="right") - 1
-    within = np.flatnonzero(twice + 1 < ends[owners + 1])
-    if len(within):
-        at = within[0]
-        index = matrix.indices[twice[at]] + first
+    owners = np.repeat(np.arange(len(rows)), np.diff(ends))
+    for at in np.flatnonzero((np.diff(matrix.indices) == 0) & (np.diff(owners) == 0)):
+        index = matrix.indices[at] + first
         raise InvalidProblem(f"{rows[owners[at]][2]}: the index {index} occurs twice. Merge its values.")
     return matrix
 

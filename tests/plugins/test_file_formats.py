@@ -283,6 +283,7 @@ def test_what_is_damaged_is_refused_by_both_doors(tmp_path: Path, suffix: str) -
 
 def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = of_parquet(tmp_path / "a.parquet")
+    monkeypatch.delitem(__import__("sys").modules, "linspec_files.parquet_files", raising=False)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     for ask in (ls.open_rows, lambda path: names_of_columns(RowFiles((str(path),)))):
         with pytest.raises(MissingPackage, match=r"linspec\[parquet\]"):

@@ -26,7 +26,7 @@ N, P = 900, 12
 @pytest.fixture(autouse=True)
 def _small_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slabs of some dozen rows, so that small data have many."""
-    for module in ("slabs", "groups", "parquet_files"):
+    for module in ("slabs", "arrays", "parquet_files"):
         try:
             monkeypatch.setattr(f"linspec_files.{module}.SLAB_BYTES", 8 * P * 64)
         except ImportError:

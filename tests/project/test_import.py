@@ -156,7 +156,7 @@ def test_a_private_attribute_is_not_searched_in_records(name: str) -> None:
 def test_a_table_that_holds_linspec_itself_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pluggy asks each attribute of a table whether it is a hook, also the module `linspec`."""
+    """The hooks of a table are its marked functions; the module `linspec` is not asked whether it is one."""
     record = tmp_path / "own-1.0.dist-info"
     record.mkdir()
     (record / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1.0\n")

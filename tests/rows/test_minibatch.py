@@ -78,10 +78,10 @@ def test_minibatches_of_a_file_decode_each_slab_about_once(tmp_path: Path) -> No
     for name, A in zip("xy", views, strict=True):
         zarr.create_array(tmp_path / f"{name}.zarr", shape=A.shape, chunks=(200, 40), dtype="f8")[:] = A
     X, Y = (ls.as_operator(str(tmp_path / f"{name}.zarr")) for name in "xy")
-    decoded, Slabs = [], type(X.slabs)
+    decoded, Source = [], type(X.source)
     with pytest.MonkeyPatch.context() as patch:
-        decode = Slabs._decoded
-        patch.setattr(Slabs, "_decoded", lambda self, number: decoded.append(number) or decode(self, number))
+        decode = Source._decoded
+        patch.setattr(Source, "_decoded", lambda self, number: decoded.append(number) or decode(self, number))
         found = ls.solve(ls.CCA(X, Y, 2), "stochastic-appgrad", rng=0, max_passes=10)
     assert 0 < len(decoded) <= 2 * 2 * 30 * found.passes
     exact = ls.solve(ls.CCA(*views, 2), "gram").correlations
