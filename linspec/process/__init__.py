@@ -10,6 +10,7 @@ from __future__ import annotations
 from linspec.process.lazy_names import lazy_names
 
 _HOLDERS = {
+    "available_memory": "linspec.process.machine",
     "check_memory": "linspec.process.room",
     "check_memory_for_sparse": "linspec.process.room",
     "count_of": "linspec.process.plurals",

@@ -1,3 +1,4 @@
+from linspec.process.machine import available_memory as available_memory
 from linspec.process.pauses import pause as pause
 from linspec.process.plurals import count_of as count_of
 from linspec.process.room import check_memory as check_memory

@@ -106,7 +106,7 @@ class Cell:
         return moved
 
     def squares_about(self, origin: HostArray | float, mean: HostArray | float) -> HostArray:
-        """Return the sums of squares of all columns about the point `origin` + `mean`, positive where they underflow."""
+        """Return the sums of squares of all columns about `origin` + `mean`, positive where they underflow."""
         gap = self.less(origin, mean)
         squares: HostArray = np.maximum(self.squares + self.count * gap**2, TINY * (gap != 0))
         return squares

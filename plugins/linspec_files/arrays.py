@@ -39,7 +39,6 @@ from linspec_files.slabs import (
     MOST_LABELS,
     MOST_PIECES,
     PIECES,
-    SLAB_BYTES,
     FileRows,
     Source,
     dense,
@@ -47,6 +46,7 @@ from linspec_files.slabs import (
     held,
     of_files,
     reading,
+    slab_bytes,
     stamp,
     without_part,
 )
@@ -332,7 +332,7 @@ class Node:
             with called(self.name):
                 return held(self.name, SparseOperator(read(0, p)).matrix)
         stripe = max((part.chunks or (1,))[0] for part in parts)
-        most = max(SLAB_BYTES // (dtype.itemsize + 4), 4 * stripe)
+        most = max(slab_bytes() // (dtype.itemsize + 4), 4 * stripe)
         most = min(most, PIECES * stripe) if stripe > 1 else most
         edges = np.searchsorted(starts, np.arange(most, max(int(starts[-1]), 1), most))
         edges = np.unique([0, *edges, n]).astype(np.intp)

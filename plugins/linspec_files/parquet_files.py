@@ -28,10 +28,10 @@ from linspec.operators import LinearOperator, RowFiles, as_operator, columns_but
 from linspec.process import check_memory
 from linspec_files.slabs import (
     MOST_SLABS,
-    SLAB_BYTES,
     FileRows,
     Source,
     reading,
+    slab_bytes,
     stacked,
     without_column,
     without_gaps,
@@ -183,7 +183,7 @@ class _Reader:
         groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.starts, self.most = (
             [0, *accumulate(groups)],
-            max(1, SLAB_BYTES // (dtype.itemsize * len(columns))),
+            max(1, slab_bytes() // (dtype.itemsize * len(columns))),
         )
         self.part = max(1, self.most // 2)
         if min(groups, default=0) < 0 or self.starts[-1] > MOST_SLABS * self.most:

@@ -32,7 +32,7 @@ import scipy.sparse
 from linspec.arrays import HostArray, working_dtype
 from linspec.errors import InvalidProblem, LinspecError, called, printable
 from linspec.operators import DenseOperator, LinearOperator, RowFiles, RowOperator, SparseOperator, looked_at
-from linspec.process import check_memory
+from linspec.process import available_memory, check_memory
 
 SLAB_BYTES = 16 << 20
 """Size of a slab in memory: several blocks, but small enough for the allocator to reuse the memory."""
@@ -255,6 +255,11 @@ class VectorOperator(DenseOperator):
         return self.array[:, 0] if self.mean is None and self.shape[1] == 1 else super().stored_array
 
 
+def slab_bytes() -> int:
+    """The size of a slab: `SLAB_BYTES`, or less where those of a pass would take more than a quarter of the memory."""
+    return max(min(SLAB_BYTES, available_memory() // (4 * SLABS_IN_MEMORY)), 1)
+
+
 def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, chunks: Any = None) -> FileRows:
     """Make the operator of a two-dimensional array in a file, with the shape of its chunks, if it has some.
 
@@ -273,7 +278,8 @@ def dense(name: str, shape: Any, dtype: np.dtype[Any], read: Any, path: str, chu
     n, p = map(int, shape)
     row_bytes = max(p * dtype.itemsize, 1)
     stripe, across = (min(chunks[0], max(n, 1)), -(-p // chunks[1])) if chunks else (1, 0)
-    stripes = min(SLAB_BYTES // (stripe * row_bytes), PIECES // across if across else SLAB_BYTES)
+    size = slab_bytes()
+    stripes = min(size // (stripe * row_bytes), PIECES // across if across else size)
     rows = stripe * max(1, stripes)
     check_memory(
         name, 4 * stripe * row_bytes, f"four times {stripe:,} rows, which are decoded together,",

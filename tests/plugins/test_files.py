@@ -26,11 +26,7 @@ N, P = 900, 12
 @pytest.fixture(autouse=True)
 def _small_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slabs of some dozen rows, so that small data have many."""
-    for module in ("slabs", "arrays", "parquet_files"):
-        try:
-            monkeypatch.setattr(f"linspec_files.{module}.SLAB_BYTES", 8 * P * 64)
-        except ImportError:
-            assert module == "parquet_files"  # without pyarrow
+    monkeypatch.setattr("linspec_files.slabs.SLAB_BYTES", 8 * P * 64)
 
 
 def dense() -> np.ndarray:
@@ -731,3 +727,15 @@ def test_every_slab_of_several_files_is_decoded_once_a_pass(
     for _ in range(2):
         moments.products(np.eye(P))
     assert asked == 2 * list(pairwise(operator.source.edges.tolist()))
+
+
+def test_slabs_are_smaller_where_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    A = np.random.default_rng(0).standard_normal((60_000, 50))
+    np.save(tmp_path / "A.npy", A)
+    assert ls.open_rows(tmp_path / "A.npy").buffer_bytes >= A.nbytes  # slabs of 16 MiB
+    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "10M")
+    few = ls.open_rows(tmp_path / "A.npy")
+    assert few.buffer_bytes <= 2.5e6
+    found = ls.solve(ls.SVD(few, k=2), "gram")
+    assert pytest.approx(np.linalg.svd(A, compute_uv=False)[:2], rel=1e-12) == found.S

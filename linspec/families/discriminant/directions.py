@@ -249,18 +249,9 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
         residual = max(residual, lack)
     residual = math.hypot(residual, _rounding_of_weights(problem, moments, W))
     W = W * place.place(signs_of_columns(W, place))[None, :]
-    findings: list[Finding] = []
+    findings = _of_missing(problem, known, values, residual) if known.exact and not nothing else []
     if known.exact:
-        every = known.triplets[1][: problem.k] ** 2
-        after, missing = known.triplets[1][problem.k :] ** 2, max(float(every.sum() - values.sum()), 0.0)
-        share = math.sqrt(ratio(missing, float(every.sum())))
-        if share > max(residual, 10 * problem.default_tol) and not nothing:
-            text = f"Larger eigenvalues exist: their sum is {missing:.1e} larger. "
-            findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'))
-        if math.sqrt(known.indistinct) > 10 * problem.default_tol and not nothing:
-            text = f"Eigenvalues with {known.indistinct:.1e} of their sum are left out: X has directions so short that "
-            text += "rounding may have made them. Pass float64, or add a ridge."
-            findings.append((Status.ILL_CONDITIONED, text))
+        after = known.triplets[1][problem.k :] ** 2
     squared = EPS / known.metric.least**2 if known.by_gram else 0.0
     if squared > max(10 * problem.default_tol, SQUARED**2):
         text = f"The Gram matrix has squared so much that eigenvalues may be off by {min(squared, 1.0):.0e}. "
@@ -289,6 +280,21 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     }
     lost = hidden or any(status is Status.INCOMPLETE for status, _ in findings)
     return Certificate(1.0 if empty else residual, tuple(findings), fields, known.metric.source, lost=lost)
+
+
+def _of_missing(problem: Any, known: Directions, values: HostArray, residual: float) -> list[Finding]:
+    """What is said of eigenvalues that an answer lacks, where all are known."""
+    findings: list[Finding] = []
+    every = known.triplets[1][: problem.k] ** 2
+    missing = max(float(every.sum() - values.sum()), 0.0)
+    if math.sqrt(ratio(missing, float(every.sum()))) > max(residual, 10 * problem.default_tol):
+        text = f"Larger eigenvalues exist: their sum is {missing:.1e} larger. "
+        findings.append((Status.INCOMPLETE, text + 'Choose "direct" or "two-stage".'))
+    if math.sqrt(known.indistinct) > 10 * problem.default_tol:
+        text = f"Eigenvalues with {known.indistinct:.1e} of their sum are left out: X has directions so short that "
+        text += "rounding may have made them. Pass float64, or add a ridge."
+        findings.append((Status.ILL_CONDITIONED, text))
+    return findings
 
 
 def _by_coordinates(known: Directions, W: Array, values: HostArray | None) -> tuple[Array, float, HostArray]:
