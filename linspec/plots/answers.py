@@ -37,7 +37,6 @@ from linspec.plots.style import (
     MUTED,
     THIN,
     axes_for,
-    check_choice,
     check_index,
     legend_beside,
     matrix_of,
@@ -45,7 +44,7 @@ from linspec.plots.style import (
     numbers,
     opaque,
 )
-from linspec.solving.checks import check_count
+from linspec.solving.checks import check_choice, check_count
 from linspec.solving.solution import weights_by_matrix
 from linspec.studies.inference.permutation import ComponentTest
 

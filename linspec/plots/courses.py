@@ -31,11 +31,11 @@ from linspec.plots.style import (
     SMALL_TEXT,
     THIN,
     axes_for,
-    check_choice,
     legend_beside,
     names_of,
     numbers,
 )
+from linspec.solving.checks import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -127,12 +127,6 @@ def check_index(name: str, value: Any, count: int, *, least: int = 0) -> None:
         raise InvalidOption(f"{name} must be from 0 to {count - 1}; got {shown(value)}.")
 
 
-def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise unless a value is one of the choices."""
-    if value not in choices:
-        raise InvalidOption(f"{name} must be one of {', '.join(choices)}; got {shown(value)}.")
-
-
 def names_of(names: Any, count: int, what: str) -> list[str]:
     """Names as strings, one for each of `count` columns or coefficients."""
     words = [str(name) for name in names]

@@ -14,7 +14,6 @@ row of the table.
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,6 +47,7 @@ from linspec.solving.run import Progress
 from linspec.solving.select import automatic
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.summary import table_as_html
 from linspec.status import Status
 from linspec.studies.held_out.defaults import number_of
 
@@ -186,12 +186,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, *lines = self._table()
-        cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-        rows = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>" for line in lines]
-        return (
-            f"<table><caption>{html.escape(self._headline())}</caption><thead><tr>{cells}</tr></thead>"
-            f"<tbody>{''.join(rows)}</tbody></table>"
-        )
+        return table_as_html(self._headline(), head, lines)
 
     def _headline(self) -> str:
         words = count_of(len(self.entries), "run")

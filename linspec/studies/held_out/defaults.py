@@ -80,13 +80,10 @@ class OwnScore(HeldOutScore):
         self.label = label  # type: ignore[misc]  # of this problem
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        named = {} if problem.confounds is None else {"confounds": problem.confounds}
-        if problem.sample_weight is not None:
-            if "sample_weight" in inspect.signature(solution.score).parameters:
-                named["sample_weight"] = problem.sample_weight
-            else:
-                problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
-                named |= {} if problem.confounds is None else {"confounds": problem.confounds}
+        if "sample_weight" not in inspect.signature(solution.score).parameters:
+            problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
+        named = {"confounds": problem.confounds, "sample_weight": problem.sample_weight}
+        named = {name: value for name, value in named.items() if value is not None}
         found = [first_components(solution, k).score(*problem.matrices.values(), **named) for k in ks]
         return np.array([number_of(score) for score in found])
 

@@ -25,6 +25,7 @@ from linspec.algebra.whitener import OF_SUMS, Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.rows import DEPENDENT, EXPLAINED, Cell, Moments, Passes, Preprocessing
 from linspec.solving.on_rows import OnRows
+from linspec.solving.stating import with_values
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
@@ -344,10 +345,9 @@ class TrainingRows:
     def moments(self) -> Moments:
         """The moments of all rows, with weight 0 for rows that are not training rows."""
         n = int(min(A.shape[0] for A in self.problem.matrices.values()))
-        twin, weights, own = self.problem.with_matrices({}), np.zeros(n), self.problem.sample_weight
+        weights, own = np.zeros(n), self.problem.sample_weight
         weights[self.numbers] = 1.0 if own is None else own[self.numbers]
-        for name, value in (("sample_weight", weights), ("shared", None), ("given", None)):
-            object.__setattr__(twin, name, value)
+        twin = with_values(self.problem, sample_weight=weights, shared=None, given=None)
         found: Moments = OnRows(twin).moments(Passes())
         return found
 

@@ -16,8 +16,7 @@ from linspec.algebra.small_matrices import EPS
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
-from linspec.operators import LinearOperator
-from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.grams import Split
 from linspec.workers import brought_here
 
 LOST = 1e-3
@@ -225,31 +224,15 @@ class Metric:
     The errors of all computed eigenvalues are relative to the largest eigenvalue. For a ridge far below it, S +
     ridge·I is factorised separately (`linspec.algebra.whitener.Whitener`), with scaled columns and a rank decision.
 
-    Parameters
-    ----------
-    S : numpy.ndarray of shape (p, p)
-    operator : LinearOperator
-        The matrix A with S = AᵀA; its shape and dtype determine the size of rounding errors.
-    spread : numpy.ndarray of shape (p, p), optional
-        The Gram matrix about the means, if S is about zero.
+    S is the Gram matrix of the matrix `name` over the training rows of a split. The shape and dtype of the matrix
+    determine the size of rounding errors.
     """
 
-    rounding = ROUNDING
-    split: Split | None = None
-    name = ""
-
-    def __init__(self, S: HostArray, operator: LinearOperator, spread: HostArray | None = None) -> None:
-        self.S, self.cut, self.spread = S, squared_cut(operator), spread
+    def __init__(self, problem: Any, split: Split, name: str) -> None:
+        self.split, self.name, self.rounding = split, name, split.rounding
+        self.S, self.cut = split.training[name, name], squared_cut(problem.matrices[name])
+        self.spread = None if problem.center else split.training.spread(name, name)  # S is about zero
         self._whiteners: dict[float, Whitener] = {}
-
-    @classmethod
-    def of(cls, problem: Any, split: Split, name: str) -> Metric:
-        """The Gram matrix of a matrix of the training rows of a split."""
-        training = split.training
-        spread = None if problem.center else training.spread(name, name)
-        made = cls(training[name, name], problem.matrices[name], spread)
-        made.split, made.name, made.rounding = split, name, split.rounding
-        return made
 
     @cached_property
     def _pairs(self) -> tuple[HostArray, HostArray]:
@@ -303,14 +286,12 @@ class Metric:
         if self.shares(ridge):
             return (self.largest + ridge) / ridge
         factor = self.whitener(ridge)
-        if factor.cut is not None:
-            if factor.condition > GAP:
-                return math.inf
-            if self.spread is not None and factor.rank < Whitener(self.spread, ridge, self.cut, HOST).rank:
-                return math.inf
-            if self.split is not None and self.split.lacks_directions(self.name, factor):
-                return math.inf
-        return factor.condition
+        hidden = factor.cut is not None and (
+            factor.condition > GAP
+            or (self.spread is not None and factor.rank < Whitener(self.spread, ridge, self.cut, HOST).rank)
+            or self.split.lacks_directions(self.name, factor)
+        )
+        return math.inf if hidden else factor.condition
 
     def inverse_root(self, ridge: float) -> HostArray:
         """B of shape (p, r) with B Bᵀ the (pseudo-)inverse of S + ridge·I, and Bᵀ(S + ridge·I)B = I."""

@@ -13,7 +13,6 @@ Where we differ: Stone holds out one row at a time, and we hold out sets of rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -34,7 +33,7 @@ from linspec.errors import (
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
-from linspec.solving.checks import several
+from linspec.solving.checks import check_choice, several
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import checked_ridges
 from linspec.solving.stating import check_range_of_ridges
@@ -182,8 +181,8 @@ def cross_validate(  # noqa: PLR0913
         raise InvalidProblem(
             f"cross_validate takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
         )
-    _check_word("method", method, METHODS)
-    _check_word("form", form, FORMS)
+    check_choice("method", method, METHODS)
+    check_choice("form", form, FORMS)
     scored, ridges, ks = _score_of(problem, score), _ridges(problem, ridges), _ks(problem, ks)
     if method == "gcv":
         _refuse_folds(splitter, groups, y)
@@ -359,19 +358,15 @@ def _generalized(
 # ---- arguments ------------------------------------------------------------------------------------------------------
 
 
-def _check_word(name: str, value: Any, words: Sequence[str]) -> None:
-    if value not in words:
-        raise InvalidOption(f"{name} must be one of {', '.join(words)}; got {shown(value)}.")
-
-
 def _refuse_folds(splitter: Any, groups: Any, y: Any) -> None:
     """Refuse arguments of folds, which generalized cross-validation would ignore."""
-    by_default = isinstance(splitter, int) and splitter == FOLDS
-    passed = {"splitter": not by_default, "groups": groups is not None, "y": y is not None}
-    if any(passed.values()):
-        named = " and ".join(name for name, is_passed in passed.items() if is_passed)
+    splitter = None if isinstance(splitter, int) and splitter == FOLDS else splitter
+    passed = [
+        name for name, value in (("splitter", splitter), ("groups", groups), ("y", y)) if value is not None
+    ]
+    if passed:
         raise InvalidOption(
-            f'method="gcv" holds out no rows; got {named}. Leave that out, or pass method="folds".'
+            f'method="gcv" holds out no rows; got {" and ".join(passed)}. Leave that out, or pass method="folds".'
         )
 
 

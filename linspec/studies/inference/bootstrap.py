@@ -36,23 +36,21 @@ from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
+    shown,
     warn,
 )
 from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
-from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.checks import check_choice, check_count, check_fraction
 from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.stating import with_values
+from linspec.solving.tables import table_of_columns, table_of_components
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
-from linspec.studies.inference.intervals import (
-    OfColumns,
-    table_of_column_intervals,
-    table_of_value_intervals,
-)
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
     check_rows_are_known,
@@ -60,7 +58,6 @@ from linspec.studies.inference.rows import (
     frequencies,
     group_numbers,
     loaded,
-    with_counts,
 )
 from linspec.workers import brought_here
 
@@ -153,15 +150,10 @@ class ComponentBootstrap:
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `Solution.weights_table`.
         """
-        return table_of_value_intervals(
-            self.solution,
-            values_of(self.solution),
-            self.values,
-            bias=self.bias,
-            errors=self.errors,
-            agreement=self.agreement,
-            library=library,
-        )
+        low, high = self.values
+        columns = {self.solution.layout.value_label: values_of(self.solution), "lower": low, "upper": high}
+        columns |= {"bias": self.bias, "standard error": self.errors, "agreement": self.agreement}
+        return table_of_components(self.solution, columns, library)
 
     def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
         """Make a table with a row for each column of a matrix: weights, their intervals and standard errors.
@@ -177,11 +169,30 @@ class ComponentBootstrap:
             There is no such matrix or library.
         """
         estimates = weights_on_host(self.solution)
-        known = {
-            name: OfColumns(estimates[name], ends, self.weight_errors[name])
-            for name, ends in self.weights.items()
+        return self._table_of_columns(matrix, library, estimates, self.weights, self.weight_errors)
+
+    def _table_of_columns(
+        self,
+        matrix: str,
+        library: str | None,
+        estimates: Mapping[str, HostArray],
+        ends: Mapping[str, HostArray],
+        errors: Mapping[str, HostArray] | None = None,
+    ) -> Any:
+        """Make a table with a row for each column of a matrix: for each vector the number, its interval and error."""
+        matrix = next(iter(ends)) if not matrix and len(ends) == 1 else matrix
+        if matrix not in ends:
+            raise InvalidOption(f"matrix must be one of {', '.join(map(repr, ends))}; got {shown(matrix)}.")
+        low, high = ends[matrix]
+        parts = {"": estimates[matrix], " lower": low, " upper": high}
+        parts |= {} if errors is None else {" standard error": errors[matrix]}
+        vector = self.solution.layout.vector
+        columns = {
+            f"{vector}{i + 1}{part}": numbers[:, i]
+            for i in range(low.shape[1])
+            for part, numbers in parts.items()
         }
-        return table_of_column_intervals(self.solution, matrix, known, library)
+        return table_of_columns(self.solution, matrix, columns, library)
 
     def __repr__(self) -> str:
         name, (components, values) = type(self).__name__, self.words
@@ -396,14 +407,14 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
         nonlocal again
         while True:
             w = drawn_counts(generator, n, counted, numbers)
-            drawn = with_counts(problem, w)
+            drawn = with_values(problem, sample_weight=w)
             if all(np.any(drawn.weights_of(name)) for name in drawn.matrices):
                 break
             again += 1  # some matrix has none of these rows
         w = np.asarray(
             w * (total / w.sum())
         )  # groups of other sizes: values may grow with the number of rows
-        found = solve_on_host(with_counts(problem, w), solver, rng=generator, **options)
+        found = solve_on_host(with_values(problem, sample_weight=w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         into.add(found, w)
@@ -462,8 +473,7 @@ def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
     check_rows_are_known(problem, "bootstrap draws rows")
     check_count("draws", draws, 2)
     check_fraction("level", level)
-    if method not in METHODS:
-        raise InvalidOption(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    check_choice("method", method, METHODS)
 
 
 def check_solution(solution: Any, problem: Problem[Any]) -> None:

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,6 @@ from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.columns import check_entries_fit
-from linspec.studies.inference.p_values import p_values_in_words
 from linspec.studies.inference.rows import (
     check_rows_are_known,
     loaded,
@@ -69,6 +68,7 @@ __all__ = [
     "checked_seconds",
     "leading_components",
     "made_in_time",
+    "p_in_words",
     "permuted_solves",
     "sums_from",
     "warn_of_time",
@@ -79,6 +79,12 @@ OF_ROWS, OF_COLUMNS = ("largest", "sum"), ("ranked", "largest")
 
 TIE = 1e-9
 """Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
+
+LEAST = 1e-300
+"""P-values below this are not distinguished from each other: their floating-point numbers underflow."""
+
+SHOWN = 5
+"""Number of p-values that the text of a test shows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -411,3 +417,14 @@ def sums_from(values: HostArray) -> HostArray:
     """
     found: HostArray = np.cumsum(values[::-1])[::-1]
     return found
+
+
+def p_in_words(p: float, digits: int = 2) -> str:
+    """Format a p-value with the given number of significant digits, or as a bound if it underflows."""
+    return f"< {LEAST:.0e}" if p < LEAST else f"{p:.{digits}g}"
+
+
+def p_values_in_words(p_values: Iterable[float]) -> str:
+    """Format the first p-values of a test, separated by commas, with dots if there are more."""
+    found = [p_in_words(float(p)) for p in p_values]
+    return ", ".join(found[:SHOWN]) + ", ..." * (len(found) > SHOWN)

@@ -28,6 +28,7 @@ from linspec.process import machine
 from linspec.rows import EXPLAINED, Preprocessing, check_products
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
+from linspec.solving.stating import with_values
 from linspec.studies.held_out.folds import entries_of_labels
 from linspec.studies.inference.columns import with_columns_permuted
 
@@ -108,8 +109,7 @@ def with_equal_rows(problem: P, function: str) -> P:
             "sample_weight by what the weights have in common."
         )
     twin = problem.on_rows(np.repeat(np.arange(len(w)), w.astype(np.intp)))
-    object.__setattr__(twin, "sample_weight", None)
-    return twin
+    return with_values(twin, sample_weight=None)
 
 
 # ---- permutations ---------------------------------------------------------------------------------
@@ -169,9 +169,7 @@ def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
         image = _image(name, A, vectors, centred=centred, scaled=scaled)
         found[name] = as_operator(image, name).with_names_of(A)
     twin = problem.with_matrices(found)
-    for field, value in {"center": False, "scale": False, "confounds": None, "row_names": None}.items():
-        object.__setattr__(twin, field, value)
-    return twin
+    return with_values(twin, center=False, scale=False, confounds=None, row_names=None)
 
 
 def _are_dense(problem: Problem[Any]) -> bool:
@@ -316,10 +314,3 @@ def drawn_counts(
     total = n if counted is None else int(counted.sum())
     share = np.full(n, 1 / n) if counted is None else counted / total
     return generator.multinomial(total, share).astype(np.float64)
-
-
-def with_counts(problem: Problem[Any], w: HostArray) -> Problem[Any]:
-    """Return the problem with other weights of the rows."""
-    twin = problem.with_matrices({})
-    object.__setattr__(twin, "sample_weight", w)
-    return twin
