@@ -36,6 +36,7 @@ from linspec.plots.style import (
     numbers,
 )
 from linspec.solving.checks import check_choice
+from linspec.studies.ridge_path import values_along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -277,11 +278,7 @@ def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
     layout = type(path.solutions[0]).layout
     if path.totals is not None:
         return path.ridges, np.asarray(path.totals)[:, None], f"{layout.score}, test rows"
-    values = [np.asarray(getattr(solution, layout.value)) for solution in path.solutions]
-    columns = np.full((len(values), max(map(len, values))), np.nan)  # some ridges may have fewer
-    for row, some in zip(columns, values, strict=True):
-        row[: len(some)] = some
-    return path.ridges, columns, f"{layout.value_label}, fitted rows"
+    return path.ridges, values_along(path.solutions), f"{layout.value_label}, fitted rows"
 
 
 def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Sequence[Any], HostArray]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
-from linspec.operators import LinearOperator, as_operator
+from linspec.operators import LinearOperator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.process.plurals import count_of
 from linspec.registry import options
@@ -49,7 +49,7 @@ from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.summary import table_as_html
 from linspec.status import Status
-from linspec.studies.held_out.defaults import number_of
+from linspec.studies.held_out.defaults import number_of, rows_to_score
 
 __all__ = [
     "Comparison",
@@ -464,27 +464,17 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
 
 def _named(problems: Any) -> dict[str, Problem[Any]]:
     """Check the problems, and return a dict from their names in the table."""
-    if isinstance(problems, Problem):
-        return {problems.name: problems}
-    if isinstance(problems, Mapping):
-        found = {str(label): problem for label, problem in problems.items()}
-    else:
-        listed = list(problems) if isinstance(problems, Iterable) else [problems]
-        for problem in listed:
-            _check_problem(problem)
-        found = dict(zip(_labels(listed), listed, strict=True))
-    if not found:
+    named = isinstance(problems, Mapping)
+    several = problems.values() if named else problems if isinstance(problems, Iterable) else [problems]
+    listed = list(several)
+    for problem in listed:
+        if not isinstance(problem, Problem):
+            raise InvalidProblem(
+                f"compare takes problems such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
+            )
+    if not listed:
         raise InvalidProblem("compare takes at least one problem; got none.")
-    for problem in found.values():
-        _check_problem(problem)
-    return found
-
-
-def _check_problem(problem: Any) -> None:
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(
-            f"compare takes problems such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
-        )
+    return dict(zip(map(str, problems) if named else _labels(listed), listed, strict=True))
 
 
 def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
@@ -516,23 +506,30 @@ options of the solver."""
 
 
 def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[RunRequest]:
-    """Check solvers and options, and list all runs."""
+    """Check solvers and options, and list all runs; each listed solver and each option must have one."""
     listed = _listed(solvers)
     runs: list[RunRequest] = []
-    taken: set[str] = set()
     for label, problem in named.items():
         pairs = {name: name for name in solvers_to_compare(problem.name)} if listed is None else listed
         for name, solver in pairs.items():
-            if not _is_for(solver, problem):
-                continue
-            options_ = _options(solver, problem, given)
-            taken |= set(options_)
-            runs.append((label, name, solver, options_))
-    _check_all_used(named, listed, runs)
-    unused = [name for name in given if name not in taken]
+            own = _options(solver, problem, given)
+            if own is not None:
+                runs.append((label, name, solver, own))
+    run = dict.fromkeys(name for _, name, _, _ in runs)
+    for name, solver in (listed or {}).items():
+        if name not in run:
+            if isinstance(solver, str):
+                registry.get_spec(
+                    "solver", solver, next(iter(named.values()))
+                )  # raises, and lists the solvers
+            raise InvalidOption(
+                f"{name} is no solver of {', '.join(dict.fromkeys(p.name for p in named.values()))}."
+            )
+    unused = [name for name in given if not any(name in own for *_, own in runs)]
     if unused:
-        requested = ", ".join(dict.fromkeys(name for _, name, _, _ in runs))
-        raise UnknownOption(f"none of {requested} has an option {unused[0]!r}. Leave it out.", name=unused[0])
+        raise UnknownOption(
+            f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.", name=unused[0]
+        )
     return runs
 
 
@@ -565,47 +562,26 @@ def _called(solver: Any) -> str:
     return (spec.name if spec is not None else type(solver).__name__) + (f"({changed})" if changed else "")
 
 
-def _is_for(solver: str | Solver, problem: Problem[Any]) -> bool:
-    """Whether a solver may solve a problem: it is registered for the problem, or is an unregistered instance."""
-    if isinstance(solver, Solver):
-        return registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
-    if solver == AUTO:
-        return True
-    try:
-        registry.get_spec("solver", solver, problem)
-    except LookupError:
-        return False
-    return True
+def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Select those of the given options that a solver has, and check their values; None if it is not for the problem.
 
-
-def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Select those of the given options that a solver has, and check their values."""
+    A solver may solve a problem if it is registered for it, or is an unregistered instance.
+    """
     if isinstance(solver, Solver):
-        return {}
+        known = registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
+        return {} if known else None
     if solver == AUTO:
         own = {name: value for name, value in given.items() if name == "tol"}
         automatic(problem, own)
         return own
-    cls = registry.get_solver(solver, problem)
+    try:
+        cls = registry.get_solver(solver, problem)
+    except LookupError:
+        return None
     names = {option.name for option in options.options_of(cls)}
     own = {name: value for name, value in given.items() if name in names}
     options.build(cls, own)
     return own
-
-
-def _check_all_used(
-    named: Mapping[str, Problem[Any]], listed: Mapping[str, Any] | None, runs: Sequence[RunRequest]
-) -> None:
-    """Raise an error if a listed solver can solve none of the problems."""
-    used = {name for _, name, _, _ in runs}
-    for name, solver in (listed or {}).items():
-        if name not in used:
-            problem = next(iter(named.values()))
-            if isinstance(solver, str):
-                registry.get_spec("solver", solver, problem)  # raises, and lists the solvers
-            raise InvalidOption(
-                f"{name} is no solver of {', '.join(dict.fromkeys(p.name for p in named.values()))}."
-            )
 
 
 def _seed(rng: Any) -> Any:
@@ -627,8 +603,6 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
     if held_out is None:
         return problem, None
     _check_scored(problem)
-    if isinstance(held_out, Rows):
-        return problem, held_out
     if options.is_number(held_out):
         return split(problem, held_out, seed)
     names = problem.matrices
@@ -650,28 +624,14 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
             "held_out must have confounds if the problem has some, and only then: "
             f"held_out={{{', '.join(f'{name!r}: ...' for name in (*names, 'confounds'))}}}."
         )
-    rows = tuple(_test_rows(problem, {name: given[name] for name in names}))
-    check_order({**dict(zip(names, rows, strict=True)), "confounds": given["confounds"]})
-    return problem, Rows(rows, given["confounds"])
-
-
-def _test_rows(problem: Problem[Any], given: Mapping[str, Any]) -> Iterator[LinearOperator]:
-    """Yield held-out rows, checked against the matrices of the problem."""
-    first: tuple[str, LinearOperator] | None = None
-    for name, data in given.items():
-        A, of = as_operator(data, f"the held-out rows of {name}"), problem.matrices[name]
-        if A.shape[1] != of.shape[1]:
-            raise InvalidProblem(
-                f"the held-out rows of {name} must have {of.shape[1]} columns; got {A.shape[1]}."
-            )
-        if A.sweeps == 1:
-            raise SweptOnce(
-                f"the held-out rows of {name} are read once for each solver; got an iterator. Pass a callable that "
-                "returns a fresh one."
-            )
-        first = first or (f"the held-out rows of {name}", A)
-        check_rows(*first, f"those of {name}", A)
-        yield A
+    rows = rows_to_score(
+        problem, {name: given[name] for name in names}, "held-out", "solver", SweptOnce, names
+    )
+    (first, A), *others = ((f"the held-out rows of {name}", A) for name, A in rows.items())
+    for name, B in others:
+        check_rows(first, A, name.replace("the held-out rows", "those"), B)
+    check_order({**rows, "confounds": given["confounds"]})
+    return problem, Rows(tuple(rows.values()), given["confounds"])
 
 
 def _check_scored(problem: Problem[Any]) -> None:

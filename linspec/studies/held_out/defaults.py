@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -27,6 +27,8 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS
 from linspec.arrays import HostArray, is_array, reciprocal, to_host
+from linspec.errors import InvalidProblem, LinspecError
+from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import each_part
 from linspec.solving.problem import Problem
 from linspec.solving.solution import weights_by_matrix
@@ -37,7 +39,7 @@ from linspec.workers import brought_here
 FAINT = 16 * EPS
 """Largest squares of a component, relative to those of the largest component of the same rows, that are rounding."""
 
-__all__ = ["default_scores", "first_components", "is_paired", "number_of", "score_of_rows"]
+__all__ = ["default_scores", "first_components", "is_paired", "number_of", "rows_to_score", "score_of_rows"]
 
 
 def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
@@ -153,6 +155,28 @@ def number_of(score: Any) -> float:
     if hasattr(score, "correlations"):
         return float(score.total) if score.rows >= FEWEST and score.total else math.nan
     return float(getattr(score, "total", score))
+
+
+def rows_to_score(
+    problem: Problem[Any],
+    given: Mapping[str, Any],
+    what: str,
+    each: str,
+    error: type[LinspecError],
+    fixed: Container[str],
+) -> dict[str, LinearOperator]:
+    """Return new rows of each matrix as operators, checked: those of the matrices `fixed` must have their columns."""
+    rows = {name: as_operator(data, f"the {what} rows of {name}") for name, data in given.items()}
+    for name, A in rows.items():
+        columns = problem.matrices[name].shape[1]
+        if A.shape[1] != columns and name in fixed:
+            raise InvalidProblem(f"the {what} rows of {name} must have {columns} columns; got {A.shape[1]}.")
+        if A.sweeps == 1:
+            raise error(
+                f"the {what} rows of {name} are read once for each {each}; got an iterator. Pass a callable that "
+                "returns a fresh one."
+            )
+    return rows
 
 
 def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:

@@ -193,11 +193,7 @@ def cross_validate(  # noqa: PLR0913
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     _check_training(problem, folds, ks)
     _check_counted(problem, folds)
-    asked = _form(scored, form)
-    if asked == "dense":
-        _refuse_options(solver, options)
-    elif solver != "auto" or options:  # a solver passed by the caller is used
-        asked = "solve"
+    asked = _form(scored, form, solver, options)
     memory = problem.sizes().free_memory() / 2
     held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
     by_moments = held
@@ -214,19 +210,17 @@ def cross_validate(  # noqa: PLR0913
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
-            *(
-                made.scores,
-                ridges,
-                ks,
-                scored.label,
-                scored.higher,
-                method,
-                held,
-                passes,
-                sizes,
-                problem,
-                reason,
-            ),
+            made.scores,
+            ridges,
+            ks,
+            scored.label,
+            scored.higher,
+            method,
+            held,
+            passes,
+            sizes,
+            problem,
+            reason,
             rounding=rounding if by_moments or rounding.any() else None,
         )
     )
@@ -455,19 +449,24 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
         )
 
 
-def _form(score: HeldOutScore, form: str) -> str:
+def _form(score: HeldOutScore, form: str, solver: Any, options: dict[str, Any]) -> str:
     """Return "auto", "dense" or "solve" for the option `form`.
 
     "sparse" and "implicit" give "solve", because they only state how each solve holds moments. "auto" gives "solve" if
-    the score is not a function of second moments.
+    the score is not a function of second moments, or the caller passes a solver or its options.
     """
+    given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
     if form == "dense" and not score.by_moments:
         raise MissingCapability(
             f"the score {score.label} is not a function of second moments. Leave form out."
         )
-    if form == "auto":
-        return form if score.by_moments else "solve"
-    return form if form == "dense" else "solve"
+    if form == "dense" and given:
+        raise InvalidOption(
+            f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
+            'form="solve".'
+        )
+    free = form == "auto" and score.by_moments and not given
+    return form if free or form == "dense" else "solve"
 
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
@@ -487,12 +486,3 @@ def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tu
         name == "dense",
         f"{name} takes the least time of those within {cost.human_bytes(memory)}: {costs}.",
     )
-
-
-def _refuse_options(solver: Any, options: dict[str, Any]) -> None:
-    if solver != "auto" or options:
-        given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
-        raise InvalidOption(
-            f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
-            'form="solve".'
-        )

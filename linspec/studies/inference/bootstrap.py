@@ -453,13 +453,9 @@ def weights_on_host(solution: Any) -> dict[str, HostArray]:
 
 
 def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    kind = type(problem).__name__
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(
-            f"bootstrap takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
-        )
     check_has_values(problem, "bootstrap")
-    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):  # type: ignore[arg-type]  # it is one
+    kind = type(problem).__name__
+    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):
         raise InvalidProblem(
             f"bootstrap passes draws of rows as sample_weight; {kind} has none, because its rows are not adjusted. Use "
             "linspec.permutation_test or linspec.cross_validate."

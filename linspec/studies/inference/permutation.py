@@ -299,15 +299,10 @@ def _check(problem: Any) -> None:
     The problem must have a matrix whose columns are permuted, or two or more whose rows can be selected, and its
     solutions must declare the values of their components.
     """
-    kind = type(problem).__name__
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(
-            f"permutation_test takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
-        )
     check_has_values(problem, "permutation_test")
     if len(problem.matrices) < len("XY") and not _of_columns(problem):
         raise InvalidProblem(
-            f"permutation_test pairs the rows of two or more matrices at random; {kind} has one, "
+            f"permutation_test pairs the rows of two or more matrices at random; {type(problem).__name__} has one, "
             f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out "
             'rows; in a problem of your own, linspec.matrix(permuted="columns") permutes the entries of each column.'
         )
@@ -326,12 +321,17 @@ def _check(problem: Any) -> None:
             )
 
 
-def check_has_values(problem: Problem[Any], function: str) -> None:
-    """Raise if the answers of a problem declare no values of components."""
+def check_has_values(problem: Any, function: str) -> None:
+    """Raise unless the argument is a problem whose answers declare values of components."""
+    kind = type(problem).__name__
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"{function} takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
+        )
     if not problem.solution.layout.value:
         raise InvalidProblem(
             f"{function} compares the values of components, such as correlations; {problem.solution.__name__}, the "
-            f"answer of {type(problem).__name__}, declares none. Pass another problem, or declare the values: "
+            f"answer of {kind}, declares none. Pass another problem, or declare the values: "
             "linspec.field(value=...)."
         )
 
