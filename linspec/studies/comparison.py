@@ -153,8 +153,10 @@ class Comparison:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One dict for each entry, with all fields except the solution: ``pandas.DataFrame(found.rows)`` is a table."""
-        names = [field.name for field in dataclasses.fields(Entry) if field.name != "solution"]
-        return [{name: getattr(entry, name) for name in names} for entry in self.entries]
+        return [
+            {name: value for name, value in vars(entry).items() if name != "solution"}
+            for entry in self.entries
+        ]
 
     @property
     def solutions(self) -> tuple[Any, ...]:
@@ -390,9 +392,7 @@ def measured(
         converged=solution.converged,
         tol=tol or problem.default_tol,
         score=score,
-        objective=solution.objective(
-            {f.name: getattr(solution, f.name) for f in dataclasses.fields(solution)}
-        ),
+        objective=solution.objective(vars(solution)),
         residual=solution.residual,
         passes=solution.passes,
         iterations=solution.iterations,

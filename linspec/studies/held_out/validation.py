@@ -308,13 +308,9 @@ def _of_moments(
         split = split_of(problem, training, held_out, folds.splits[number][0], whole)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
-        if isinstance(made, Rounded):
-            found[number], rounding[number] = made.scores, made.rounding
-            moved[number] = 0.0 if made.moved is None else made.moved
-        else:
-            found[number] = made
-        if split.hides:
-            rounding[number] = np.inf
+        found[number], lost, off = made if isinstance(made, Rounded) else (made, 0.0, None)
+        rounding[number] = np.inf if split.hides else lost
+        moved[number] = 0.0 if off is None else off
         passes += split.reread
     return Rounded(found, rounding, moved), passes + whole.reread
 

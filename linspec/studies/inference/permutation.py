@@ -254,7 +254,14 @@ def permuted_solves(
             permute, permutations, stop, max_seconds, until, f"one solve took {solution.seconds:.3g} s"
         )
     test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
-    _warn_of(test, permutations, max_seconds)
+    if not test.interrupted:
+        warn_of_time(made, permutations, max_seconds)
+    if unconverged:
+        warn(
+            f"permutation_test: {unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
+            "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
+            ConvergenceWarning,
+        )
     return test
 
 
@@ -351,40 +358,22 @@ def _compared(
     interrupted: bool,
 ) -> ComponentTest:
     """Compare the values of the data in their order with those of permuted data."""
-    made = len(drawn)
-    if statistic == "ranked":
-        observed, chance = values, drawn
-    elif statistic == "sum":
-        observed = sums_from(values)
-        chance = np.cumsum(drawn, axis=1)[:, ::-1]  # column j has the sum of the k − j largest
-    else:
-        observed, chance = values, np.repeat(drawn[:, :1], len(values), axis=1)
-    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + made)
+    # column j of the sums has that of the k − j largest values
+    chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
+    observed = sums_from(values) if statistic == "sum" else values
+    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + len(drawn))
     return ComponentTest(
         values=values,
         p_values=np.maximum.accumulate(uncorrected),
         uncorrected=uncorrected,
         statistics=observed,
         statistic=statistic,
-        permutations=made,
+        permutations=len(drawn),
         drawn=drawn,
         solution=solution,
         unconverged=unconverged,
         interrupted=interrupted,
     )
-
-
-def _warn_of(test: ComponentTest, permutations: int, max_seconds: float) -> None:
-    """Warn of a test that the time limit ended, and of solutions that have not converged."""
-    if not test.interrupted:
-        warn_of_time(test.permutations, permutations, max_seconds)
-    if test.unconverged:
-        warn(
-            f"permutation_test: {test.unconverged} of {count_of(test.permutations, 'permutation')} have not "
-            "converged, so their values may be too small, and p-values, too. Raise max_iterations, or choose a direct "
-            "solver.",
-            ConvergenceWarning,
-        )
 
 
 def warn_of_time(made: int, permutations: int, max_seconds: float) -> None:
