@@ -46,7 +46,7 @@ from linspec.plots.style import (
 )
 from linspec.solving.checks import check_choice, check_count
 from linspec.solving.solution import weights_by_matrix
-from linspec.studies.inference.permutation import ComponentTest
+from linspec.studies.inference.permutation import ComponentTest, Tested
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +139,7 @@ def scree(
     if not 0 < alpha < 0.5:
         raise InvalidOption(f"alpha must be between 0 and 0.5; got {shown(alpha)}.")
     values, noun, label, top = _values(solution)
-    test = next((each for each in (null, solution) if hasattr(each, "p_values")), None)
+    test = next((each for each in (null, solution) if isinstance(each, Tested)), None)
     places = np.arange(1, len(values) + 1)
     lowest = 0.0
     captions = {True: "data" if held_out is None else "fitted"}
@@ -175,14 +175,12 @@ def _layout(answer: Any) -> Any:
 
 def _values(solution: Any) -> tuple[HostArray, str, str, float | None]:
     """The values of a solution, the noun for one of them, the name of a value, and the upper limit of values."""
-    if isinstance(solution, ComponentTest):
-        return solution.values, *_values(solution.solution)[1:]
-    layout = _layout(solution)
+    tested = isinstance(solution, Tested)
+    layout = _layout(solution.described if tested else solution)
     if layout is not None and layout.value:
+        values = numbers(solution.values if tested else getattr(solution, layout.value))
         noun = "number of the pair" if layout.at_most else str(layout.component)
-        return numbers(getattr(solution, layout.value)), noun, layout.value_label, layout.at_most
-    if hasattr(solution, "p_values"):
-        return numbers(solution.correlations), "number of the pair", "canonical correlation", 1.0
+        return values, noun, layout.value_label, layout.at_most
     if layout is not None:
         raise InvalidProblem(
             f"scree draws a decreasing list of values; {type(solution).__name__} has none. Draw its coefficients with "
@@ -203,7 +201,7 @@ def _draw_chance(axes: Axes, of: Any, alpha: float, *, asked: bool) -> None:
         null = of.drawn
         if of.statistic == "largest":
             null, words = np.repeat(null[:, :1], len(of.values), axis=1), "largest by chance"
-    elif not asked or hasattr(of, "p_values"):
+    elif not asked or isinstance(of, Tested):
         return
     else:
         remedy = "Pass what linspec.null_correlations returns."

@@ -35,8 +35,6 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
-from linspec.operators import LinearOperator
-from linspec.operators.chosen_rows import chosen_rows
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.registry.keywords import hinted
@@ -47,18 +45,20 @@ from linspec.solving.run import Progress
 from linspec.solving.select import automatic
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.stating import with_values
 from linspec.solving.summary import table_as_html
 from linspec.status import Status
 from linspec.studies.held_out.defaults import number_of, rows_to_score
+from linspec.studies.held_out.scores import beside
 
 __all__ = [
     "Comparison",
     "Entry",
-    "Rows",
     "compare",
     "measured",
     "solvers_to_compare",
     "split",
+    "spread",
 ]
 
 AUTO, FAILED = "auto", "FAILED"
@@ -212,47 +212,6 @@ def _in_words(value: Any, name: str) -> str:
     return format(value, forms.get(name, "g"))
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The same rows of all matrices of a problem, such as held-out rows.
-
-    Attributes
-    ----------
-    matrices : tuple of LinearOperator
-        The rows of each matrix, in the order of the matrices of the problem.
-    confounds : numpy.ndarray of shape (n, c) or None
-        The confounds of these rows, if the problem has any.
-    labels : numpy.ndarray of shape (n,) or None
-        The class of each of these rows, if the problem has classes.
-    """
-
-    matrices: tuple[LinearOperator, ...]
-    confounds: Any = None
-    labels: Any = None
-
-    @classmethod
-    def of(cls, problem: Problem[Any]) -> Rows:
-        """Return all rows of a problem."""
-        return cls(tuple(problem.matrices.values()), problem.confounds, getattr(problem, "labels", None))
-
-    def __len__(self) -> int:
-        return int(self.matrices[0].shape[0])
-
-    def spread(self, most: int) -> Rows:
-        """Return at most `most` of these rows, evenly spaced."""
-        n = len(self)
-        if n <= most:
-            return self
-        numbers = np.linspace(0, n - 1, most).astype(np.intp)
-        confounds = None if self.confounds is None else self.confounds[numbers]
-        return Rows(tuple(chosen_rows(A, numbers) for A in self.matrices), confounds)
-
-    @property
-    def arguments(self) -> tuple[tuple[LinearOperator, ...], dict[str, Any]]:
-        """The arguments of `solution.score` and `solution.transform` for these rows."""
-        return self.matrices, {} if self.confounds is None else {"confounds": self.confounds}
-
-
 @hinted
 def compare(
     problems: Problem[Any] | Iterable[Problem[Any]] | Mapping[str, Problem[Any]],
@@ -348,7 +307,9 @@ def compare(
         if entry.status == Status.INTERRUPTED.name:
             interrupted = True
             break
-    sizes = [len(rows) for _, rows in parted.values() if rows is not None]
+    sizes = [
+        min(A.shape[0] for A in rows.matrices.values()) for _, rows in parted.values() if rows is not None
+    ]
     return Comparison(entries=tuple(entries), held_out=max(sizes, default=0), interrupted=interrupted)
 
 
@@ -357,7 +318,7 @@ def measured(
     solver: str | Solver,
     options_: Mapping[str, Any],
     *,
-    rows: Rows | None = None,
+    rows: Problem[Any] | None = None,
     **limits: Any,
 ) -> Entry:
     """Solve a problem, and record the results and costs of the run.
@@ -368,8 +329,8 @@ def measured(
     solver : str or Solver
     options_ : mapping
         The solver's options.
-    rows : Rows, optional
-        Rows on which the solution is scored.
+    rows : Problem, optional
+        The problem on rows on which the solution is scored.
     **limits
         The other arguments of `linspec.solve`.
 
@@ -412,7 +373,7 @@ def solvers_to_compare(problem: str) -> list[str]:
     ]
 
 
-def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
+def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Any]:
     """Hold out a fraction of the rows of a problem.
 
     Parameters
@@ -425,8 +386,8 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
 
     Returns
     -------
-    Problem, Rows
-        The problem on the remaining rows, and the held-out rows.
+    Problem, Problem
+        The problem on the remaining rows, and on the held-out rows.
 
     Raises
     ------
@@ -456,7 +417,13 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
     chosen[random_generator(rng).spawn(1)[0].choice(n, count, replace=False)] = True
     train, test = (problem.on_rows(np.flatnonzero(side)) for side in (~chosen, chosen))
     train.check_sizes()
-    return train, Rows.of(test)
+    return train, test
+
+
+def spread(problem: Problem[Any], most: int) -> Problem[Any]:
+    """Return the problem on at most `most` of its rows, evenly spaced."""
+    n = min(A.shape[0] for A in problem.matrices.values())
+    return problem if n <= most else problem.on_rows(np.linspace(0, n - 1, most).astype(np.intp))
 
 
 # ---- arguments --------------------------------------------------------------------------------
@@ -598,7 +565,7 @@ def _seed(rng: Any) -> Any:
 # ---- rows to score on -------------------------------------------------------------------------
 
 
-def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[Any], Rows | None]:
+def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[Any], Problem[Any] | None]:
     """The problem to solve, and the held-out rows, if any."""
     if held_out is None:
         return problem, None
@@ -631,7 +598,7 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
     for name, B in others:
         check_rows(first, A, name.replace("the held-out rows", "those"), B)
     check_order({**rows, "confounds": given["confounds"]})
-    return problem, Rows(tuple(rows.values()), given["confounds"])
+    return problem, with_values(problem.with_matrices(rows), confounds=given["confounds"])
 
 
 def _check_scored(problem: Problem[Any]) -> None:
@@ -642,13 +609,12 @@ def _check_scored(problem: Problem[Any]) -> None:
         )
 
 
-def _score(solution: Any, rows: Rows | None) -> tuple[float | None, str]:
+def _score(solution: Any, rows: Problem[Any] | None) -> tuple[float | None, str]:
     """The score of a solution on the rows, or None with a message that says why."""
     if rows is None:
         return None, ""
-    matrices, named = rows.arguments
     try:
-        found = solution.score(*matrices, **named)
+        found = solution.score(*rows.matrices.values(), **beside(rows))
     except LinspecError as error:
         return None, f"There is no score: {one_line(error)}"
     return number_of(found), ""

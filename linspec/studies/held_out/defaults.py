@@ -32,7 +32,7 @@ from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import each_part
 from linspec.solving.problem import Problem
 from linspec.solving.solution import weights_by_matrix
-from linspec.studies.held_out.scores import FEWEST, HeldOutScore, still, weighted_rows
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Ks, beside, still, weighted_rows
 from linspec.studies.inference.rows import with_equal_rows
 from linspec.workers import brought_here
 
@@ -81,7 +81,7 @@ class OwnScore(HeldOutScore):
     def __init__(self, label: str) -> None:
         self.label = label  # type: ignore[misc]  # of this problem
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         if "sample_weight" not in inspect.signature(solution.score).parameters:
             problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
         named = {"confounds": problem.confounds, "sample_weight": problem.sample_weight}
@@ -95,11 +95,10 @@ class PairedCorrelations(HeldOutScore):
 
     label = "sum of correlations"
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         names = list(weights_by_matrix(solution))
         rows = [problem.matrices[name] for name in names]
-        beside = {} if problem.confounds is None else {"confounds": problem.confounds}
-        scores = zip(solution.transform(*rows, **beside), names, strict=True)
+        scores = zip(solution.transform(*rows, **beside(problem)), names, strict=True)
         blocks = [weighted_rows(block, problem, name) for block, name in scores]
         found = paired_correlations(*zip(*blocks, strict=True), centred=bool(problem.center))
         return np.array([float(found[:k].sum()) for k in ks])

@@ -33,7 +33,6 @@ def estimates_of(
     folds: Folds,
     score: HeldOutScore,
     ridges: Sequence[Any],
-    ks: Sequence[int | None],
     solver: Any,
 ) -> dict[str, cost.Estimate]:
     """Estimated time and memory of the forms "dense" and "solve", without a form that data or score do not permit.
@@ -41,18 +40,16 @@ def estimates_of(
     Parameters
     ----------
     problem : Problem
+        With the largest k.
     folds : Folds
     score : HeldOutScore
-    ridges, ks : sequence
+    ridges : sequence
     solver : str or Solver
     """
-    most = max((k for k in ks if k is not None), default=None)
-    problem = problem.with_numbers(k=most)
-    matrices = list(problem.matrices.values())
     found = {}
     if score.by_moments:
         found["dense"] = _dense(problem, folds, score, len(ridges))
-    if all(A.access == "rows" for A in matrices):
+    if all(A.access == "rows" for A in problem.matrices.values()):
         solving = _solving(problem, folds, ridges, solver)
         if solving is not None:
             found["solve"] = solving
@@ -61,8 +58,7 @@ def estimates_of(
 
 def _dense(problem: Any, folds: Folds, score: HeldOutScore, ridges: int) -> cost.Estimate:
     """Estimate the form "dense": one sweep, and the decompositions of each split."""
-    matrices = list(problem.matrices.values())
-    columns = sum(A.shape[1] for A in matrices)
+    columns = sum(A.shape[1] for A in problem.matrices.values())
     columns += 0 if problem.confounds is None else problem.confounds.shape[1]
     forming = cost.moments_estimates(problem.sizes(), 0, 1).get("dense")
     seconds = 0.0 if forming is None else forming.seconds

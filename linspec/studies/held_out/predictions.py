@@ -21,7 +21,7 @@ import numpy as np
 from linspec.algebra.variation import r_squared, squares_about_means
 from linspec.arrays import HostArray, reciprocal, to_host
 from linspec.studies.held_out.grams import ROUNDING, Split, share_lost
-from linspec.studies.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
+from linspec.studies.held_out.scores import HeldOutScore, Ks, Metric, Rounded, weighted_rows
 
 
 class PredictionScore(HeldOutScore):
@@ -30,7 +30,7 @@ class PredictionScore(HeldOutScore):
     label = "mean squared error"
     higher = False
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         """Score every k of a solution on held-out rows."""
         found = []
         for Y, errors, w in errors_of_rows(problem, solution, ks):
@@ -90,9 +90,7 @@ class SquaredErrors(PredictionScore):
     - ``seconds_of_factors(ridges)``: an estimate of the seconds that this takes for so many ridges.
     """
 
-    def of_moments(
-        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> Rounded:
+    def of_moments(self, problem: Any, split: Split, ridges: Sequence[Any], ks: Ks) -> Rounded:
         """Score every ridge and k of one split."""
         training, held = split.training, split.held_out
         metric, most = Metric(problem, split, "X"), max(k or 0 for k in ks)
@@ -123,7 +121,7 @@ class Explained(RSquared, SquaredErrors):
 
 
 def errors_of_rows(
-    problem: Any, solution: Any, ks: Sequence[int | None] = (None,)
+    problem: Any, solution: Any, ks: Ks = (None,)
 ) -> Iterator[tuple[HostArray, HostArray, HostArray]]:
     """Yield, for each k, the targets, the errors of their predictions, and the weight of each row.
 

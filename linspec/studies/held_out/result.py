@@ -289,8 +289,10 @@ class CrossValidation:
         return self.ridges.index(setting.ridge), self.ks.index(setting.k)
 
     def _simplest(self, among: HostArray) -> Setting:
-        found = [(i, j) for i, j in np.argwhere(among).tolist()]
-        i, j = min(found, key=lambda at: (self.ks[at[1]] or 0, -size_of_ridge(self.ridges[at[0]])))
+        i, j = min(
+            np.argwhere(among).tolist(),
+            key=lambda at: (self.ks[at[1]] or 0, -size_of_ridge(self.ridges[at[0]])),
+        )
         return Setting(self.ridges[i], self.ks[j])
 
     def __repr__(self) -> str:

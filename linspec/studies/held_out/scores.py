@@ -19,6 +19,9 @@ from linspec.errors import MissingCapability
 from linspec.studies.held_out.grams import Split
 from linspec.workers import brought_here
 
+Ks = Sequence[int | None]
+"""Values of k; None stands for all components, or for a problem without a k."""
+
 LOST = 1e-3
 """A score counts as meaningless if its relative rounding error is above this."""
 
@@ -111,7 +114,7 @@ class HeldOutScore(ABC):
     together: ClassVar[bool] = False
 
     @abstractmethod
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         """Score the leading k components of a solution, for each k in `ks`.
 
         Parameters
@@ -128,7 +131,7 @@ class HeldOutScore(ABC):
         numpy.ndarray of shape (len(ks),)
         """
 
-    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
+    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Ks) -> HostArray:
         """Score the solutions for several ridges one by one; shape (len(solutions), len(ks))."""
         return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
@@ -151,9 +154,7 @@ class HeldOutScore(ABC):
         """
         return np.zeros_like(moved)
 
-    def of_moments(
-        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> HostArray | Rounded:
+    def of_moments(self, problem: Any, split: Split, ridges: Sequence[Any], ks: Ks) -> HostArray | Rounded:
         """Compute the scores of all ridges and k of one split from second moments only.
 
         Parameters
@@ -310,6 +311,11 @@ def still(squares: HostArray, means: HostArray, count: float, rows: int, eps: fl
     rounding = max(max(rows, 16) * EPS, 16 * eps**2)
     found: HostArray = (squares > 0) & (squares - count * means**2 <= rounding * squares)
     return found
+
+
+def beside(problem: Any) -> dict[str, Any]:
+    """The confounds of a problem, if it has any, as an argument of `score` and `transform` of its solutions."""
+    return {} if problem.confounds is None else {"confounds": problem.confounds}
 
 
 def weighted_rows(block: Any, problem: Any, name: str = "") -> tuple[HostArray, HostArray]:

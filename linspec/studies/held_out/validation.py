@@ -44,7 +44,7 @@ from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.result import CrossValidation
-from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
+from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded
 
 __all__ = ["cross_validate"]
 
@@ -191,21 +191,23 @@ def cross_validate(  # noqa: PLR0913
     rows = min(A.shape[0] for A in problem.matrices.values())
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
-    _check_training(problem, folds, ks)
+    most = max((k for k in ks if k is not None), default=0)
+    largest = problem.with_numbers(k=most or None)
+    _check_training(largest, folds, most)
     _check_counted(problem, folds)
     asked = _form(scored, form, solver, options)
     memory = problem.sizes().free_memory() / 2
-    held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
+    held, reason = _chosen(estimates_of(largest, folds, scored, ridges, solver), asked, memory)
     by_moments = held
     if held:
         made, passes = _of_moments(problem, folds, scored, ridges, ks)
         if asked == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
-            swept = _read_again(problem, folds, scored, (ridges, ks), made, rng)
+            swept = _read_again(largest, folds, scored, (ridges, ks), made, rng)
             held, passes = not swept, passes + swept
     else:
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
-        made, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
+        made, passes = scored_by_solving(largest, folds, scored, ridges, ks, solver, how, options)
     rounding = _of_the_whole(made.rounding, scored.sizes(made.scores))
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
@@ -297,7 +299,7 @@ def _of_moments(
     folds: Folds,
     score: HeldOutScore,
     ridges: tuple[Any, ...],
-    ks: tuple[int | None, ...],
+    ks: Ks,
 ) -> tuple[Rounded, float]:
     """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
     problem = with_orthogonal_confounds(problem)
@@ -405,11 +407,10 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
     return tuple(int(k) for k in given)
 
 
-def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, ...]) -> None:
+def _check_training(problem: Problem[Any], folds: Folds, most: int) -> None:
     """Raise an error, before any row is read, if k exceeds the columns or the rows of a training set."""
-    most = max((k for k in ks if k is not None), default=0)
     if most:
-        problem.with_numbers(k=most).check_sizes()
+        problem.check_sizes()
     for number, (training, _) in enumerate(folds.splits):
         if most > len(training):
             raise InvalidProblem(
@@ -435,7 +436,7 @@ def _check_counted(problem: Problem[Any], folds: Folds) -> None:
             )
 
 
-def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
+def _check_rank(split: Split, number: int, ks: Ks) -> None:
     most = max(k or 0 for k in ks)
     if most > split.rank:
         raise InvalidProblem(

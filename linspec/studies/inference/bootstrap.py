@@ -50,6 +50,7 @@ from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.stating import with_values
 from linspec.solving.tables import table_of_columns, table_of_components
+from linspec.studies.held_out.scores import beside
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
@@ -271,26 +272,23 @@ class Draws:
         """The sides, without a draw."""
         own = self._scores(self.solution)
         weights = [self.problem.weights_of(name) for name in weights_by_matrix(self.solution)]
-        self.row_weights = [1.0 if w is None else w[:, None] for w in weights]
-        # weighted, ready for inner products
-        self.scores = [S * w for S, w in zip(own, self.row_weights, strict=True)]
-        squares = [np.sum(S * T, axis=0) for S, T in zip(own, self.scores, strict=True)]
-        return [Side(np.sqrt(sum(squares)))]
+        ones = np.ones(len(own) // len(weights))
+        self.row_weights = np.concatenate([ones if w is None else w for w in weights])[:, None]
+        self.scores = own * self.row_weights  # ready for inner products
+        return [Side(np.sqrt(np.sum(own * self.scores, axis=0)))]
 
-    def _scores(self, solution: Any) -> list[HostArray]:
-        """The scores of all rows, one block for each matrix with weights."""
+    def _scores(self, solution: Any) -> HostArray:
+        """The scores of all rows of the matrices with weights, one matrix below the other."""
         rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
-        beside = {} if self.problem.confounds is None else {"confounds": self.problem.confounds}
-        found = as_several(solution.transform(*rows, **beside))
-        return [np.asarray(to_host(brought_here(part)), dtype=np.float64)[:, : self.k] for part in found]
+        found = as_several(solution.transform(*rows, **beside(self.problem)))
+        parts = [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in found]
+        return np.concatenate(parts)[:, : self.k]
 
     def rotated(self, found: Any, w: HostArray) -> list[HostArray]:
         """Add a draw to each side, by the scores that its weights give to all rows; return their rotations."""
-        scores = self._scores(found)
-        T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
-        gram = np.sum([V.T @ (V * w) for V, w in zip(scores, self.row_weights, strict=True)], axis=0)
+        V = self._scores(found)
         blocks = {name: W[:, : self.k] for name, W in weights_on_host(found).items()}
-        return [self.sides[0].add(T, gram, blocks)]
+        return [self.sides[0].add(self.scores.T @ V, V.T @ (V * self.row_weights), blocks)]
 
     def add(self, found: Any, w: HostArray) -> None:
         """Add the solution of one more draw, whose rows have the weights `w`."""
@@ -341,11 +339,12 @@ class Draws:
 
     def of_weights(self, turns: list[HostArray]) -> dict[str, Any]:
         """The intervals and standard errors of the weights."""
-        weights = {}
-        for side, turn in zip(self.sides, turns, strict=True):
-            for name in side.blocks.keys() & self.problem.matrices.keys():
-                weights[name] = np.array(side.blocks[name]) @ turn
-        weights = {name: weights[name] for name in weights_by_matrix(self.solution)}
+        weights = {
+            name: np.array(blocks) @ turn
+            for side, turn in zip(self.sides, turns, strict=True)
+            for name, blocks in side.blocks.items()
+            if name in self.problem.matrices
+        }
         return {
             "weights": {name: self.quantiles(block) for name, block in weights.items()},
             "weight_errors": {name: block.std(axis=0, ddof=1) for name, block in weights.items()},

@@ -162,12 +162,13 @@ def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
         )
     if Z is not None:
         _check_images_fit(problem, function)
-    vectors = reflections(problem)
-    centred, found = bool(problem.center), {}
+    vectors, found = reflections(problem), {}
     for name, A in problem.matrices.items():
-        scaled = bool(problem.scale) and field_of(name) in layout.scaled
-        image = _image(name, A, vectors, centred=centred, scaled=scaled)
-        found[name] = as_operator(image, name).with_names_of(A)
+        W, squares, left = reflected(name, A, vectors, centred=bool(problem.center))
+        factors = A.home.blocks.xp.astype(left, W.dtype)  # columns that the confounds explain become zero
+        if problem.scale and field_of(name) in layout.scaled:
+            factors = factors * reciprocal(A.home.blocks.xp.sqrt(squares / A.shape[0]))
+        found[name] = as_operator(W * factors[None, :], name).with_names_of(A)
     twin = problem.with_matrices(found)
     return with_values(twin, center=False, scale=False, confounds=None, row_names=None)
 
@@ -200,19 +201,6 @@ def reflections(problem: Problem[Any]) -> list[HostArray]:
         L = L - np.outer(2 * v, v @ L)
         found.append(v)
     return found
-
-
-def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool, scaled: bool) -> Array:
-    """Return Qᵀ A as `reflected` does; columns of A that the confounds explain up to rounding become zero.
-
-    If `scaled`, each column is divided by its root mean square.
-    """
-    xp = A.home.blocks.xp
-    W, squares, left = reflected(name, A, vectors, centred=centred)
-    factors = xp.astype(left, W.dtype)
-    if scaled:
-        factors = factors * reciprocal(xp.sqrt(squares / A.shape[0]))
-    return W * factors[None, :]
 
 
 def reflected(
