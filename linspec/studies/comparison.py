@@ -49,7 +49,7 @@ from linspec.solving.stating import with_values
 from linspec.solving.summary import table_as_html
 from linspec.status import Status
 from linspec.studies.held_out.defaults import number_of, rows_to_score
-from linspec.studies.held_out.scores import beside
+from linspec.studies.held_out.scores import FEWEST, beside
 
 __all__ = [
     "Comparison",
@@ -65,9 +65,6 @@ AUTO, FAILED = "auto", "FAILED"
 
 COLUMNS = ("problem", "solver", "score", "objective", "residual", "status", "passes", "products", "seconds")
 """The columns of the printed table of a comparison; `Comparison.rows` has more columns."""
-
-FEWEST = 2
-"""The smallest number of rows that can be held out, because one row has no correlation."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -75,7 +75,9 @@ def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> 
     stated = problem.with_numbers(ridge=tuple(ridges) if path else ridges[0])
     splits = len(folds.splits)
     share = sum(len(training) for training, _ in folds.splits) / (splits * folds.rows)
-    sizes = _part(stated.sizes(), share)
+    whole = stated.sizes()  # of which a training set has the fraction `share`
+    pairs = None if whole.pairs is None else int(share * whole.pairs)
+    sizes = replace(whole, n=max(int(share * whole.n), 1), nnz=int(share * whole.nnz), pairs=pairs)
     name, one = estimated(stated, solver, sizes)
     if one is None:
         return None
@@ -88,9 +90,3 @@ def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> 
     copied = 8.0 * sizes.nnz * (2 if sizes.scattered else 1)
     note = f"{splits} x {runs} solves by {name}"
     return cost.Estimate(seconds, one.bytes + copied, note)
-
-
-def _part(sizes: cost.Sizes, share: float) -> cost.Sizes:
-    """The sizes of data with the fraction `share` of the rows."""
-    pairs = None if sizes.pairs is None else int(share * sizes.pairs)
-    return replace(sizes, n=max(int(share * sizes.n), 1), nnz=int(share * sizes.nnz), pairs=pairs)

@@ -385,34 +385,31 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     problem.check_labels({"groups": groups})
     problem = loaded(problem)
     n = next(iter(problem.matrices.values())).shape[0]
-    numbers = group_numbers(groups, n)
+    counted, numbers = np.ones(n) if counted is None else counted, group_numbers(groups, n)
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
         solution = solve_on_host(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
     columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
-    needed = (
-        8.0 * 3 * draws * columns * len(values_of(solution)) * kind.arrays
-    )  # with the copies of quantiles
+    # with the copies of quantiles
+    needed = 8.0 * 3 * draws * kind.arrays * columns * len(values_of(solution))
     what = "the weights" if kind.arrays == 1 else "loadings and weights"
     check_fits(needed, f"{what} of {draws} draws", "Ask for fewer draws or components.")
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
-    total = n if counted is None else float(counted.sum())
     into, again, stop = kind(problem, solution, level, method), 0, Request()
 
     def draw(_: int) -> None:
         nonlocal again
         while True:
-            w = drawn_counts(generator, n, counted, numbers)
+            w = drawn_counts(generator, counted, numbers)
             drawn = with_values(problem, sample_weight=w)
             if all(np.any(drawn.weights_of(name)) for name in drawn.matrices):
                 break
             again += 1  # some matrix has none of these rows
-        w = np.asarray(
-            w * (total / w.sum())
-        )  # groups of other sizes: values may grow with the number of rows
+        # groups of other sizes: values may grow with the number of rows
+        w = np.asarray(w * (float(counted.sum()) / w.sum()))
         found = solve_on_host(with_values(problem, sample_weight=w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet

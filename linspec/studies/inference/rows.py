@@ -279,26 +279,20 @@ def group_numbers(groups: Any, n: float) -> HostArray | None:
     return np.asarray(numbers)
 
 
-def drawn_counts(
-    generator: np.random.Generator, n: int, counted: HostArray | None, numbers: HostArray | None
-) -> HostArray:
+def drawn_counts(generator: np.random.Generator, counted: HostArray, numbers: HostArray | None) -> HostArray:
     """Draw rows or groups with replacement, and return how often each row is drawn.
 
     Parameters
     ----------
     generator : numpy.random.Generator
-    n : int
-        The number of rows.
-    counted : numpy.ndarray of shape (n,) or None
+    counted : numpy.ndarray of shape (n,)
         How many equal rows each row stands for.
     numbers : numpy.ndarray of shape (n,) or None
         The numbers of the groups that are drawn as a whole, from `group_numbers`.
     """
     if numbers is not None:
         count = int(numbers.max()) + 1
-        w = generator.multinomial(count, np.full(count, 1 / count))[numbers].astype(np.float64)
-        w = w if counted is None else w * counted
-        return w if w.any() else drawn_counts(generator, n, counted, numbers)
-    total = n if counted is None else int(counted.sum())
-    share = np.full(n, 1 / n) if counted is None else counted / total
-    return generator.multinomial(total, share).astype(np.float64)
+        w = counted * generator.multinomial(count, np.full(count, 1 / count))[numbers]
+        return w if w.any() else drawn_counts(generator, counted, numbers)
+    total = int(counted.sum())
+    return generator.multinomial(total, counted / total).astype(np.float64)
