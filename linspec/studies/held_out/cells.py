@@ -54,11 +54,10 @@ def training_and_held_out(cells: Sequence[Cell], folds: Folds) -> Iterator[tuple
         yield from _all_but_one(cells)
         return
     for training, held_out in zip(folds.training, folds.held_out, strict=True):
-        yield _union([cells[i] for i in training]), _union([cells[i] for i in held_out])
-
-
-def _union(cells: Sequence[Cell]) -> Cell:
-    return reduce(Cell.merged, cells)
+        yield (
+            reduce(Cell.merged, (cells[i] for i in training)),
+            reduce(Cell.merged, (cells[i] for i in held_out)),
+        )
 
 
 def _all_but_one(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
@@ -66,8 +65,8 @@ def _all_but_one(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
     behind = [[total] for total in accumulate(reversed(cells[1:]), lambda total, cell: cell.merged(total))]
     before: list[Cell] = []  # the union of the cells so far; none at first
     for cell, after in zip(cells, [*reversed(behind), []], strict=True):
-        yield _union([*before, *after]), cell
-        before = [_union([*before, cell])]
+        yield reduce(Cell.merged, [*before, *after]), cell
+        before = [reduce(Cell.merged, [*before, cell])]
 
 
 def with_orthogonal_confounds(problem: Any) -> Any:

@@ -285,10 +285,12 @@ def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
     """
     codes = np.zeros(n, dtype=np.int64)
     for training, held_out in splits:
-        side = np.zeros(n, dtype=np.int64)
-        side[training], side[held_out] = 1, 2
-        codes = np.unique(3 * codes + side, return_inverse=True)[1]
-        if codes.max() > CELLS_A_SPLIT * len(splits):
+        codes = 3 * codes
+        codes[training] += 1
+        codes[held_out] += 2
+        present = np.bincount(codes) > 0
+        codes = (np.cumsum(present) - 1)[codes]  # from 0, without gaps
+        if present.sum() > CELLS_A_SPLIT * len(splits) + 1:
             sides = [side for split in splits for side in split]
             pairs = [((2 * i,), (2 * i + 1,)) for i in range(len(splits))]
             return Folds(n, tuple(splits), tuple(sides), *zip(*pairs, strict=True))
