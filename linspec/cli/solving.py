@@ -26,7 +26,8 @@ from linspec.solving.linear_solution import as_several
 from linspec.solving.select import estimated
 from linspec.solving.solution import weights_by_matrix
 from linspec.solving.summary import percent
-from linspec.studies.comparison import Rows, measured, solvers_to_compare, split
+from linspec.studies.comparison import measured, solvers_to_compare, split, spread
+from linspec.studies.held_out.scores import beside
 
 # Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs
 # that are drawn, and of rows in each.
@@ -137,10 +138,11 @@ def _facts_of(entry: Any, held: Any) -> list[tuple[str, str]]:
     solution, facts = entry.solution, list(entry.solution.summary().facts)
     if held is None:
         return facts
-    score = f"{solution.layout.score} {entry.score:.6f}, on {len(held)} rows not fitted"
-    if held.labels is None or getattr(solution, "classes", None) is None:
+    first, labels = next(iter(held.matrices.values())), getattr(held, "labels", None)
+    score = f"{solution.layout.score} {entry.score:.6f}, on {first.shape[0]} rows not fitted"
+    if labels is None or getattr(solution, "classes", None) is None:
         return [*facts, ("held out", score)]
-    accuracy = solution.score(held.matrices[0], held.labels, **held.arguments[1])
+    accuracy = solution.score(first, labels, **beside(held))
     return [*facts, ("held out", score), ("accuracy", f"{accuracy:.6f}, on these rows")]
 
 
@@ -148,7 +150,7 @@ def _show_answer(request: Request, solution: Any, problem: Any, held: Any) -> No
     """Print the values, the columns with the largest weights, and what ``--explained`` and ``--loadings`` ask for."""
     rows = []
     for one in solution.along_path() if getattr(solution, "path", False) else ():
-        score = {} if held is None else {"held out": one.score(*held.matrices, **held.arguments[1])}
+        score = {} if held is None else {"held out": one.score(*held.matrices.values(), **beside(held))}
         rows.append({"ridge": one.ridge, **dict(one.facts()), **score, "residual": one.residual})
     if rows or solution.summary():
         show_table(rows or solution.summary(), output.SHOWN)
@@ -175,8 +177,8 @@ def _panels(solution: Any, problem: Any, held: Any) -> list[Callable[..., Any]]:
         panels.append(partial(plots.convergence, solution))
     if len(problem.matrices) != len("XY") or not {"x_weights", "transform"} <= {*dir(solution)}:
         return panels
-    sides = [Rows.of(problem).spread(MOST_POINTS), *([] if held is None else [held])]
-    fitted, *others = [solution.transform(*rows.matrices, **rows.arguments[1]) for rows in sides]
+    sides = [spread(problem, MOST_POINTS), *([] if held is None else [held])]
+    fitted, *others = [solution.transform(*rows.matrices.values(), **beside(rows)) for rows in sides]
     variates = partial(plots.variates, *fitted, held_out=next(iter(others), None))
     return [*panels, *(partial(variates, pair=pair) for pair in range(min(PAIRS, fitted[0].shape[1])))]
 

@@ -21,13 +21,11 @@ if importlib.util.find_spec("sklearn") is None:
     )
 
 from linspec.estimators.base import ConvergenceWarning
-from linspec.estimators.cca import CCA
+from linspec.estimators.cca import CCA, KernelCCA
 from linspec.estimators.discriminant import Discriminant
 from linspec.estimators.generic import of
-from linspec.estimators.kernel_cca import KernelCCA
-from linspec.estimators.kernel_ridge import KernelRidge
 from linspec.estimators.pca import PCA
-from linspec.estimators.ridge import Ridge, RidgeCV
+from linspec.estimators.ridge import KernelRidge, Ridge, RidgeCV
 
 __all__ = [
     "CCA",

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse
 import sklearn.exceptions
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -143,6 +143,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     solver_options: dict[str, Any] | None
     solution_: Any
     n_features_in_: int
+    _one_column = False
 
     def __init_subclass__(cls, **named: Any) -> None:
         """Decorate the public methods, so that arrays of JAX and sparse torch tensors can be passed."""
@@ -181,15 +182,24 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     # ---- rows ---------------------------------------------------------------------------------
 
     def _rows(self, X: Any, *, fitting: bool = False, least: int = 1) -> Any:
-        """Check X, and return it as an array, a sparse matrix, or an operator."""
+        """Check X, and return it as an array, a sparse matrix, or an operator; integers get float64 products."""
         if not known_to_scikit_learn(X):
-            return self._operator(X, fitting=fitting)
+            A = as_operator(X, "X")
+            if fitting:
+                self.__dict__.pop("feature_names_in_", None)
+                self.n_features_in_ = int(A.shape[1])
+            elif A.shape[1] != self.n_features_in_:
+                raise InvalidProblem(
+                    f"X must have {self.n_features_in_} columns, as in fit; got {A.shape[1]}."
+                )
+            return A
         X = _merged(X)
         with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
             X = validate_data(
                 self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
             )
-        return _exact(X)
+        dtype = host_dtype(X) if is_array(X) else X.dtype
+        return X if dtype.kind == "f" else as_operator(X, "X", dtype=np.float64)
 
     def _rows_and_targets(
         self, X: Any, y: Any, *, first: bool = True, least: int = 2, numeric: bool = True, **others: Any
@@ -203,47 +213,49 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         check_order({"X": X, "y": y, **others})
         if y is None:  # the check raises the error for a missing y
             validate_data(self, X, y, skip_check_array=True)
-        y = beside(y, X) if numeric else y
-        if known_to_scikit_learn(y):
-            kind = "numeric" if numeric else None
-            y = checked_array(
-                _merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
-            )
+        y = self._second(y, X, numeric=numeric)
         X = self._rows(X, fitting=first, least=least)
         if not isinstance(X, LinearOperator) and hasattr(y, "shape"):
             check_consistent_length(X, y)
         return X, y
 
+    def _second(self, y: Any, X: Any, *, numeric: bool = True) -> Any:
+        """Check targets, or rows of a second view; numbers are returned in the library and on the device of X."""
+        y = beside(y, X) if numeric else y
+        if not known_to_scikit_learn(y):
+            return y
+        kind = "numeric" if numeric else None
+        return checked_array(
+            _merged(y), accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
+        )
+
+    def _views(self, X: Any, y: Any, **others: Any) -> tuple[Any, Any]:
+        """Check X and y of a fit; return X, and y with two dimensions."""
+        X, y = self._rows_and_targets(X, y, **others)
+        self._one_column = is_array(y) and y.ndim == 1
+        return X, with_columns(y)
+
     def _new_rows(self, X: Any, method: str) -> Any:
         """Check and return rows for a fitted estimator: columns, library and device must be those of the fit."""
         check_is_fitted(self)
-        self._check_place(X, method)
+        if get_config()["array_api_dispatch"]:
+            here = Home.of(X) if is_array(X) else HOST
+            fitted = Home.of(getattr(self, self._weights))
+            if here != fitted and not (here.on_host and fitted.on_host):
+                raise InvalidProblem(
+                    f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same "
+                    f"device as those passed to fit(); got {here} after a fit with {fitted}. Convert them, or fit "
+                    "again."
+                )
         return self._rows(X)
 
-    def _check_place(self, X: Any, method: str) -> None:
-        """With array-API dispatch, raise if rows are in another library or on another device than the fitted rows."""
-        if not get_config()["array_api_dispatch"]:
-            return
-        here = Home.of(X) if is_array(X) else HOST
-        fitted = Home.of(getattr(self, self._weights))
-        if here != fitted and not (here.on_host and fitted.on_host):
-            raise InvalidProblem(
-                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device as "
-                f"those passed to fit(); got {here} after a fit with {fitted}. Convert them, or fit again."
-            )
-
-    def _operator(self, X: Any, *, fitting: bool) -> LinearOperator:
-        """Convert X, which has a type that scikit-learn does not know, to an operator.
-
-        A fit stores the number of columns in `n_features_in_`. For new rows, the number of columns must equal it.
-        """
-        A = as_operator(X, "X")
-        if fitting:
-            self.__dict__.pop("feature_names_in_", None)
-            self.n_features_in_ = int(A.shape[1])
-        elif A.shape[1] != self.n_features_in_:
-            raise InvalidProblem(f"X must have {self.n_features_in_} columns, as in fit; got {A.shape[1]}.")
-        return A
+    def _answer(self, method: str, X: Any, y: Any = None) -> Any:
+        """Call a method of the solution with checked rows, and with those of the second view if there are any."""
+        rows = [self._new_rows(X, method)]
+        if y is not None:
+            check_order({"X": X, "y": y})
+            rows.append(with_columns(self._second(y, X)))
+        return getattr(self.solution_, method)(*rows)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -252,34 +264,6 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class Regressor(PairedRows, MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
-    """Base class of regressors, with an intercept and predictions."""
-
-    fit_intercept: bool
-
-    @staticmethod
-    def _intercept(constant: Any) -> Any:
-        """The intercept of a solution: 0.0 without one, a float for a vector of targets."""
-        if constant is None:
-            return 0.0
-        return float(to_host(constant)) if constant.ndim == 0 else constant
-
-    def predict(self, X: Any) -> Array:
-        """Predict the targets of rows.
-
-        Parameters
-        ----------
-        X : data of shape (n_samples, n_features)
-            For a precomputed kernel its values between these rows and the training rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_targets)
-        """
-        X = self._new_rows(X, "predict")
-        return self.solution_.predict(X)
 
 
 def like(weights: Array, numbers: HostArray) -> Array:
@@ -296,6 +280,11 @@ def beside(y: Any, X: Any) -> Any:
         return y
     host = to_host(y)
     return host if home.on_host or host.dtype.kind not in "biuf" else from_host(host, like=X)
+
+
+def with_columns(y: Any) -> Array:
+    """Return a vector as a matrix of one column, and a matrix unchanged."""
+    return y[:, None] if is_array(y) and y.ndim == 1 else y
 
 
 checked_array = at_home(check_array)
@@ -360,9 +349,3 @@ def known_to_scikit_learn(X: Any) -> bool:
 def _merged(X: Any) -> Any:
     """Add the duplicate entries of a sparse matrix, which scikit-learn would add in the dtype that is stored."""
     return checked_rows(X) if scipy.sparse.issparse(X) and X.format not in SPARSE else X
-
-
-def _exact(X: Any) -> Any:
-    """Return integers and bools as an operator with float64 products, and other data unchanged."""
-    dtype = host_dtype(X) if is_array(X) else X.dtype
-    return X if dtype.kind == "f" else as_operator(X, "X", dtype=np.float64)

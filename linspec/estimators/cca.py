@@ -1,17 +1,76 @@
-"""Canonical correlation analysis as an estimator."""
+"""Estimators of two views X and y, where y is a matrix or one column: canonical correlations, also of kernels."""
 
 from __future__ import annotations
 
+from math import isnan
 from typing import Any, Self
 
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from linspec.arrays import Array
-from linspec.estimators.base import checked_array
+from linspec.estimators.base import LinspecEstimator, checked_array, like
 from linspec.estimators.later_rows import AddsRows
-from linspec.estimators.two_views import TwoViews
 from linspec.families.cca import problem as cca
 from linspec.frames import check_order
+from linspec.kernels.functions import as_kernel
+from linspec.registry import get_problem
+from linspec.solving.problem import Problem
+from linspec.studies.held_out.defaults import number_of
+
+SHARE = 1e-4
+"""The default ridge is this number times the number of rows, which suits kernels with k(x, x) = 1."""
+
+
+class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
+    """Base class of estimators of two views: it computes canonical variates of rows, and their score."""
+
+    _weights = "x_weights_"
+
+    def _learn(self, problem: Problem[Any]) -> None:
+        found = self.solution_ = self._solved(problem)
+        self.x_weights_, self.y_weights_ = found.x_weights, found.y_weights
+        self.correlations_ = like(found.x_weights, found.correlations)
+        self.n_components_ = self._n_features_out = len(found.correlations)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Compute canonical variates of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+        y : data of shape (n_samples, n_targets), optional
+
+        Returns
+        -------
+        array of shape (n_samples, n_components_), or a pair of them when y is given
+        """
+        return self._answer("transform", X, y)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Compute the sum of the correlations of the canonical pairs on given rows, usually new ones.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+        y : data of shape (n_samples, n_targets)
+
+        Returns
+        -------
+        float
+            The sum of signed correlations without the ridge. A pair that fits the training rows only by chance adds
+            nothing on average. NaN for a single row, or rows that do not vary.
+        """
+        found = self._answer("score", X, y)
+        return float("nan") if isnan(number_of(found)) else float(found.correlations.sum())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.one_d_labels = False
+        tags.target_tags.two_d_labels = True
+        tags.target_tags.multi_output = True
+        return tags
 
 
 class CCA(AddsRows, TwoViews):
@@ -126,8 +185,7 @@ class CCA(AddsRows, TwoViews):
         -------
         array of shape (n_samples, n_targets), or (n_samples,) if y was a vector
         """
-        X = self._new_rows(X, "predict")
-        found = self.solution_.predict(X)
+        found = self._answer("predict", X)
         return found[:, 0] if self._one_column else found
 
     def inverse_transform(self, X: Any, y: Any = None) -> Any:
@@ -150,3 +208,106 @@ class CCA(AddsRows, TwoViews):
         P = checked_array(X, input_name="X", estimator=self)
         others = [] if y is None else [checked_array(y, input_name="y", estimator=self)]
         return self.solution_.inverse_transform(P, *others)
+
+
+class KernelCCA(TwoViews):
+    """Canonical pairs of functions of X and y, in the spaces of two kernels.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+        The number of pairs.
+    kernel_x : linspec kernel, str or callable, default "rbf"
+        A kernel of `linspec.kernels`, its name, or a function of two blocks of rows.
+    kernel_y : linspec kernel, str or callable, optional
+        The kernel of y; by default that of X. A precomputed kernel does not work with cross-validation, which selects
+        rows of y but not columns.
+    ridge : float or pair of floats, optional
+        Positive numbers that are added to the unnormalised Gram matrices of the features. By default 1e-4 times the
+        number of rows.
+    center : bool, default True
+        Whether to centre the features.
+    solver : str or linspec.Solver, default "auto"
+        A solver of the problem "kernel-cca", by name.
+    tol : float, optional
+        The residual at which to stop; by default 1e-6. Exact solvers, and solvers passed as instances, ignore it.
+    max_passes : float, optional
+        The largest number of passes over the data and the kernel matrices.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of all random numbers.
+    solver_options : dict, optional
+        Options of the solver.
+
+    Attributes
+    ----------
+    x_weights_, y_weights_ : array of shape (m, n_components_)
+        Coefficients of the functions. For "nystrom-kcca", m is the number of landmarks; for "rff-kcca" and "knoi", the
+        number of random features; for other solvers, the number of training rows.
+    correlations_ : array of shape (n_components_,)
+        Canonical correlations in decreasing order, computed with the ridge.
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : numpy.ndarray of shape (n_features,)
+        Set only if the columns of X have names.
+    solution_ : linspec.Solution
+        The solution with its residual, bounds and costs.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the residual of the solution is above the tolerance, or the solver computes no residual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.estimators import KernelCCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 2))
+    >>> Y = X[:, :1] ** 2 + 0.3 * rng.standard_normal((300, 1))
+    >>> kcca = KernelCCA(ridge=0.3).fit(X[:200], Y[:200])
+    >>> bool(kcca.score(X[200:], Y[200:]) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        kernel_x: Any = "rbf",
+        kernel_y: Any = None,
+        ridge: Any = None,
+        center: bool = True,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Compute the canonical pairs of functions of two views.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            Anything that scikit-learn or `linspec.as_operator` accepts and whose entries can be read.
+        y : data of shape (n_samples, n_targets) or (n_samples,)
+            The second view, of any kind that X may have.
+
+        Returns
+        -------
+        KernelCCA
+            The estimator itself.
+        """
+        X, Y = self._views(X, y)
+        ridge = SHARE * X.shape[0] if self.ridge is None else self.ridge
+        kernels = {"kernel_x": self.kernel_x, "kernel_y": self.kernel_y}
+        problem: Any = get_problem("kernel-cca")  # from a plugin
+        self._learn(problem(X, Y, self.n_components, ridge=ridge, center=self.center, **kernels))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = as_kernel(self.kernel_x, "kernel_x").precomputed
+        return tags

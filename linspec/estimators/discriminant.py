@@ -177,8 +177,7 @@ class Discriminant(
         -------
         array of shape (n_samples, n_components_)
         """
-        X = self._new_rows(X, "transform")
-        return self.solution_.transform(X)
+        return self._answer("transform", X)
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row.
@@ -192,8 +191,7 @@ class Discriminant(
         array of shape (n_samples,)
             Classes of the same type as in the fit: numbers in the library of X, strings on the host.
         """
-        X = self._new_rows(X, "predict")
-        D = self._classes_known().decision(X)
+        D = self._of_classes("decision", X, "predict")
         names = to_host(self.classes_)[to_host(namespace(D).argmax(D, axis=1))]
         return from_host(names, like=D) if self._numeric else names
 
@@ -209,8 +207,7 @@ class Discriminant(
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
             For two classes, the function of the second class minus that of the first.
         """
-        X = self._new_rows(X, "decision_function")
-        D = self._classes_known().decision(X)
+        D = self._of_classes("decision", X, "decision_function")
         return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
 
     def predict_proba(self, X: Any) -> Array:
@@ -224,8 +221,7 @@ class Discriminant(
         -------
         array of shape (n_samples, n_classes)
         """
-        X = self._new_rows(X, "predict_proba")
-        return self._classes_known().probabilities(X)
+        return self._of_classes("probabilities", X, "predict_proba")
 
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithms of `predict_proba`, accurate even if probabilities underflow.
@@ -238,8 +234,7 @@ class Discriminant(
         -------
         array of shape (n_samples, n_classes)
         """
-        X = self._new_rows(X, "predict_log_proba")
-        return self._classes_known().log_probabilities(X)
+        return self._of_classes("log_probabilities", X, "predict_log_proba")
 
     # ---- classes ------------------------------------------------------------------------------
 
@@ -256,10 +251,12 @@ class Discriminant(
         except InvalidProblem as error:
             return str(error)
 
-    def _classes_known(self) -> LinearClassifier:
+    def _of_classes(self, of: str, X: Any, method: str) -> Array:
+        """Call a method of the classifier with checked rows."""
+        rows = self._new_rows(X, method)
         if isinstance(self._classifier, str):
             raise MissingCapability(self._classifier)
-        return self._classifier
+        return getattr(self._classifier, of)(rows)
 
 
 def _labels(y: Any) -> Any:

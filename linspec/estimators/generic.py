@@ -22,7 +22,6 @@ from linspec import registry
 from linspec.arrays import is_array
 from linspec.errors import InvalidOption, shown
 from linspec.estimators.base import LinspecEstimator, PairedRows, checked_array, known_to_scikit_learn, like
-from linspec.estimators.two_views import second_rows, with_columns
 from linspec.frames import check_order
 from linspec.solving.problem import Problem
 from linspec.solving.solution import Solution
@@ -50,7 +49,6 @@ class Generic(LinspecEstimator):
 
     _problem: ClassVar[type[Problem[Any]]]
     _fields: ClassVar[dict[str, str]]
-    _one_column = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _empty, (self._problem,), self.__getstate__()
@@ -102,10 +100,9 @@ class Generic(LinspecEstimator):
         if len(matrices) == 1:
             check_order({"X": X, "sample_weight": sample_weight})
             return (self._rows(X, fitting=True),)
-        X, y = self._rows_and_targets(X, y, sample_weight=sample_weight)
-        self._one_column = is_array(y) and y.ndim == 1
-        vectors = [declared.vector for declared in matrices.values()]
-        return X, y if vectors[1] else with_columns(y)
+        X, y = self._views(X, y, sample_weight=sample_weight)
+        _, second = matrices.values()
+        return X, y[:, 0] if second.vector and self._one_column else y
 
     @available_if(_answers("transform"))  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def transform(self, X: Any, y: Any = None) -> Any:
@@ -122,7 +119,7 @@ class Generic(LinspecEstimator):
         -------
         array of shape (n_samples, n_components_), or a tuple of them for several matrices
         """
-        return self._of_solution("transform", X, y)
+        return self._answer("transform", X, y)
 
     @available_if(_answers("predict"))  # type: ignore[untyped-decorator]  # as above
     def predict(self, X: Any) -> Any:
@@ -138,18 +135,15 @@ class Generic(LinspecEstimator):
         -------
         array of shape (n_samples, n_targets), or (n_samples,)
         """
-        found = self._of_solution("predict", X, None)
+        found = self._answer("predict", X)
         return found[:, 0] if self._one_column and getattr(found, "ndim", 1) > 1 else found
 
-    def _of_solution(self, method: str, X: Any, y: Any) -> Any:
-        """Call a method of the answer with checked rows."""
-        act = getattr(self.solution_, method) if hasattr(self, "solution_") else None
-        if self._several:
-            check_is_fitted(self)
-            return act([_checked_view(self, each) for each in X])  # type: ignore[misc]  # it is fitted
-        rows = self._new_rows(X, method)
-        check_order({"X": X, "y": y})
-        return act(rows) if y is None else act(rows, second_rows(self, y, rows))  # type: ignore[misc]
+    def _answer(self, method: str, X: Any, y: Any = None) -> Any:
+        """Call a method of the answer with checked rows, or with a list of views."""
+        if not self._several:
+            return super()._answer(method, X, y)
+        check_is_fitted(self)
+        return getattr(self.solution_, method)([_checked_view(self, each) for each in X])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -177,8 +171,7 @@ class _Scored(Generic):
             The attribute `total` of what that method returns, such as the total correlation captured; without such an
             attribute, the returned number itself. NaN for correlations of a single row, or of rows that do not vary.
         """
-        found = self._of_solution("score", X, y)
-        return number_of(found)
+        return number_of(self._answer("score", X, y))
 
 
 def _checked_view(estimator: LinspecEstimator, X: Any) -> Any:

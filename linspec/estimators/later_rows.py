@@ -27,10 +27,11 @@ class AddsRows(LinspecEstimator):
 
     def _fitted(self, X: Any, y: Any, sample_weight: Any, *, least: int) -> Self:
         """Solve the problem on these rows alone."""
+        numbers = self._numbers()
         matrices = self._checked(X, y, sample_weight, first=True, least=least)
         with in_turn(self):
             self._held = None
-            self._learn(self._problem(*matrices, **self._numbers(), sample_weight=sample_weight))
+            self._learn(self._problem(*matrices, **numbers, sample_weight=sample_weight))
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -53,11 +54,10 @@ class AddsRows(LinspecEstimator):
             fewer components.
         """
         with in_turn(self):  # threads that add at once would each go on from the same rows
-            held = self._held or HeldMoments(self._problem)
+            held, numbers = self._held or HeldMoments(self._problem), self._numbers()
             matrices = self._checked(X, y, sample_weight, first=self._held is None, least=1)
             held.add(*matrices, sample_weight=sample_weight)
             self._held = held
-            numbers = self._numbers()
             if numbers.get("k") is not None:
                 numbers["k"] = min(numbers["k"], held.rows)
             self._learn(held.problem(**numbers))

@@ -142,8 +142,7 @@ class PCA(AddsRows, ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEs
         -------
         array of shape (n_samples, n_components_)
         """
-        X = self._new_rows(X, "transform")
-        scores = self.solution_.transform(X)
+        scores = self._answer("transform", X)
         return scores / like(scores, self._deviations()) if self.whiten else scores
 
     def inverse_transform(self, X: Any) -> Array:

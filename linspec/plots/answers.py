@@ -11,7 +11,7 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +37,6 @@ from linspec.plots.style import (
     MUTED,
     THIN,
     axes_for,
-    check_choice,
     check_index,
     legend_beside,
     matrix_of,
@@ -45,9 +44,9 @@ from linspec.plots.style import (
     numbers,
     opaque,
 )
-from linspec.solving.checks import check_count
+from linspec.solving.checks import check_choice, check_count
 from linspec.solving.solution import weights_by_matrix
-from linspec.studies.inference.permutation import ComponentTest
+from linspec.studies.inference.permutation import ComponentTest, Tested
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,7 +139,7 @@ def scree(
     if not 0 < alpha < 0.5:
         raise InvalidOption(f"alpha must be between 0 and 0.5; got {shown(alpha)}.")
     values, noun, label, top = _values(solution)
-    test = next((each for each in (null, solution) if hasattr(each, "p_values")), None)
+    test = next((each for each in (null, solution) if isinstance(each, Tested)), None)
     places = np.arange(1, len(values) + 1)
     lowest = 0.0
     captions = {True: "data" if held_out is None else "fitted"}
@@ -176,14 +175,12 @@ def _layout(answer: Any) -> Any:
 
 def _values(solution: Any) -> tuple[HostArray, str, str, float | None]:
     """The values of a solution, the noun for one of them, the name of a value, and the upper limit of values."""
-    if isinstance(solution, ComponentTest):
-        return solution.values, *_values(solution.solution)[1:]
-    layout = _layout(solution)
+    tested = isinstance(solution, Tested)
+    layout = _layout(solution.described if tested else solution)
     if layout is not None and layout.value:
+        values = numbers(solution.values if tested else getattr(solution, layout.value))
         noun = "number of the pair" if layout.at_most else str(layout.component)
-        return numbers(getattr(solution, layout.value)), noun, layout.value_label, layout.at_most
-    if hasattr(solution, "p_values"):
-        return numbers(solution.correlations), "number of the pair", "canonical correlation", 1.0
+        return values, noun, layout.value_label, layout.at_most
     if layout is not None:
         raise InvalidProblem(
             f"scree draws a decreasing list of values; {type(solution).__name__} has none. Draw its coefficients with "
@@ -204,7 +201,7 @@ def _draw_chance(axes: Axes, of: Any, alpha: float, *, asked: bool) -> None:
         null = of.drawn
         if of.statistic == "largest":
             null, words = np.repeat(null[:, :1], len(of.values), axis=1), "largest by chance"
-    elif not asked or hasattr(of, "p_values"):
+    elif not asked or isinstance(of, Tested):
         return
     else:
         remedy = "Pass what linspec.null_correlations returns."
@@ -300,14 +297,12 @@ def loadings(
     kept = kept if bars else np.sort(kept)  # a map keeps the order of the columns
     titles = [f"{vector} {(component or 0) % k + 1}"] if bars and k > 1 else []
     titles += [f"the {len(kept)} largest of {p} columns"] if len(kept) < p else []
-    with axes_for(ax, _size(len(kept), drawn.shape[1])) as axes:
-        if bars:
-            places, sizes = np.arange(len(kept)), drawn[kept, 0]
-            axes.barh(places, sizes, height=0.7, color=_sign_colours(sizes))
-            _column_axis(axes, [words[i] for i in kept], label, places)
-        else:
-            _map(axes, values[kept], [words[i] for i in kept], label, vector)
-        axes.set_title(", ".join(titles), loc="left")
+    words, title = [words[i] for i in kept], ", ".join(titles)
+    if bars:
+        return _columns(ax, words, drawn[kept, 0], label, title)
+    with axes_for(ax, _size(len(kept), k)) as axes:
+        _map(axes, values[kept], words, label, vector)
+        axes.set_title(title, loc="left")
     return axes
 
 
@@ -345,25 +340,41 @@ def _size(rows: int, columns: int = 1) -> tuple[float, float]:
     )
 
 
-def _column_axis(axes: Axes, names: Sequence[str], label: str, places: HostArray) -> None:
-    """Put the names of columns at the vertical axis, from top to bottom, and the numbers at the horizontal one."""
-    axes.axvline(0, color=MUTED, linewidth=0.8)
-    axes.set(ylim=(places[-1] + 0.5, -0.5), xlabel=label)
-    axes.grid(visible=False, axis="y")
-    axes.spines["left"].set_visible(False)
-    axes.locator_params(axis="x", nbins=6)
-    axes.ticklabel_format(axis="x", scilimits=SHORT, useMathText=True)
-    _name_rows(axes, names, places)
+def _columns(
+    ax: Axes | None,
+    names: Sequence[str],
+    sizes: Any,
+    label: str,
+    title: str,
+    places: Any = None,
+    ends: Any = None,
+) -> Axes:
+    """Draw a number of each column of the data, from top to bottom: as a bar, or with the ends of its interval."""
+    places = range(len(sizes)) if places is None else places
+    colours = [COLOURS[0] if size >= 0 else COLOURS[1] for size in sizes]
+    with axes_for(ax, _size(places[-1] + 1)) as axes:
+        if ends is None:
+            axes.barh(places, sizes, height=0.7, color=colours)
+        else:
+            low, high = ends
+            faces = np.where((low <= 0) & (high >= 0), "white", colours)
+            axes.hlines(places, low, high, colors=colours, linewidth=1.4)
+            axes.scatter(sizes, places, s=24, c=faces.tolist(), edgecolors=colours, zorder=3)
+        axes.axvline(0, color=MUTED, linewidth=0.8)
+        axes.set(ylim=(places[-1] + 0.5, -0.5), xlabel=label)
+        axes.grid(visible=False, axis="y")
+        axes.spines["left"].set_visible(False)
+        axes.locator_params(axis="x", nbins=6)
+        axes.ticklabel_format(axis="x", scilimits=SHORT, useMathText=True)
+        _name_rows(axes, names, places)
+        axes.set_title(title, loc="left")
+    return axes
 
 
 def _name_rows(axes: Axes, names: Sequence[str], places: Any) -> None:
     """Write the names of columns of the data beside the y axis, in a small size if they are many."""
     axes.set_yticks(places, list(names))
     axes.tick_params(axis="y", length=0, **({"labelsize": 6} if len(names) > FEW_ROWS else {}))
-
-
-def _sign_colours(values: Iterable[float]) -> list[str]:
-    return [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
 
 
 def _map(axes: Axes, values: HostArray, names: Sequence[str], label: str, vector: str) -> None:
@@ -471,16 +482,10 @@ def intervals(
     values, lower, upper = (np.array([row[column] for row in rows]) for column in columns)
     kept = np.argsort(-np.abs(values), kind="stable")[:count]
     names = [str(next(iter(rows[i].values()))) for i in kept]  # the first entry of a row names the column
-    values, lower, upper = values[kept], lower[kept], upper[kept]
-    colours, places = _sign_colours(values), np.arange(len(kept))
-    faces = np.where((lower <= 0) & (upper >= 0), "white", colours)
-    part = f", {len(kept)} largest of {len(rows)}" if len(kept) < len(rows) else ""
-    with axes_for(ax, _size(len(kept))) as axes:
-        axes.hlines(places, lower, upper, colors=colours, linewidth=1.4)
-        axes.scatter(values, places, s=24, c=faces.tolist(), edgecolors=colours, zorder=3)
-        _column_axis(axes, names, f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval", places)
-        axes.set_title(f"{vector} {component + 1}{part}", loc="left")
-    return axes
+    title = f"{vector} {component + 1}"
+    title += f", {len(kept)} largest of {len(rows)}" if len(kept) < len(rows) else ""
+    label = f"{kind.removesuffix('s')}, {100 * bootstrap.level:g} % interval"
+    return _columns(ax, names, values[kept], label, title, ends=(lower[kept], upper[kept]))
 
 
 def leading_columns(
@@ -539,18 +544,12 @@ def leading_columns(
     pairs = [*positive, *reversed(negative)]
     if not pairs:
         raise InvalidProblem(f"leading_columns draws weights other than 0; those of {vector} are 0.")
-    gap = int(bool(positive and negative))
+    gap, stem = int(bool(positive and negative)), solution.layout.vector
     places = np.arange(len(pairs)) + np.repeat([0, gap], [len(positive), len(negative)])
-    with axes_for(ax, _size(len(pairs) + gap)) as axes:
-        stem = solution.layout.vector
-        weights = [weight for _, weight in pairs]
-        axes.barh(places, weights, height=0.7, color=_sign_colours(weights))
-        names, label = [str(name) for name, _ in pairs], "weight" if solution.layout.value else "coefficient"
-        _column_axis(axes, names, label, places)
-        axes.set_title(
-            f"{stem} {component + 1}" if vector == f"{stem}{component + 1}" else vector, loc="left"
-        )
-    return axes
+    names, weights = zip(*pairs, strict=True)
+    label = "weight" if solution.layout.value else "coefficient"
+    title = f"{stem} {component + 1}" if vector == f"{stem}{component + 1}" else vector
+    return _columns(ax, [str(name) for name in names], weights, label, title, places)
 
 
 # ---- rows -------------------------------------------------------------------------------------
@@ -729,9 +728,8 @@ def variates(
         first, second = (numbers(block) for block in blocks)
         if first.ndim != 2 or first.shape != second.shape or not first.size:
             raise InvalidProblem(f"variates must be two n x k arrays; got {first.shape} and {second.shape}.")
-        clouds.append((first, second))
-    check_index("pair", pair, min(first.shape[1] for first, _ in clouds))
-    clouds = [(first[:, pair], second[:, pair]) for first, second in clouds]
+        check_index("pair", pair, first.shape[1])
+        clouds.append((first[:, pair], second[:, pair]))
     scales = [float(np.std(block)) or 1.0 for block in clouds[0]]
     correlations = [_correlation(*cloud) for cloud in clouds]
     with axes_for(ax, (4.2, 4.2)) as axes:

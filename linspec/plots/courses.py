@@ -31,11 +31,12 @@ from linspec.plots.style import (
     SMALL_TEXT,
     THIN,
     axes_for,
-    check_choice,
     legend_beside,
     names_of,
     numbers,
 )
+from linspec.solving.checks import check_choice
+from linspec.studies.ridge_path import values_along
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,38 +119,34 @@ def convergence(
     passes = [run.history["passes"].tolist() for _, run in runs]
     still = any(len({*each}) == 1 < len(each) for each in passes)  # a run iterates without reading data again
     cost = against or ("seconds" if still else "passes")
-    courses = [_course(run, cost) for _, run in runs]
-    tols = {run.tol if tol is None else tol for _, run in runs if run.iterations} - {None, 0.0}
-    seen = [y for (_, run), (_, ys) in zip(runs, courses, strict=True) if run.iterations for y in ys]
-    seen = [y for y in (*seen, *tols) if 0 < y < math.inf]
+    courses = [(label, run, *_course(run, cost)) for label, run in runs]
+    iterative = [(run, ys) for _, run, _, ys in courses if run.iterations]
+    tols = {run.tol if tol is None else tol for run, _ in iterative} - {None, 0.0}
+    seen = [y for ys in [*(ys for _, ys in iterative), tols] for y in ys if 0 < y < math.inf]
     seen = seen or [max(run.residual or 0.0, 1e-17) for _, run in runs]
-    low = max(min(seen) / 5, FAR * min(tols, default=0.0))
+    low, texts = max(min(seen) / 5, FAR * min(tols, default=0.0)), 0
     with axes_for(ax, (5.4, 3.8)) as axes:
-        axes.set(yscale="log", ylim=(low, max(seen) * 3), ylabel="residual")
-        for number, ((label, run), (xs, ys)) in enumerate(zip(runs, courses, strict=True)):
-            colour, x = COLOURS[number % len(COLOURS)], float(getattr(run, cost))
+        axes.set(yscale="log", ylim=(low, max(seen) * 3), xlabel=COST_WORDS[cost], ylabel="residual")
+        for number, (label, run, xs, ys) in enumerate(courses):
+            colour = COLOURS[number % len(COLOURS)]
             mark: dict[str, Any] = {"marker": "D", "markersize": 8, "zorder": 5, "label": label}
             if run.iterations:
                 # When all colours have been used, the dashes are shifted, so that many lines remain distinct.
                 dashes = DASHES[(number + number // len(COLOURS)) % len(DASHES)]
                 line: Any = {"linewidth": 1.6, "linestyle": dashes, "marker": "." if len(xs) <= FEW else ""}
                 axes.plot(xs, ys, color=colour, markersize=6, label=label, **line)
-                face, x = colour if run.converged else "white", xs[-1]
+                face = colour if run.converged else "white"
                 mark = {"marker": "o", "markersize": 6, "zorder": 4, "markerfacecolor": face}
-            axes.plot([x], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
+            axes.plot(xs[-1:], [max(ys[-1], low)], color=colour, linestyle="None", clip_on=False, **mark)
             if ys[-1] < low:  # written on the lower edge, above neighbouring texts
-                before = sum(ys[-1] < low for _, ys in courses[:number])
-                place: Any = {"xytext": (7, 5 + 10 * (before % 3)), "color": colour, **SMALL_TEXT}
-                axes.annotate(f"{ys[-1]:.0e}", (float(getattr(run, cost)), low), **place)
+                place: Any = {"xytext": (7, 5 + 10 * (texts % 3)), "color": colour, **SMALL_TEXT}
+                axes.annotate(f"{ys[-1]:.0e}", (xs[-1], low), **place)
+                texts += 1
         for each in tols:
             axes.axhline(each, **THIN)
             place = {"xycoords": ("axes fraction", "data"), "xytext": (4, 3), "color": MUTED, **SMALL_TEXT}
             axes.annotate("tolerance", (0, each), **place)
-        axes.set_xlabel(COST_WORDS[cost])
-        costs = [
-            [*xs[:1], float(getattr(run, cost))] for (_, run), (xs, _) in zip(runs, courses, strict=True)
-        ]
-        ends = [x for pair in costs for x in pair if x > 0]
+        ends = [x for _, _, xs, _ in courses for x in (xs[0], xs[-1]) if x > 0]
         if cost != "iterations" and ends and max(ends) > WIDE * min(ends):
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter("{x:g}")
@@ -277,11 +274,7 @@ def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
     layout = type(path.solutions[0]).layout
     if path.totals is not None:
         return path.ridges, np.asarray(path.totals)[:, None], f"{layout.score}, test rows"
-    values = [np.asarray(getattr(solution, layout.value)) for solution in path.solutions]
-    columns = np.full((len(values), max(map(len, values))), np.nan)  # some ridges may have fewer
-    for row, some in zip(columns, values, strict=True):
-        row[: len(some)] = some
-    return path.ridges, columns, f"{layout.value_label}, fitted rows"
+    return path.ridges, values_along(path.solutions), f"{layout.value_label}, fitted rows"
 
 
 def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Sequence[Any], HostArray]:

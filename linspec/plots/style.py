@@ -18,6 +18,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingPackage, shown
+from linspec.registry.options import is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,15 +123,8 @@ def matrix_of(values: Any, words: str, remedy: str) -> HostArray:
 
 def check_index(name: str, value: Any, count: int, *, least: int = 0) -> None:
     """Raise unless a value is the number of one of `count` components."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value < count:
+    if not is_number(value, int) or not least <= value < count:
         raise InvalidOption(f"{name} must be from 0 to {count - 1}; got {shown(value)}.")
-
-
-def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise unless a value is one of the choices."""
-    if value not in choices:
-        raise InvalidOption(f"{name} must be one of {', '.join(choices)}; got {shown(value)}.")
 
 
 def names_of(names: Any, count: int, what: str) -> list[str]:

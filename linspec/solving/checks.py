@@ -354,6 +354,12 @@ def check_fraction(name: str, value: Any) -> None:
         raise InvalidOption(f"{name} must be between 0 and 1; got {value!r}.")
 
 
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse what is none of the choices."""
+    if value not in choices:
+        raise InvalidOption(f"{name} must be one of {', '.join(choices)}; got {shown(value)}.")
+
+
 def check_count(name: str, value: Any, least: int) -> None:
     """Refuse a number of repetitions that is not an integer of at least `least`."""
     if not is_number(value, int) or value < least:

@@ -7,10 +7,11 @@ Method: `state` goes through the declarations (`linspec.solving.fields`). It rea
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -41,6 +42,8 @@ from linspec.solving.fields import KEY, Flag, parts_of, view_names
 from linspec.solving.shared_moments import Moments
 
 __all__ = ["adopt", "adopt_rows", "state"]
+
+P = TypeVar("P")
 
 ROW_FIELDS: dict[str, tuple[str, Any, Any]] = {
     "scale": (
@@ -211,6 +214,14 @@ def adopt(problem: Any, name: str, data: Any) -> LinearOperator:
     if A.row_names is not None and problem.row_names is None:
         object.__setattr__(problem, "row_names", RowNames(A.row_names))
     return A
+
+
+def with_values(problem: P, **values: Any) -> P:
+    """Return a copy of a problem with other values of these attributes, which are not checked."""
+    twin = copy.copy(problem)
+    for name, value in values.items():
+        object.__setattr__(twin, name, value)
+    return twin
 
 
 def set_matrix(problem: Any, name: str, A: LinearOperator) -> None:

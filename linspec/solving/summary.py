@@ -13,7 +13,7 @@ from typing import Any
 
 from linspec.errors import MissingPackage
 
-__all__ = ["Summary", "facts_as_html", "percent", "some_of"]
+__all__ = ["Summary", "facts_as_html", "percent", "some_of", "table_as_html"]
 
 FEW = 10
 """Largest number of texts in one line."""
@@ -94,6 +94,14 @@ def facts_as_html(title: str, facts: Iterable[tuple[str, str]]) -> str:
     """
     rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
     return f"<div>{escape(title)}</div><table><tbody>{rows}</tbody></table>"
+
+
+def table_as_html(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return an HTML table with everything escaped."""
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    lines = ("".join(f"<td>{escape(text)}</td>" for text in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def percent(share: float) -> str:

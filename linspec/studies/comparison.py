@@ -14,10 +14,9 @@ row of the table.
 from __future__ import annotations
 
 import dataclasses
-import html
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +35,6 @@ from linspec.errors import (
     shown,
 )
 from linspec.frames import check_order
-from linspec.operators import LinearOperator, as_operator
-from linspec.operators.chosen_rows import chosen_rows
 from linspec.process.plurals import count_of
 from linspec.registry import options
 from linspec.registry.keywords import hinted
@@ -48,26 +45,26 @@ from linspec.solving.run import Progress
 from linspec.solving.select import automatic
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.stating import with_values
+from linspec.solving.summary import table_as_html
 from linspec.status import Status
-from linspec.studies.held_out.defaults import number_of
+from linspec.studies.held_out.defaults import number_of, rows_to_score
+from linspec.studies.held_out.scores import FEWEST, beside
 
 __all__ = [
     "Comparison",
     "Entry",
-    "Rows",
     "compare",
     "measured",
     "solvers_to_compare",
     "split",
+    "spread",
 ]
 
 AUTO, FAILED = "auto", "FAILED"
 
 COLUMNS = ("problem", "solver", "score", "objective", "residual", "status", "passes", "products", "seconds")
 """The columns of the printed table of a comparison; `Comparison.rows` has more columns."""
-
-FEWEST = 2
-"""The smallest number of rows that can be held out, because one row has no correlation."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,8 +150,10 @@ class Comparison:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One dict for each entry, with all fields except the solution: ``pandas.DataFrame(found.rows)`` is a table."""
-        names = [field.name for field in dataclasses.fields(Entry) if field.name != "solution"]
-        return [{name: getattr(entry, name) for name in names} for entry in self.entries]
+        return [
+            {name: value for name, value in vars(entry).items() if name != "solution"}
+            for entry in self.entries
+        ]
 
     @property
     def solutions(self) -> tuple[Any, ...]:
@@ -186,12 +185,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         head, *lines = self._table()
-        cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
-        rows = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>" for line in lines]
-        return (
-            f"<table><caption>{html.escape(self._headline())}</caption><thead><tr>{cells}</tr></thead>"
-            f"<tbody>{''.join(rows)}</tbody></table>"
-        )
+        return table_as_html(self._headline(), head, lines)
 
     def _headline(self) -> str:
         words = count_of(len(self.entries), "run")
@@ -213,47 +207,6 @@ def _in_words(value: Any, name: str) -> str:
         return value
     forms = {"residual": ".1e", "score": ".6g", "objective": ".6g", "seconds": ".3g"}
     return format(value, forms.get(name, "g"))
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The same rows of all matrices of a problem, such as held-out rows.
-
-    Attributes
-    ----------
-    matrices : tuple of LinearOperator
-        The rows of each matrix, in the order of the matrices of the problem.
-    confounds : numpy.ndarray of shape (n, c) or None
-        The confounds of these rows, if the problem has any.
-    labels : numpy.ndarray of shape (n,) or None
-        The class of each of these rows, if the problem has classes.
-    """
-
-    matrices: tuple[LinearOperator, ...]
-    confounds: Any = None
-    labels: Any = None
-
-    @classmethod
-    def of(cls, problem: Problem[Any]) -> Rows:
-        """Return all rows of a problem."""
-        return cls(tuple(problem.matrices.values()), problem.confounds, getattr(problem, "labels", None))
-
-    def __len__(self) -> int:
-        return int(self.matrices[0].shape[0])
-
-    def spread(self, most: int) -> Rows:
-        """Return at most `most` of these rows, evenly spaced."""
-        n = len(self)
-        if n <= most:
-            return self
-        numbers = np.linspace(0, n - 1, most).astype(np.intp)
-        confounds = None if self.confounds is None else self.confounds[numbers]
-        return Rows(tuple(chosen_rows(A, numbers) for A in self.matrices), confounds)
-
-    @property
-    def arguments(self) -> tuple[tuple[LinearOperator, ...], dict[str, Any]]:
-        """The arguments of `solution.score` and `solution.transform` for these rows."""
-        return self.matrices, {} if self.confounds is None else {"confounds": self.confounds}
 
 
 @hinted
@@ -351,7 +304,9 @@ def compare(
         if entry.status == Status.INTERRUPTED.name:
             interrupted = True
             break
-    sizes = [len(rows) for _, rows in parted.values() if rows is not None]
+    sizes = [
+        min(A.shape[0] for A in rows.matrices.values()) for _, rows in parted.values() if rows is not None
+    ]
     return Comparison(entries=tuple(entries), held_out=max(sizes, default=0), interrupted=interrupted)
 
 
@@ -360,7 +315,7 @@ def measured(
     solver: str | Solver,
     options_: Mapping[str, Any],
     *,
-    rows: Rows | None = None,
+    rows: Problem[Any] | None = None,
     **limits: Any,
 ) -> Entry:
     """Solve a problem, and record the results and costs of the run.
@@ -371,8 +326,8 @@ def measured(
     solver : str or Solver
     options_ : mapping
         The solver's options.
-    rows : Rows, optional
-        Rows on which the solution is scored.
+    rows : Problem, optional
+        The problem on rows on which the solution is scored.
     **limits
         The other arguments of `linspec.solve`.
 
@@ -395,9 +350,7 @@ def measured(
         converged=solution.converged,
         tol=tol or problem.default_tol,
         score=score,
-        objective=solution.objective(
-            {f.name: getattr(solution, f.name) for f in dataclasses.fields(solution)}
-        ),
+        objective=solution.objective(vars(solution)),
         residual=solution.residual,
         passes=solution.passes,
         iterations=solution.iterations,
@@ -417,7 +370,7 @@ def solvers_to_compare(problem: str) -> list[str]:
     ]
 
 
-def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
+def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Any]:
     """Hold out a fraction of the rows of a problem.
 
     Parameters
@@ -430,8 +383,8 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
 
     Returns
     -------
-    Problem, Rows
-        The problem on the remaining rows, and the held-out rows.
+    Problem, Problem
+        The problem on the remaining rows, and on the held-out rows.
 
     Raises
     ------
@@ -461,7 +414,13 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
     chosen[random_generator(rng).spawn(1)[0].choice(n, count, replace=False)] = True
     train, test = (problem.on_rows(np.flatnonzero(side)) for side in (~chosen, chosen))
     train.check_sizes()
-    return train, Rows.of(test)
+    return train, test
+
+
+def spread(problem: Problem[Any], most: int) -> Problem[Any]:
+    """Return the problem on at most `most` of its rows, evenly spaced."""
+    n = min(A.shape[0] for A in problem.matrices.values())
+    return problem if n <= most else problem.on_rows(np.linspace(0, n - 1, most).astype(np.intp))
 
 
 # ---- arguments --------------------------------------------------------------------------------
@@ -469,27 +428,17 @@ def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
 
 def _named(problems: Any) -> dict[str, Problem[Any]]:
     """Check the problems, and return a dict from their names in the table."""
-    if isinstance(problems, Problem):
-        return {problems.name: problems}
-    if isinstance(problems, Mapping):
-        found = {str(label): problem for label, problem in problems.items()}
-    else:
-        listed = list(problems) if isinstance(problems, Iterable) else [problems]
-        for problem in listed:
-            _check_problem(problem)
-        found = dict(zip(_labels(listed), listed, strict=True))
-    if not found:
+    named = isinstance(problems, Mapping)
+    several = problems.values() if named else problems if isinstance(problems, Iterable) else [problems]
+    listed = list(several)
+    for problem in listed:
+        if not isinstance(problem, Problem):
+            raise InvalidProblem(
+                f"compare takes problems such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
+            )
+    if not listed:
         raise InvalidProblem("compare takes at least one problem; got none.")
-    for problem in found.values():
-        _check_problem(problem)
-    return found
-
-
-def _check_problem(problem: Any) -> None:
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(
-            f"compare takes problems such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
-        )
+    return dict(zip(map(str, problems) if named else _labels(listed), listed, strict=True))
 
 
 def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
@@ -521,23 +470,30 @@ options of the solver."""
 
 
 def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[RunRequest]:
-    """Check solvers and options, and list all runs."""
+    """Check solvers and options, and list all runs; each listed solver and each option must have one."""
     listed = _listed(solvers)
     runs: list[RunRequest] = []
-    taken: set[str] = set()
     for label, problem in named.items():
         pairs = {name: name for name in solvers_to_compare(problem.name)} if listed is None else listed
         for name, solver in pairs.items():
-            if not _is_for(solver, problem):
-                continue
-            options_ = _options(solver, problem, given)
-            taken |= set(options_)
-            runs.append((label, name, solver, options_))
-    _check_all_used(named, listed, runs)
-    unused = [name for name in given if name not in taken]
+            own = _options(solver, problem, given)
+            if own is not None:
+                runs.append((label, name, solver, own))
+    run = dict.fromkeys(name for _, name, _, _ in runs)
+    for name, solver in (listed or {}).items():
+        if name not in run:
+            if isinstance(solver, str):
+                registry.get_spec(
+                    "solver", solver, next(iter(named.values()))
+                )  # raises, and lists the solvers
+            raise InvalidOption(
+                f"{name} is no solver of {', '.join(dict.fromkeys(p.name for p in named.values()))}."
+            )
+    unused = [name for name in given if not any(name in own for *_, own in runs)]
     if unused:
-        requested = ", ".join(dict.fromkeys(name for _, name, _, _ in runs))
-        raise UnknownOption(f"none of {requested} has an option {unused[0]!r}. Leave it out.", name=unused[0])
+        raise UnknownOption(
+            f"none of {', '.join(run)} has an option {unused[0]!r}. Leave it out.", name=unused[0]
+        )
     return runs
 
 
@@ -570,47 +526,26 @@ def _called(solver: Any) -> str:
     return (spec.name if spec is not None else type(solver).__name__) + (f"({changed})" if changed else "")
 
 
-def _is_for(solver: str | Solver, problem: Problem[Any]) -> bool:
-    """Whether a solver may solve a problem: it is registered for the problem, or is an unregistered instance."""
-    if isinstance(solver, Solver):
-        return registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
-    if solver == AUTO:
-        return True
-    try:
-        registry.get_spec("solver", solver, problem)
-    except LookupError:
-        return False
-    return True
+def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Select those of the given options that a solver has, and check their values; None if it is not for the problem.
 
-
-def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Select those of the given options that a solver has, and check their values."""
+    A solver may solve a problem if it is registered for it, or is an unregistered instance.
+    """
     if isinstance(solver, Solver):
-        return {}
+        known = registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
+        return {} if known else None
     if solver == AUTO:
         own = {name: value for name, value in given.items() if name == "tol"}
         automatic(problem, own)
         return own
-    cls = registry.get_solver(solver, problem)
+    try:
+        cls = registry.get_solver(solver, problem)
+    except LookupError:
+        return None
     names = {option.name for option in options.options_of(cls)}
     own = {name: value for name, value in given.items() if name in names}
     options.build(cls, own)
     return own
-
-
-def _check_all_used(
-    named: Mapping[str, Problem[Any]], listed: Mapping[str, Any] | None, runs: Sequence[RunRequest]
-) -> None:
-    """Raise an error if a listed solver can solve none of the problems."""
-    used = {name for _, name, _, _ in runs}
-    for name, solver in (listed or {}).items():
-        if name not in used:
-            problem = next(iter(named.values()))
-            if isinstance(solver, str):
-                registry.get_spec("solver", solver, problem)  # raises, and lists the solvers
-            raise InvalidOption(
-                f"{name} is no solver of {', '.join(dict.fromkeys(p.name for p in named.values()))}."
-            )
 
 
 def _seed(rng: Any) -> Any:
@@ -627,13 +562,11 @@ def _seed(rng: Any) -> Any:
 # ---- rows to score on -------------------------------------------------------------------------
 
 
-def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[Any], Rows | None]:
+def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[Any], Problem[Any] | None]:
     """The problem to solve, and the held-out rows, if any."""
     if held_out is None:
         return problem, None
     _check_scored(problem)
-    if isinstance(held_out, Rows):
-        return problem, held_out
     if options.is_number(held_out):
         return split(problem, held_out, seed)
     names = problem.matrices
@@ -655,28 +588,14 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
             "held_out must have confounds if the problem has some, and only then: "
             f"held_out={{{', '.join(f'{name!r}: ...' for name in (*names, 'confounds'))}}}."
         )
-    rows = tuple(_test_rows(problem, {name: given[name] for name in names}))
-    check_order({**dict(zip(names, rows, strict=True)), "confounds": given["confounds"]})
-    return problem, Rows(rows, given["confounds"])
-
-
-def _test_rows(problem: Problem[Any], given: Mapping[str, Any]) -> Iterator[LinearOperator]:
-    """Yield held-out rows, checked against the matrices of the problem."""
-    first: tuple[str, LinearOperator] | None = None
-    for name, data in given.items():
-        A, of = as_operator(data, f"the held-out rows of {name}"), problem.matrices[name]
-        if A.shape[1] != of.shape[1]:
-            raise InvalidProblem(
-                f"the held-out rows of {name} must have {of.shape[1]} columns; got {A.shape[1]}."
-            )
-        if A.sweeps == 1:
-            raise SweptOnce(
-                f"the held-out rows of {name} are read once for each solver; got an iterator. Pass a callable that "
-                "returns a fresh one."
-            )
-        first = first or (f"the held-out rows of {name}", A)
-        check_rows(*first, f"those of {name}", A)
-        yield A
+    rows = rows_to_score(
+        problem, {name: given[name] for name in names}, "held-out", "solver", SweptOnce, names
+    )
+    (first, A), *others = ((f"the held-out rows of {name}", A) for name, A in rows.items())
+    for name, B in others:
+        check_rows(first, A, name.replace("the held-out rows", "those"), B)
+    check_order({**rows, "confounds": given["confounds"]})
+    return problem, with_values(problem.with_matrices(rows), confounds=given["confounds"])
 
 
 def _check_scored(problem: Problem[Any]) -> None:
@@ -687,13 +606,12 @@ def _check_scored(problem: Problem[Any]) -> None:
         )
 
 
-def _score(solution: Any, rows: Rows | None) -> tuple[float | None, str]:
+def _score(solution: Any, rows: Problem[Any] | None) -> tuple[float | None, str]:
     """The score of a solution on the rows, or None with a message that says why."""
     if rows is None:
         return None, ""
-    matrices, named = rows.arguments
     try:
-        found = solution.score(*matrices, **named)
+        found = solution.score(*rows.matrices.values(), **beside(rows))
     except LinspecError as error:
         return None, f"There is no score: {one_line(error)}"
     return number_of(found), ""

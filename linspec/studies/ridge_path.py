@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -18,7 +18,7 @@ import numpy as np
 from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidProblem
 from linspec.frames import check_order, table
-from linspec.operators import LinearOperator, as_operator
+from linspec.operators import LinearOperator
 from linspec.process.interrupts import NothingYet, Request, first_interrupt
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
@@ -27,7 +27,7 @@ from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_
 from linspec.solving.ridges import along_ridges, checked_ridges
 from linspec.solving.solution import Solution, weights_by_matrix
 from linspec.solving.solver import Solver
-from linspec.studies.held_out.defaults import default_scores, number_of, score_of_rows
+from linspec.studies.held_out.defaults import default_scores, number_of, rows_to_score, score_of_rows
 
 __all__ = ["RidgePath", "ridge_path"]
 
@@ -151,23 +151,14 @@ class RidgePath(Generic[S]):
         ['ridge X', 'ridge Y', 'canonical correlation 1', 'converged', 'residual']
         """
         first = self.solutions[0]
-        columns = ridge_columns(self.ridges, tuple(weights_by_matrix(first))) | self._values()
+        columns = ridge_columns(self.ridges, tuple(weights_by_matrix(first)))
+        for i, values in enumerate(values_along(self.solutions).T):
+            columns[f"{first.layout.value_label} {i + 1}"] = values
         if self.totals is not None:
             columns |= {"score": self.totals, "best": np.arange(len(self.ridges)) == self._marked}
         columns["converged"] = np.array([solution.converged for solution in self.solutions])
         columns["residual"] = np.array([solution.residual for solution in self.solutions])
         return table("", None, columns, first.frame_library if library is None else library)
-
-    def _values(self) -> dict[str, HostArray]:
-        """Return the values of each component over the ridges, NaN where a solution lacks the component."""
-        layout = type(self.solutions[0]).layout
-        if not layout.value:
-            return {}
-        found = [np.asarray(getattr(solution, layout.value)) for solution in self.solutions]
-        columns = np.full((max(map(len, found)), len(found)), np.nan)
-        for j, values in enumerate(found):
-            columns[: len(values), j] = values
-        return {f"{layout.value_label} {i + 1}": column for i, column in enumerate(columns)}
 
     def __repr__(self) -> str:
         made = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"
@@ -181,6 +172,14 @@ class RidgePath(Generic[S]):
                 line += f", on test rows {self.totals[i]:.6f}{' (best)' * (i == self._marked)}"
             lines.append(line)
         return "\n".join(lines) + ">"
+
+
+def values_along(solutions: Sequence[Any]) -> HostArray:
+    """Return the values of each solution in a row; NaN for components that it lacks."""
+    value = solutions[0].layout.value
+    found = [np.asarray(getattr(solution, value)) if value else np.zeros(0) for solution in solutions]
+    most = max(map(len, found))
+    return np.array([np.pad(row, (0, most - len(row)), constant_values=np.nan) for row in found])
 
 
 @at_home
@@ -301,19 +300,13 @@ def _test_rows(test: Any, problem: Any) -> list[LinearOperator]:
             f"answers of {problem.name} are not scored on rows: {problem.solution.__name__} has no score. Leave test "
             "out."
         )
-    rows = [as_operator(data, f"the test rows of {name}") for data, name in zip(test, names, strict=True)]
-    for A, (name, B) in zip(rows, problem.matrices.items(), strict=True):
-        if A.shape[1] != B.shape[1] and stated.field_of(name) in weights:
-            raise InvalidProblem(f"the test rows of {name} must have {B.shape[1]} columns; got {A.shape[1]}.")
-        if A.sweeps == 1:
-            raise InvalidProblem(
-                f"the test rows of {name} are read once for each ridge; got an iterator. Pass a callable that returns "
-                "a fresh one."
-            )
-    check_order({f"{name}_test": A for name, A in zip(names, rows, strict=True)})
-    counts = [A.shape[0] for A in rows]
+    fixed = [name for name in names if stated.field_of(name) in weights]
+    new = dict(zip(names, test, strict=True))
+    rows = rows_to_score(problem, new, "test", "ridge", InvalidProblem, fixed)
+    check_order({f"{name}_test": A for name, A in rows.items()})
+    counts = [A.shape[0] for A in rows.values()]
     if len({count for count in counts if count != math.inf}) > 1:
         raise InvalidProblem(
             f"test must have equally many rows of {' and '.join(names)}; got {' and '.join(map(str, counts))}."
         )
-    return rows
+    return list(rows.values())

@@ -84,7 +84,7 @@ def test_a_fraction_parts_the_rows_and_keeps_pairs_weights_and_confounds_togethe
     train, rows = split(problem, 0.3, 5)
     drawn = [
         np.rint(np.hstack([as_dense(A)[:, :1] for A in matrices])).astype(int)
-        for matrices in (train.matrices.values(), rows.matrices)
+        for matrices in (train.matrices.values(), rows.matrices.values())
     ]
     assert [len(part) for part in drawn] == [70, 30]
     for part in drawn:
@@ -93,8 +93,8 @@ def test_a_fraction_parts_the_rows_and_keeps_pairs_weights_and_confounds_togethe
     np.testing.assert_array_equal(train.sample_weight, weights[drawn[0][:, 0]])
     np.testing.assert_array_equal(rows.confounds, confounds[drawn[1][:, 0]])
     again = split(problem, 0.3, 5)[1]
-    np.testing.assert_array_equal(as_dense(again.matrices[1]), as_dense(rows.matrices[1]))
-    assert not np.array_equal(as_dense(split(problem, 0.3, 6)[1].matrices[1]), as_dense(rows.matrices[1]))
+    np.testing.assert_array_equal(as_dense(again.matrices["Y"]), as_dense(rows.matrices["Y"]))
+    assert not np.array_equal(as_dense(split(problem, 0.3, 6)[1].matrices["Y"]), as_dense(rows.matrices["Y"]))
 
 
 def as_dense(A) -> np.ndarray:
@@ -139,7 +139,7 @@ def test_targets_of_classes_are_those_of_the_training_rows(unlabelled: bool):
     problem = ls.Discriminant(X, ls.targets.lda(labels), 2, ridge=3.0)
     number = np.arange(60.0)[:, None]
     fitted, scored = split(ls.CCA(number, number, k=1), 0.4, 8)  # equal seeds hold out the same rows
-    train, test = (np.rint(as_dense(A)[:, 0]).astype(int) for A in (fitted.X, scored.matrices[0]))
+    train, test = (np.rint(as_dense(A)[:, 0]).astype(int) for A in (fitted.X, scored.X))
     one_hot = (labels[:, None] == np.unique(y)).astype(float)
     F = X[train] - X[train].mean(axis=0)
     scores = []

@@ -42,7 +42,7 @@ class TotalCaptured(HeldOutScore):
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
     ) -> Rounded:
-        X, Y = (Metric.of(problem, split, name) for name in problem.matrices)
+        X, Y = (Metric(problem, split, name) for name in problem.matrices)
         C, most, rows = split.training["X", "Y"], max(k or 1 for k in ks), split.held_out.rows
         found, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, (rx, ry) in enumerate(ridges):

@@ -38,7 +38,7 @@ class PillaiTrace(HeldOutScore):
     ) -> Rounded:
         training, held = split.training, split.held_out
         turn = _turn(problem, split.squares["H"])
-        eigen, C = Metric.of(problem, split, "X"), training["X", "H"] @ turn
+        eigen, C = Metric(problem, split, "X"), training["X", "H"] @ turn
         of = held.spread if problem.center else lambda a, b: held[a, b]
         Sx, Sxh, T = of("X", "X"), of("X", "H") @ turn, whitening(turn.T @ of("H", "H") @ turn)
         if held.rows < FEWEST or not T.shape[1]:  # such as rows of one class

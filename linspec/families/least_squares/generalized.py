@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
+from linspec.algebra.whitener import squared_cut
 from linspec.arrays import Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.least_squares.errors_of_moments import (
@@ -43,6 +44,7 @@ from linspec.rows.inner_products import AT_ONCE
 from linspec.solving.on_rows import OnRows
 from linspec.solving.select import estimated
 from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
+from linspec.solving.stating import with_values
 from linspec.status import Status
 from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal_confounds
 from linspec.studies.held_out.folds import Folds
@@ -170,7 +172,7 @@ def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bo
     _, total, passes = cells_of(problem, _everything(rows))
     split = split_of(problem, total, total, np.arange(rows))
     training = split.training
-    eigen = Metric.of(problem, split, "A")
+    eigen = Metric(problem, split, "A")
     freedom = total.count - (total.rows - split.rank)
     x, moved, errors, lost, traces = [], [], [], [], []
     for ridge, (coefficients, off) in zip(ridges, solved(eigen, training, ridges), strict=True):
@@ -221,13 +223,11 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     count, freedom = _freedom(problem)
     moments = OnRows(problem).moments(Passes())
     K = to_host(row_gram(moments))
-    eigen = Metric((K + K.T) / 2, problem.A.H)
-    live = eigen.values > eigen.cut * eigen.values.max(initial=0.0)
-    B = _preprocessed_targets(moments)
-    U = eigen.vectors[:, live]
+    values, U = np.linalg.eigh((K + K.T) / 2)
+    live = values > squared_cut(problem.A.H) * values.max(initial=0.0)
+    B, values, U = _preprocessed_targets(moments), values[live], U[:, live]
     along = U.T @ B
     beyond = float(((B - U @ along) ** 2).sum())
-    values = eigen.values[live]
     scores = _scores(values, along**2, beyond, ridges, count, freedom)
     lost = _lost_of_rows(values, along, beyond, float(np.linalg.norm(B)), ridges)
     return Generalized(scores, None, moments.passes.count, False, reason, lost)
@@ -303,8 +303,7 @@ def _of_signs(
     home = problem.A.home
     block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
     run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
-    for name, value in (("vector", False), ("column_names", {})):
-        object.__setattr__(run, name, value)
+    run = with_values(run, vector=False, column_names={})
     solution = solve_on_host(run, solver, **options)
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt

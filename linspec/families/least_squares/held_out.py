@@ -37,7 +37,7 @@ class SquaredErrors(PredictionScore):
     ) -> Rounded:
         held, total, m = split.held_out, float(split.spreads["B"].sum()), int(problem.B.shape[1])
         scores, rounding, moved = np.empty((3, len(ridges), 1))
-        for i, (x, off) in enumerate(solved(Metric.of(problem, split, "A"), split.training, ridges)):
+        for i, (x, off) in enumerate(solved(Metric(problem, split, "A"), split.training, ridges)):
             error, lost = squared_error(split, x, off)
             scores[i], rounding[i] = self.of_errors(error, total, held.count, m), share_lost(lost, error)
             moved[i] = off

@@ -23,7 +23,7 @@ from linspec.solving.solver import Solver
 from linspec.solving.verdict import WARNED
 from linspec.status import Status
 from linspec.studies.held_out.folds import Folds
-from linspec.studies.held_out.scores import HeldOutScore, Rounded
+from linspec.studies.held_out.scores import HeldOutScore, Ks, Rounded
 
 LOST_DIGITS = WARNED | {Status.ILL_CONDITIONED}
 """Endings after which a score may be wrong by more than the tolerance of the solve."""
@@ -34,7 +34,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
     folds: Folds,
     score: HeldOutScore,
     ridges: Sequence[Any],
-    ks: Sequence[int | None],
+    ks: Ks,
     solver: str | Solver,
     form: str,
     options: dict[str, Any],
@@ -48,6 +48,7 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
     Parameters
     ----------
     problem : Problem
+        With the largest k.
     folds : Folds
     score : HeldOutScore
     ridges, ks : sequence
@@ -74,9 +75,8 @@ def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validat
             )
     found, rounding = np.zeros((2, len(folds.splits), len(ridges), len(ks)))
     passes, stop = 0.0, Request()
-    most = max((k for k in ks if k is not None), default=None)
     for split, (training, held_out) in enumerate(folds.splits):
-        fitted = problem.on_rows(training).with_numbers(k=most)
+        fitted = problem.on_rows(training)
         rest = problem.on_rows(held_out)
         with first_interrupt(stop.make):
             by_ridge, swept = along_ridges(fitted, ridges, solver, form, options, stop)

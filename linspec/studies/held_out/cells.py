@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from linspec.errors import MissingCapability
 from linspec.rows import Cell, Moments, Preprocessing
+from linspec.solving.stating import with_values
 from linspec.studies.held_out.folds import Folds
 
 
@@ -52,27 +54,19 @@ def training_and_held_out(cells: Sequence[Cell], folds: Folds) -> Iterator[tuple
         yield from _all_but_one(cells)
         return
     for training, held_out in zip(folds.training, folds.held_out, strict=True):
-        yield _union(cells, training), _union(cells, held_out)
-
-
-def _union(cells: Sequence[Cell], numbers: Sequence[int]) -> Cell:
-    total = cells[numbers[0]]
-    for number in numbers[1:]:
-        total = total.merged(cells[number])
-    return total
+        yield (
+            reduce(Cell.merged, (cells[i] for i in training)),
+            reduce(Cell.merged, (cells[i] for i in held_out)),
+        )
 
 
 def _all_but_one(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
     """Yield, for each cell, the moments of the union of all other cells, and the moments of the cell."""
-    behind = [cells[-1]]
-    for cell in reversed(cells[1:-1]):
-        behind.append(cell.merged(behind[-1]))
-    before: Cell | None = None
-    for cell in cells:
-        rest = behind.pop() if behind else None
-        parts = [part for part in (before, rest) if part is not None]
-        yield (parts[0] if len(parts) == 1 else parts[0].merged(parts[1])), cell
-        before = cell if before is None else before.merged(cell)
+    behind = [[total] for total in accumulate(reversed(cells[1:]), lambda total, cell: cell.merged(total))]
+    before: list[Cell] = []  # the union of the cells so far; none at first
+    for cell, after in zip(cells, [*reversed(behind), []], strict=True):
+        yield reduce(Cell.merged, [*before, *after]), cell
+        before = [reduce(Cell.merged, [*before, cell])]
 
 
 def with_orthogonal_confounds(problem: Any) -> Any:
@@ -82,12 +76,9 @@ def with_orthogonal_confounds(problem: Any) -> Any:
     """
     if problem.confounds is None:
         return problem
-    twin = problem.with_numbers()
     asked = {"weights": problem.sample_weight, "confounds": problem.confounds}
     pre = Preprocessing.of(center=bool(problem.center), **asked)
-    for name, value in (("confounds", pre.B), ("given", problem)):
-        object.__setattr__(twin, name, value)
-    return twin
+    return with_values(problem, confounds=pre.B, given=problem)
 
 
 def cells_of(

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -27,17 +27,19 @@ import numpy as np
 
 from linspec.algebra.small_matrices import EPS
 from linspec.arrays import HostArray, is_array, reciprocal, to_host
+from linspec.errors import InvalidProblem, LinspecError
+from linspec.operators import LinearOperator, as_operator
 from linspec.solving.fields import each_part
 from linspec.solving.problem import Problem
 from linspec.solving.solution import weights_by_matrix
-from linspec.studies.held_out.scores import FEWEST, HeldOutScore, still, weighted_rows
+from linspec.studies.held_out.scores import FEWEST, HeldOutScore, Ks, beside, still, weighted_rows
 from linspec.studies.inference.rows import with_equal_rows
 from linspec.workers import brought_here
 
 FAINT = 16 * EPS
 """Largest squares of a component, relative to those of the largest component of the same rows, that are rounding."""
 
-__all__ = ["default_scores", "first_components", "is_paired", "number_of", "score_of_rows"]
+__all__ = ["default_scores", "first_components", "is_paired", "number_of", "rows_to_score", "score_of_rows"]
 
 
 def default_scores(problem: Problem[Any]) -> dict[str, HeldOutScore]:
@@ -79,14 +81,11 @@ class OwnScore(HeldOutScore):
     def __init__(self, label: str) -> None:
         self.label = label  # type: ignore[misc]  # of this problem
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        named = {} if problem.confounds is None else {"confounds": problem.confounds}
-        if problem.sample_weight is not None:
-            if "sample_weight" in inspect.signature(solution.score).parameters:
-                named["sample_weight"] = problem.sample_weight
-            else:
-                problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
-                named |= {} if problem.confounds is None else {"confounds": problem.confounds}
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
+        if "sample_weight" not in inspect.signature(solution.score).parameters:
+            problem = with_equal_rows(problem, f"{type(solution).__name__}.score takes no weights, so it")
+        named = {"confounds": problem.confounds, "sample_weight": problem.sample_weight}
+        named = {name: value for name, value in named.items() if value is not None}
         found = [first_components(solution, k).score(*problem.matrices.values(), **named) for k in ks]
         return np.array([number_of(score) for score in found])
 
@@ -96,11 +95,10 @@ class PairedCorrelations(HeldOutScore):
 
     label = "sum of correlations"
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         names = list(weights_by_matrix(solution))
         rows = [problem.matrices[name] for name in names]
-        beside = {} if problem.confounds is None else {"confounds": problem.confounds}
-        scores = zip(solution.transform(*rows, **beside), names, strict=True)
+        scores = zip(solution.transform(*rows, **beside(problem)), names, strict=True)
         blocks = [weighted_rows(block, problem, name) for block, name in scores]
         found = paired_correlations(*zip(*blocks, strict=True), centred=bool(problem.center))
         return np.array([float(found[:k].sum()) for k in ks])
@@ -156,6 +154,28 @@ def number_of(score: Any) -> float:
     if hasattr(score, "correlations"):
         return float(score.total) if score.rows >= FEWEST and score.total else math.nan
     return float(getattr(score, "total", score))
+
+
+def rows_to_score(
+    problem: Problem[Any],
+    given: Mapping[str, Any],
+    what: str,
+    each: str,
+    error: type[LinspecError],
+    fixed: Container[str],
+) -> dict[str, LinearOperator]:
+    """Return new rows of each matrix as operators, checked: those of the matrices `fixed` must have their columns."""
+    rows = {name: as_operator(data, f"the {what} rows of {name}") for name, data in given.items()}
+    for name, A in rows.items():
+        columns = problem.matrices[name].shape[1]
+        if A.shape[1] != columns and name in fixed:
+            raise InvalidProblem(f"the {what} rows of {name} must have {columns} columns; got {A.shape[1]}.")
+        if A.sweeps == 1:
+            raise error(
+                f"the {what} rows of {name} are read once for each {each}; got an iterator. Pass a callable that "
+                "returns a fresh one."
+            )
+    return rows
 
 
 def score_of_rows(solution: Any, matrices: Sequence[Any]) -> Any:

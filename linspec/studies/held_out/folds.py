@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -63,9 +64,8 @@ class Folds:
         If so, the moments of each training set follow from those of the cells before and after cell i.
         """
         count = len(self.cells)
-        if [list(held) for held in self.held_out] != [[i] for i in range(count)]:
-            return False
-        return all(len(training) == count - 1 for training in self.training)
+        one_by_one = self.held_out == tuple((i,) for i in range(count))
+        return one_by_one and all(len(training) == count - 1 for training in self.training)
 
     def check_counted(self, weights: HostArray | None, of: str = "", sides: Sequence[str] = SIDES) -> None:
         """Refuse splits of which a side has no row of positive weight.
@@ -285,30 +285,19 @@ def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
     """
     codes = np.zeros(n, dtype=np.int64)
     for training, held_out in splits:
-        side = np.zeros(n, dtype=np.int64)
-        side[training], side[held_out] = 1, 2
-        _, first, codes = np.unique(3 * codes + side, return_index=True, return_inverse=True)
-        if len(first) > CELLS_A_SPLIT * len(splits) + 1:
+        codes = 3 * codes
+        codes[training] += 1
+        codes[held_out] += 2
+        present = np.bincount(codes) > 0
+        codes = (np.cumsum(present) - 1)[codes]  # from 0, without gaps
+        if present.sum() > CELLS_A_SPLIT * len(splits) + 1:
             sides = [side for split in splits for side in split]
             pairs = [((2 * i,), (2 * i + 1,)) for i in range(len(splits))]
             return Folds(n, tuple(splits), tuple(sides), *zip(*pairs, strict=True))
-    order = np.argsort(codes, kind="stable")
-    cells = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
-    cells.sort(key=lambda cell: _met(cell, splits))
-    cells = [cell for cell in cells if any(_within(cell, side) for split in splits for side in split)]
-    unions = [
-        tuple(tuple(i for i, cell in enumerate(cells) if _within(cell, split[side])) for split in splits)
-        for side in (0, 1)
-    ]
-    return Folds(n, tuple(splits), tuple(cells), unions[0], unions[1])
-
-
-def _within(cell: HostArray, side: HostArray) -> bool:
-    """Whether a set of a split contains a cell; this is so if the set contains the first row of the cell."""
-    at = int(np.searchsorted(side, cell[0]))
-    return at < len(side) and bool(side[at] == cell[0])
-
-
-def _met(cell: HostArray, splits: Sequence[tuple[HostArray, HostArray]]) -> int:
-    """Index of the first split that holds out the cell; sorting cells by it makes cell i of k folds fold i."""
-    return next((i for i, split in enumerate(splits) if _within(cell, split[1])), len(splits))
+    met = [[np.flatnonzero(np.bincount(codes[rows])).tolist() for rows in split] for split in splits]
+    fitted, held = zip(*met, strict=True)
+    order = dict.fromkeys(chain(*held, *fitted))  # so cell i of k folds is fold i
+    cells = tuple(np.flatnonzero(codes == code) for code in order)
+    number = {code: i for i, code in enumerate(order)}
+    unions = (tuple(tuple(sorted(number[code] for code in some)) for some in side) for side in (fitted, held))
+    return Folds(n, tuple(splits), cells, *unions)

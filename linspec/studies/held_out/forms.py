@@ -33,7 +33,6 @@ def estimates_of(
     folds: Folds,
     score: HeldOutScore,
     ridges: Sequence[Any],
-    ks: Sequence[int | None],
     solver: Any,
 ) -> dict[str, cost.Estimate]:
     """Estimated time and memory of the forms "dense" and "solve", without a form that data or score do not permit.
@@ -41,18 +40,16 @@ def estimates_of(
     Parameters
     ----------
     problem : Problem
+        With the largest k.
     folds : Folds
     score : HeldOutScore
-    ridges, ks : sequence
+    ridges : sequence
     solver : str or Solver
     """
-    most = max((k for k in ks if k is not None), default=None)
-    problem = problem.with_numbers(k=most)
-    matrices = list(problem.matrices.values())
     found = {}
     if score.by_moments:
         found["dense"] = _dense(problem, folds, score, len(ridges))
-    if all(A.access == "rows" for A in matrices):
+    if all(A.access == "rows" for A in problem.matrices.values()):
         solving = _solving(problem, folds, ridges, solver)
         if solving is not None:
             found["solve"] = solving
@@ -61,8 +58,7 @@ def estimates_of(
 
 def _dense(problem: Any, folds: Folds, score: HeldOutScore, ridges: int) -> cost.Estimate:
     """Estimate the form "dense": one sweep, and the decompositions of each split."""
-    matrices = list(problem.matrices.values())
-    columns = sum(A.shape[1] for A in matrices)
+    columns = sum(A.shape[1] for A in problem.matrices.values())
     columns += 0 if problem.confounds is None else problem.confounds.shape[1]
     forming = cost.moments_estimates(problem.sizes(), 0, 1).get("dense")
     seconds = 0.0 if forming is None else forming.seconds
@@ -79,7 +75,9 @@ def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> 
     stated = problem.with_numbers(ridge=tuple(ridges) if path else ridges[0])
     splits = len(folds.splits)
     share = sum(len(training) for training, _ in folds.splits) / (splits * folds.rows)
-    sizes = _part(stated.sizes(), share)
+    whole = stated.sizes()  # of which a training set has the fraction `share`
+    pairs = None if whole.pairs is None else int(share * whole.pairs)
+    sizes = replace(whole, n=max(int(share * whole.n), 1), nnz=int(share * whole.nnz), pairs=pairs)
     name, one = estimated(stated, solver, sizes)
     if one is None:
         return None
@@ -92,9 +90,3 @@ def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> 
     copied = 8.0 * sizes.nnz * (2 if sizes.scattered else 1)
     note = f"{splits} x {runs} solves by {name}"
     return cost.Estimate(seconds, one.bytes + copied, note)
-
-
-def _part(sizes: cost.Sizes, share: float) -> cost.Sizes:
-    """The sizes of data with the fraction `share` of the rows."""
-    pairs = None if sizes.pairs is None else int(share * sizes.pairs)
-    return replace(sizes, n=max(int(share * sizes.n), 1), nnz=int(share * sizes.nnz), pairs=pairs)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from linspec.algebra.whitener import OF_SUMS, Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.rows import DEPENDENT, EXPLAINED, Cell, Moments, Passes, Preprocessing
 from linspec.solving.on_rows import OnRows
+from linspec.solving.stating import with_values
 
 ROUNDING = 4 * EPS
 """The relative rounding error of an entry of a Gram matrix that is merged from cells."""
@@ -59,22 +61,18 @@ class Grams:
     _places: Mapping[str, slice]
 
     def __getitem__(self, names: tuple[str, str]) -> HostArray:
-        left, right = names
-        block = self.spread(left, right)
-        if not (np.any(self.means[left]) and np.any(self.means[right])):
+        block, left, right = self.spread(*names), *map(self.means.__getitem__, names)
+        if not (np.any(left) and np.any(right)):
             return block
-        moved: HostArray = block + np.outer(self.means[left] * self.count, self.means[right])
-        return moved
+        return np.asarray(block + np.outer(left * self.count, right))
 
     def spread(self, left: str, right: str) -> HostArray:
         """The Gram or cross matrix of these rows about their own means."""
-        spread: HostArray = self._spread[self._places[left], self._places[right]]
-        return spread
+        return np.asarray(self._spread[self._places[left], self._places[right]])
 
     def squares(self, name: str) -> HostArray:
         """The sums of squares of the columns of a matrix about zero."""
-        squares: HostArray = self._squares[self._places[name]] + self.count * self.means[name] ** 2
-        return squares
+        return np.asarray(self._squares[self._places[name]] + self.count * self.means[name] ** 2)
 
 
 def share_lost(lost: Any, value: Any) -> HostArray:
@@ -93,12 +91,15 @@ class Images:
     means : numpy.ndarray of shape (m,)
     count : float
         The number of rows, or the sum of their weights.
+    squares : numpy.ndarray of shape (m,)
+        The sum of squares of each combination, about zero.
     lost : numpy.ndarray of shape (m,)
         Bounds of the rounding errors of `squares`. The errors are large if `squares` are sums of terms that cancel.
     """
 
     means: HostArray
     count: float
+    squares: HostArray
     lost: HostArray
     _weights: HostArray
     _products: HostArray
@@ -106,25 +107,16 @@ class Images:
     @property
     def spread(self) -> HostArray:
         """The Gram matrix of the combinations about their means over these rows, shape (m, m)."""
-        spread: HostArray = self._weights.T @ self._products
-        return spread
+        return np.asarray(self._weights.T @ self._products)
 
     @property
     def share_lost(self) -> HostArray:
         """`lost` relative to `squares`, shape (m,); 0 if both are 0."""
         return share_lost(self.lost, self.squares)
 
-    @property
-    def squares(self) -> HostArray:
-        """The sum of squares of each combination, about zero, shape (m,)."""
-        about = np.sum(self._weights * self._products, axis=0)
-        squares: HostArray = np.maximum(about, 0.0) + self.count * self.means**2
-        return squares
 
-
-@dataclass(frozen=True, eq=False)
 class Split:
-    """The adjusted Gram matrices of one split.
+    """The adjusted Gram matrices of one split, by the means, slopes and factors of its training rows: see `split_of`.
 
     Attributes
     ----------
@@ -143,17 +135,62 @@ class Split:
         Whether columns are set to zero, as ones that the confounds explain, of which they leave more than rounding.
     """
 
-    training: Grams
-    held_out: Grams
-    spreads: Mapping[str, HostArray]
-    squares: Mapping[str, HostArray]
-    rank: int
-    rounding: float
-    hides: bool
-    _taken: _Taken
-    _rows: Cell
-    rows: TrainingRows | None = None
-    whole: Split | None = None
+    def __init__(
+        self,
+        problem: Any,
+        training: Cell,
+        held_out: Cell,
+        numbers: HostArray | None,
+        whole: Split | None,
+    ) -> None:
+        widths = {name: A.shape[1] for name, A in problem.matrices.items()}
+        if len(training.diagonal):
+            widths[list(widths)[-1]] = len(training.diagonal)
+        edges = np.cumsum([0, *widths.values()]).tolist()
+        self._places = {name: slice(*ends) for name, ends in zip(widths, pairwise(edges), strict=True)}
+        self._width = edges[-1]
+        # confounds stand between the two
+        self._full, self._end = self._width - len(training.diagonal), len(training.gram)
+        self.rows = None if numbers is None else TrainingRows(problem, numbers)
+        self.whole, self._rows = whole, held_out
+        self._dependent: dict[str, int] = {}
+        zero = np.zeros_like(training.mean)
+        self._point = (training.origin, training.mean) if problem.center else (zero, zero)
+        self._adjust(problem, training)
+        self.rank = training.rows - bool(problem.center) - self._confounds
+        self.spreads = self._by_name(self._columns_of(held_out.variation))
+        self.squares = self._by_name(self._columns_of(training.squares_about(zero, zero)))
+        self.training, self.held_out = self._grams(training), self._grams(held_out)
+
+    def _adjust(self, problem: Any, training: Cell) -> None:
+        """Compute the slopes of confounds and the factors of columns from training rows, and what rounding does."""
+        S, squares = training.about(*self._point), training.squares_about(*self._point)
+        Sz = S[self._full :, self._full : self._end]
+        T = whitening(Sz, EPS if self.rows is None else HIDDEN)
+        if self.rows is not None and T.shape[1] < len(Sz):
+            T = self.rows.turn
+        self._confounds = T.shape[1]
+        self._slopes = T @ (T.T @ self._columns_of(S[self._full :]))
+        layout = problem.solution.layout
+        for name in self._places.keys() - layout.means.keys():  # nothing is subtracted from targets
+            self._slopes[:, self._places[name]] = 0.0
+        left = self._adjusted(S, squares)[1]
+        squares = self._columns_of(squares)
+        explained = left <= EXPLAINED * squares
+        explained[self._full :] = False
+        self._factors = np.where(explained, 0.0, 1.0)
+        self.rounding, self.hides = ROUNDING, False
+        if self._confounds:
+            live = ~explained & (left > 0)
+            condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
+            self.rounding *= condition * float(np.max(squares[live] / left[live], initial=1.0))
+        for name, place in self._places.items():
+            some = np.flatnonzero(explained[place] & (squares[place] > 0))
+            if self.rows is not None and self._confounds and len(some):
+                self.hides |= self.rows.vary_beside_confounds(name, some)
+            if problem.scale and name in layout.scaled:
+                lengths = np.sqrt(np.where(explained[place], 0.0, left[place]) / training.count)
+                self._factors[place] = reciprocal(lengths)
 
     @property
     def reread(self) -> float:
@@ -170,19 +207,19 @@ class Split:
     def dependent(self, name: str) -> int:
         """The dimension by which columns that vary are dependent, to rounding of the rows themselves."""
         assert self.rows is not None  # noqa: S101
-        if name not in self.rows.dependent:
+        if name not in self._dependent:
             cut = squared_cut(self.rows.problem.matrices[name])
             factor = Whitener(self.training[name, name], 0.0, cut, HOST)
             short = factor.cut is not None and self.rows.have_short(name, factor)
-            self.rows.dependent[name] = 0 if short else self._omitted(name, factor)
-        return self.rows.dependent[name]
+            self._dependent[name] = 0 if short else self._omitted(name, factor)
+        return self._dependent[name]
 
     def _omitted(self, name: str, factor: Whitener) -> int:
         return int(np.count_nonzero(np.diag(self.training[name, name]))) - factor.rank
 
     def factors(self, name: str) -> HostArray:
         """The factors that multiply the columns of a matrix, shape (p,)."""
-        return self._taken.factors[self._taken.places[name]]
+        return self._factors[self._places[name]]
 
     def unscaled_squares(self, name: str) -> HostArray:
         """The sums of squares of the adjusted held-out columns of a matrix before the factors, shape (p,).
@@ -190,7 +227,9 @@ class Split:
         The factor is 0 for a column that is constant on the training rows, or that confounds explain there. Its
         held-out rows count here.
         """
-        return self._taken.squares(self._rows)[self._taken.places[name]]
+        rows = self._rows
+        squares = self._adjusted(rows.gram, rows.squares)[1] + rows.count * self._means(rows) ** 2
+        return np.asarray(squares[self._places[name]])
 
     def images(self, weights: Sequence[Mapping[str, HostArray]], unscaled: Sequence[str] = ()) -> Images:
         """Compute means and squares of linear combinations of the adjusted columns of held-out rows, with rounding
@@ -203,7 +242,61 @@ class Split:
         unscaled : sequence of str, optional
             The names of matrices whose columns are not multiplied by their factors; see `unscaled_squares`.
         """
-        return self._taken.images(self._rows, weights, unscaled)
+        blocks, rows = [], self._rows
+        for each in weights:
+            block = np.zeros((self._width, next(iter(each.values())).shape[1]))
+            for name, W in each.items():
+                block[self._places[name]] = W if name in unscaled else W * self.factors(name)[:, None]
+            blocks.append(block)
+        K = np.hstack(blocks)
+        K = np.vstack([K, -self._slopes @ K])  # weights of unadjusted columns and of confounds
+        gap, size, products = rows.less(*self._point), np.abs(K), rows.gram @ K
+        means, off = gap @ K, ROUNDING * (np.abs(gap) @ size)
+        squares = np.maximum(np.sum(K * products, axis=0), 0.0) + rows.count * means**2
+        cancelled = ROUNDING * np.sum(size * (np.abs(rows.gram) @ size), axis=0)
+        lost = cancelled + rows.count * off * (2 * np.abs(means) + off)
+        return Images(means, rows.count, squares, lost, K, products)
+
+    def _grams(self, rows: Cell) -> Grams:
+        """Return the adjusted `Grams` of the rows with these moments."""
+        matrix, squares = self._adjusted(rows.gram, rows.squares)
+        if not np.all(self._factors == 1.0):
+            matrix = matrix * self._factors[: self._full, None] * self._factors[None, :]
+            squares = squares * self._factors * self._factors
+        means = self._by_name(self._means(rows) * self._factors)
+        return Grams(rows.rows, rows.count, means, matrix, squares, self._places)
+
+    def _columns_of(self, array: HostArray) -> HostArray:
+        """Return the entries of an array, along its last axis, for the columns of the matrices, not the confounds."""
+        if self._full == self._width:
+            return array[..., : self._width]
+        return np.concatenate([array[..., : self._full], array[..., self._end :]], axis=-1)
+
+    def _by_name(self, array: HostArray) -> dict[str, HostArray]:
+        return {name: array[place] for name, place in self._places.items()}
+
+    def _means(self, rows: Cell) -> HostArray:
+        """Return the means of the columns after means and slopes are subtracted, before the factors."""
+        gap = rows.less(*self._point)
+        return np.asarray(self._columns_of(gap) - gap[self._full : self._end] @ self._slopes)
+
+    def _adjusted(self, S: HostArray, squares: HostArray) -> tuple[HostArray, HostArray]:
+        """Return the Gram matrix of the columns minus their regression on the confounds, and its diagonal.
+
+        S is the Gram matrix of [columns, confounds], and Γ = `slopes` holds the regression coefficients. The result is
+        [I −Γᵀ] S [I −Γᵀ]ᵀ. Columns beside, whose `squares` are not in S, have no rows in it.
+        """
+        own, beside = self._slopes[:, : self._full], self._slopes[:, self._full :]
+        mapped, C, Sz = (
+            self._columns_of(S[: self._full]),
+            S[self._full :],
+            S[self._full :, self._full : self._end],
+        )
+        if self._confounds:
+            half = Sz @ self._slopes - self._columns_of(C)
+            mapped = mapped - C[:, : self._full].T @ self._slopes + own.T @ half
+        gained = np.sum(beside * (Sz @ beside - 2 * C[:, self._end :]), axis=0)
+        return mapped, np.append(np.diag(mapped), np.maximum(squares[self._end :] + gained, 0.0))
 
 
 def split_of(
@@ -239,24 +332,7 @@ def split_of(
     >>> splits[0].training["A", "B"], splits[0].held_out.means["A"]
     (array([[5.]]), array([-3.]))
     """
-    widths = {name: A.shape[1] for name, A in problem.matrices.items()}
-    if len(training.diagonal):
-        widths[list(widths)[-1]] = len(training.diagonal)
-    places, width = {}, 0
-    for name, columns in widths.items():
-        places[name] = slice(width, width + columns)
-        width += columns
-    rows = None if numbers is None else TrainingRows(problem, numbers)
-    taken = _Taken(problem, training, places, width, rows)
-    spreads = {name: taken.columns_of(held_out.variation)[place] for name, place in places.items()}
-    lengths = taken.columns_of(
-        training.squares_about(np.zeros_like(training.mean), np.zeros_like(training.mean))
-    )
-    squares = {name: lengths[place] for name, place in places.items()}
-    rank = training.rows - bool(problem.center) - taken.confounds
-    grams = taken.out_of(training), taken.out_of(held_out)
-    found = *grams, spreads, squares, rank, ROUNDING * taken.magnified, taken.hides
-    return Split(*found, taken, held_out, rows, whole)
+    return Split(problem, training, held_out, numbers, whole)
 
 
 class TrainingRows:
@@ -264,16 +340,14 @@ class TrainingRows:
 
     def __init__(self, problem: Any, numbers: HostArray) -> None:
         self.problem, self.numbers, self.passes = problem, numbers, 0.0
-        self.dependent: dict[str, int] = {}
 
     @cached_property
     def moments(self) -> Moments:
         """The moments of all rows, with weight 0 for rows that are not training rows."""
         n = int(min(A.shape[0] for A in self.problem.matrices.values()))
-        twin, weights, own = self.problem.with_matrices({}), np.zeros(n), self.problem.sample_weight
+        weights, own = np.zeros(n), self.problem.sample_weight
         weights[self.numbers] = 1.0 if own is None else own[self.numbers]
-        for name, value in (("sample_weight", weights), ("shared", None), ("given", None)):
-            object.__setattr__(twin, name, value)
+        twin = with_values(self.problem, sample_weight=weights, shared=None, given=None)
         found: Moments = OnRows(twin).moments(Passes())
         return found
 
@@ -336,135 +410,3 @@ class TrainingRows:
             left = left - L @ (L.T @ left)
         unit = DEPENDENT / EPS * float(np.finfo(A.rounded_dtype).eps)
         return bool(np.any(np.linalg.norm(left, axis=0) > unit * np.linalg.norm(rows, axis=0)))
-
-
-class _Taken:
-    """The adjustment computed from training rows: means, slopes of confounds, factors of columns."""
-
-    def __init__(
-        self,
-        problem: Any,
-        training: Cell,
-        places: Mapping[str, slice],
-        width: int,
-        rows: TrainingRows | None,
-    ) -> None:
-        self.places, self.width = places, width
-        self.full, self.end = (
-            width - len(training.diagonal),
-            len(training.gram),
-        )  # confounds stand between the two
-        zero = np.zeros_like(training.mean)
-        self.point = (training.origin, training.mean) if problem.center else (zero, zero)
-        S = training.about(*self.point)
-        Sz = S[self.full :, self.full : self.end]
-        T = whitening(Sz, EPS if rows is None else HIDDEN)
-        if rows is not None and T.shape[1] < len(Sz):
-            T = rows.turn
-        self.confounds = T.shape[1]
-        self.slopes = T @ (T.T @ self.columns_of(S[self.full :]))
-        for name in (
-            places.keys() - problem.solution.layout.means.keys()
-        ):  # nothing is subtracted from targets
-            self.slopes[:, places[name]] = 0.0
-        self.factors = np.ones(width)
-        squares = training.squares_about(*self.point)
-        left = self._squares(S, self._mapped(S), squares)
-        explained = left <= EXPLAINED * self.columns_of(squares)
-        explained[self.full :] = False
-        self.factors[explained] = 0.0
-        self.magnified = 1.0
-        if self.confounds:
-            live = ~explained & (left > 0)
-            share = self.columns_of(squares)[live] / left[live]
-            condition = float(np.linalg.norm(np.sqrt(np.diag(Sz))[:, None] * T, 2)) ** 2
-            self.magnified = condition * float(np.max(share, initial=1.0))
-        self.hides = False
-        for name, place in places.items():
-            some = np.flatnonzero(explained[place] & (self.columns_of(squares)[place] > 0))
-            if rows is not None and self.confounds and len(some):
-                self.hides |= rows.vary_beside_confounds(name, some)
-        for name in problem.solution.layout.scaled if problem.scale else ():
-            if name in places:
-                own = places[name]
-                lengths = np.sqrt(np.where(explained[own], 0.0, left[own]) / training.count)
-                self.factors[own] = reciprocal(lengths)
-
-    def out_of(self, sums: Cell) -> Grams:
-        """Return the `Grams` after the adjustment of the rows whose moments are `sums`."""
-        matrix = self._mapped(sums.gram)
-        squares = self._squares(sums.gram, matrix, sums.squares)
-        if not np.all(self.factors == 1.0):
-            matrix = matrix * self.factors[: self.full, None] * self.factors[None, :]
-            squares = squares * self.factors * self.factors
-        means = self._means(sums) * self.factors
-        return Grams(
-            sums.rows,
-            sums.count,
-            {name: means[place] for name, place in self.places.items()},
-            matrix,
-            squares,
-            self.places,
-        )
-
-    def squares(self, sums: Cell) -> HostArray:
-        """Return the sums of squares of the columns after means and slopes are subtracted, before the factors."""
-        about = self._squares(sums.gram, self._mapped(sums.gram), sums.squares)
-        squares: HostArray = about + sums.count * self._means(sums) ** 2
-        return squares
-
-    def images(
-        self, sums: Cell, weights: Sequence[Mapping[str, HostArray]], unscaled: Sequence[str]
-    ) -> Images:
-        """The `Images` of linear combinations of the adjusted columns; see `Split.images`."""
-        blocks = []
-        for each in weights:
-            block = np.zeros((self.width, next(iter(each.values())).shape[1]))
-            for name, W in each.items():
-                block[self.places[name]] = W
-            blocks.append(block)
-        factors = self.factors.copy()
-        for name in unscaled:
-            factors[self.places[name]] = 1.0
-        K = np.hstack(blocks) * factors[:, None]
-        K = np.vstack([K, -self.slopes @ K])  # weights of unadjusted columns and of confounds
-        gap, size = sums.less(*self.point), np.abs(K)
-        means, off = gap @ K, ROUNDING * (np.abs(gap) @ size)
-        cancelled = ROUNDING * np.sum(size * (np.abs(sums.gram) @ size), axis=0)
-        lost = cancelled + sums.count * off * (2 * np.abs(means) + off)
-        return Images(means, sums.count, lost, K, sums.gram @ K)
-
-    def columns_of(self, array: HostArray) -> HostArray:
-        """Return the entries of an array, along its last axis, for the columns of the matrices, not the confounds."""
-        if self.full == self.width:
-            return array[..., : self.width]
-        return np.concatenate([array[..., : self.full], array[..., self.end :]], axis=-1)
-
-    def _means(self, sums: Cell) -> HostArray:
-        """Return the means of the columns after means and slopes are subtracted, before the factors."""
-        gap = sums.less(*self.point)
-        means: HostArray = self.columns_of(gap) - gap[self.full : self.end] @ self.slopes
-        return means
-
-    def _mapped(self, S: HostArray) -> HostArray:
-        """Return the Gram matrix of the columns minus their regression on the confounds.
-
-        S is the Gram matrix of [columns, confounds], and Γ = `slopes` holds the regression coefficients. The result is
-        [I −Γᵀ] S [I −Γᵀ]ᵀ. Columns beside have no rows in it.
-        """
-        A = self.columns_of(S[: self.full])
-        if not self.confounds:
-            return A
-        C, own = self.columns_of(S[self.full :]), self.slopes[:, : self.full]
-        half = S[self.full :, self.full : self.end] @ self.slopes - C
-        mapped: HostArray = A - C[:, : self.full].T @ self.slopes + own.T @ half
-        return mapped
-
-    def _squares(self, S: HostArray, mapped: HostArray, squares: HostArray) -> HostArray:
-        """Return the diagonal of `mapped`, continued for the columns beside, whose `squares` are not in S."""
-        beside = squares[self.end :]
-        if self.confounds and len(beside):
-            slopes = self.slopes[:, self.full :]
-            half = S[self.full :, self.full : self.end] @ slopes - 2 * S[self.full :, self.end :]
-            beside = np.maximum(beside + np.sum(slopes * half, axis=0), 0.0)
-        return np.concatenate([np.diag(mapped), beside])

@@ -3,6 +3,12 @@
 Problem: several problems predict targets, and score the predictions by sums of squares of the same two kinds.
 Method: a family computes, from moments or from the rows, the squared errors and the squares of the held-out targets
 about their means. Either score follows from the two.
+
+Predictions by components are scored for all ridges and k of one split from moments. The problem computes factors R and
+Q for each ridge from the training moments; the coefficients of the first k components are their first k columns, R Qᵀ.
+The squared error on held-out rows is tr(YᵀY) − 2 tr(QRᵀXᵀY) + tr(RᵀXᵀX R QᵀQ): a component adds one column to Rᵀ[XᵀY]
+and to RᵀXᵀX R. Where a fit is good the terms cancel. So each error has a bound of its rounding: of the terms, and of
+the inverse of training moments.
 """
 
 from __future__ import annotations
@@ -13,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.variation import r_squared, squares_about_means
-from linspec.arrays import HostArray, to_host
-from linspec.studies.held_out.grams import ROUNDING, share_lost
-from linspec.studies.held_out.scores import HeldOutScore, weighted_rows
+from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.studies.held_out.grams import ROUNDING, Split, share_lost
+from linspec.studies.held_out.scores import HeldOutScore, Ks, Metric, Rounded, weighted_rows
 
 
 class PredictionScore(HeldOutScore):
@@ -24,7 +30,7 @@ class PredictionScore(HeldOutScore):
     label = "mean squared error"
     higher = False
 
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         """Score every k of a solution on held-out rows."""
         found = []
         for Y, errors, w in errors_of_rows(problem, solution, ks):
@@ -73,8 +79,49 @@ class RSquared(PredictionScore):
         return float(r_squared(error, total))
 
 
+class SquaredErrors(PredictionScore):
+    """The mean squared error of predictions, over held-out rows (weighted) and right-hand sides.
+
+    The problem has the matrices X and Y and these methods:
+
+    - ``factors_of_moments(metric, C, ridge, k)``, with the `Metric` of XᵀX and C = XᵀY, NumPy arrays of the training
+      rows: R of shape (p, m), Q of shape (q, m) with m at most k, and the factor by which the computation of R
+      magnifies the rounding of moments.
+    - ``seconds_of_factors(ridges)``: an estimate of the seconds that this takes for so many ridges.
+    """
+
+    def of_moments(self, problem: Any, split: Split, ridges: Sequence[Any], ks: Ks) -> Rounded:
+        """Score every ridge and k of one split."""
+        training, held = split.training, split.held_out
+        metric, most = Metric(problem, split, "X"), max(k or 0 for k in ks)
+        units = reciprocal(split.factors("Y"))  # errors are in the units of Y
+        own = float(np.sum(split.unscaled_squares("Y")))  # also of targets that were constant in training
+        total, columns = float(split.spreads["Y"].sum()), int(problem.Y.shape[1])
+        scores, rounding = np.empty((2, len(ridges), len(ks)))
+        for i, ridge in enumerate(ridges):
+            R, Q, magnified = problem.factors_of_moments(metric, training["X", "Y"], ridge, most)
+            R = metric.shortest(R, ridge)
+            Q = Q * units[:, None]
+            cross, between = (R.T @ (held["X", "Y"] * units)) * Q.T, (R.T @ (held["X", "X"] @ R)) * (Q.T @ Q)
+            for j, k in enumerate(ks):
+                m = slice(0, k)
+                error = max(float(own - 2 * cross[m].sum() + between[m, m].sum()), 0.0)
+                terms = own + 2 * float(np.abs(cross[m]).sum()) + float(np.abs(between[m, m]).sum())
+                scores[i, j] = self.of_errors(error, total, held.count, columns)
+                rounding[i, j] = share_lost(split.rounding * terms, error) + split.rounding * magnified
+        return Rounded(scores, rounding)
+
+    def seconds_of_split(self, problem: Any, ridges: int) -> float:
+        """Estimate the seconds of the factors; the products with held-out moments take a small part of them."""
+        return float(problem.seconds_of_factors(ridges))
+
+
+class Explained(RSquared, SquaredErrors):
+    """R², with the targets about their means over the held-out rows."""
+
+
 def errors_of_rows(
-    problem: Any, solution: Any, ks: Sequence[int | None] = (None,)
+    problem: Any, solution: Any, ks: Ks = (None,)
 ) -> Iterator[tuple[HostArray, HostArray, HostArray]]:
     """Yield, for each k, the targets, the errors of their predictions, and the weight of each row.
 

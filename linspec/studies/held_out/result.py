@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from linspec.registry.keywords import hinted
 from linspec.solving.problem import Problem
 from linspec.solving.ridge_values import ridge_columns, ridge_in_words, size_of_ridge
 from linspec.solving.solve import solve
+from linspec.solving.summary import table_as_html
 from linspec.studies.held_out.scores import LOST
 
 MOST_ROWS = 8
@@ -129,7 +129,8 @@ class CrossValidation:
     @property
     def mean(self) -> HostArray:
         """The mean score over the splits that are `counted`, shape (ridges, ks); all of them have equal weight."""
-        return _mean(self.scores[self.counted])
+        scores = self.scores[self.counted]
+        return np.mean(scores, axis=0) if len(scores) else np.full(scores.shape[1:], math.nan)
 
     @property
     def standard_error(self) -> HostArray:
@@ -265,10 +266,14 @@ class CrossValidation:
             mask[self._place(self.best)] = True
         return mask
 
-    def _gains(self) -> HostArray:
+    def _signed(self) -> HostArray:
         """Mean scores, negated if lower scores are better; -inf in place of NaN."""
         gains = self.mean if self.higher else -self.mean
-        gains = np.where(np.isnan(gains), -math.inf, gains)
+        return np.where(np.isnan(gains), -math.inf, gains)
+
+    def _gains(self) -> HostArray:
+        """Signed mean scores, if they tell one setting from another."""
+        gains = self._signed()
         if np.all(gains == -math.inf):
             raise MissingCapability(
                 f"no mean {self.label} is a number: some held-out rows do not vary. Take fewer, larger folds."
@@ -284,8 +289,10 @@ class CrossValidation:
         return self.ridges.index(setting.ridge), self.ks.index(setting.k)
 
     def _simplest(self, among: HostArray) -> Setting:
-        found = [(i, j) for i, j in np.argwhere(among).tolist()]
-        i, j = min(found, key=lambda at: (self.ks[at[1]] or 0, -size_of_ridge(self.ridges[at[0]])))
+        i, j = min(
+            np.argwhere(among).tolist(),
+            key=lambda at: (self.ks[at[1]] or 0, -size_of_ridge(self.ridges[at[0]])),
+        )
         return Setting(self.ridges[i], self.ks[j])
 
     def __repr__(self) -> str:
@@ -311,27 +318,14 @@ class CrossValidation:
 
     def _repr_html_(self) -> str:
         """An HTML table of the best settings with their scores."""
-        order = np.argsort(
-            -np.where(np.isnan(self.mean), -math.inf, self.mean if self.higher else -self.mean), axis=None
-        )
+        worst_last = np.argsort(-self._signed(), axis=None)
         rows = []
-        for place in order[:MOST_ROWS].tolist():
+        for place in worst_last[:MOST_ROWS].tolist():
             i, j = divmod(place, len(self.ks))
-            cells = (
-                ridge_in_words(self.ridges[i]),
-                self.ks[j],
-                f"{self.mean[i, j]:.6g}" + (" (rounding)" if self.uncertain[i, j] else ""),
-                f"{self.standard_error[i, j]:.2g}",
-            )
-            rows.append("".join(f"<td>{'' if text is None else escape(str(text))}</td>" for text in cells))
-        head = "".join(f"<th>{escape(name)}</th>" for name in ("ridge", "k", self.label, "standard error"))
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<table><caption>{escape(self._headline())}</caption><tr>{head}</tr>{body}</table>"
-
-
-def _mean(scores: HostArray) -> HostArray:
-    """Return the mean over the splits; NaN without any."""
-    return np.mean(scores, axis=0) if len(scores) else np.full(scores.shape[1:], math.nan)
+            mean = f"{self.mean[i, j]:.6g}" + (" (rounding)" if self.uncertain[i, j] else "")
+            k = "" if self.ks[j] is None else str(self.ks[j])
+            rows.append((ridge_in_words(self.ridges[i]), k, mean, f"{self.standard_error[i, j]:.2g}"))
+        return table_as_html(self._headline(), ("ridge", "k", self.label, "standard error"), rows)
 
 
 def _in_words(setting: Setting) -> str:

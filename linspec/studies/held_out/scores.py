@@ -16,9 +16,11 @@ from linspec.algebra.small_matrices import EPS
 from linspec.algebra.whitener import Whitener, squared_cut
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
-from linspec.operators import LinearOperator
-from linspec.studies.held_out.grams import ROUNDING, Split
+from linspec.studies.held_out.grams import Split
 from linspec.workers import brought_here
+
+Ks = Sequence[int | None]
+"""Values of k; None stands for all components, or for a problem without a k."""
 
 LOST = 1e-3
 """A score counts as meaningless if its relative rounding error is above this."""
@@ -112,7 +114,7 @@ class HeldOutScore(ABC):
     together: ClassVar[bool] = False
 
     @abstractmethod
-    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+    def of_solution(self, problem: Any, solution: Any, ks: Ks) -> HostArray:
         """Score the leading k components of a solution, for each k in `ks`.
 
         Parameters
@@ -129,7 +131,7 @@ class HeldOutScore(ABC):
         numpy.ndarray of shape (len(ks),)
         """
 
-    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
+    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Ks) -> HostArray:
         """Score the solutions for several ridges one by one; shape (len(solutions), len(ks))."""
         return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
@@ -152,9 +154,7 @@ class HeldOutScore(ABC):
         """
         return np.zeros_like(moved)
 
-    def of_moments(
-        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> HostArray | Rounded:
+    def of_moments(self, problem: Any, split: Split, ridges: Sequence[Any], ks: Ks) -> HostArray | Rounded:
         """Compute the scores of all ridges and k of one split from second moments only.
 
         Parameters
@@ -225,31 +225,15 @@ class Metric:
     The errors of all computed eigenvalues are relative to the largest eigenvalue. For a ridge far below it, S +
     ridge·I is factorised separately (`linspec.algebra.whitener.Whitener`), with scaled columns and a rank decision.
 
-    Parameters
-    ----------
-    S : numpy.ndarray of shape (p, p)
-    operator : LinearOperator
-        The matrix A with S = AᵀA; its shape and dtype determine the size of rounding errors.
-    spread : numpy.ndarray of shape (p, p), optional
-        The Gram matrix about the means, if S is about zero.
+    S is the Gram matrix of the matrix `name` over the training rows of a split. The shape and dtype of the matrix
+    determine the size of rounding errors.
     """
 
-    rounding = ROUNDING
-    split: Split | None = None
-    name = ""
-
-    def __init__(self, S: HostArray, operator: LinearOperator, spread: HostArray | None = None) -> None:
-        self.S, self.cut, self.spread = S, squared_cut(operator), spread
+    def __init__(self, problem: Any, split: Split, name: str) -> None:
+        self.split, self.name, self.rounding = split, name, split.rounding
+        self.S, self.cut = split.training[name, name], squared_cut(problem.matrices[name])
+        self.spread = None if problem.center else split.training.spread(name, name)  # S is about zero
         self._whiteners: dict[float, Whitener] = {}
-
-    @classmethod
-    def of(cls, problem: Any, split: Split, name: str) -> Metric:
-        """The Gram matrix of a matrix of the training rows of a split."""
-        training = split.training
-        spread = None if problem.center else training.spread(name, name)
-        made = cls(training[name, name], problem.matrices[name], spread)
-        made.split, made.name, made.rounding = split, name, split.rounding
-        return made
 
     @cached_property
     def _pairs(self) -> tuple[HostArray, HostArray]:
@@ -303,14 +287,12 @@ class Metric:
         if self.shares(ridge):
             return (self.largest + ridge) / ridge
         factor = self.whitener(ridge)
-        if factor.cut is not None:
-            if factor.condition > GAP:
-                return math.inf
-            if self.spread is not None and factor.rank < Whitener(self.spread, ridge, self.cut, HOST).rank:
-                return math.inf
-            if self.split is not None and self.split.lacks_directions(self.name, factor):
-                return math.inf
-        return factor.condition
+        hidden = factor.cut is not None and (
+            factor.condition > GAP
+            or (self.spread is not None and factor.rank < Whitener(self.spread, ridge, self.cut, HOST).rank)
+            or self.split.lacks_directions(self.name, factor)
+        )
+        return math.inf if hidden else factor.condition
 
     def inverse_root(self, ridge: float) -> HostArray:
         """B of shape (p, r) with B Bᵀ the (pseudo-)inverse of S + ridge·I, and Bᵀ(S + ridge·I)B = I."""
@@ -329,6 +311,11 @@ def still(squares: HostArray, means: HostArray, count: float, rows: int, eps: fl
     rounding = max(max(rows, 16) * EPS, 16 * eps**2)
     found: HostArray = (squares > 0) & (squares - count * means**2 <= rounding * squares)
     return found
+
+
+def beside(problem: Any) -> dict[str, Any]:
+    """The confounds of a problem, if it has any, as an argument of `score` and `transform` of its solutions."""
+    return {} if problem.confounds is None else {"confounds": problem.confounds}
 
 
 def weighted_rows(block: Any, problem: Any, name: str = "") -> tuple[HostArray, HostArray]:

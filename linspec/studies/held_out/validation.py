@@ -13,7 +13,6 @@ Where we differ: Stone holds out one row at a time, and we hold out sets of rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -34,7 +33,7 @@ from linspec.errors import (
 from linspec.process.plurals import count_of
 from linspec.registry.keywords import hinted
 from linspec.registry.options import is_number
-from linspec.solving.checks import several
+from linspec.solving.checks import check_choice, several
 from linspec.solving.problem import Problem
 from linspec.solving.ridges import checked_ridges
 from linspec.solving.stating import check_range_of_ridges
@@ -45,7 +44,7 @@ from linspec.studies.held_out.folds import Folds, folds_of
 from linspec.studies.held_out.forms import estimates_of
 from linspec.studies.held_out.grams import Split, split_of
 from linspec.studies.held_out.result import CrossValidation
-from linspec.studies.held_out.scores import LOST, HeldOutScore, Rounded
+from linspec.studies.held_out.scores import LOST, HeldOutScore, Ks, Rounded
 
 __all__ = ["cross_validate"]
 
@@ -182,8 +181,8 @@ def cross_validate(  # noqa: PLR0913
         raise InvalidProblem(
             f"cross_validate takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
         )
-    _check_word("method", method, METHODS)
-    _check_word("form", form, FORMS)
+    check_choice("method", method, METHODS)
+    check_choice("form", form, FORMS)
     scored, ridges, ks = _score_of(problem, score), _ridges(problem, ridges), _ks(problem, ks)
     if method == "gcv":
         _refuse_folds(splitter, groups, y)
@@ -192,42 +191,38 @@ def cross_validate(  # noqa: PLR0913
     rows = min(A.shape[0] for A in problem.matrices.values())
     problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
-    _check_training(problem, folds, ks)
+    most = max((k for k in ks if k is not None), default=0)
+    largest = problem.with_numbers(k=most or None)
+    _check_training(largest, folds, most)
     _check_counted(problem, folds)
-    asked = _form(scored, form)
-    if asked == "dense":
-        _refuse_options(solver, options)
-    elif solver != "auto" or options:  # a solver passed by the caller is used
-        asked = "solve"
+    asked = _form(scored, form, solver, options)
     memory = problem.sizes().free_memory() / 2
-    held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
+    held, reason = _chosen(estimates_of(largest, folds, scored, ridges, solver), asked, memory)
     by_moments = held
     if held:
         made, passes = _of_moments(problem, folds, scored, ridges, ks)
         if asked == "auto" and all(A.access == "rows" for A in problem.matrices.values()):
-            swept = _read_again(problem, folds, scored, (ridges, ks), made, rng)
+            swept = _read_again(largest, folds, scored, (ridges, ks), made, rng)
             held, passes = not swept, passes + swept
     else:
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
-        made, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
+        made, passes = scored_by_solving(largest, folds, scored, ridges, ks, solver, how, options)
     rounding = _of_the_whole(made.rounding, scored.sizes(made.scores))
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return _result(
         CrossValidation(
-            *(
-                made.scores,
-                ridges,
-                ks,
-                scored.label,
-                scored.higher,
-                method,
-                held,
-                passes,
-                sizes,
-                problem,
-                reason,
-            ),
+            made.scores,
+            ridges,
+            ks,
+            scored.label,
+            scored.higher,
+            method,
+            held,
+            passes,
+            sizes,
+            problem,
+            reason,
             rounding=rounding if by_moments or rounding.any() else None,
         )
     )
@@ -304,7 +299,7 @@ def _of_moments(
     folds: Folds,
     score: HeldOutScore,
     ridges: tuple[Any, ...],
-    ks: tuple[int | None, ...],
+    ks: Ks,
 ) -> tuple[Rounded, float]:
     """Compute all scores and their rounding from the moments of one sweep; return the number of passes, too."""
     problem = with_orthogonal_confounds(problem)
@@ -315,13 +310,9 @@ def _of_moments(
         split = split_of(problem, training, held_out, folds.splits[number][0], whole)
         _check_rank(split, number, ks)
         made = score.of_moments(problem, split, ridges, ks)
-        if isinstance(made, Rounded):
-            found[number], rounding[number] = made.scores, made.rounding
-            moved[number] = 0.0 if made.moved is None else made.moved
-        else:
-            found[number] = made
-        if split.hides:
-            rounding[number] = np.inf
+        found[number], lost, off = made if isinstance(made, Rounded) else (made, 0.0, None)
+        rounding[number] = np.inf if split.hides else lost
+        moved[number] = 0.0 if off is None else off
         passes += split.reread
     return Rounded(found, rounding, moved), passes + whole.reread
 
@@ -359,19 +350,15 @@ def _generalized(
 # ---- arguments ------------------------------------------------------------------------------------------------------
 
 
-def _check_word(name: str, value: Any, words: Sequence[str]) -> None:
-    if value not in words:
-        raise InvalidOption(f"{name} must be one of {', '.join(words)}; got {shown(value)}.")
-
-
 def _refuse_folds(splitter: Any, groups: Any, y: Any) -> None:
     """Refuse arguments of folds, which generalized cross-validation would ignore."""
-    by_default = isinstance(splitter, int) and splitter == FOLDS
-    passed = {"splitter": not by_default, "groups": groups is not None, "y": y is not None}
-    if any(passed.values()):
-        named = " and ".join(name for name, is_passed in passed.items() if is_passed)
+    splitter = None if isinstance(splitter, int) and splitter == FOLDS else splitter
+    passed = [
+        name for name, value in (("splitter", splitter), ("groups", groups), ("y", y)) if value is not None
+    ]
+    if passed:
         raise InvalidOption(
-            f'method="gcv" holds out no rows; got {named}. Leave that out, or pass method="folds".'
+            f'method="gcv" holds out no rows; got {" and ".join(passed)}. Leave that out, or pass method="folds".'
         )
 
 
@@ -420,11 +407,10 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
     return tuple(int(k) for k in given)
 
 
-def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, ...]) -> None:
+def _check_training(problem: Problem[Any], folds: Folds, most: int) -> None:
     """Raise an error, before any row is read, if k exceeds the columns or the rows of a training set."""
-    most = max((k for k in ks if k is not None), default=0)
     if most:
-        problem.with_numbers(k=most).check_sizes()
+        problem.check_sizes()
     for number, (training, _) in enumerate(folds.splits):
         if most > len(training):
             raise InvalidProblem(
@@ -450,7 +436,7 @@ def _check_counted(problem: Problem[Any], folds: Folds) -> None:
             )
 
 
-def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
+def _check_rank(split: Split, number: int, ks: Ks) -> None:
     most = max(k or 0 for k in ks)
     if most > split.rank:
         raise InvalidProblem(
@@ -460,19 +446,24 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
         )
 
 
-def _form(score: HeldOutScore, form: str) -> str:
+def _form(score: HeldOutScore, form: str, solver: Any, options: dict[str, Any]) -> str:
     """Return "auto", "dense" or "solve" for the option `form`.
 
     "sparse" and "implicit" give "solve", because they only state how each solve holds moments. "auto" gives "solve" if
-    the score is not a function of second moments.
+    the score is not a function of second moments, or the caller passes a solver or its options.
     """
+    given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
     if form == "dense" and not score.by_moments:
         raise MissingCapability(
             f"the score {score.label} is not a function of second moments. Leave form out."
         )
-    if form == "auto":
-        return form if score.by_moments else "solve"
-    return form if form == "dense" else "solve"
+    if form == "dense" and given:
+        raise InvalidOption(
+            f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
+            'form="solve".'
+        )
+    free = form == "auto" and score.by_moments and not given
+    return form if free or form == "dense" else "solve"
 
 
 def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
@@ -492,12 +483,3 @@ def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tu
         name == "dense",
         f"{name} takes the least time of those within {cost.human_bytes(memory)}: {costs}.",
     )
-
-
-def _refuse_options(solver: Any, options: dict[str, Any]) -> None:
-    if solver != "auto" or options:
-        given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
-        raise InvalidOption(
-            f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
-            'form="solve".'
-        )

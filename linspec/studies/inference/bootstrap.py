@@ -36,23 +36,22 @@ from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
+    shown,
     warn,
 )
 from linspec.process.interrupts import NothingYet, Request, first_interrupt, repeated
 from linspec.process.plurals import count_of
-from linspec.solving.checks import check_count, check_fraction
+from linspec.solving.checks import check_choice, check_count, check_fraction
 from linspec.solving.linear_solution import as_several
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits, chosen_solver, has_trait
 from linspec.solving.solution import weights_by_matrix
 from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
+from linspec.solving.stating import with_values
+from linspec.solving.tables import table_of_columns, table_of_components
+from linspec.studies.held_out.scores import beside
 from linspec.studies.inference.gaps import excess_of, gaps_of, groups_of, nearest_rotation
-from linspec.studies.inference.intervals import (
-    OfColumns,
-    table_of_column_intervals,
-    table_of_value_intervals,
-)
 from linspec.studies.inference.permutation import check_has_values, values_of
 from linspec.studies.inference.rows import (
     check_rows_are_known,
@@ -60,7 +59,6 @@ from linspec.studies.inference.rows import (
     frequencies,
     group_numbers,
     loaded,
-    with_counts,
 )
 from linspec.workers import brought_here
 
@@ -153,15 +151,10 @@ class ComponentBootstrap:
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `Solution.weights_table`.
         """
-        return table_of_value_intervals(
-            self.solution,
-            values_of(self.solution),
-            self.values,
-            bias=self.bias,
-            errors=self.errors,
-            agreement=self.agreement,
-            library=library,
-        )
+        low, high = self.values
+        columns = {self.solution.layout.value_label: values_of(self.solution), "lower": low, "upper": high}
+        columns |= {"bias": self.bias, "standard error": self.errors, "agreement": self.agreement}
+        return table_of_components(self.solution, columns, library)
 
     def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
         """Make a table with a row for each column of a matrix: weights, their intervals and standard errors.
@@ -177,11 +170,30 @@ class ComponentBootstrap:
             There is no such matrix or library.
         """
         estimates = weights_on_host(self.solution)
-        known = {
-            name: OfColumns(estimates[name], ends, self.weight_errors[name])
-            for name, ends in self.weights.items()
+        return self._table_of_columns(matrix, library, estimates, self.weights, self.weight_errors)
+
+    def _table_of_columns(
+        self,
+        matrix: str,
+        library: str | None,
+        estimates: Mapping[str, HostArray],
+        ends: Mapping[str, HostArray],
+        errors: Mapping[str, HostArray] | None = None,
+    ) -> Any:
+        """Make a table with a row for each column of a matrix: for each vector the number, its interval and error."""
+        matrix = next(iter(ends)) if not matrix and len(ends) == 1 else matrix
+        if matrix not in ends:
+            raise InvalidOption(f"matrix must be one of {', '.join(map(repr, ends))}; got {shown(matrix)}.")
+        low, high = ends[matrix]
+        parts = {"": estimates[matrix], " lower": low, " upper": high}
+        parts |= {} if errors is None else {" standard error": errors[matrix]}
+        vector = self.solution.layout.vector
+        columns = {
+            f"{vector}{i + 1}{part}": numbers[:, i]
+            for i in range(low.shape[1])
+            for part, numbers in parts.items()
         }
-        return table_of_column_intervals(self.solution, matrix, known, library)
+        return table_of_columns(self.solution, matrix, columns, library)
 
     def __repr__(self) -> str:
         name, (components, values) = type(self).__name__, self.words
@@ -260,26 +272,23 @@ class Draws:
         """The sides, without a draw."""
         own = self._scores(self.solution)
         weights = [self.problem.weights_of(name) for name in weights_by_matrix(self.solution)]
-        self.row_weights = [1.0 if w is None else w[:, None] for w in weights]
-        # weighted, ready for inner products
-        self.scores = [S * w for S, w in zip(own, self.row_weights, strict=True)]
-        squares = [np.sum(S * T, axis=0) for S, T in zip(own, self.scores, strict=True)]
-        return [Side(np.sqrt(sum(squares)))]
+        ones = np.ones(len(own) // len(weights))
+        self.row_weights = np.concatenate([ones if w is None else w for w in weights])[:, None]
+        self.scores = own * self.row_weights  # ready for inner products
+        return [Side(np.sqrt(np.sum(own * self.scores, axis=0)))]
 
-    def _scores(self, solution: Any) -> list[HostArray]:
-        """The scores of all rows, one block for each matrix with weights."""
+    def _scores(self, solution: Any) -> HostArray:
+        """The scores of all rows of the matrices with weights, one matrix below the other."""
         rows = [self.problem.matrices[name] for name in weights_by_matrix(solution)]
-        beside = {} if self.problem.confounds is None else {"confounds": self.problem.confounds}
-        found = as_several(solution.transform(*rows, **beside))
-        return [np.asarray(to_host(brought_here(part)), dtype=np.float64)[:, : self.k] for part in found]
+        found = as_several(solution.transform(*rows, **beside(self.problem)))
+        parts = [np.asarray(to_host(brought_here(part)), dtype=np.float64) for part in found]
+        return np.concatenate(parts)[:, : self.k]
 
     def rotated(self, found: Any, w: HostArray) -> list[HostArray]:
         """Add a draw to each side, by the scores that its weights give to all rows; return their rotations."""
-        scores = self._scores(found)
-        T = np.sum([S.T @ V for S, V in zip(self.scores, scores, strict=True)], axis=0)
-        gram = np.sum([V.T @ (V * w) for V, w in zip(scores, self.row_weights, strict=True)], axis=0)
+        V = self._scores(found)
         blocks = {name: W[:, : self.k] for name, W in weights_on_host(found).items()}
-        return [self.sides[0].add(T, gram, blocks)]
+        return [self.sides[0].add(self.scores.T @ V, V.T @ (V * self.row_weights), blocks)]
 
     def add(self, found: Any, w: HostArray) -> None:
         """Add the solution of one more draw, whose rows have the weights `w`."""
@@ -330,11 +339,12 @@ class Draws:
 
     def of_weights(self, turns: list[HostArray]) -> dict[str, Any]:
         """The intervals and standard errors of the weights."""
-        weights = {}
-        for side, turn in zip(self.sides, turns, strict=True):
-            for name in side.blocks.keys() & self.problem.matrices.keys():
-                weights[name] = np.array(side.blocks[name]) @ turn
-        weights = {name: weights[name] for name in weights_by_matrix(self.solution)}
+        weights = {
+            name: np.array(blocks) @ turn
+            for side, turn in zip(self.sides, turns, strict=True)
+            for name, blocks in side.blocks.items()
+            if name in self.problem.matrices
+        }
         return {
             "weights": {name: self.quantiles(block) for name, block in weights.items()},
             "weight_errors": {name: block.std(axis=0, ddof=1) for name, block in weights.items()},
@@ -375,35 +385,32 @@ def drawn_solves(  # noqa: PLR0913  # the arguments of linspec.bootstrap
     problem.check_labels({"groups": groups})
     problem = loaded(problem)
     n = next(iter(problem.matrices.values())).shape[0]
-    numbers = group_numbers(groups, n)
+    counted, numbers = np.ones(n) if counted is None else counted, group_numbers(groups, n)
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)
     if solution is None:
         solution = solve_on_host(problem, solver, rng=generator, **options)
     check_solution(solution, problem)
     columns = sum(problem.matrices[name].shape[1] for name in weights_by_matrix(solution))
-    needed = (
-        8.0 * 3 * draws * columns * len(values_of(solution)) * kind.arrays
-    )  # with the copies of quantiles
+    # with the copies of quantiles
+    needed = 8.0 * 3 * draws * kind.arrays * columns * len(values_of(solution))
     what = "the weights" if kind.arrays == 1 else "loadings and weights"
     check_fits(needed, f"{what} of {draws} draws", "Ask for fewer draws or components.")
     if has_trait(problem, solver, "warm-start") and len(values_of(solution)):
         options = {"start": solution, **options}
-    total = n if counted is None else float(counted.sum())
     into, again, stop = kind(problem, solution, level, method), 0, Request()
 
     def draw(_: int) -> None:
         nonlocal again
         while True:
-            w = drawn_counts(generator, n, counted, numbers)
-            drawn = with_counts(problem, w)
+            w = drawn_counts(generator, counted, numbers)
+            drawn = with_values(problem, sample_weight=w)
             if all(np.any(drawn.weights_of(name)) for name in drawn.matrices):
                 break
             again += 1  # some matrix has none of these rows
-        w = np.asarray(
-            w * (total / w.sum())
-        )  # groups of other sizes: values may grow with the number of rows
-        found = solve_on_host(with_counts(problem, w), solver, rng=generator, **options)
+        # groups of other sizes: values may grow with the number of rows
+        w = np.asarray(w * (float(counted.sum()) / w.sum()))
+        found = solve_on_host(with_values(problem, sample_weight=w), solver, rng=generator, **options)
         if stop.made:  # the result of an interrupted solve does not count
             raise NothingYet
         into.add(found, w)
@@ -442,13 +449,9 @@ def weights_on_host(solution: Any) -> dict[str, HostArray]:
 
 
 def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    kind = type(problem).__name__
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(
-            f"bootstrap takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
-        )
     check_has_values(problem, "bootstrap")
-    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):  # type: ignore[arg-type]  # it is one
+    kind = type(problem).__name__
+    if all(field.name != "sample_weight" for field in dataclasses.fields(problem)):
         raise InvalidProblem(
             f"bootstrap passes draws of rows as sample_weight; {kind} has none, because its rows are not adjusted. Use "
             "linspec.permutation_test or linspec.cross_validate."
@@ -462,8 +465,7 @@ def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
     check_rows_are_known(problem, "bootstrap draws rows")
     check_count("draws", draws, 2)
     check_fraction("level", level)
-    if method not in METHODS:
-        raise InvalidOption(f"method must be one of {', '.join(METHODS)}; got {method!r}.")
+    check_choice("method", method, METHODS)
 
 
 def check_solution(solution: Any, problem: Problem[Any]) -> None:

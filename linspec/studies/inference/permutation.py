@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,6 @@ from linspec.solving.solve import solve_on_host
 from linspec.solving.solver import Solver
 from linspec.solving.tables import table_of_components
 from linspec.studies.inference.columns import check_entries_fit
-from linspec.studies.inference.p_values import p_values_in_words
 from linspec.studies.inference.rows import (
     check_rows_are_known,
     loaded,
@@ -69,6 +68,7 @@ __all__ = [
     "checked_seconds",
     "leading_components",
     "made_in_time",
+    "p_in_words",
     "permuted_solves",
     "sums_from",
     "warn_of_time",
@@ -79,6 +79,12 @@ OF_ROWS, OF_COLUMNS = ("largest", "sum"), ("ranked", "largest")
 
 TIE = 1e-9
 """Two statistics with a smaller relative difference are ties, such as those from permutations of equal rows."""
+
+LEAST = 1e-300
+"""P-values below this are not distinguished from each other: their floating-point numbers underflow."""
+
+SHOWN = 5
+"""Number of p-values that the text of a test shows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -248,7 +254,14 @@ def permuted_solves(
             permute, permutations, stop, max_seconds, until, f"one solve took {solution.seconds:.3g} s"
         )
     test = _compared(solution, values, drawn[:made].copy(), statistic, unconverged, interrupted=stop.made)
-    _warn_of(test, permutations, max_seconds)
+    if not test.interrupted:
+        warn_of_time(made, permutations, max_seconds)
+    if unconverged:
+        warn(
+            f"permutation_test: {unconverged} of {count_of(made, 'permutation')} have not converged, so their values "
+            "may be too small, and p-values, too. Raise max_iterations, or choose a direct solver.",
+            ConvergenceWarning,
+        )
     return test
 
 
@@ -293,15 +306,10 @@ def _check(problem: Any) -> None:
     The problem must have a matrix whose columns are permuted, or two or more whose rows can be selected, and its
     solutions must declare the values of their components.
     """
-    kind = type(problem).__name__
-    if not isinstance(problem, Problem):
-        raise InvalidProblem(
-            f"permutation_test takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
-        )
     check_has_values(problem, "permutation_test")
     if len(problem.matrices) < len("XY") and not _of_columns(problem):
         raise InvalidProblem(
-            f"permutation_test pairs the rows of two or more matrices at random; {kind} has one, "
+            f"permutation_test pairs the rows of two or more matrices at random; {type(problem).__name__} has one, "
             f"{next(iter(problem.matrices))}. Use linspec.bootstrap or linspec.cross_validate, which draw and hold out "
             'rows; in a problem of your own, linspec.matrix(permuted="columns") permutes the entries of each column.'
         )
@@ -320,12 +328,17 @@ def _check(problem: Any) -> None:
             )
 
 
-def check_has_values(problem: Problem[Any], function: str) -> None:
-    """Raise if the answers of a problem declare no values of components."""
+def check_has_values(problem: Any, function: str) -> None:
+    """Raise unless the argument is a problem whose answers declare values of components."""
+    kind = type(problem).__name__
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"{function} takes a problem such as linspec.CCA(X, Y, k); got {kind}. Pass a problem."
+        )
     if not problem.solution.layout.value:
         raise InvalidProblem(
             f"{function} compares the values of components, such as correlations; {problem.solution.__name__}, the "
-            f"answer of {type(problem).__name__}, declares none. Pass another problem, or declare the values: "
+            f"answer of {kind}, declares none. Pass another problem, or declare the values: "
             "linspec.field(value=...)."
         )
 
@@ -345,40 +358,22 @@ def _compared(
     interrupted: bool,
 ) -> ComponentTest:
     """Compare the values of the data in their order with those of permuted data."""
-    made = len(drawn)
-    if statistic == "ranked":
-        observed, chance = values, drawn
-    elif statistic == "sum":
-        observed = sums_from(values)
-        chance = np.cumsum(drawn, axis=1)[:, ::-1]  # column j has the sum of the k − j largest
-    else:
-        observed, chance = values, np.repeat(drawn[:, :1], len(values), axis=1)
-    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + made)
+    # column j of the sums has that of the k − j largest values
+    chance = {"ranked": drawn, "largest": drawn[:, :1], "sum": np.cumsum(drawn, axis=1)[:, ::-1]}[statistic]
+    observed = sums_from(values) if statistic == "sum" else values
+    uncorrected = (1 + np.sum(chance >= observed * (1 - TIE), axis=0)) / (1 + len(drawn))
     return ComponentTest(
         values=values,
         p_values=np.maximum.accumulate(uncorrected),
         uncorrected=uncorrected,
         statistics=observed,
         statistic=statistic,
-        permutations=made,
+        permutations=len(drawn),
         drawn=drawn,
         solution=solution,
         unconverged=unconverged,
         interrupted=interrupted,
     )
-
-
-def _warn_of(test: ComponentTest, permutations: int, max_seconds: float) -> None:
-    """Warn of a test that the time limit ended, and of solutions that have not converged."""
-    if not test.interrupted:
-        warn_of_time(test.permutations, permutations, max_seconds)
-    if test.unconverged:
-        warn(
-            f"permutation_test: {test.unconverged} of {count_of(test.permutations, 'permutation')} have not "
-            "converged, so their values may be too small, and p-values, too. Raise max_iterations, or choose a direct "
-            "solver.",
-            ConvergenceWarning,
-        )
 
 
 def warn_of_time(made: int, permutations: int, max_seconds: float) -> None:
@@ -411,3 +406,14 @@ def sums_from(values: HostArray) -> HostArray:
     """
     found: HostArray = np.cumsum(values[::-1])[::-1]
     return found
+
+
+def p_in_words(p: float, digits: int = 2) -> str:
+    """Format a p-value with the given number of significant digits, or as a bound if it underflows."""
+    return f"< {LEAST:.0e}" if p < LEAST else f"{p:.{digits}g}"
+
+
+def p_values_in_words(p_values: Iterable[float]) -> str:
+    """Format the first p-values of a test, separated by commas, with dots if there are more."""
+    found = [p_in_words(float(p)) for p in p_values]
+    return ", ".join(found[:SHOWN]) + ", ..." * (len(found) > SHOWN)

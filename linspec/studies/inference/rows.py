@@ -28,6 +28,7 @@ from linspec.process import machine
 from linspec.rows import EXPLAINED, Preprocessing, check_products
 from linspec.solving.problem import Problem
 from linspec.solving.select import check_fits
+from linspec.solving.stating import with_values
 from linspec.studies.held_out.folds import entries_of_labels
 from linspec.studies.inference.columns import with_columns_permuted
 
@@ -108,8 +109,7 @@ def with_equal_rows(problem: P, function: str) -> P:
             "sample_weight by what the weights have in common."
         )
     twin = problem.on_rows(np.repeat(np.arange(len(w)), w.astype(np.intp)))
-    object.__setattr__(twin, "sample_weight", None)
-    return twin
+    return with_values(twin, sample_weight=None)
 
 
 # ---- permutations ---------------------------------------------------------------------------------
@@ -162,16 +162,15 @@ def on_images(problem: Problem[Any], function: str) -> Problem[Any]:
         )
     if Z is not None:
         _check_images_fit(problem, function)
-    vectors = reflections(problem)
-    centred, found = bool(problem.center), {}
+    vectors, found = reflections(problem), {}
     for name, A in problem.matrices.items():
-        scaled = bool(problem.scale) and field_of(name) in layout.scaled
-        image = _image(name, A, vectors, centred=centred, scaled=scaled)
-        found[name] = as_operator(image, name).with_names_of(A)
+        W, squares, left = reflected(name, A, vectors, centred=bool(problem.center))
+        factors = A.home.blocks.xp.astype(left, W.dtype)  # columns that the confounds explain become zero
+        if problem.scale and field_of(name) in layout.scaled:
+            factors = factors * reciprocal(A.home.blocks.xp.sqrt(squares / A.shape[0]))
+        found[name] = as_operator(W * factors[None, :], name).with_names_of(A)
     twin = problem.with_matrices(found)
-    for field, value in {"center": False, "scale": False, "confounds": None, "row_names": None}.items():
-        object.__setattr__(twin, field, value)
-    return twin
+    return with_values(twin, center=False, scale=False, confounds=None, row_names=None)
 
 
 def _are_dense(problem: Problem[Any]) -> bool:
@@ -202,19 +201,6 @@ def reflections(problem: Problem[Any]) -> list[HostArray]:
         L = L - np.outer(2 * v, v @ L)
         found.append(v)
     return found
-
-
-def _image(name: str, A: LinearOperator, vectors: list[HostArray], *, centred: bool, scaled: bool) -> Array:
-    """Return Qᵀ A as `reflected` does; columns of A that the confounds explain up to rounding become zero.
-
-    If `scaled`, each column is divided by its root mean square.
-    """
-    xp = A.home.blocks.xp
-    W, squares, left = reflected(name, A, vectors, centred=centred)
-    factors = xp.astype(left, W.dtype)
-    if scaled:
-        factors = factors * reciprocal(xp.sqrt(squares / A.shape[0]))
-    return W * factors[None, :]
 
 
 def reflected(
@@ -293,33 +279,20 @@ def group_numbers(groups: Any, n: float) -> HostArray | None:
     return np.asarray(numbers)
 
 
-def drawn_counts(
-    generator: np.random.Generator, n: int, counted: HostArray | None, numbers: HostArray | None
-) -> HostArray:
+def drawn_counts(generator: np.random.Generator, counted: HostArray, numbers: HostArray | None) -> HostArray:
     """Draw rows or groups with replacement, and return how often each row is drawn.
 
     Parameters
     ----------
     generator : numpy.random.Generator
-    n : int
-        The number of rows.
-    counted : numpy.ndarray of shape (n,) or None
+    counted : numpy.ndarray of shape (n,)
         How many equal rows each row stands for.
     numbers : numpy.ndarray of shape (n,) or None
         The numbers of the groups that are drawn as a whole, from `group_numbers`.
     """
     if numbers is not None:
         count = int(numbers.max()) + 1
-        w = generator.multinomial(count, np.full(count, 1 / count))[numbers].astype(np.float64)
-        w = w if counted is None else w * counted
-        return w if w.any() else drawn_counts(generator, n, counted, numbers)
-    total = n if counted is None else int(counted.sum())
-    share = np.full(n, 1 / n) if counted is None else counted / total
-    return generator.multinomial(total, share).astype(np.float64)
-
-
-def with_counts(problem: Problem[Any], w: HostArray) -> Problem[Any]:
-    """Return the problem with other weights of the rows."""
-    twin = problem.with_matrices({})
-    object.__setattr__(twin, "sample_weight", w)
-    return twin
+        w = counted * generator.multinomial(count, np.full(count, 1 / count))[numbers]
+        return w if w.any() else drawn_counts(generator, counted, numbers)
+    total = int(counted.sum())
+    return generator.multinomial(total, counted / total).astype(np.float64)

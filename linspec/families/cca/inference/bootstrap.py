@@ -29,7 +29,6 @@ import numpy as np
 from linspec.arrays import HostArray, reciprocal
 from linspec.solving.loadings import Loadings, loadings_of
 from linspec.studies.inference.bootstrap import ComponentBootstrap, Draws, Side, weights_on_host
-from linspec.studies.inference.intervals import OfColumns, table_of_column_intervals
 
 __all__ = ["Bootstrap", "DrawnPairs"]
 
@@ -125,8 +124,7 @@ class Bootstrap(ComponentBootstrap):
         >>> [row["column"] for row in found.loadings_table("X")]
         ['age', 'dose']
         """
-        known = {view: OfColumns(self.solution_loadings[view], ends) for view, ends in self.loadings.items()}
-        return table_of_column_intervals(self.solution, matrix, known, library)
+        return self._table_of_columns(matrix, library, self.solution_loadings, self.loadings)
 
     def __repr__(self) -> str:
         text, k = super().__repr__(), len(self.solution.correlations)

@@ -38,8 +38,7 @@ from linspec.solving.solve import solve_on_host
 from linspec.solving.tables import table_of_components
 from linspec.status import Status
 from linspec.studies.inference.bootstrap import check_solution
-from linspec.studies.inference.p_values import p_in_words
-from linspec.studies.inference.permutation import leading_components, sums_from
+from linspec.studies.inference.permutation import leading_components, p_in_words, sums_from
 from linspec.studies.inference.rows import frequencies
 
 __all__ = ["Approximation", "Significance", "significance"]
