@@ -38,8 +38,8 @@ from linspec.features import FeatureMap, KernelMap
 from linspec.iteration import Certificate
 from linspec.kernels import Points
 from linspec.solving import fewer_than_asked, left_out_nearby
+from linspec_kernel.moments import Fitted
 from linspec_kernel.nystrom import norms_alone, on_host
-from linspec_kernel.solution import Fitted
 
 CUT = 1e-13
 """A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""

@@ -147,6 +147,21 @@ class KernelMoments:
         return self._even
 
 
+class Fitted:
+    """Feature map of a view, fitted to the training rows.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    """
+
+    def __init__(self, map: FeatureMap, kernel: Kernel) -> None:  # noqa: A002  # the name of the attribute
+        self.map, self.kernel = map, kernel
+
+    def __repr__(self) -> str:
+        return f"{type(self.map).__name__}({self.map.inputs} -> {self.map.columns}, {self.kernel})"
+
+
 def as_numbers(kernel: Kernel) -> HostArray:
     """The fields of a kernel that are numbers: an array of two rows, whether each field is one, and its value."""
     values = [getattr(kernel, field.name) for field in fields(kernel)]

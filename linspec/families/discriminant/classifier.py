@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import whitening
+from linspec.algebra import whitening
 from linspec.arrays import Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
+from linspec.solving import score_of_predictions, table_of_rows
 from linspec.solving.new_rows import NOTHING, NewRows
-from linspec.solving.prediction_score import score_of_predictions
-from linspec.solving.tables import table_of_rows
 from linspec.workers import brought_here
 
 __all__ = ["LinearClassifier", "pooled"]

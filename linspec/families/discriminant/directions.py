@@ -22,9 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from linspec.algebra import EPS, ratio
-from linspec.algebra.unit_vectors import selection_matrix, signs_of_columns
-from linspec.algebra.whitener import leading_svd
+from linspec.algebra import EPS, leading_svd, ratio, selection_matrix, signs_of_columns
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import (
     SKETCH_ROWS,

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, whitening
-from linspec.algebra.whitener import leading_svd
+from linspec.algebra import EPS, leading_svd, whitening
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.errors import MissingCapability
 from linspec.solving.prediction_score import prediction_score

@@ -36,9 +36,8 @@ from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
 from linspec_kernel.preimage.ascent import STILL, Points, Search
-from linspec_kernel.preimage.hunt import Hunt
-from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.starts import RANDOM, Screen, drawn_columns, random_points
+from linspec_kernel.preimage.hunt import RANDOM, Hunt, Screen, drawn_columns, random_points
+from linspec_kernel.preimage.objectives import HSIC, Objective
 
 SAMPLE = 2000
 """Number of rows on which starts are compared, if there are more."""
@@ -155,3 +154,26 @@ class PairHunt(Hunt):
         U, V = (random_points(view, drawn, rng) for view in self.views)
         related = self.screen.best(self.repeats - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
+
+
+CLIMBING_FEATURES = 16
+"""Number of features of each variate while starts climb."""
+
+OTHER = (
+    "The problem asks for the {objective} of variates, so this was the search of gradkcca. For HSIC pass "
+    "objective='hsic'."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SCCAHSIC(FromStarts):
+    """Projected gradients of HSIC by features of one variable (Uurtio, Bhadra & Rousu 2018)."""
+
+    repeats: int = option(32, "starts of each pair", at_least=1, at_most=1000)
+
+    def objectives(self, problem: Any, context: Context) -> tuple[Objective, Objective]:
+        """HSIC with few features for all starts, and with many features for the best one."""
+        if problem.objective != "hsic":
+            context.note(None, OTHER.format(objective=problem.objective))
+            return problem.value, problem.value
+        return HSIC(CLIMBING_FEATURES), problem.value

@@ -32,15 +32,15 @@ from linspec.errors import InvalidOption, InvalidProblem
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
 from linspec_kernel.preimage.ascent import Climb, PointPair, PointPairs, Points, Search
-from linspec_kernel.preimage.hunt import Hunt
-from linspec_kernel.preimage.objectives import OBJECTIVES
-from linspec_kernel.preimage.starts import (
+from linspec_kernel.preimage.hunt import (
     RANDOM,
+    Hunt,
     drawn_columns,
     random_points,
     signed_columns,
     single_columns,
 )
+from linspec_kernel.preimage.objectives import OBJECTIVES
 from linspec_kernel.preimage.views import PointFunctions, PreimageView, Sides, Views
 from linspec_kernel.problem import KernelCCA
 

@@ -19,7 +19,7 @@ from linspec.arrays import HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.eigenvalues import eigen_of
+from linspec_kernel.kcca import eigen_of
 
 
 @dataclass(frozen=True, kw_only=True)

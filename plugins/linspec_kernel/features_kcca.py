@@ -18,7 +18,7 @@ from typing import Any
 from linspec import CCA, Status, option, part
 from linspec.arrays import to_host
 from linspec.errors import InvalidOption
-from linspec.features import nystrom
+from linspec.features import fourier, nystrom
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver, moments_of_rows
 
@@ -66,3 +66,37 @@ def features_cca(problem: Any, moments: Any, context: Context, maps: Sequence[An
     X, Y = (features(op.data) for features, op in zip(maps, moments.operators, strict=True))
     rows = moments_of_rows({"X": X, "Y": Y}, center=problem.center, passes=context.passes)
     return solver.answered(CCA(X, Y, problem.k, ridge=problem.ridge, center=problem.center), rows, context)
+
+
+FEATURES = 1000
+"""Default number of features of each view, or four times the number of rows if that is less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FourierKCCA(Solver):
+    """CCA of random Fourier features (Rahimi & Recht 2007; Lopez-Paz et al. 2014)."""
+
+    features: int | None = option(
+        None, "random features of each view; none: 1000, or four times the rows", kind=int, at_least=1
+    )
+    cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
+
+    def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
+        """Yield the answer."""
+        count, home = number_of_features(self.features, problem), moments.home
+        kernels = moments.settle(context.rng, form="tiled")
+        moments.maps = [
+            fourier(kernel, A.shape[1], count, context.rng)
+            for kernel, A in zip(kernels, (problem.X, problem.Y), strict=True)
+        ]
+        found = features_cca(problem, moments, context, moments.maps, self.cca)
+        x, y = (home.place(found[f"{name}_weights"]) for name in "xy")
+        yield Iterate(0.0, lambda: {"x_weights": x, "y_weights": y, **moments.learnt()}, final=True)
+
+
+def number_of_features(features: int | None, problem: Any) -> int:
+    """The given number of features of a view, or the default one; raises if they are fewer than the pairs."""
+    count = min(FEATURES, 4 * int(problem.X.shape[0])) if features is None else features
+    if count < problem.k:
+        raise InvalidOption(f"features must be at least k = {problem.k}; got {count}.")
+    return count
