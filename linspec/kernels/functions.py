@@ -29,6 +29,7 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 
 from linspec.arrays import (
+    HOST,
     Array,
     Home,
     HostArray,
@@ -766,7 +767,7 @@ def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
         return None
     n, p = (int(size) for size in rows.shape)
     some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
-    return np.asarray(np.median(np.asarray(to_host(_chosen(rows, some)), dtype=np.float64), axis=0))
+    return np.asarray(np.median(HOST.place(_chosen(rows, some)), axis=0))
 
 
 def about(rows: Any, center: HostArray | None) -> Any:
@@ -822,7 +823,7 @@ def resolved(kernel: Kernel, rows: Any, rng: Any, weights: HostArray | None = No
     sample = _chosen(rows, _sampled(int(rows.shape[0]), random_generator(rng), weights))
     if scipy.sparse.issparse(sample):
         return kernel.resolved(sample.astype(np.float64))
-    sample = np.asarray(to_host(sample), dtype=np.float64)
+    sample = HOST.place(sample)
     return kernel.resolved(sample - np.median(sample, axis=0) if kernel.differences else sample)
 
 
@@ -846,7 +847,7 @@ def check_values(values: Array, name: str) -> Magnitude:
     DataOutOfRange
         The largest value is too small or too large.
     """
-    d = np.asarray(to_host(values), dtype=np.float64)
+    d = HOST.place(values)
     least = float(d.min(initial=0.0))
     largest = float(d.max(initial=0.0)) if np.isfinite(d).all() else float(np.finfo(np.float64).max)
     if least < -1e-6 * largest or (largest == 0 and least < 0):

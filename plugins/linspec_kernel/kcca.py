@@ -75,7 +75,7 @@ def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
     InvalidProblem
         There are negative eigenvalues beyond rounding.
     """
-    K = np.asarray(to_host(op.dense()), dtype=np.float64)
+    K = HOST.place(op.dense())
     w, U = eigenpairs((K + K.T) / 2)
     # Values far from zero are rounded before centring subtracts their common part.
     largest = max(abs(float(w[-1])), float(np.abs(to_host(op.diagonal())).max()))

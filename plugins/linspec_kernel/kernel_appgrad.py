@@ -137,8 +137,7 @@ class DualView:
         op, home = self.op, self.op.home
         self.largest = self._of_a_block(rng)
         if start is None:
-            block = home.place(rng.standard_normal((op.shape[0], width)))
-            block = op.centred(block)[0] if op.center else block
+            block = op.centred(home.place(rng.standard_normal((op.shape[0], width))))[0]
             self.tilde = 0.0 * block
         else:
             block, self.tilde = (home.place(start[f"{name}_{part}"]) for part in ("weights", "unnormalised"))

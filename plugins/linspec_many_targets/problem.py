@@ -11,7 +11,7 @@ import numpy as np
 import linspec as ls
 from linspec import Status
 from linspec.algebra import ratio
-from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, is_array, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem, shown
 from linspec.iteration import Certificate, Context
 from linspec.rows import Moments
@@ -242,7 +242,7 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
         ]
         scores = rows.images(A, home.concat(V), "X", confounds)
         there = Home.of(scores)
-        kernels = np.split(np.asarray(to_host(scores), dtype=np.float64), len(V), axis=1)
+        kernels = np.split(HOST.place(scores), len(V), axis=1)
         mixing, found = to_host(self.mixing), np.empty((len(kernels[0]), len(some)))
         settings, numbers = np.unique(self.band_weights[some], axis=0, return_inverse=True)
         for number, gamma in enumerate(settings):
@@ -528,7 +528,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         `least` is the smallest eigenvalue of D XᵀX D + r that a solver has inverted, by default r. Coefficients are
         `weights`, or γ ∘ Xᵀ√D `mixing`.
         """
-        given = {name: np.asarray(to_host(x), dtype=np.float64) for name, x in arrays.items()}
+        given = {name: HOST.place(x) for name, x in arrays.items()}
         (p, m), n = moments.widths, moments.operators[0].shape[0]
         wanted: dict[str, Any] = {"ridges": (m,), "scores": (m,), "band_weights": (m, len(self.band_names))}
         wanted |= {"mixing": (n, m)} if "mixing" in given else {"weights": (p, m)}
@@ -553,7 +553,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         """The coefficients as returned, and of each target the lengths of the residual, of D⁻¹w and of D Xᵀy."""
         f, place = moments.fitted[0], moments.operators[0].backend.blocks.place
         returned = self.X.home.place(f.scaled(given["weights"]), self.X.dtype)
-        W = f.unscaled(np.asarray(to_host(returned), dtype=np.float64))  # what is judged is what is returned
+        W = f.unscaled(HOST.place(returned))  # what is judged is what is returned
         SW, C = to_host(moments.products(place(W), None, onto=(0,))[0][0]), to_host(moments.cross())
         found = np.empty((3, len(ridges)))
         for block in blocks_of(len(ridges), len(W)):
@@ -571,7 +571,7 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
         X, Y = (preprocessed(moments, i, rows) for i, rows in enumerate(rows_of(moments)))
         mixing = place(given["mixing"], self.X.dtype)
         fields = {"weights": place(moments.fitted[0].scaled(X.T), self.X.dtype), "mixing": mixing}
-        duals, found = np.asarray(to_host(mixing), dtype=np.float64), np.empty((3, len(ridges)))
+        duals, found = HOST.place(mixing), np.empty((3, len(ridges)))
         kernels = band_kernels(X, X, self.band_of, len(self.band_names))
         settings, numbers = np.unique(gammas, axis=0, return_inverse=True)
         for number, gamma in enumerate(settings):

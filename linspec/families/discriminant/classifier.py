@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra import whitening
-from linspec.arrays import Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
 from linspec.solving import score_of_predictions, table_of_rows
@@ -297,7 +297,7 @@ def pooled(
         float64.
     """
     there = codes >= 0
-    rows, codes = np.asarray(to_host(Z), dtype=np.float64)[there], codes[there]
+    rows, codes = HOST.place(Z)[there], codes[there]
     often = np.ones(len(codes)) if weights is None else weights[there]
     sizes = np.bincount(codes, often, minlength=count)
     sums = [np.bincount(codes, often * column, minlength=count) for column in rows.T]

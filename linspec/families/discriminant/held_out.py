@@ -61,7 +61,7 @@ class PillaiTrace(HeldOutScore):
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)
-        H = np.asarray(to_host(problem.H.dense()), dtype=np.float64)
+        H = HOST.place(problem.H.dense())
         H = H if problem.factor is None else H @ to_host(problem.factor)
         rows, count, constant = int(np.count_nonzero(w)), float(w.sum()), np.zeros(P.shape[1], dtype=bool)
         if problem.center:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Home, HostArray, random_generator, reciprocal, to_host
+from linspec.arrays import HOST, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.least_squares.errors_of_moments import (
     moved_by,
@@ -315,7 +315,7 @@ def _of_signs(
             ConvergenceWarning,
         )
     moments = OnRows(problem).moments(Passes())
-    B, x = _preprocessed_targets(moments), to_host(solution.x).astype(np.float64)
+    B, x = _preprocessed_targets(moments), HOST.place(solution.x)
     if moments.pre.scale:
         moments.settle(0)
         x = np.stack([moments.fitted[0].unscaled(each) for each in x])
@@ -337,9 +337,7 @@ def _fits(moments: Moments, x: HostArray, n: int) -> Iterator[tuple[range, list[
     most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(place)) // (16 * n * columns)))
     for first in range(0, count, most):
         some = range(first, min(first + most, count))
-        fits = to_host(A.matmat(place.place(np.concatenate(x[some.start : some.stop], axis=1)))).astype(
-            np.float64
-        )
+        fits = HOST.place(A.matmat(place.place(np.concatenate(x[some.start : some.stop], axis=1))))
         yield some, [fits[:, j * columns : (j + 1) * columns] for j in range(len(some))]
 
 

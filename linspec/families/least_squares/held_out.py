@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import HOST, HostArray
 from linspec.families.least_squares.errors_of_moments import (
     moved_by,
     rounded_fits,
@@ -56,7 +56,7 @@ class SquaredErrors(PredictionScore):
         squares, found = moments.fitted[0].squares, np.empty((len(solutions), 1))
         for i, solution in enumerate(solutions):
             B, errors, w = next(errors_of_rows(problem, solution))
-            x = np.reshape(np.asarray(to_host(solution.x), dtype=np.float64), (len(squares), -1))
+            x = np.reshape(HOST.place(solution.x), (len(squares), -1))
             off = float(moved[i, 0]) + rounded_fits(squares, x, np.sum(B**2, axis=0), len(B))
             error = float(np.sum(w @ errors**2))
             found[i] = share_lost(moved_by(off, error, float(w.sum())), error)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.certificates import LinearCertificate, certify_linear
 from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.iteration import Certificate
@@ -84,7 +84,7 @@ class LeastSquaresSolution(
         """The norm of the coefficients, and the intercepts; of a path, see those of each ridge."""
         if self.path:
             return []
-        norm = float(np.linalg.norm(to_host(self.x).astype(np.float64)))
+        norm = float(np.linalg.norm(HOST.place(self.x)))
         facts = [("coefficients", f"{' x '.join(map(str, self.x.shape))}, norm {norm:.6g}")]
         if self.intercept is None:
             return facts

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.variation import varies
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
@@ -53,7 +53,7 @@ class Reconstruction(HeldOutScore):
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
-        rows = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
+        rows = HOST.place(problem.A.dense())
         back = solution._new_rows  # private, but of the same family
         if back.mean is not None:
             rows = rows - to_host(back.mean)

@@ -14,7 +14,17 @@ import numpy as np
 
 import linspec as ls
 from linspec.algebra import EPS, ratio, selection_matrix, signs_of_columns
-from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
+from linspec.arrays import (
+    HOST,
+    LEAST_SQUARE,
+    Array,
+    Home,
+    HostArray,
+    at_home,
+    host_dtype,
+    reciprocal,
+    to_host,
+)
 from linspec.certificates import Euclidean, digits, enclosure
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.iteration import Certificate
@@ -164,7 +174,7 @@ class SVDSolution(
         whole = "squares" if self.mean is None else "variance"
         if shares is not None and len(shares):
             facts.append((f"share of the {whole}", f"{percent(float(shares.sum()))} together"))
-        weights = np.square(to_host(self.Vh[:1]).astype(np.float64)).reshape(-1)
+        weights = np.square(HOST.place(self.Vh[:1])).reshape(-1)
         if (
             self.mean is None
             or self.scale is not None
@@ -284,7 +294,7 @@ class SVDSolution(
                 "rows, as an array, a sparse matrix, a file or slices."
             )
         over = reciprocal(self.column_norms)
-        V = np.asarray(to_host(self.Vh), dtype=np.float64).T
+        V = HOST.place(self.Vh).T
         found = np.clip(over[:, None] * V * self.S, -1.0, 1.0)
         return Home.of(self.Vh).place(found, host_dtype(self.Vh))
 
@@ -436,7 +446,7 @@ class SVD(ls.Problem[SVDSolution]):
         judged = moments.answers
         AtAV = moments.gram_product(V) if judged else V
         if "S" in arrays:
-            S = np.asarray(to_host(arrays["S"]), dtype=np.float64)
+            S = HOST.place(arrays["S"])
         else:
             S = np.sqrt(np.maximum(to_host(place.xp.sum(V * AtAV, axis=0)), 0.0))
         U = place.place(arrays["U"]) if self.left and "U" in arrays else None

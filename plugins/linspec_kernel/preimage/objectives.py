@@ -22,7 +22,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
 from linspec.rows import equal_slices
 
 FEATURES, ROUGH_FEATURES = 56, 8
@@ -210,8 +210,8 @@ def _covariances(
     products, sums = home.zeros((a, b)), (home.zeros((a,)), home.zeros((b,)))
     for E, G in _features(Z, W, home, rule):
         products, sums = products + E @ G.T, (sums[0] + xp.sum(E, axis=1), sums[1] + xp.sum(G, axis=1))
-    x, y = (np.asarray(to_host(total), dtype=np.float64) for total in sums)
-    M = np.asarray(to_host(products), dtype=np.float64) - np.outer(x, y) / n
+    x, y = (HOST.place(total) for total in sums)
+    M = HOST.place(products) - np.outer(x, y) / n
     weights = np.tile(_roots(rule)[1], 2)
     M *= np.outer(np.tile(weights, int(Z.shape[1])), np.tile(weights, int(W.shape[1])))
     return M, weights, (x / n, y / n)

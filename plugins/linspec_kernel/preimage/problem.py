@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import linspec as ls
-from linspec.arrays import Array, HostArray, at_home, to_host
+from linspec.arrays import HOST, Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Polynomial
@@ -135,7 +135,7 @@ class PreimageCCASolution(
             )
         kernel, moments = getattr(self, f"kernel_{side}"), Moments([A.in_blocks(view)], names=[view])
         rows = PreimageView(moments, 0, kernel, Bound("ratio", 1.0), center=False)
-        Z = rows.at(np.asarray(to_host(points), dtype=np.float64)).values
+        Z = rows.at(HOST.place(points)).values
         return self.centred(side, Z @ rows.home.place(getattr(self, f"{side}_weights")), A)
 
 

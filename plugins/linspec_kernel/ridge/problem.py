@@ -26,7 +26,7 @@ import numpy as np
 
 import linspec as ls
 from linspec import KernelOperator, Status
-from linspec.arrays import Array, HostArray, all_finite, at_home, reciprocal, to_host
+from linspec.arrays import HOST, Array, HostArray, all_finite, at_home, reciprocal, to_host
 from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.features import FeatureMap
 from linspec.iteration import Certificate
@@ -289,7 +289,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         """Convert coefficients of rows to solutions for targets of length 1."""
         lengths = np.tile(reciprocal(moments.targets.lengths), len(self.ridges))
         b = moments.unweighted(moments.home.place(arrays["dual"])) * moments.home.place(lengths)[None, :]
-        return {"dual": moments.op.centred(b)[0] if self.center else b}
+        return {"dual": moments.op.centred(b)[0]}
 
     def certify(self, moments: KernelSystem, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Compute the residual of each target and ridge from a product of its own, the constants and the bounds.
@@ -305,7 +305,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
             )
         targets, count = moments.targets, len(self.ridges)
         lengths, ridges = np.tile(targets.lengths, count), self.column_ridges
-        dual = op.centred(home.place(dual))[0] if self.center else home.place(dual)
+        dual = op.centred(home.place(dual))[0]
         given = self.X.home.place(op.weighted(dual) * home.place(lengths)[None, :], self.X.dtype)
         # The residual is that of the returned coefficients, which may have fewer digits.
         b = moments.unweighted(home.place(given)) * home.place(reciprocal(lengths))[None, :]
@@ -381,9 +381,8 @@ class KernelSystem(KernelMoments):
         sizes = np.asarray(to_host(home.xp.max(home.xp.abs(read), axis=0)))
         units = np.where(sizes > 0, sizes, 1.0)
         T = op.weighted(read / home.place(units)[None, :])
-        least, means = home.column_norms(T), np.zeros(len(units))
-        if op.center:
-            T, means = op.centred(T)
+        least = home.column_norms(T)
+        T, means = op.centred(T)
         lengths = home.column_norms(T)
         rounding = CONSTANT * float(np.finfo(Y.dtype).eps) * least * op.center
         lengths = np.where(lengths > rounding, lengths, 0.0)
@@ -401,4 +400,4 @@ class KernelSystem(KernelMoments):
     @property
     def largest(self) -> float:
         """The largest √k(x, x) of a row."""
-        return float(np.sqrt(np.max(to_host(self.op.diagonal()).astype(np.float64), initial=0.0)))
+        return float(np.sqrt(np.max(HOST.place(self.op.diagonal()), initial=0.0)))
