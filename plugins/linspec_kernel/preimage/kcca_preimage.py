@@ -31,7 +31,7 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.preimage.ascent import Climb, PointPair, PointPairs, Points, Search
+from linspec_kernel.preimage.ascent import Climb, PointPair, Points, Search
 from linspec_kernel.preimage.hunt import (
     RANDOM,
     Hunt,
@@ -185,10 +185,10 @@ class Nearness(Search):
         super().__init__(views, OBJECTIVES["correlation"], tol)
         self.duals, self.signs = duals, signs
 
-    def of(self, sides: Sides, index: HostArray) -> PointPairs:
-        """Pairs of functions whose value is the sum over both views."""
-        found = [self.of_view(i, side, self.signs[index]) for i, side in enumerate(sides)]
-        return PointPairs(sides, found[0] + found[1], index)
+    def values(self, sides: Sides, index: HostArray) -> HostArray:
+        """The sum over both views."""
+        signs = self.signs[index]
+        return self.of_view(0, sides[0], signs) + self.of_view(1, sides[1], signs)
 
     def of_view(self, i: int, side: PointFunctions, signs: HostArray) -> HostArray:
         """The part of the value that view i contributes, 2⟨f, k(·, u)⟩ − k(u, u)."""
@@ -204,12 +204,12 @@ class Nearness(Search):
         )
         return replace(climb.best_pair, points=(x, y))
 
-    def gradients(self, pairs: PointPairs) -> Points:
+    def gradients(self, sides: Sides, index: HostArray) -> Points:
         """Gradients of the values with respect to the points."""
-        signs = self.home.place(self.signs[pairs.index])[None, :]
+        signs = self.home.place(self.signs[index])[None, :]
         x, y = (
             2 * (view.gradient(side, a * signs) - half_slope(view, side.points))
-            for view, side, a in zip(self.views, pairs.sides, self.duals, strict=True)
+            for view, side, a in zip(self.views, sides, self.duals, strict=True)
         )
         return x, y
 

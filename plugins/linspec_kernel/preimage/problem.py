@@ -254,7 +254,7 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
     def vacuous(self) -> tuple[str, ...]:
         """Names of the views whose bound is a ball that restricts nothing."""
         found = zip(("X", "Y"), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
-        return tuple(name for name, kernel, bound in found if bound.is_ball and kernel.homogeneous)
+        return tuple(name for name, kernel, bound in found if bound.kind != "ratio" and kernel.homogeneous)
 
     @property
     def parities(self) -> tuple[int, int]:

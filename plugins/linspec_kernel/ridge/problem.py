@@ -372,7 +372,7 @@ class KernelSystem(KernelMoments):
     def targets(self) -> Targets:
         """The right-hand sides; Y is read at the first call."""
         Y = self.Y
-        self.readings.take(1, 0.0, 1.0, 0.0)
+        self.take(1, 0.0, 1.0, 0.0)
         read = Y.dense()
         if not all_finite(read):
             raise not_finite(read, "Y")
