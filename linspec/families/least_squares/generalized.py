@@ -217,62 +217,30 @@ def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], 
 
 
 def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
-    """Score the ridges by AAᵀ = UΛUᵀ, for data with fewer rows than columns."""
+    """Score the ridges by AAᵀ = UΛUᵀ, for data with fewer rows than columns.
+
+    The squared error is the sum of bᵀ f(K) b over the right-hand sides b, with K = AAᵀ and f(λ) = (r/(λ + r))². For
+    eigenvalues λ and μ of K the derivative of f(K), by which rounding in K is magnified, has the divided differences
+    f[λ, μ] = (f(λ) − f(μ)) / (λ − μ) as factors. They are −(g h² + g² h)/r with g = r/(λ + r) and h = r/(μ + r).
+    """
     count, freedom = _freedom(problem)
     moments = OnRows(problem).moments(Passes())
     K = to_host(row_gram(moments))
     eigen = Metric((K + K.T) / 2, problem.A.H)
     live = eigen.values > eigen.cut * eigen.values.max(initial=0.0)
-    B = _preprocessed_targets(moments)
-    U = eigen.vectors[:, live]
+    values, U, B = eigen.values[live], eigen.vectors[:, live], _preprocessed_targets(moments)
     along = U.T @ B
     beyond = float(((B - U @ along) ** 2).sum())
-    values = eigen.values[live]
-    scores = _scores(values, along**2, beyond, ridges, count, freedom)
-    lost = _lost_of_rows(values, along, beyond, float(np.linalg.norm(B)), ridges)
-    return Generalized(scores, None, moments.passes.count, False, reason, lost)
-
-
-def _scores(
-    values: HostArray,
-    squares: HostArray,
-    beyond: float,
-    ridges: Sequence[float],
-    count: float,
-    freedom: float,
-) -> HostArray:
-    """Return the score of each ridge, from the nonzero eigenvalues of AAᵀ and the components of B.
-
-    `squares` holds the squared components of the m right-hand sides along the eigenvectors, shape (rank, m). `beyond`
-    is the sum of squares of the part of B that is orthogonal to all these eigenvectors.
-    """
-    found = np.empty(len(ridges))
-    for i, ridge in enumerate(ridges):
-        error = beyond + float(((ridge / (values + ridge))[:, None] ** 2 * squares).sum())
-        found[i] = _score(error, freedom - float((values / (values + ridge)).sum()), count)
-    found /= squares.shape[1]
-    return found
-
-
-def _lost_of_rows(
-    values: HostArray, along: HostArray, beyond: float, length: float, ridges: Sequence[float]
-) -> HostArray:
-    """Return for each ridge r the fraction of the squared error that rounding in K = AAᵀ may cause.
-
-    The squared error is the sum of bᵀ f(K) b over the right-hand sides b, with f(λ) = (r/(λ + r))². For eigenvalues λ
-    and μ of K the derivative of f(K) has the divided differences f[λ, μ] = (f(λ) − f(μ)) / (λ − μ) as factors. They are
-    −(g h² + g² h)/r with g = r/(λ + r) and h = r/(μ + r).
-    """
-    found = np.zeros(len(ridges))
+    rounding, sizes = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0), np.abs(along)
+    scores, lost = np.empty((2, len(ridges)))
     for i, ridge in enumerate(ridges):
         g = ridge / (values + ridge)
         error = beyond + float(((g[:, None] * along) ** 2).sum())
-        lost = moved_by(ROUNDING * length, beyond, 1.0)
-        if ridge > 0:
-            both = (g @ np.abs(along)) * (g**2 @ np.abs(along))
-            lost += 2 * ROUNDING * float(np.max(values, initial=0.0)) / ridge * float(both.sum())
-        found[i] = share_lost(lost, error)
-    return found
+        scores[i] = _score(error, freedom - float((values / (values + ridge)).sum()), count) / B.shape[1]
+        both = float(((g @ sizes) * (g**2 @ sizes)).sum())
+        largest = float(np.max(values, initial=0.0))
+        lost[i] = share_lost(rounding + (2 * ROUNDING * largest / ridge * both if ridge > 0 else 0.0), error)
+    return Generalized(scores, None, moments.passes.count, False, reason, lost)
 
 
 def _score(error: float, free: float, count: float) -> float:

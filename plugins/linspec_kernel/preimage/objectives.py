@@ -16,7 +16,6 @@ O(n²); the derivative goes through that division.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
@@ -39,10 +38,10 @@ ROWS, DEVICE_ROWS = 512, 1 << 18
 """Number of rows whose features are computed at once: on the host the features of these rows stay in the cache."""
 
 
-class Objective(ABC):
-    """Function of two variates that does not depend on their lengths.
+class Objective:
+    """The correlation of two variates; base class of functions of two variates that do not depend on their lengths.
 
-    A derived class computes it for variates of root mean square 1.
+    A derived class computes them for variates of root mean square 1.
 
     Attributes
     ----------
@@ -52,7 +51,7 @@ class Objective(ABC):
         Columns that `of_all` computes from each variate.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = "correlation"
     width: ClassVar[int] = 1
 
     def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
@@ -104,32 +103,17 @@ class Objective(ABC):
         )
         return x, y
 
-    @abstractmethod
     def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
         """`of_all` for variates of root mean square 1."""
-
-    @abstractmethod
-    def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
-        """`values` for variates of root mean square 1."""
-
-    @abstractmethod
-    def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
-        """Derivatives of these with respect to the variates of root mean square 1."""
-
-
-class Correlation(Objective):
-    """The cosine of two variates."""
-
-    name: ClassVar[str] = "correlation"
-
-    def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
         return to_host(Z.T @ W) / max(int(Z.shape[0]), 1)
 
     def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
+        """`values` for variates of root mean square 1."""
         cosines: HostArray = to_host(home.xp.sum(Z * W, axis=0)) / max(int(Z.shape[0]), 1)
         return np.clip(cosines, -1.0, 1.0)
 
     def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
+        """Derivatives of these with respect to the variates of root mean square 1."""
         n = max(int(Z.shape[0]), 1)
         return W / n, Z / n
 
@@ -192,7 +176,7 @@ def quadrature(features: int) -> tuple[float, int]:
     return min(REACH / count, meeting), count
 
 
-OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Correlation(), HSIC())}
+OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Objective(), HSIC())}
 """The objectives by name."""
 
 
