@@ -257,7 +257,7 @@ class FourierMap(FeatureMap):
 
     def features(self, rows: LinearOperator) -> Array:
         home = rows.home
-        angles = rows.matmat(home.blocks.place(self.W)) + home.place(self.b, rows.dtype)[None, :]
+        angles = rows.matmat(home.blocks.place(self.W)) + home.place(self.b, rows.dtype)
         return cast(home.xp.cos(angles), rows.dtype) * float(np.sqrt(2.0 / self.columns))
 
     def __repr__(self) -> str:

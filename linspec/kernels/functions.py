@@ -362,7 +362,7 @@ class RBF(_OfDistances):
 
     def _distances(self, sample: Any) -> HostArray:
         squares = _squares(sample)
-        sizes = squares[:, None] + squares[None, :]
+        sizes = squares[:, None] + squares
         distances = sizes - 2 * _inner(sample, sample)
         lengths: HostArray = np.sqrt(np.where(distances > SAME_ROWS**2 * sizes, distances, 0.0))
         return lengths
@@ -374,7 +374,7 @@ class RBF(_OfDistances):
         scale = _number(self.scale, "scale")
         T = _inner(X, Z)  # −|x − z|²/2 = xᵀz − |x|²/2 − |z|²/2, which rounding may leave above 0
         T -= (_squares(X) if sx is None else sx)[:, None] * 0.5
-        T -= (_squares(Z) if sz is None else sz)[None, :] * 0.5
+        T -= (_squares(Z) if sz is None else sz) * 0.5
         T *= scale**-2
         # |x − x|² is 0, but for a row far from all others rounding of |x|² leaves far more than the scale.
         return _exponential_of_negative(_without_diagonal(T) if X is Z else T)
@@ -382,11 +382,11 @@ class RBF(_OfDistances):
     def along(self, T: Array, sx: Any, U: Array) -> Array:
         scale = _number(self.scale, "scale")
         lengths = namespace(U).sum(U * U, axis=0)
-        return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths[None, :]) * scale**-2)
+        return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths) * scale**-2)
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
         Q = K * S * _number(self.scale, "scale") ** -2
-        return X.rmatmat(Q) - U * namespace(Q).sum(Q, axis=0)[None, :]
+        return X.rmatmat(Q) - U * namespace(Q).sum(Q, axis=0)
 
 
 @dataclass(frozen=True)
@@ -480,7 +480,7 @@ class Function(Kernel):
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         T = self.of(X, Z)
-        wanted = (int(X.shape[0]), int(Z.shape[0]))
+        wanted = (X.shape[0], int(Z.shape[0]))
         if not is_array(T) or tuple(T.shape) != wanted:
             got = tuple(T.shape) if hasattr(T, "shape") else type(T).__name__
             name = getattr(self.of, "__name__", "the function")
@@ -781,7 +781,7 @@ def about(rows: Any, center: HostArray | None) -> Any:
         rows = rows.toarray()
     home, dtype = Home.of(rows), np.dtype(str(rows.dtype).rpartition(".")[2])
     out = home.zeros(tuple(rows.shape), dtype)
-    middle = home.blocks.place(center)[None, :]
+    middle = home.blocks.place(center)
     for block in row_blocks(rows.shape[0], 8 * rows.shape[1], on_host=home.on_host):
         out[block, :] = home.place(home.blocks.place(rows[block, :]) - middle, dtype)
     return out
@@ -905,14 +905,14 @@ def _absolute_differences(X: Any, Z: Any) -> Array:
         return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
     xp = namespace(X)
     T = xp.abs(X[:, :1] - Z[:, :1].T)
-    for j in range(1, int(X.shape[1])):
+    for j in range(1, X.shape[1]):
         T += xp.abs(X[:, j : j + 1] - Z[:, j : j + 1].T)
     return T
 
 
 def _without_diagonal(T: Array) -> Array:
     """T with zeros on its diagonal; T may be overwritten."""
-    xp, m = namespace(T), int(T.shape[0])
+    xp, m = namespace(T), T.shape[0]
     entries = xp.reshape(T, (-1,))
     entries[:: m + 1] = 0.0
     return xp.reshape(entries, (m, m))

@@ -196,7 +196,7 @@ def residuals(
     """Return the squared residuals of pairs, their inner products in another norm, and the kind of residual."""
     if x.dual is None or y.dual is None:
         return np.full(len(rho), np.nan), None, "unavailable"
-    home, theta, ridges = moments.home, moments.home.place(rho)[None, :], moments.ridges
+    home, theta, ridges = moments.home, moments.home.place(rho), moments.ridges
     gaps = [
         y.values - theta * (x.values + ridges[0] * x.dual),
         x.values - theta * (y.values + ridges[1] * y.dual),
@@ -224,13 +224,13 @@ def functions(
         values, mean = op.centred(home.place(features.matmat(W)))
         return JudgedFunctions(op, W, None, values, mean, on_host(W.T @ W))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
-    W = W - home.xp.mean(W, axis=0)[None, :] if op.center else W
+    W = W - home.xp.mean(W, axis=0) if op.center else W
     dual = W
     if J is None:
         values, mean = op.product(W)
     else:
         values, mean = op.centred(home.place(op.columns(J) @ op.data.home.place(W, op.tile_dtype)))
-        scattered = np.zeros((op.shape[0], int(W.shape[1])))
+        scattered = np.zeros((op.shape[0], W.shape[1]))
         scattered[J] = to_host(W)
         dual = home.place(scattered)
     squares = on_host(dual.T @ values)

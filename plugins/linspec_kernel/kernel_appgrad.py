@@ -163,7 +163,7 @@ class DualView:
 
     def _products(self, A: Array, B: Array) -> tuple[Array, Array]:
         """K A and K B, in one pass."""
-        both, width = self.op.matmat(self.op.home.concat([A, B])), int(A.shape[1])
+        both, width = self.op.matmat(self.op.home.concat([A, B])), A.shape[1]
         return both[:, :width], both[:, width:]
 
     def _length(self) -> float:
@@ -207,6 +207,6 @@ def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:
     """The leading k correlations of canonical pairs within two blocks, and the residuals of these pairs."""
     U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
     home, rho = x.op.home, rho[:k]
-    turns, theta = (home.place(U[:, :k]), home.place(Vt[:k].T)), home.place(rho)[None, :]
+    turns, theta = (home.place(U[:, :k]), home.place(Vt[:k].T)), home.place(rho)
     (a, za), (b, zb) = ((V.block @ T, V.values @ T) for V, T in zip((x, y), turns, strict=True))
     return rho, [zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)]

@@ -206,7 +206,7 @@ class FeatureView:
 
     def squares(self, U: Array, Z: Array) -> HostArray:
         """Uᵀ φφᵀ U / b + λ UᵀU, computed from Z = φᵀU."""
-        found: HostArray = to_host(Z.T @ Z) / int(Z.shape[0]) + self.penalty * to_host(U.T @ U)
+        found: HostArray = to_host(Z.T @ Z) / Z.shape[0] + self.penalty * to_host(U.T @ U)
         return found
 
     def move(self, batch: Minibatch, gap: Array) -> None:

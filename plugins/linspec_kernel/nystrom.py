@@ -167,7 +167,7 @@ class Nystrom:
         # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
         M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale
         A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
-        found = np.zeros(int(R.shape[1]))
+        found = np.zeros(R.shape[1])
         unit = float(np.finfo(self.op.tile_dtype).eps)
         if self.ridge > CLEAR * unit * float(
             np.trace(self.among)
@@ -206,7 +206,7 @@ class Nystrom:
     def image(self, c: HostArray) -> Array:
         """H L c, where H is the centring; L c if the view is not centred."""
         z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
-        mean = self.home.place(self.mean @ c)[None, :]
+        mean = self.home.place(self.mean @ c)
         return z - self.op.roots[:, None] * mean
 
     def solve(self, R: Array, ridge: float | None = None) -> Array:

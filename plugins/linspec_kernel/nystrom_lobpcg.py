@@ -100,7 +100,7 @@ class NystromLOBPCG(Solver):
         blocks = (
             [home.place(start[f"{name}_weights"]) for name in "xy"] if start else first_blocks(near, width)
         )
-        if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
+        if blocks[0].shape[1] // 2 < k:  # the landmarks know fewer pairs than are wanted
             blocks = [home.concat([Z, home.place(rng.standard_normal((n, width)))]) for Z in blocks]
         for space, Z in zip(spaces, blocks, strict=True):
             space.extend(Z, Z[:, :0])
@@ -110,7 +110,7 @@ class NystromLOBPCG(Solver):
             U, rho, Vt = np.linalg.svd(to_host(x.values.T @ y.values), full_matrices=False)
             count = min(width, len(rho))
             (a, za), (b, zb) = x.turned(U[:, :count]), y.turned(Vt[:count].T)
-            theta = home.place(rho[:count])[None, :]
+            theta = home.place(rho[:count])
             R = (
                 zb - theta * (za + ridges[0] * a),  # Ky b − ρ (Kx + rx) a
                 za - theta * (zb + ridges[1] * b),  # Kx a − ρ (Ky + ry) b
@@ -164,7 +164,7 @@ def answer(
     hardly change K a, and change aᵀKa by rounding only. One preconditioned step towards the solution a of
     (K + r) a = Ky b/ρ replaces these components by those of Ky b/(ρr).
     """
-    scale = moments.home.place(np.where(rho > SMALL * rho[:1], rho, np.inf))[None, :]
+    scale = moments.home.place(np.where(rho > SMALL * rho[:1], rho, np.inf))
     a, b = (A + one.solve(gap) / scale for one, A, gap in zip(near, coefficients, R, strict=True))
     return {"x_weights": a, "y_weights": b, **moments.learnt()}
 
@@ -188,7 +188,7 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     found = []
     for i, one in enumerate(near):
         home = one.home
-        dual = (values[1 - i] / home.place(s[:count])[None, :] - values[i]) / one.ridge
+        dual = (values[1 - i] / home.place(s[:count]) - values[i]) / one.ridge
         scattered = np.zeros((n, count))
         scattered[one.numbers] = one.turn @ features[i]
         found.append(home.concat([home.place(scattered), dual]))
@@ -232,10 +232,10 @@ class Space:
         """
         home = self.home
         if self.op.center:
-            Z = Z - home.xp.mean(Z, axis=0)[None, :]
+            Z = Z - home.xp.mean(Z, axis=0)
         lengths = home.column_norms(Z)
         live = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
-        Z = _columns(Z, live, home) / home.place(lengths[live])[None, :]
+        Z = _columns(Z, live, home) / home.place(lengths[live])
         both = self.op.matmat(home.concat([Z, gap]))
         KZ, KR = both[:, : len(live)], both[:, len(live) :]
         self.near.learn(Z, KZ)

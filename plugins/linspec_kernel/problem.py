@@ -77,7 +77,7 @@ class FunctionsSolution(TwoViewSolution):
     def centred(self, side: str, Z: Array, A: LinearOperator) -> Array:
         """Variates minus the training means of a view, in the library and dtype of its rows."""
         mean, home = getattr(self, f"{side}_mean"), A.home.blocks
-        return A.home.place(Z if mean is None else home.place(Z) - home.place(mean)[None, :], A.dtype)
+        return A.home.place(Z if mean is None else home.place(Z) - home.place(mean), A.dtype)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -234,7 +234,7 @@ def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str
     if landmarks is None:
         return weights
     home, rows = Home.of(weights), int(fitted.map.rows)
-    scattered = np.zeros((rows, int(weights.shape[1])), dtype=to_host(weights).dtype)
+    scattered = np.zeros((rows, weights.shape[1]), dtype=to_host(weights).dtype)
     scattered[landmarks] = to_host(weights)
     return home.place(scattered, scattered.dtype)
 

@@ -113,14 +113,10 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             return np.arange(m)
         if is_array(targets):
             targets = to_host(targets).tolist()
-        listed = (
-            list(targets) if isinstance(targets, Iterable) and not isinstance(targets, str) else [targets]
-        )
-        names = (
-            {name: i for i, name in enumerate(self.target_names)}
-            if any(isinstance(t, str) for t in listed)
-            else {}
-        )
+        one = isinstance(targets, str) or not isinstance(targets, Iterable)
+        listed = [targets] if one else list(targets)
+        named = any(isinstance(each, str) for each in listed)
+        names = {name: i for i, name in enumerate(self.target_names)} if named else {}
         found = [names.get(each, -1) if isinstance(each, str) else each for each in listed]
         for each, number in zip(listed, found, strict=True):
             if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < m:
@@ -177,13 +173,11 @@ class RidgeManyTargetsSolution(ls.Solution, vector="target", component="target",
             There is no such target.
         """
         some = self._numbers(targets)
-        home = Home.of(self.weights)
-        numbers = home.xp.asarray(some, device=home.device)
         if self.mixing is None:
-            return self.weights if targets is None else home.xp.take(self.weights, numbers, axis=1)
-        product = self.weights @ home.xp.take(self.mixing, numbers, axis=1)
+            return self.weights if targets is None else _picked(self.weights, some)
         gammas = self.band_weights[some].T[self.band_of]
-        return product * home.place(gammas, host_dtype(self.weights))
+        product = self.weights @ _picked(self.mixing, some)
+        return product * Home.of(self.weights).place(gammas, host_dtype(self.weights))
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
         return dict(zip(self.target_names, to_host(self.coefficients()).T, strict=True))

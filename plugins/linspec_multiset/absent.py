@@ -242,9 +242,9 @@ class AbsentRows(Moments):
             upper = {}
             for i in range(m):
                 for j in range(i, m):
-                    upper[i, j] = total.pop(0) * kept[i][:, None] * kept[j][None, :]
+                    upper[i, j] = total.pop(0) * kept[i][:, None] * kept[j]
             self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
-            self.excess = [E * k[:, None] * k[None, :] for E, k in zip(total, kept, strict=True)]
+            self.excess = [E * k[:, None] * k for E, k in zip(total, kept, strict=True)]
         return self.held
 
 

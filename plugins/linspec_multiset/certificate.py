@@ -62,7 +62,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     above = moments.noise * sum(problem.view_weights)
     count = int(np.sum(values > above))
     W, SW, AW = ([V[:, :count] for V in each] for each in (W, SW, AW))
-    values, there = values[:count], place(values[:count])[None, :]
+    values, there = values[:count], place(values[:count])
     gaps = [AV - SV * there for AV, SV in zip(AW, SW, strict=True)]
     residual = ratio(float(np.sqrt(pencil.squares(metrics, gaps).max(initial=0.0))), values.max(initial=0.0))
     kind = weakest(metrics)
@@ -76,7 +76,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         text = "All views agree completely on some components, as chance alone makes them do where there are few rows. "
         text += "Add a ridge to distinguish real agreement from chance."
         findings.append((Status.DEGENERATE, text))
-    signs = place(signs_of_columns(W[0], pencil.home))[None, :]
+    signs = place(signs_of_columns(W[0], pencil.home))
     agreement = [to_host(pencil.home.column_sums(V * SV)) for V, SV in zip(W, SW, strict=True)]
     error = max(residual, rounding_of(moments, metrics), float(np.finfo(np.float64).eps))
     fields = {

@@ -156,7 +156,7 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
             _bound(M, u[:, :j], lengths[:, j], ends) for j in range(count)
         ])  # fmt: skip
         W = pencil.split(u, metrics)
-        signs = place(signs_of_columns(W[min(live, default=0)], pencil.home))[None, :]
+        signs = place(signs_of_columns(W[min(live, default=0)], pencil.home))
         starts = int(arrays.get("starts", 1))
         agreeing = np.asarray(arrays.get("agreeing", np.ones(count)), dtype=np.float64)[:count]
         findings, lost = lost_to_squares(moments, metrics, max(tol, residual))

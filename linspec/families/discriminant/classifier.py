@@ -122,8 +122,8 @@ class LinearClassifier:
         M = (self.means - about) @ T
         offset = np.log(self.priors) - np.sum(M * M, axis=1) / 2
         blocks = home.blocks
-        found = (blocks.place(Z) - blocks.place(about)[None, :]) @ blocks.place(T @ M.T)
-        return home.place(found + blocks.place(offset)[None, :], host_dtype(Z))
+        found = (blocks.place(Z) - blocks.place(about)) @ blocks.place(T @ M.T)
+        return home.place(found + blocks.place(offset), host_dtype(Z))
 
     @at_home
     def log_probabilities(self, X: Any, *, confounds: Any = None) -> Array:

@@ -235,12 +235,12 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     k = min(problem.k, len(values))
     W, y, values, after = W[:, :k], y[:, :k], values[:k], values[k:]
     image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
-    gap = image - y * place.place(values)[None, :]
+    gap = image - y * place.place(values)
     residual = ratio(place.norm(gap), place.norm(image))
     if arrays.get("complete"):
         residual = max(residual, lack)
     residual = math.hypot(residual, _rounding_of_weights(problem, moments, W))
-    W = W * place.place(signs_of_columns(W, place))[None, :]
+    W = W * place.place(signs_of_columns(W, place))
     findings: list[Finding] = []
     if known.exact:
         every = known.triplets[1][: problem.k] ** 2
@@ -289,7 +289,7 @@ def _by_coordinates(known: Directions, W: Array, values: HostArray | None) -> tu
         U, sigma = known.leading(PtT)
         y, values = P @ U, sigma**2
     else:
-        y = Y * place.place(reciprocal(to_host(place.column_norms(Y))))[None, :]
+        y = Y * place.place(reciprocal(to_host(place.column_norms(Y))))
     return known.metric.shortest(known.metric.lift(y)), lack, values
 
 

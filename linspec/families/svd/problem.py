@@ -463,7 +463,7 @@ class SVD(ls.Problem[SVDSolution]):
             left, S, turn = left_vectors(self.A, moments, V, S)
             V, AtAV = V @ place.place(turn), AtAV @ place.place(turn)
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
-        gaps = AtAV / unit - V * place.place(S**2 / unit)[None, :]
+        gaps = AtAV / unit - V * place.place(S**2 / unit)
         residual = float(place.column_norms(gaps).max(initial=0.0)) if judged else math.nan
         delta, least = enclosure([Euclidean(A.shape[1])], [to_host(gaps)], to_host(V.T @ V))
         if least < INDEPENDENT:
@@ -473,7 +473,7 @@ class SVD(ls.Problem[SVDSolution]):
             worst = max(delta, EPS * V.shape[0]) * unit / (2 * S[-1] ** 2)
             accuracy = f"singular values: about {digits(worst)} correct digits"
         flips = signs_of_columns(V, place)
-        V = V * place.place(flips)[None, :]
+        V = V * place.place(flips)
         U = None if left is None else left(np.diag(flips))
         certificate = self._concluded(moments, V, S, U, residual, findings)
         return certificate._replace(fields={**certificate.fields, "accuracy": accuracy})

@@ -173,7 +173,7 @@ class Screen:
         """
         home = self.views[0].home
         P, Q = (view.variates(K) for view, K in zip(self.views, self.values, strict=True))
-        middle = int(P.shape[0]) // 2
+        middle = P.shape[0] // 2
         C, one, other = (
             self.objective.of_all(_part(self.views[0], P, rows), _part(self.views[1], Q, rows), home)
             for rows in (slice(0, None), slice(0, middle), slice(middle, None))
@@ -202,7 +202,7 @@ class Screen:
 def _part(view: PreimageView, V: Array, rows: slice) -> Array:
     """Variates at some of the rows; if the view is centred, the mean over these rows is subtracted."""
     V = V[rows, :]
-    return V - view.home.xp.mean(V, axis=0)[None, :] if view.center else V
+    return V - view.home.xp.mean(V, axis=0) if view.center else V
 
 
 def random_points(view: PreimageView, count: int, rng: Any) -> HostArray:

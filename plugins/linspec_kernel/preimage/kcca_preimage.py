@@ -153,7 +153,7 @@ class PreimageHunt(Hunt):
         for op, dual in zip(matrices, duals, strict=True):
             f = op.home.place(dual)
             squares = np.maximum(to_host(op.home.xp.sum(f * op.matmat(f), axis=0)), 0.0)
-            units.append(f / op.home.place(np.where(squares > 0, np.sqrt(squares), 1.0))[None, :])
+            units.append(f / op.home.place(np.where(squares > 0, np.sqrt(squares), 1.0)))
         return units[0], units[1]
 
     def starts_of(self, j: int) -> Points:
@@ -206,7 +206,7 @@ class Nearness(Search):
 
     def gradients(self, sides: Sides, index: HostArray) -> Points:
         """Gradients of the values with respect to the points."""
-        signs = self.home.place(self.signs[index])[None, :]
+        signs = self.home.place(self.signs[index])
         x, y = (
             2 * (view.gradient(side, a * signs) - half_slope(view, side.points))
             for view, side, a in zip(self.views, sides, self.duals, strict=True)

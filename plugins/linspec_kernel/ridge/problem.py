@@ -288,7 +288,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
     def for_preprocessed(self, moments: KernelSystem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert coefficients of rows to solutions for targets of length 1."""
         lengths = np.tile(reciprocal(moments.targets.lengths), len(self.ridges))
-        b = moments.unweighted(moments.home.place(arrays["dual"])) * moments.home.place(lengths)[None, :]
+        b = moments.unweighted(moments.home.place(arrays["dual"])) * moments.home.place(lengths)
         return {"dual": moments.op.centred(b)[0]}
 
     def certify(self, moments: KernelSystem, arrays: Mapping[str, Any], tol: float) -> Certificate:
@@ -306,11 +306,11 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         targets, count = moments.targets, len(self.ridges)
         lengths, ridges = np.tile(targets.lengths, count), self.column_ridges
         dual = op.centred(home.place(dual))[0]
-        given = self.X.home.place(op.weighted(dual) * home.place(lengths)[None, :], self.X.dtype)
+        given = self.X.home.place(op.weighted(dual) * home.place(lengths), self.X.dtype)
         # The residual is that of the returned coefficients, which may have fewer digits.
-        b = moments.unweighted(home.place(given)) * home.place(reciprocal(lengths))[None, :]
+        b = moments.unweighted(home.place(given)) * home.place(reciprocal(lengths))
         Mb, means = op.product(b)
-        gap = home.concat([targets.unit] * count) - Mb - b * home.place(ridges)[None, :]
+        gap = home.concat([targets.unit] * count) - Mb - b * home.place(ridges)
         gaps = home.column_norms(gap)
         residuals = np.max(np.reshape(gaps, (count, -1)), axis=1, initial=0.0)
         bounds = gaps * lengths / (2 * np.sqrt(ridges))
@@ -380,13 +380,13 @@ class KernelSystem(KernelMoments):
         # Divided by the largest entries, no square leaves the range of numbers.
         sizes = np.asarray(to_host(home.xp.max(home.xp.abs(read), axis=0)))
         units = np.where(sizes > 0, sizes, 1.0)
-        T = op.weighted(read / home.place(units)[None, :])
+        T = op.weighted(read / home.place(units))
         least = home.column_norms(T)
         T, means = op.centred(T)
         lengths = home.column_norms(T)
         rounding = CONSTANT * float(np.finfo(Y.dtype).eps) * least * op.center
         lengths = np.where(lengths > rounding, lengths, 0.0)
-        return Targets(T * home.place(reciprocal(lengths))[None, :], lengths * units, means * units)
+        return Targets(T * home.place(reciprocal(lengths)), lengths * units, means * units)
 
     def unweighted(self, V: Array) -> Array:
         """S⁻¹V; rows of weight 0 become 0."""
