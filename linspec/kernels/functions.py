@@ -73,6 +73,12 @@ MIDDLE = 2**22
 SPARSE_COLUMNS = 4096
 """Number of columns of sparse rows that are converted to dense at once, for sums of absolute differences."""
 
+SAME_ROWS = 1e-7
+"""Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
+
+SCALES = (1e-150, 1e150)
+"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
+
 
 @dataclass(frozen=True)
 class Kernel(ABC):
@@ -325,7 +331,21 @@ class _OfDistances(Kernel):
     called: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _check_scale(self, self.called)
+        what = self.called
+        _check_positive(f"scale of {what}", self.scale, "median")
+        _check_positive(f"factor of {what}", self.factor)
+        if isinstance(self.scale, str):
+            return
+        if not SCALES[0] <= self.scale <= SCALES[1]:
+            raise InvalidProblem(
+                f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
+                f"{self.scale:g}. Scale the columns."
+            )
+        if self.factor != 1.0:
+            raise InvalidProblem(
+                f"factor of {what} multiplies the median distance; got factor={self.factor:g} beside a scale that is a "
+                "number. Multiply the scale."
+            )
 
     @property
     def is_resolved(self) -> bool:
@@ -333,7 +353,19 @@ class _OfDistances(Kernel):
 
     def resolved(self, sample: Any) -> Kernel:
         """The kernel with s = `factor` times the median distance between rows."""
-        return self if self.is_resolved else _with_median(self, self._distances(sample))
+        if self.is_resolved:
+            return self
+        distances = self._distances(sample)
+        upper = distances[np.triu_indices(len(distances), 1)]
+        median, differ = float(np.median(upper)) if len(upper) else 0.0, upper[upper > 0]
+        if 0 < 2 * len(differ) < len(upper):  # most pairs are equal, as for rows of few classes
+            median = float(np.median(differ))
+        if not 0 < median < math.inf:
+            raise InvalidProblem(
+                f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "
+                f"{median:g}. Give scale a number."
+            )
+        return dataclasses.replace(self, scale=median * self.factor, factor=1.0)
 
     @abstractmethod
     def _distances(self, sample: Any) -> HostArray:
@@ -925,45 +957,6 @@ def _exponential_of_negative(T: Array) -> Array:
         return np.exp(T, out=T)
     xp = namespace(T)
     return xp.exp(xp.where(T > 0, xp.zeros_like(T), T))
-
-
-SAME_ROWS = 1e-7
-"""Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
-
-
-def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
-    upper = distances[np.triu_indices(len(distances), 1)]
-    median = float(np.median(upper)) if len(upper) else 0.0
-    differ = upper > 0
-    if differ.any() and 2 * np.count_nonzero(differ) < len(
-        upper
-    ):  # most pairs are equal, as for rows of few classes
-        median = float(np.median(upper[differ]))
-    if not 0 < median < math.inf:
-        raise InvalidProblem(
-            f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "
-            f"{median:g}. Give scale a number."
-        )
-    return dataclasses.replace(kernel, scale=median * kernel.factor, factor=1.0)
-
-
-SCALES = (1e-150, 1e150)
-"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
-
-
-def _check_scale(kernel: Any, what: str) -> None:
-    _check_positive(f"scale of {what}", kernel.scale, "median")
-    _check_positive(f"factor of {what}", kernel.factor)
-    if kernel.is_resolved and not SCALES[0] <= kernel.scale <= SCALES[1]:
-        raise InvalidProblem(
-            f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
-            f"{kernel.scale:g}. Scale the columns."
-        )
-    if kernel.is_resolved and kernel.factor != 1.0:
-        raise InvalidProblem(
-            f"factor of {what} multiplies the median distance; got factor={kernel.factor:g} beside a scale that is a "
-            "number. Multiply the scale."
-        )
 
 
 def _check_positive(what: str, value: Any, word: str = "") -> None:

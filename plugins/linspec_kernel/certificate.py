@@ -33,7 +33,7 @@ import numpy as np
 
 from linspec import KernelOperator, LinearOperator, Status
 from linspec.algebra import ratio, signs_of_columns, whitening
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.features import FeatureMap, KernelMap
 from linspec.iteration import Certificate
 from linspec.kernels import Points
@@ -182,7 +182,7 @@ def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> flo
     which `overlaps` yields, their inner products in any norm.
     """
     scale = np.sqrt(np.maximum(np.diagonal(overlaps), 0.0))
-    turned = np.divide(np.sqrt(squares / 2), scale, out=np.zeros(len(rho)), where=scale > 0)
+    turned = np.sqrt(squares / 2) * reciprocal(scale)
     w, V = np.linalg.eigh(overlaps * np.outer(turned, turned))
     root = (V * np.sqrt(np.maximum(w, 0.0))) @ V.T
     whole = np.block([[np.diag(rho), root], [root, rho[-1] * np.eye(len(rho))]])

@@ -28,7 +28,7 @@ import numpy as np
 
 import linspec as ls
 from linspec.algebra import ratio, signs_of_columns
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.iteration import Certificate
 from linspec.rows import Moments
@@ -223,8 +223,7 @@ def components(M: HostArray, parts: Sequence[HostArray]) -> tuple[HostArray, Hos
     The order is that of the sums of the columns as given. A view whose columns depend on each other ends them; a view
     of rank 0 does not.
     """
-    lengths = [np.linalg.norm(part, axis=0) for part in parts]
-    ready = [part / np.where(size > 0, size, 1.0) for part, size in zip(parts, lengths, strict=True)]
+    ready = [part * reciprocal(np.linalg.norm(part, axis=0)) for part in parts]
     u = np.concatenate(ready)
     order = np.argsort(-np.sum(u * (M @ u), axis=0), kind="stable")
     made = []

@@ -59,7 +59,9 @@ class Reconstruction(HeldOutScore):
             rows = rows - to_host(back.mean)
         Z = back.confounds_less_mean(problem.confounds, {})
         rows = rows if Z is None else rows - Z @ to_host(back.slopes)
-        rows = rows if back.scale is None else rows * _reciprocal(to_host(back.scale))
+        if back.scale is not None:
+            scale = to_host(back.scale)
+            rows = rows / np.where(scale > 0, scale, 1.0)
         if solution.total_squares is None:
             raise MissingCapability(
                 "the score needs the squares of all entries. Pass data whose rows can be read."
@@ -116,7 +118,3 @@ class LogLikelihood(Reconstruction):
             mahalanobis += (squares - float(along[:k].sum())) / noise
             logarithms += (p - k) * math.log(noise)
         return -0.5 * (p * math.log(2 * math.pi) + logarithms + mahalanobis / count)
-
-
-def _reciprocal(scale: HostArray) -> HostArray:
-    return np.divide(1.0, scale, out=np.ones(len(scale)), where=scale > 0)

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec import as_operator
-from linspec.arrays import Array, Home, HostArray, all_finite, to_host
+from linspec.arrays import Array, Home, HostArray, all_finite, reciprocal, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.features import drawn_rows
 from linspec.kernels import SAMPLE, Kernel, resolved
@@ -209,7 +209,7 @@ def share(view: PreimageView, K: Array, P: Array) -> HostArray:
     if not view.basis.shape[1]:
         return np.ones(P.shape[1])
     rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
-    shares: HostArray = np.divide(rest, whole, out=np.zeros(len(rest)), where=whole > 0)
+    shares: HostArray = rest * reciprocal(whole)
     return shares
 
 
@@ -221,16 +221,12 @@ def shared_slopes(objective: Objective, views: Views, sides: Sides) -> tuple[Arr
         x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
         return x, y
     shares = [share(view, side.values, side.variates) for view, side in zip(views, sides, strict=True)]
-    both = shares[0] * shares[1]
-    total, found = objective.values(*variates, home) * both, []
+    both, found = shares[0] * shares[1], []
+    total = objective.values(*variates, home) * both
     for view, side, slope in zip(views, sides, S, strict=True):
         C, P = view.centred(side.values), side.variates
-        rest, whole = (
-            np.divide(total, sizes, out=np.zeros(len(total)), where=sizes > 0)
-            for sizes in (home.column_norms(P) ** 2, home.column_norms(C) ** 2)
-        )
-        a, b, c = (home.place(numbers) for numbers in (both, rest, whole))
-        found.append(view.taken_out(slope) * a + P * b - C * c)
+        rest, whole = (home.place(total * reciprocal(home.column_norms(V) ** 2)) for V in (P, C))
+        found.append(view.taken_out(slope) * home.place(both) + P * rest - C * whole)
     return found[0], found[1]
 
 
