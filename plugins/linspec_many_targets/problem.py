@@ -510,8 +510,8 @@ class RidgeManyTargets(ls.Problem[RidgeManyTargetsSolution]):
             context.note(None, text + f"{why}.")
         lost = np.flatnonzero(best.rounding > DIGITS * np.maximum(1.0, np.abs(best.scores)))
         if lost.size:
-            text = f"Rounding may change the held-out R² of {lost.size} of {m} targets, the first is target {lost[0]}, "
-            text += (
+            text = (
+                f"Rounding may change the held-out R² of {lost.size} of {m} targets, the first is target {lost[0]}, "
                 f"by more than {DIGITS:g}, and so the choice of its ridge. Pass larger ridges, or scale=True."
             )
             context.note(Status.ILL_CONDITIONED, text)
@@ -596,8 +596,10 @@ def _findings(off: HostArray, scores: HostArray) -> tuple[tuple[Status | None, s
     findings: list[tuple[Status | None, str]] = []
     wrong, still = np.flatnonzero(off > ERROR), np.flatnonzero(np.isnan(scores))
     if wrong.size:
-        text = f"The coefficients of {wrong.size} of {len(off)} targets, the first is target {wrong[0]}, may have a "
-        text += f"relative error above {ERROR:g}, which the residual does not show. Pass larger ridges, or scale=True."
+        text = (
+            f"The coefficients of {wrong.size} of {len(off)} targets, the first is target {wrong[0]}, may have a "
+            f"relative error above {ERROR:g}, which the residual does not show. Pass larger ridges, or scale=True."
+        )
         findings.append((Status.ILL_CONDITIONED, text))
     if still.size:
         text = f"{still.size} of {len(off)} targets do not vary on held-out rows, the first is target {still[0]}: "

@@ -73,8 +73,10 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         findings = [*_missing(pencil, metrics, W, values, max(tol, residual, moments.noise)), *findings]
     limit = sum(problem.view_weights)
     if not any(problem.ridge) and len(values) and values[0] >= limit * (1 - AGREED):
-        text = "All views agree completely on some components, as chance alone makes them do where there are few rows. "
-        text += "Add a ridge to distinguish real agreement from chance."
+        text = (
+            "All views agree completely on some components, as chance alone makes them do where there are few rows. "
+            "Add a ridge to distinguish real agreement from chance."
+        )
         findings.append((Status.DEGENERATE, text))
     signs = place(signs_of_columns(W[0], pencil.home))
     agreement = [to_host(pencil.home.column_sums(V * SV)) for V, SV in zip(W, SW, strict=True)]
@@ -141,7 +143,9 @@ def lost_to_squares(moments: Moments, metrics: Sequence[Metric], error: float) -
     findings: list[Finding] = [*short_directions(moments, metrics, "components", "Add a ridge.")]
     rounding = rounding_of(moments, metrics)
     if rounding > error:
-        text = "Columns of a view depend on each other so nearly that values may be off by "
-        text += f"{rounding:.0e}, which the residual does not show. Add a ridge."
+        text = (
+            "Columns of a view depend on each other so nearly that values may be off by "
+            f"{rounding:.0e}, which the residual does not show. Add a ridge."
+        )
         findings.append((Status.ILL_CONDITIONED, text))
     return findings, bool(findings)

@@ -185,8 +185,8 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         if not len(sums):
             return found
         below = float(np.max(np.maximum(bounds - sums, 0.0) / bounds))
-        text = "A small residual says that the components are stationary, and no more: the best sums may be larger, by "
-        text += (
+        text = (
+            "A small residual says that the components are stationary, and no more: the best sums may be larger, by "
             f"at most {below:.1e} of a bound. {int(np.min(agreeing))} or more of {starts} starts led to each."
         )
         found.append((None, text))

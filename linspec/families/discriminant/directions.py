@@ -380,7 +380,9 @@ def _of_rank(problem: Any, moments: Moments, rank: int | None) -> list[Finding]:
         text = f"X has numerical rank {rank} of {moments.widths[0]} columns: the weights have least norm."
         facts.append((Status.RANK_DEFICIENT, text))
     if rank >= rows - moments.pre.directions:
-        text = f"X has as many independent columns as rows ({rows}), so any targets are met exactly. Add "
-        text += "a ridge, and score other rows to distinguish real directions from chance."
+        text = (
+            f"X has as many independent columns as rows ({rows}), so any targets are met exactly. Add "
+            "a ridge, and score other rows to distinguish real directions from chance."
+        )
         facts.append((Status.DEGENERATE, text))
     return facts

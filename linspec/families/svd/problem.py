@@ -496,8 +496,10 @@ class SVD(ls.Problem[SVDSolution]):
                 lengths = to_host(A.backend.blocks.column_norms(moments.operator().matmat(V[:, known:])))
         if max(lengths) <= NULL * entries * largest:
             return known, ()
-        text = f"Only {known} of the {len(S)} singular values asked for are above {squaring:.0e} of the largest. "
-        text += 'Below it, squares cannot distinguish them from zero. Choose "direct".'
+        text = (
+            f"Only {known} of the {len(S)} singular values asked for are above {squaring:.0e} of the largest. "
+            'Below it, squares cannot distinguish them from zero. Choose "direct".'
+        )
         return known, ((ls.Status.ILL_CONDITIONED, text),)
 
     def _concluded(
