@@ -789,19 +789,6 @@ def read_rows(A: LinearOperator, name: str) -> Any:
     return rows
 
 
-def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
-    """The column medians of some dense rows, for kernels that depend on x − z; None for other kernels or sparse rows.
-
-    Medians are used because one row far from all others would move the means, and distances between the other rows
-    would lose digits.
-    """
-    if not kernel.differences or scipy.sparse.issparse(rows):
-        return None
-    n, p = (int(size) for size in rows.shape)
-    some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
-    return np.asarray(np.median(HOST.place(_chosen(rows, some)), axis=0))
-
-
 def about(rows: Any, center: HostArray | None) -> Any:
     """Subtract a point from rows. Return the rows unchanged if `center` is None.
 
@@ -820,8 +807,16 @@ def about(rows: Any, center: HostArray | None) -> Any:
 
 
 def points_of(rows: Any, kernel: Kernel) -> Points:
-    """Rows in memory as `Points`, minus their centre if the kernel depends on x − z alone."""
-    center = centre_of(rows, kernel)
+    """Rows in memory as `Points`, minus the column medians of some of them if the kernel depends on x − z alone.
+
+    Medians are used because one row far from all others would move the means, and distances between the other rows
+    would lose digits. Sparse rows are not centred.
+    """
+    if not kernel.differences or scipy.sparse.issparse(rows):
+        return Points(rows, kernel)
+    n, p = rows.shape
+    some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
+    center = np.asarray(np.median(HOST.place(_chosen(rows, some)), axis=0))
     return Points(about(rows, center), kernel, center)
 
 

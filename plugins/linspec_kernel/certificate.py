@@ -25,7 +25,7 @@ are rounded after the residual is computed, by less than the rounding of the til
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -190,17 +190,22 @@ def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> flo
     return max(float(np.sum(found[:k] - rho[:k])), 0.0)
 
 
+def gaps_of(
+    x: tuple[Array, Array], y: tuple[Array, Array], theta: Array, ridges: Sequence[float]
+) -> list[Array]:
+    """Return Ky b − ρ (Kx + rx) a and Kx a − ρ (Ky + ry) b for coefficients with values, (a, Kx a) and (b, Ky b)."""
+    (a, za), (b, zb) = x, y
+    return [zb - theta * (za + ridges[0] * a), za - theta * (zb + ridges[1] * b)]
+
+
 def residuals(
     x: JudgedFunctions, y: JudgedFunctions, rho: HostArray, moments: Any
 ) -> tuple[HostArray, HostArray | None, str]:
     """Return the squared residuals of pairs, their inner products in another norm, and the kind of residual."""
     if x.dual is None or y.dual is None:
         return np.full(len(rho), np.nan), None, "unavailable"
-    home, theta, ridges = moments.home, moments.home.place(rho), moments.ridges
-    gaps = [
-        y.values - theta * (x.values + ridges[0] * x.dual),
-        x.values - theta * (y.values + ridges[1] * y.dual),
-    ]
+    home, ridges = moments.home, moments.ridges
+    gaps = gaps_of((x.dual, x.values), (y.dual, y.values), home.place(rho), ridges)
     overlaps = on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
     if min(x.weights.shape[0], y.weights.shape[0]) < x.dual.shape[0]:
         return np.diagonal(overlaps).copy(), overlaps, "bound"

@@ -40,7 +40,7 @@ from linspec.arrays import Array, HostArray
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.certificate import CUT, LEAST_SHARE, least_value
+from linspec_kernel.certificate import CUT, LEAST_SHARE, gaps_of, least_value
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
@@ -206,7 +206,7 @@ class DualView:
 def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:
     """The leading k correlations of canonical pairs within two blocks, and the residuals of these pairs."""
     U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-    home, rho = x.op.home, rho[:k]
-    turns, theta = (home.place(U[:, :k]), home.place(Vt[:k].T)), home.place(rho)
-    (a, za), (b, zb) = ((V.block @ T, V.values @ T) for V, T in zip((x, y), turns, strict=True))
-    return rho, [zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)]
+    place, rho = x.op.home.place, rho[:k]
+    T, S = place(U[:, :k]), place(Vt[:k].T)
+    first, second = (x.block @ T, x.values @ T), (y.block @ S, y.values @ S)
+    return rho, gaps_of(first, second, place(rho), (x.ridge, y.ridge))

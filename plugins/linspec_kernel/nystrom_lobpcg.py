@@ -34,7 +34,7 @@ from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.rows import equal_slices
 from linspec.solving import Solver
-from linspec_kernel.certificate import LEAST_SHARE
+from linspec_kernel.certificate import LEAST_SHARE, gaps_of
 from linspec_kernel.nystrom import BLOCK, PER_ENTRY, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
@@ -106,21 +106,17 @@ class NystromLOBPCG(Solver):
             space.extend(Z, Z[:, :0])
         share, least, best, since, idle = 1.0, math.inf, None, 0, not x.width and not y.width
         while True:
-            # The pairs within the spans: coefficients a, b, values z = K a at the rows, correlations.
+            # The pairs within the spans: coefficients with their values at the rows, correlations.
             U, rho, Vt = np.linalg.svd(to_host(x.values.T @ y.values), full_matrices=False)
             count = min(width, len(rho))
-            (a, za), (b, zb) = x.turned(U[:, :count]), y.turned(Vt[:count].T)
-            theta = home.place(rho[:count])
-            R = (
-                zb - theta * (za + ridges[0] * a),  # Ky b − ρ (Kx + rx) a
-                za - theta * (zb + ridges[1] * b),  # Kx a − ρ (Ky + ry) b
-            )
+            f, g = x.turned(U[:, :count]), y.turned(Vt[:count].T)
+            R = gaps_of(f, g, home.place(rho[:count]), ridges)
             squares = near[0].squares(R[0]) + near[1].squares(R[1])
             total, wanted = float(rho[:k].sum()), min(k, count)
             guessed = float(squares[:wanted].sum())
             residual = ratio(share * guessed, total)
             if best is None or residual < least:
-                least, best, since = residual, partial(answer, moments, near, (a, b), R, rho[:count]), 0
+                least, best, since = residual, partial(answer, moments, near, (f[0], g[0]), R, rho[:count]), 0
             yield Iterate(least, best)
             # Without a new direction, or after many iterations without a lower residual, only rounding is
             # left.

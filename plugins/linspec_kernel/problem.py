@@ -74,6 +74,12 @@ class OfKernels(ls.Problem[S_co], adjusts_rows=False):
 class FunctionsSolution(TwoViewSolution):
     """Base class of answers whose variates are functions of rows."""
 
+    correlations: HostArray
+
+    def _headline(self) -> str:
+        total = float(self.correlations.sum())
+        return f"{count_of(len(self.correlations), 'correlation')}{self._with_ridge}, sum {total:.6f}"
+
     def centred(self, side: str, Z: Array, A: LinearOperator) -> Array:
         """Variates minus the training means of a view, in the library and dtype of its rows."""
         mean, home = getattr(self, f"{side}_mean"), A.home.blocks
@@ -123,10 +129,6 @@ class KernelCCASolution(
     y_mean: HostArray | None = ls.field(None, shape="k")
     bounds: HostArray | None = ls.field(None, shape="k")
     loss_estimate: float | None = None
-
-    def _headline(self) -> str:
-        total = float(self.correlations.sum())
-        return f"{count_of(len(self.correlations), 'correlation')}{self._with_ridge}, sum {total:.6f}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The sum of the correlations, and the kernels with all their numbers."""

@@ -28,7 +28,7 @@ from linspec.iteration import Context, Iterate
 from linspec.process import pause
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_multiset.pencil import Pencil, forming
+from linspec_multiset.pencil import forming
 from linspec_multiset.sumcor import most_components, whitened
 
 SETTLED = 0.01
@@ -47,7 +47,7 @@ class Horst(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components; the first iterate has all of them."""
-        metrics, M = whitened(problem, moments)
+        pencil, metrics, M = whitened(problem, moments)
         ends = np.cumsum([0, *(metric.rank for metric in metrics)])
         slices = [slice(a, b) for a, b in pairwise(ends)]
         found = np.zeros((len(M), 0))
@@ -68,7 +68,7 @@ class Horst(Solver):
         if cut:
             context.note(Status.ITERATION_LIMIT, Status.ITERATION_LIMIT.value)
         answer = {
-            "weights": Pencil(moments, problem.ridge, (1.0,) * len(metrics)).split(found, metrics),
+            "weights": pencil.split(found, metrics),
             "starts": self.starts,
             "agreeing": np.array(agreeing, dtype=np.float64),
         }

@@ -522,7 +522,6 @@ class Discriminant(ls.Problem[DiscriminantSolution]):
 
     factor: ClassVar[Array | None] = None
     classes: ClassVar[tuple[HostArray, HostArray] | None] = None  # names and sizes, if the targets have them
-    _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
 
     def __post_init__(self) -> None:
         borrow(self)

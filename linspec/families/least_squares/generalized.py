@@ -30,7 +30,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import HOST, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
-from linspec.families.least_squares.errors_of_moments import (
+from linspec.families.least_squares.held_out import (
     moved_by,
     rounded_fits,
     solved,

@@ -31,13 +31,22 @@ from typing import Any
 import numpy as np
 
 from linspec import limit_option, option, tol_option
+from linspec.arrays import Array, HostArray
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
 from linspec_kernel.preimage.ascent import STILL, Points, Search
-from linspec_kernel.preimage.hunt import RANDOM, Hunt, Screen, drawn_columns, random_points
+from linspec_kernel.preimage.hunt import (
+    RANDOM,
+    Hunt,
+    drawn_columns,
+    random_points,
+    signed_columns,
+    single_columns,
+)
 from linspec_kernel.preimage.objectives import HSIC, Objective
+from linspec_kernel.preimage.views import share
 
 SAMPLE = 2000
 """Number of rows on which starts are compared, if there are more."""
@@ -48,6 +57,9 @@ features) follows."""
 
 EXPECTED = 60
 """Expected iterations of a pair, for the estimate of costs."""
+
+HALVES = 4.0
+"""Limit of the value of a pair: this multiple of its value on each half of the rows, so that no single row decides."""
 
 SCREENED = "Starts were sought among {} and {} columns drawn at random, since there are many."
 
@@ -132,13 +144,44 @@ class PairHunt(Hunt):
         self.exact = Search(self.views, exact, context.tol, still=0.0)
 
     @cached_property
-    def screen(self) -> Screen:
-        """The functions of single columns: a product, where the first pair without given points begins."""
+    def screened(self) -> list[tuple[HostArray, Array]]:
+        """For each view the compared single columns, and their functions: a product, which only new pairs need."""
         problem, rng = self.problem, self.rng(2)
         x, y = (drawn_columns(view, problem.value.width, rng) for view in self.few)
         if (len(x), len(y)) != (problem.X.shape[1], problem.Y.shape[1]):
             self.context.note(None, SCREENED.format(len(x), len(y)))
-        return Screen(self.few, problem.value, problem.parities, (x, y))
+        # A sign of u matters where the kernel is neither even nor odd, unless the sign of v is free.
+        signed = problem.parities[0] == 0 and problem.parities[1] != -1
+        columns = signed_columns(x) if signed else 2 * x, 2 * y
+        return [
+            (numbers, view.at(single_columns(view, numbers)).values)
+            for view, numbers in zip(self.few, columns, strict=True)
+        ]
+
+    def related(self, count: int) -> Points:
+        """Points of the best pairs of columns, whose functions are compared without their parts along earlier variates.
+
+        There are fewer than `count` if there are fewer pairs.
+        """
+        (x, y), ((columns, K), (others, L)), objective = self.few, self.screened, self.problem.value
+        P, Q, parities = x.variates(K), y.variates(L), self.problem.parities
+        middle = P.shape[0] // 2
+        C, one, other = (
+            objective.of_all(x.centred(P[rows, :]), y.centred(Q[rows, :]), x.home)
+            for rows in (slice(0, None), slice(0, middle), slice(middle, None))
+        )
+        odd, signs = -1 in parities, np.where(C < 0, -1.0, 1.0)
+        size = np.minimum(np.abs(C) if odd else C, HALVES * np.minimum(one * signs, other * signs))
+        size *= np.outer(share(x, K, P), share(y, L, Q))
+        found, count = np.arange(size.size), min(count, size.size)
+        if count < size.size:
+            found = np.argpartition(-size, count - 1, axis=None)[:count]
+        found = found[np.argsort(-size.reshape(-1)[found], kind="stable")]
+        i, j = np.unravel_index(found, size.shape)
+        U, V = single_columns(x, columns[i]), single_columns(y, others[j])
+        if not odd:
+            return U, V
+        return (U * signs[i, j], V) if parities[0] == -1 else (U, V * signs[i, j])
 
     def take_out(self) -> None:
         """Remove the variates of the last pair found from all later ones."""
@@ -152,7 +195,7 @@ class PairHunt(Hunt):
         """Starts of pair j: screened pairs of columns, and random points."""
         drawn, rng = self.repeats // RANDOM, self.rng(3, j)
         U, V = (random_points(view, drawn, rng) for view in self.views)
-        related = self.screen.best(self.repeats - drawn)
+        related = self.related(self.repeats - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
 
 

@@ -104,9 +104,10 @@ class PreimageHunt(Hunt):
         self, solver: KCCAPreimage, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
     ) -> None:
         super().__init__(problem, moments, context, start, solver.repeats)
-        rng = self.rng(1)
-        columns = [signed_columns(drawn_columns(view, 2, rng)) for view in self.views]
-        sides = [view.at(single_columns(view, c)) for view, c in zip(self.views, columns, strict=True)]
+        singles, rng = [], self.rng(1)
+        for view in self.views:  # whose first products settle the dtype of rows
+            columns = signed_columns(drawn_columns(view, 2, rng))
+            singles.append((columns, view.at(single_columns(view, columns))))
         if start:
             place = self.views[0].home.place
             self.duals = place(start["x_duals"]), place(start["y_duals"])
@@ -116,8 +117,8 @@ class PreimageHunt(Hunt):
         self.extra = {"x_duals": self.duals[0], "y_duals": self.duals[1]}
         self.count = int(self.duals[0].shape[1])
         self.singles = [
-            (c, to_host(view.kernel.diagonal(side.points.T)), to_host(dual.T @ side.variates))
-            for c, view, side, dual in zip(columns, self.views, sides, self.duals, strict=True)
+            (columns, to_host(view.kernel.diagonal(side.points.T)), to_host(dual.T @ side.variates))
+            for view, dual, (columns, side) in zip(self.views, self.duals, singles, strict=True)
         ]
 
     def canonical_functions(self, solver: KCCAPreimage) -> tuple[Array, Array]:
@@ -163,8 +164,7 @@ class PreimageHunt(Hunt):
         for sign in SIGNS:
             for view, (columns, own, inner), into in zip(self.views, self.singles, starts, strict=True):
                 chosen = columns[np.argsort(own - 2 * sign * inner[j], kind="stable")[:most]]
-                drawn = random_points(view, self.starts - len(chosen), rng)
-                into += [single_columns(view, chosen), drawn]
+                into += [single_columns(view, chosen), random_points(view, self.starts - len(chosen), rng)]
         return np.hstack(starts[0]), np.hstack(starts[1])
 
 

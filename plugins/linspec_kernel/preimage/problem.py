@@ -16,7 +16,6 @@ from linspec.arrays import HOST, Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
 from linspec.kernels import Kernel, Polynomial
-from linspec.process import count_of
 from linspec.rows import Moments, Passes
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import is_cca, judged
@@ -77,10 +76,6 @@ class PreimageCCASolution(
     agreeing: HostArray = ls.field(shape="k")
     x_mean: HostArray | None = ls.field(None, shape="k")
     y_mean: HostArray | None = ls.field(None, shape="k")
-
-    def _headline(self) -> str:
-        total = float(self.correlations.sum())
-        return f"{count_of(len(self.correlations), 'correlation')}, sum {total:.6f}"
 
     def facts(self) -> list[tuple[str, str]]:
         """The sums, the kernels with all their numbers, and how many columns of each view matter."""
