@@ -1,7 +1,8 @@
-"""gradKCCA: points whose kernel functions are most correlated, by gradients, without a kernel matrix.
+"""gradKCCA and SCCA-HSIC: points whose kernel functions depend most on each other, without a kernel matrix.
 
-Problem: pairs (u, v), one after the other, that maximise f(u, v) in their sets: the correlation (or HSIC) of k(X, u)
-and k(Y, v), for later pairs times the shares of the two functions that earlier pairs leave (`PreimageCCA`).
+Problem: pairs (u, v), one after the other, that maximise f(u, v) in their sets: the correlation or the Hilbert-Schmidt
+independence criterion (HSIC) of k(X, u) and k(Y, v), for later pairs times the shares of the two functions that earlier
+pairs leave (`PreimageCCA`).
 Method: for each pair, and from each start (u, v), repeat
 
     u ← Proj(u + a ∂f/∂u),   v ← Proj(v + b ∂f/∂v);
@@ -10,15 +11,22 @@ Proj(w) is the nearest point of the set, a and b are step lengths. The best end 
 k(X, u) of a function at the rows, centred by H and made orthogonal to the orthonormal variates Q of the pairs found:
 (I − QQᵀ)H k(X, u). So later pairs are not correlated with earlier ones, whatever the kernel; X is not changed. All
 starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that are related as
-single variables, and some random points; each climbs by a spectral projected gradient (see
+single variables, and some random points. The functions k(X, eᵢ) and k(Y, eⱼ) are compared, all with all by one product;
+a pair of columns counts for no more than four times its value in either half of the rows, since two columns with one
+entry each may be perfectly related by chance, in one half. Each start climbs by a spectral projected gradient (see
 `linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the one that is best on
-all rows makes a final climb on all. An iteration takes two passes over each view, forward and adjoint.
+all rows makes a final climb on all. For HSIC they climb with few features of the Gaussian kernel of a variate (see
+`linspec_kernel.preimage.objectives`), and the best makes a final climb with many. An iteration takes two passes over
+each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis, Algorithm
-1.
+1; for HSIC Uurtio, Bhadra & Rousu 2018, ICDM, doi:10.1109/ICDM.2018.00172, and Chang, Krüger, Kustra & Zhang 2013,
+ICML, Canonical correlation analysis based on HSIC and centered kernel target alignment.
 Where we differ: (a) they climb from one random start after the other, and alternate: v takes the new u. (b) Their
-gradient is of functions that are not centred in one of the views. (c) They bound |u|₁, which restricts nothing for the
-kernels that they use, see `PreimageCCA`. (d) They deflate the data, X(I − uuᵀ/uᵀu), after which variates still
-correlate.
+gradient is of functions that are not centred in one of the views, or of HSIC uses a part of the pairs of rows, or
+Nyström features of a tenth of the rows. (c) They bound |u|₁, which restricts nothing for the kernels that they use, see
+`PreimageCCA`. (d) They deflate the data, X(I − uuᵀ/uᵀu), after which variates still correlate. (e) Kernels of HSIC have
+the width of the variate's standard deviation, so that the length of u does not matter, where the source takes a median
+of distances, held constant in the gradient.
 """
 
 from __future__ import annotations
@@ -62,6 +70,15 @@ HALVES = 4.0
 """Limit of the value of a pair: this multiple of its value on each half of the rows, so that no single row decides."""
 
 SCREENED = "Starts were sought among {} and {} columns drawn at random, since there are many."
+
+
+CLIMBING_FEATURES = 16
+"""Number of features of each variate while starts climb."""
+
+OTHER = (
+    "The problem asks for the {objective} of variates, so this was the search of gradkcca. For HSIC pass "
+    "objective='hsic'."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,15 +214,6 @@ class PairHunt(Hunt):
         U, V = (random_points(view, drawn, rng) for view in self.views)
         related = self.related(self.repeats - drawn)
         return np.hstack([related[0], U]), np.hstack([related[1], V])
-
-
-CLIMBING_FEATURES = 16
-"""Number of features of each variate while starts climb."""
-
-OTHER = (
-    "The problem asks for the {objective} of variates, so this was the search of gradkcca. For HSIC pass "
-    "objective='hsic'."
-)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,12 @@
-"""The search for pairs of points, one after the other: what all of its solvers have in common.
+"""The search for pairs of points, one after the other: its starts, and what all of its solvers have in common.
 
-Problem: a run that goes on should search as the one before, and begin no climb anew.
-Method: everything random is drawn from one seed and the number of a pair. The arrays of an iterate are the points, the
-seed, and the points of all starts while these climb.
+Problem: the objective has many stationary points, and from random starts in many columns a search ends at chance ones.
+A run that goes on should search as the one before, and begin no climb anew.
+Method: single columns are the sparsest points. Their functions are compared, and the best are starts, besides a few
+random points. Everything random is drawn from one seed and the number of a pair. The arrays of an iterate are the
+points, the seed, and the points of all starts while these climb.
+Source: screening by single pairs, Fan & Lv 2008, J. R. Stat. Soc. B 70(5), doi:10.1111/j.1467-9868.2008.00674.x.
+Where we differ: Uurtio, Bhadra & Rousu 2019 begin at random points with entries from 0 to 1.
 """
 
 from __future__ import annotations
