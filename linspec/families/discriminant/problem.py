@@ -273,8 +273,10 @@ class DiscriminantSolution(
                     f"X and y must have equally many rows; got {Z.shape[0]} and {len(codes)}."
                 )
             often, _ = weights_and_confounds(sample_weight, None, len(codes))
-            if often is not None:
-                codes, classes = _that_count(codes, classes, often)
+            if often is not None:  # classes whose rows all have weight 0 drop, and their rows have no class
+                counted = np.bincount(codes[codes >= 0], often[codes >= 0], minlength=len(classes)) > 0
+                numbers = np.append(np.where(counted, np.cumsum(counted) - 1, -1), -1)  # the last: no class
+                codes, classes = numbers[codes], classes[counted]
             if len(classes) < 2:
                 raise InvalidProblem(
                     "a classifier needs rows of at least two classes; got one. Pass more rows."
@@ -408,13 +410,6 @@ class DiscriminantSolution(
             )
         least = DISTINCT * float(np.finfo(host_dtype(self.weights)).eps)
         return self.classes, self.class_sizes, self.class_means, self.within, least
-
-
-def _that_count(codes: HostArray, classes: HostArray, often: HostArray) -> tuple[HostArray, HostArray]:
-    """Drop the classes whose rows all have weight 0, and give these rows the code -1 (no class)."""
-    there = np.bincount(codes[codes >= 0], often[codes >= 0], minlength=len(classes)) > 0
-    numbers = np.append(np.where(there, np.cumsum(there) - 1, -1), -1)  # the last: no class
-    return numbers[codes], classes[there]
 
 
 NO_TARGET = "none"  # the value of --target for a file that holds the targets themselves, and not labels

@@ -29,7 +29,7 @@ from linspec.certificates import Euclidean, digits, enclosure
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.iteration import Certificate
 from linspec.linalg import tall_svd
-from linspec.rows import Fitted, Moments, OutOfPasses
+from linspec.rows import Moments, OutOfPasses
 from linspec.solving import NewRows, fewer_than_asked, table_of_columns, table_of_training_rows
 from linspec.solving.summary import percent
 from linspec.solving.verdict import Finding
@@ -524,7 +524,10 @@ class SVD(ls.Problem[SVDSolution]):
             fields |= {"total_squares": total, "total_norm": math.sqrt(max(total, 0.0))}
             fields["column_norms"] = None if trace else np.sqrt(np.maximum(squares, 0.0))
         if len(S) and not moments.pre.center and self.lacks is None:
-            fields["share_of_means"] = self._share_of_means(fitted, to_host(V[:, 0]), float(S[0]) ** 2)
+            v = to_host(V[:, 0])  # of the first squared value, the column means make this share
+            along = v if fitted.factors is None else v * fitted.factors
+            share = fitted.total * float(fitted.average @ along) ** 2
+            fields["share_of_means"] = min(ratio(share, float(S[0]) ** 2), 1.0)
         what = "singular values that this method can distinguish from zero"
         findings += fewer_than_asked(len(S), max(len(S), 1) if self.every else self.k, what)
         if norm:
@@ -535,12 +538,6 @@ class SVD(ls.Problem[SVDSolution]):
             findings = ((ls.Status.INCOMPLETE, "Nothing is returned, although A is not zero."), *findings)
         kind = "from-gram" if moments.holds else "recomputed" if moments.answers else "unavailable"
         return Certificate(residual + norm / unit, findings, fields, kind, lost=lost)
-
-    def _share_of_means(self, fitted: Fitted, v: HostArray, squares: float) -> float:
-        """The share of the first squared value that the column means make."""
-        along = v if fitted.factors is None else v * fitted.factors
-        share = fitted.total * float(fitted.average @ along) ** 2
-        return min(ratio(share, squares), 1.0)
 
 
 def left_vectors(

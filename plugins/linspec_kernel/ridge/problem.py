@@ -314,17 +314,16 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         gaps = home.column_norms(gap)
         residuals = np.max(np.reshape(gaps, (count, -1)), axis=1, initial=0.0)
         bounds = gaps * lengths / (2 * np.sqrt(ridges))
-        shape = (count, -1) if self.path else (-1,)
         fields: dict[str, Any] = {
             "dual": self.shaped(given),
             "residuals": residuals,
-            "bounds": self._shaped_numbers(bounds.reshape(shape)),
+            "bounds": self._shaped_numbers(bounds),
             "path": self.path,
             "kernel_map": Fitted(op.map(), op.kernel),
         }
         if self.center:
             constants = np.tile(targets.means, count) - means * lengths
-            fields["intercept"] = self._shaped_numbers(constants.reshape(shape))
+            fields["intercept"] = self._shaped_numbers(constants)
         farthest = moments.largest * (1 + self.center) * np.sqrt(moments.count)
         reach = float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * farthest
         residual = float(residuals.max())
@@ -333,6 +332,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         return Certificate(residual, findings, fields)
 
     def _shaped_numbers(self, values: HostArray) -> HostArray:
+        values = values.reshape((len(self.ridges), -1) if self.path else -1)
         return np.asarray(values[..., 0] if self.vector else values)
 
 
