@@ -15,13 +15,13 @@ from linspec.families.cca.problem import CCA as CCA
 from linspec.families.cca.solution import CCASolution as CCASolution
 from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Discriminant
-from linspec.families.discriminant.solution import DiscriminantSolution as DiscriminantSolution
+from linspec.families.discriminant.problem import DiscriminantSolution as DiscriminantSolution
 from linspec.families.inference import bootstrap as bootstrap
 from linspec.families.inference import permutation_test as permutation_test
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares
-from linspec.families.least_squares.solution import LeastSquaresSolution as LeastSquaresSolution
+from linspec.families.least_squares.problem import LeastSquaresSolution as LeastSquaresSolution
 from linspec.families.svd.problem import SVD as SVD
-from linspec.families.svd.solution import SVDSolution as SVDSolution
+from linspec.families.svd.problem import SVDSolution as SVDSolution
 from linspec.iteration import Certificate as Certificate
 from linspec.iteration import Context as Context
 from linspec.iteration import Iterate as Iterate

@@ -18,7 +18,7 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, sho
 from linspec.estimators.base import LinspecEstimator, PairedRows, checked_number, like
 from linspec.families.discriminant.classifier import LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Problem
-from linspec.families.discriminant.solution import DiscriminantSolution
+from linspec.families.discriminant.problem import DiscriminantSolution
 from linspec.operators.weights import weights_and_confounds
 
 TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(

@@ -147,7 +147,11 @@ def permutation_test(
     2
     """
     if not isinstance(problem, CCA) or solver is not None:
-        _refuse_solution(problem, solution)
+        if solution is not None:
+            raise InvalidProblem(
+                "solution= is for the stepwise test of a CCA on rows set aside; a test by solving fits all rows of "
+                f"{type(problem).__name__} itself; got {shown(solution)}. Leave it out."
+            )
         if not projected:
             raise InvalidOption(
                 "projected=False is for the stepwise test of a CCA; a test by solving removes no pairs. Leave it out."
@@ -176,14 +180,6 @@ def permutation_test(
         max_seconds=max_seconds,
         rng=rng,
     )
-
-
-def _refuse_solution(problem: Any, solution: Any) -> None:
-    if solution is not None:
-        raise InvalidProblem(
-            "solution= is for the stepwise test of a CCA on rows set aside; a test by solving fits all rows of "
-            f"{type(problem).__name__} itself; got {shown(solution)}. Leave it out."
-        )
 
 
 @at_home

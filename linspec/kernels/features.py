@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from linspec.arrays import Array, HostArray, cast, is_array, random_generator, to_host
+from linspec.arrays import HOST, Array, HostArray, cast, is_array, random_generator, to_host
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
 from linspec.kernels.functions import (
     RBF,
@@ -257,7 +257,7 @@ class FourierMap(FeatureMap):
 
     def features(self, rows: LinearOperator) -> Array:
         home = rows.home
-        angles = rows.matmat(home.blocks.place(self.W)) + home.place(self.b, rows.dtype)[None, :]
+        angles = rows.matmat(home.blocks.place(self.W)) + home.place(self.b, rows.dtype)
         return cast(home.xp.cos(angles), rows.dtype) * float(np.sqrt(2.0 / self.columns))
 
     def __repr__(self) -> str:
@@ -354,7 +354,7 @@ def turn_of(chosen: Points, *, differences: bool, own: Array | None = None) -> H
     InvalidProblem
         k(z, z) has an eigenvalue that is negative by more than rounding.
     """
-    K = np.asarray(to_host(_among(chosen) if own is None else own), dtype=np.float64)
+    K = HOST.place(_among(chosen) if own is None else own)
     K = (K + K.T) / 2
     check_values(np.diag(K), "the landmarks")
     m = len(K)
@@ -453,7 +453,7 @@ def pivots(points: Points, m: int, rng: np.random.Generator, weights: HostArray 
         The kernel is not positive semidefinite.
     """
     n, home = len(points), points.home.blocks
-    left = np.asarray(to_host(points.kernel.diagonal(points.rows)), dtype=np.float64)
+    left = HOST.place(points.kernel.diagonal(points.rows))
     left = left if weights is None else left * weights
     size = float(left.max(initial=0.0))
     unit = _unit_of(points)

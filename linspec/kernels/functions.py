@@ -29,6 +29,7 @@ import scipy.sparse
 from scipy.spatial.distance import cdist
 
 from linspec.arrays import (
+    HOST,
     Array,
     Home,
     HostArray,
@@ -71,6 +72,12 @@ MIDDLE = 2**22
 
 SPARSE_COLUMNS = 4096
 """Number of columns of sparse rows that are converted to dense at once, for sums of absolute differences."""
+
+SAME_ROWS = 1e-7
+"""Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
+
+SCALES = (1e-150, 1e150)
+"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
 
 
 @dataclass(frozen=True)
@@ -324,7 +331,21 @@ class _OfDistances(Kernel):
     called: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _check_scale(self, self.called)
+        what = self.called
+        _check_positive(f"scale of {what}", self.scale, "median")
+        _check_positive(f"factor of {what}", self.factor)
+        if isinstance(self.scale, str):
+            return
+        if not SCALES[0] <= self.scale <= SCALES[1]:
+            raise InvalidProblem(
+                f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
+                f"{self.scale:g}. Scale the columns."
+            )
+        if self.factor != 1.0:
+            raise InvalidProblem(
+                f"factor of {what} multiplies the median distance; got factor={self.factor:g} beside a scale that is a "
+                "number. Multiply the scale."
+            )
 
     @property
     def is_resolved(self) -> bool:
@@ -332,7 +353,19 @@ class _OfDistances(Kernel):
 
     def resolved(self, sample: Any) -> Kernel:
         """The kernel with s = `factor` times the median distance between rows."""
-        return self if self.is_resolved else _with_median(self, self._distances(sample))
+        if self.is_resolved:
+            return self
+        distances = self._distances(sample)
+        upper = distances[np.triu_indices(len(distances), 1)]
+        median, differ = float(np.median(upper)) if len(upper) else 0.0, upper[upper > 0]
+        if 0 < 2 * len(differ) < len(upper):  # most pairs are equal, as for rows of few classes
+            median = float(np.median(differ))
+        if not 0 < median < math.inf:
+            raise InvalidProblem(
+                f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "
+                f"{median:g}. Give scale a number."
+            )
+        return dataclasses.replace(self, scale=median * self.factor, factor=1.0)
 
     @abstractmethod
     def _distances(self, sample: Any) -> HostArray:
@@ -361,7 +394,7 @@ class RBF(_OfDistances):
 
     def _distances(self, sample: Any) -> HostArray:
         squares = _squares(sample)
-        sizes = squares[:, None] + squares[None, :]
+        sizes = squares[:, None] + squares
         distances = sizes - 2 * _inner(sample, sample)
         lengths: HostArray = np.sqrt(np.where(distances > SAME_ROWS**2 * sizes, distances, 0.0))
         return lengths
@@ -373,7 +406,7 @@ class RBF(_OfDistances):
         scale = _number(self.scale, "scale")
         T = _inner(X, Z)  # −|x − z|²/2 = xᵀz − |x|²/2 − |z|²/2, which rounding may leave above 0
         T -= (_squares(X) if sx is None else sx)[:, None] * 0.5
-        T -= (_squares(Z) if sz is None else sz)[None, :] * 0.5
+        T -= (_squares(Z) if sz is None else sz) * 0.5
         T *= scale**-2
         # |x − x|² is 0, but for a row far from all others rounding of |x|² leaves far more than the scale.
         return _exponential_of_negative(_without_diagonal(T) if X is Z else T)
@@ -381,11 +414,11 @@ class RBF(_OfDistances):
     def along(self, T: Array, sx: Any, U: Array) -> Array:
         scale = _number(self.scale, "scale")
         lengths = namespace(U).sum(U * U, axis=0)
-        return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths[None, :]) * scale**-2)
+        return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths) * scale**-2)
 
     def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
         Q = K * S * _number(self.scale, "scale") ** -2
-        return X.rmatmat(Q) - U * namespace(Q).sum(Q, axis=0)[None, :]
+        return X.rmatmat(Q) - U * namespace(Q).sum(Q, axis=0)
 
 
 @dataclass(frozen=True)
@@ -479,7 +512,7 @@ class Function(Kernel):
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         T = self.of(X, Z)
-        wanted = (int(X.shape[0]), int(Z.shape[0]))
+        wanted = (X.shape[0], int(Z.shape[0]))
         if not is_array(T) or tuple(T.shape) != wanted:
             got = tuple(T.shape) if hasattr(T, "shape") else type(T).__name__
             name = getattr(self.of, "__name__", "the function")
@@ -756,19 +789,6 @@ def read_rows(A: LinearOperator, name: str) -> Any:
     return rows
 
 
-def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
-    """The column medians of some dense rows, for kernels that depend on x − z; None for other kernels or sparse rows.
-
-    Medians are used because one row far from all others would move the means, and distances between the other rows
-    would lose digits.
-    """
-    if not kernel.differences or scipy.sparse.issparse(rows):
-        return None
-    n, p = (int(size) for size in rows.shape)
-    some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
-    return np.asarray(np.median(np.asarray(to_host(_chosen(rows, some)), dtype=np.float64), axis=0))
-
-
 def about(rows: Any, center: HostArray | None) -> Any:
     """Subtract a point from rows. Return the rows unchanged if `center` is None.
 
@@ -780,15 +800,23 @@ def about(rows: Any, center: HostArray | None) -> Any:
         rows = rows.toarray()
     home, dtype = Home.of(rows), np.dtype(str(rows.dtype).rpartition(".")[2])
     out = home.zeros(tuple(rows.shape), dtype)
-    middle = home.blocks.place(center)[None, :]
+    middle = home.blocks.place(center)
     for block in row_blocks(rows.shape[0], 8 * rows.shape[1], on_host=home.on_host):
         out[block, :] = home.place(home.blocks.place(rows[block, :]) - middle, dtype)
     return out
 
 
 def points_of(rows: Any, kernel: Kernel) -> Points:
-    """Rows in memory as `Points`, minus their centre if the kernel depends on x − z alone."""
-    center = centre_of(rows, kernel)
+    """Rows in memory as `Points`, minus the column medians of some of them if the kernel depends on x − z alone.
+
+    Medians are used because one row far from all others would move the means, and distances between the other rows
+    would lose digits. Sparse rows are not centred.
+    """
+    if not kernel.differences or scipy.sparse.issparse(rows):
+        return Points(rows, kernel)
+    n, p = rows.shape
+    some = np.linspace(0, n - 1, min(n, SAMPLE, max(MIDDLE // max(p, 1), 1))).astype(np.int64)
+    center = np.asarray(np.median(HOST.place(_chosen(rows, some)), axis=0))
     return Points(about(rows, center), kernel, center)
 
 
@@ -822,7 +850,7 @@ def resolved(kernel: Kernel, rows: Any, rng: Any, weights: HostArray | None = No
     sample = _chosen(rows, _sampled(int(rows.shape[0]), random_generator(rng), weights))
     if scipy.sparse.issparse(sample):
         return kernel.resolved(sample.astype(np.float64))
-    sample = np.asarray(to_host(sample), dtype=np.float64)
+    sample = HOST.place(sample)
     return kernel.resolved(sample - np.median(sample, axis=0) if kernel.differences else sample)
 
 
@@ -846,7 +874,7 @@ def check_values(values: Array, name: str) -> Magnitude:
     DataOutOfRange
         The largest value is too small or too large.
     """
-    d = np.asarray(to_host(values), dtype=np.float64)
+    d = HOST.place(values)
     least = float(d.min(initial=0.0))
     largest = float(d.max(initial=0.0)) if np.isfinite(d).all() else float(np.finfo(np.float64).max)
     if least < -1e-6 * largest or (largest == 0 and least < 0):
@@ -904,14 +932,14 @@ def _absolute_differences(X: Any, Z: Any) -> Array:
         return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
     xp = namespace(X)
     T = xp.abs(X[:, :1] - Z[:, :1].T)
-    for j in range(1, int(X.shape[1])):
+    for j in range(1, X.shape[1]):
         T += xp.abs(X[:, j : j + 1] - Z[:, j : j + 1].T)
     return T
 
 
 def _without_diagonal(T: Array) -> Array:
     """T with zeros on its diagonal; T may be overwritten."""
-    xp, m = namespace(T), int(T.shape[0])
+    xp, m = namespace(T), T.shape[0]
     entries = xp.reshape(T, (-1,))
     entries[:: m + 1] = 0.0
     return xp.reshape(entries, (m, m))
@@ -924,45 +952,6 @@ def _exponential_of_negative(T: Array) -> Array:
         return np.exp(T, out=T)
     xp = namespace(T)
     return xp.exp(xp.where(T > 0, xp.zeros_like(T), T))
-
-
-SAME_ROWS = 1e-7
-"""Rows count as equal if their distance is at most this fraction of their own size: less is rounding."""
-
-
-def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
-    upper = distances[np.triu_indices(len(distances), 1)]
-    median = float(np.median(upper)) if len(upper) else 0.0
-    differ = upper > 0
-    if differ.any() and 2 * np.count_nonzero(differ) < len(
-        upper
-    ):  # most pairs are equal, as for rows of few classes
-        median = float(np.median(upper[differ]))
-    if not 0 < median < math.inf:
-        raise InvalidProblem(
-            f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "
-            f"{median:g}. Give scale a number."
-        )
-    return dataclasses.replace(kernel, scale=median * kernel.factor, factor=1.0)
-
-
-SCALES = (1e-150, 1e150)
-"""The smallest and the largest scale s for which s² and 1/s² neither over- nor underflow."""
-
-
-def _check_scale(kernel: Any, what: str) -> None:
-    _check_positive(f"scale of {what}", kernel.scale, "median")
-    _check_positive(f"factor of {what}", kernel.factor)
-    if kernel.is_resolved and not SCALES[0] <= kernel.scale <= SCALES[1]:
-        raise InvalidProblem(
-            f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
-            f"{kernel.scale:g}. Scale the columns."
-        )
-    if kernel.is_resolved and kernel.factor != 1.0:
-        raise InvalidProblem(
-            f"factor of {what} multiplies the median distance; got factor={kernel.factor:g} beside a scale that is a "
-            "number. Multiply the scale."
-        )
 
 
 def _check_positive(what: str, value: Any, word: str = "") -> None:

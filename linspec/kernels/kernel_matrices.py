@@ -252,13 +252,9 @@ class KernelOperator(LinearOperator):
             The product and the means, which are zeros without centring.
         """
         self._check_block(V, self.shape[0], "product")
-        b = int(V.shape[1])
+        b = V.shape[1]
         self._begin(b, 1.0, 2.0 * float(self.shape[0]) ** 2 * b)
-        V = self.home.place(V)
-        if self.center and b:
-            V = self._centred(V)
-        out = self.weighted(self._by_tiles(self.weighted(V)))
-        return self.centred(out) if self.center and b else (out, np.zeros(b))
+        return self.centred(self.weighted(self._by_tiles(self.weighted(self._centred(self.home.place(V))))))
 
     def _begin(self, columns: int, sweeps: float, flops: float) -> None:
         """Count a pass, or a share of one, if the run around it has room for it."""
@@ -270,16 +266,18 @@ class KernelOperator(LinearOperator):
         return V * self.roots[:, None]
 
     def centred(self, V: Array) -> tuple[Array, HostArray]:
-        """H V for a block at `home`, and the means that it subtracts.
+        """H V for a block at `home`, and the means that it subtracts; zeros without centring.
 
         The means are those of the columns; with weights those of S⁻¹V, in which every row counts wᵢ times.
         """
+        if not (self.center and V.shape[1]):
+            return V, np.zeros(V.shape[1])
         mean = self._mean(V)
-        return V - self.roots[:, None] * mean[None, :], np.asarray(to_host(mean))
+        return V - self.roots[:, None] * mean, np.asarray(to_host(mean))
 
     def _centred(self, V: Array) -> Array:
         """H V, without a transfer to the host."""
-        return V - self.roots[:, None] * self._mean(V)[None, :]
+        return V - self.roots[:, None] * self._mean(V) if self.center and V.shape[1] else V
 
     def _mean(self, V: Array) -> Array:
         return (self.roots @ V) / self.home.xp.sum(self.roots * self.roots)
@@ -294,7 +292,7 @@ class KernelOperator(LinearOperator):
         """k(X, X) V, summed in float64 over tiles in the dtype of the data."""
         self.settle()  # which decides the dtype of the tiles
         W = self.data.home.place(V, self.tile_dtype)
-        out = self.home.zeros((self.shape[0], int(V.shape[1])))
+        out = self.home.zeros((self.shape[0], V.shape[1]))
         for rows, columns, T in self._tiles():
             out[rows, :] += self.home.place(T @ W[columns, :])
             if rows != columns:
@@ -324,8 +322,8 @@ class KernelOperator(LinearOperator):
         for rows, columns, T in self._tiles():
             K[rows, columns] = self.home.place(T)
             K[columns, rows] = self.home.place(T.T)
-        K = self.roots[:, None] * K * self.roots[None, :]
-        return self._centred(self._centred(K).T).T if self.center else K
+        K = self.roots[:, None] * K * self.roots
+        return self._centred(self._centred(K).T).T
 
     @at_home
     def pivots(self, m: int, rng: Any = None) -> HostArray:

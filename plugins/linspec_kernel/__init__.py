@@ -19,11 +19,11 @@ __all__ = [
 
 _PLACES = {
     "KernelCCA": "linspec_kernel.problem",
-    "KernelCCASolution": "linspec_kernel.solution",
+    "KernelCCASolution": "linspec_kernel.problem",
     "KernelRidge": "linspec_kernel.ridge.problem",
-    "KernelRidgeSolution": "linspec_kernel.ridge.solution",
+    "KernelRidgeSolution": "linspec_kernel.ridge.problem",
     "PreimageCCA": "linspec_kernel.preimage.problem",
-    "PreimageCCASolution": "linspec_kernel.preimage.solution",
+    "PreimageCCASolution": "linspec_kernel.preimage.problem",
 }
 
 

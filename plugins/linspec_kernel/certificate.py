@@ -25,7 +25,7 @@ are rounded after the residual is computed, by less than the rounding of the til
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,13 @@ import numpy as np
 
 from linspec import KernelOperator, LinearOperator, Status
 from linspec.algebra import ratio, signs_of_columns, whitening
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.features import FeatureMap, KernelMap
 from linspec.iteration import Certificate
 from linspec.kernels import Points
 from linspec.solving import fewer_than_asked, left_out_nearby
+from linspec_kernel.moments import Fitted
 from linspec_kernel.nystrom import norms_alone, on_host
-from linspec_kernel.solution import Fitted
 
 CUT = 1e-13
 """A function is rounding if its squared length is below this fraction of the largest squared length (in float64)."""
@@ -73,6 +73,7 @@ class JudgedFunctions:
 
     Attributes
     ----------
+    op : KernelOperator
     weights : array of shape (m, b)
         Coefficients that are returned, one for each feature, landmark or row.
     dual : array of shape (n, b) or None
@@ -86,70 +87,83 @@ class JudgedFunctions:
         Inner products of the functions in the space of the kernel: aᵀK a.
     """
 
+    op: KernelOperator
     weights: Array
     dual: Array | None
     values: Array
     mean: HostArray
     squares: HostArray
 
-    def turned(self, T: HostArray, home: Home) -> JudgedFunctions:
+    def turned(self, T: HostArray) -> JudgedFunctions:
         """Return the functions F T: weights, dual coefficients, values, means and inner products."""
-        P = home.place(T)
+        P = self.op.home.place(T)
         dual = None if self.dual is None else self.dual @ P
-        return JudgedFunctions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
+        return JudgedFunctions(
+            self.op, self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T
+        )
+
+    def whitening(self, ridge: float) -> HostArray:
+        """T for which the functions F T are orthonormal in the metric K(K + r), without those that are rounding."""
+        G = on_host(self.values.T @ self.values) + ridge * self.squares
+        unit = float(np.finfo(self.op.tile_dtype).eps)
+        cut = max(CUT, unit**1.5) if self.op.tile_dtype == np.float32 else CUT
+        return whitening(G, cut / max(len(G), 1))
+
+    def clear(self, ridge: float) -> HostArray:
+        """Mask of the functions that are above rounding; True for all functions of features.
+
+        With the rounding w |a| of K a (w is `least_value`), both conditions must hold: |K a| exceeds w |a|, and the
+        squared length |K a|² + r aᵀK a is at least r w |a|², the rounding of r aᵀK a.
+        """
+        if self.dual is None:
+            return np.ones(len(self.squares), dtype=bool)
+        home, least = self.op.home, least_value(self.op)
+        dual, values = home.column_norms(self.dual), home.column_norms(self.values)
+        lengths = values**2 + ridge * np.maximum(np.diagonal(self.squares), 0.0)
+        found: HostArray = (values > least * dual) & (ridge * least * dual**2 <= lengths)
+        return found
 
 
 def judged(problem: Any, moments: Any, arrays: Mapping[str, Any], tol: float) -> Certificate:
     """Canonical pairs within the spans of a solver's functions, and their residual."""
-    home, ridges, given = moments.home, problem.ridge, [arrays[f"{name}_weights"] for name in "xy"]
+    home, ridges, k = moments.home, moments.ridges, problem.k
     landmarks = [arrays.get(f"{name}_landmarks") for name in "xy"]
-    views = [
-        functions(op, home.place(W), J, moments.features(i))
-        for i, (op, W, J) in enumerate(zip(moments.operators, given, landmarks, strict=True))
-    ]
-    # Functions below rounding have no direction: combined with others they would turn these by any angle.
-    views = [
-        f.turned(np.eye(len(f.squares))[:, _are_no_rounding(op, f, r)], home)
-        for op, f, r in zip(moments.operators, views, ridges, strict=True)
-    ]
-    grams = [on_host(f.values.T @ f.values) + r * f.squares for f, r in zip(views, ridges, strict=True)]
-    turns = [whitening(G, _cut(op, len(G))) for op, G in zip(moments.operators, grams, strict=True)]
-    cross = turns[0].T @ on_host(views[0].values.T @ views[1].values) @ turns[1]
+    views = []
+    for i, (name, op) in enumerate(zip("xy", moments.operators, strict=True)):
+        f = functions(op, home.place(arrays[f"{name}_weights"]), landmarks[i], moments.features(i))
+        # Functions below rounding have no direction: combined with others they would turn these by any angle.
+        views.append(f.turned(np.eye(len(f.squares))[:, f.clear(ridges[i])]))
+    left, right = (f.whitening(r) for f, r in zip(views, ridges, strict=True))
+    cross = left.T @ on_host(views[0].values.T @ views[1].values) @ right
     U, rho, Vt = np.linalg.svd(cross, full_matrices=False)
-    pairs = [
-        f.turned(turn @ V, home) for f, turn, V in zip(views, turns, (U, Vt.T[:, : len(rho)]), strict=True)
-    ]
+    x, y = views[0].turned(left @ U), views[1].turned(right @ Vt.T)
     # A combination of functions may be rounding although none of them is.
-    clear = [_are_no_rounding(op, f, r) for op, f, r in zip(moments.operators, pairs, ridges, strict=True)]
-    known = int(np.argmin(np.append(clear[0] & clear[1], False)))
-    count, rho = min(problem.k, known), np.minimum(rho[:known], 1.0)
-    kept = np.eye(len(clear[0]), known)
-    signs = signs_of_columns(pairs[0].turned(kept, home).weights, home) if known else np.zeros(0)
-    x, y = (f.turned(kept * signs, home) for f in pairs)
+    clear = x.clear(ridges[0]) & y.clear(ridges[1])
+    known = int(np.argmin(np.append(clear, False)))
+    count, rho = min(k, known), np.minimum(rho[:known], 1.0)
+    signs = np.eye(len(clear), known) * signs_of_columns(x.weights[:, :known], home)
+    x, y = x.turned(signs), y.turned(signs)
     squares, overlaps, kind = residuals(x, y, rho, moments)
     fields: dict[str, Any] = {"correlations": rho[:count], "residuals": squares[:count], "bounds": None}
-    for name, view, op, J, features, A in zip(
-        "xy", (x, y), moments.operators, landmarks, moments.maps, (problem.X, problem.Y), strict=True
-    ):
-        fields[f"{name}_weights"] = A.home.place(view.weights[:, :count], A.dtype)
-        fields[f"{name}_landmarks"] = J
-        fields[f"{name}_mean"] = view.mean[:count] if problem.center else None
-        fields[f"{name}_map"] = _fitted(op, J, features)
-    found = fewer_than_asked(count, problem.k, "functions that can be distinguished from zero")
-    # √(w/(w + r)) bounds the correlations of functions in the span of eigenvectors with eigenvalues up to w.
-    total = float(rho[:count].sum())
-    drowned = [
-        name
-        for name, op, r in zip("XY", moments.operators, ridges, strict=True)
-        if (problem.k - count) * math.sqrt(least_value(op) / (least_value(op) + r)) > TOLERATED * tol * total
-    ]
+    for i, (name, f, A) in enumerate(zip("xy", (x, y), problem.matrices.values(), strict=True)):
+        fields[f"{name}_weights"] = A.home.place(f.weights[:, :count], A.dtype)
+        fields[f"{name}_landmarks"] = landmarks[i]
+        fields[f"{name}_mean"] = f.mean[:count] if problem.center else None
+        fields[f"{name}_map"] = _fitted(f.op, landmarks[i], moments.maps[i])
+    found = fewer_than_asked(count, k, "functions that can be distinguished from zero")
+    total, drowned = float(rho[:count].sum()), []
+    for name, op, r in zip("XY", moments.operators, ridges, strict=True):
+        # √(w/(w + r)) bounds the correlations of functions in the span of eigenvectors with eigenvalues up to w.
+        least = least_value(op)
+        if (k - count) * math.sqrt(least / (least + r)) > TOLERATED * tol * total:
+            drowned.append(name)
     if drowned:
         text = f"Functions that the ridge of {' and of '.join(drowned)} would keep are below the rounding of the "
         found = ((Status.ILL_CONDITIONED, text + "kernel. Raise the ridge, or pass float64."), *found)
     if overlaps is None:
         return Certificate(np.nan, (*found, (Status.APPROXIMATE, OUTSIDE)), fields, kind, lost=bool(drowned))
     fields["bounds"], residual = np.sqrt(squares[:count] / 2), ratio(float(squares[:count].sum()), total)
-    if given[0].shape[1] > problem.k and total > 0 and np.isfinite(squares).all():
+    if arrays["x_weights"].shape[1] > k and total > 0 and np.isfinite(squares).all():
         loss = rise(rho, squares, overlaps, count) / total
         fields["loss_estimate"] = loss
         if residual <= tol and loss > max(tol, TOLERATED * residual):
@@ -168,12 +182,20 @@ def rise(rho: HostArray, squares: HostArray, overlaps: HostArray, k: int) -> flo
     which `overlaps` yields, their inner products in any norm.
     """
     scale = np.sqrt(np.maximum(np.diagonal(overlaps), 0.0))
-    turned = np.divide(np.sqrt(squares / 2), scale, out=np.zeros(len(rho)), where=scale > 0)
+    turned = np.sqrt(squares / 2) * reciprocal(scale)
     w, V = np.linalg.eigh(overlaps * np.outer(turned, turned))
     root = (V * np.sqrt(np.maximum(w, 0.0))) @ V.T
     whole = np.block([[np.diag(rho), root], [root, rho[-1] * np.eye(len(rho))]])
     found = np.minimum(np.linalg.eigvalsh(whole)[::-1], 1.0)
     return max(float(np.sum(found[:k] - rho[:k])), 0.0)
+
+
+def gaps_of(
+    x: tuple[Array, Array], y: tuple[Array, Array], theta: Array, ridges: Sequence[float]
+) -> list[Array]:
+    """Return Ky b − ρ (Kx + rx) a and Kx a − ρ (Ky + ry) b for coefficients with values, (a, Kx a) and (b, Ky b)."""
+    (a, za), (b, zb) = x, y
+    return [zb - theta * (za + ridges[0] * a), za - theta * (zb + ridges[1] * b)]
 
 
 def residuals(
@@ -182,22 +204,18 @@ def residuals(
     """Return the squared residuals of pairs, their inner products in another norm, and the kind of residual."""
     if x.dual is None or y.dual is None:
         return np.full(len(rho), np.nan), None, "unavailable"
-    home, theta, ridges = moments.home, moments.home.place(rho)[None, :], moments.ridges
-    gaps = [
-        y.values - theta * (x.values + ridges[0] * x.dual),
-        x.values - theta * (y.values + ridges[1] * y.dual),
-    ]
+    home, ridges = moments.home, moments.ridges
+    gaps = gaps_of((x.dual, x.values), (y.dual, y.values), home.place(rho), ridges)
     overlaps = on_host(gaps[0].T @ gaps[0]) + on_host(gaps[1].T @ gaps[1])
-    whole = all(int(view.weights.shape[0]) == int(view.dual.shape[0]) for view in (x, y))  # type: ignore[union-attr]
-    if not whole:
+    if min(x.weights.shape[0], y.weights.shape[0]) < x.dual.shape[0]:
         return np.diagonal(overlaps).copy(), overlaps, "bound"
     squares = np.zeros(len(rho))
-    for R, op, ridge, near in zip(gaps, moments.operators, ridges, moments.nearest(), strict=True):
+    for R, f, ridge, near in zip(gaps, (x, y), ridges, moments.nearest(), strict=True):
         if near is None:
-            squares += norms_alone(R, op.matmat(R), ridge, home)
+            squares += norms_alone(R, f.op.matmat(R), ridge, home)
             continue
         Z = near.solve(R)
-        both = op.matmat(home.concat([R, Z]))
+        both = f.op.matmat(home.concat([R, Z]))
         squares += near.norms(R, both[:, : len(rho)], Z, both[:, len(rho) :])
     return squares, overlaps, "recomputed"
 
@@ -206,38 +224,22 @@ def functions(
     op: KernelOperator, W: Array, J: HostArray | None = None, features: LinearOperator | None = None
 ) -> JudgedFunctions:
     """Values of functions at the rows of their view, and their inner products."""
-    home, xp = op.home, op.home.xp
+    home = op.home
     if features is not None:
-        values = home.place(features.matmat(W))
-        mean = on_host(xp.mean(values, axis=0)) * op.center
-        return JudgedFunctions(W, None, values - home.place(mean)[None, :], mean, on_host(W.T @ W))
+        values, mean = op.centred(home.place(features.matmat(W)))
+        return JudgedFunctions(op, W, None, values, mean, on_host(W.T @ W))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
-    W = W - xp.mean(W, axis=0)[None, :] if op.center else W
+    W = W - home.xp.mean(W, axis=0) if op.center else W
+    dual = W
     if J is None:
-        dual, (values, mean) = W, op.product(W)
+        values, mean = op.product(W)
     else:
-        values = home.place(op.columns(J) @ op.data.home.place(W, op.tile_dtype))
-        mean = on_host(xp.mean(values, axis=0)) * op.center
-        values = values - home.place(mean)[None, :]
-        scattered = np.zeros((op.shape[0], int(W.shape[1])))
+        values, mean = op.centred(home.place(op.columns(J) @ op.data.home.place(W, op.tile_dtype)))
+        scattered = np.zeros((op.shape[0], W.shape[1]))
         scattered[J] = to_host(W)
         dual = home.place(scattered)
     squares = on_host(dual.T @ values)
-    return JudgedFunctions(W, dual, values, mean, (squares + squares.T) / 2)
-
-
-def _are_no_rounding(op: KernelOperator, f: JudgedFunctions, ridge: float) -> HostArray:
-    """Mask of the functions that are above rounding; True for all functions of features.
-
-    With the rounding w |a| of K a (w is `least_value`), both conditions must hold: |K a| exceeds w |a|, and the squared
-    length |K a|² + r aᵀK a is at least r w |a|², the rounding of r aᵀK a.
-    """
-    if f.dual is None:
-        return np.ones(len(f.squares), dtype=bool)
-    dual, values, least = op.home.column_norms(f.dual), op.home.column_norms(f.values), least_value(op)
-    lengths = values**2 + ridge * np.maximum(np.diagonal(f.squares), 0.0)
-    found: HostArray = (values > least * dual) & (ridge * least * dual**2 <= lengths)
-    return found
+    return JudgedFunctions(op, W, dual, values, mean, (squares + squares.T) / 2)
 
 
 def least_value(op: KernelOperator) -> float:
@@ -253,9 +255,3 @@ def _fitted(op: KernelOperator, J: HostArray | None, features: FeatureMap | None
         return Fitted(every, op.kernel)
     chosen = Points(J, op.kernel) if op.kernel.precomputed else op.points.at(J)
     return Fitted(KernelMap(chosen, None, every.inputs, J, op.shape[0]), op.kernel)
-
-
-def _cut(op: KernelOperator, columns: int) -> float:
-    """A function is rounding if its squared length is below this share of the largest squared length."""
-    unit = float(np.finfo(op.tile_dtype).eps)
-    return max(CUT, unit**1.5 if op.tile_dtype == np.float32 else 0.0) / max(columns, 1)

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra import leading_svd
-from linspec.arrays import HOST
+from linspec import KernelOperator
+from linspec.algebra import eigenpairs, leading_svd
+from linspec.arrays import HOST, HostArray, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.errors import InvalidProblem
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.eigenvalues import eigen_of
 
 ZERO = 1e-8
 """Correlations below this are too small to divide by."""
@@ -64,3 +65,24 @@ class KCCA(Solver):
             2 * 9 * n**3 / FACTOR_RATE + 12 * n**3 / DENSE_RATE + n**2 * (sizes.p + sizes.q) / DENSE_RATE
         )
         return Estimate(seconds, 8 * 7 * n**2, f"two eigenproblems of order {sizes.n}")
+
+
+def eigen_of(op: KernelOperator) -> tuple[HostArray, HostArray]:
+    """Eigenvalues of a kernel matrix (0 where they are only rounding), and its eigenvectors.
+
+    Raises
+    ------
+    InvalidProblem
+        There are negative eigenvalues beyond rounding.
+    """
+    K = HOST.place(op.dense())
+    w, U = eigenpairs((K + K.T) / 2)
+    # Values far from zero are rounded before centring subtracts their common part.
+    largest = max(abs(float(w[-1])), float(np.abs(to_host(op.diagonal())).max()))
+    rounding = len(K) * float(np.finfo(op.tile_dtype).eps) * largest
+    if w[0] < -100 * rounding:
+        raise InvalidProblem(
+            f"the kernel of {op.name} is not positive semidefinite: eigenvalues of its matrix reach from {w[0]:.3g} to "
+            f"{w[-1]:.3g}. Take another kernel."
+        )
+    return np.where(w > rounding, w, 0.0), U

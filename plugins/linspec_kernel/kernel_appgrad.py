@@ -37,9 +37,10 @@ import numpy as np
 from linspec import KernelOperator, limit_option, option, tol_option
 from linspec.algebra import eigenpairs, ratio, whitening
 from linspec.arrays import Array, HostArray
+from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.certificate import CUT, LEAST_SHARE, least_value
+from linspec_kernel.certificate import CUT, LEAST_SHARE, gaps_of, least_value
 from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
@@ -50,27 +51,6 @@ PROBED = 512
 
 EXTRA = 10
 """Columns of the blocks beyond k."""
-
-
-@dataclass(frozen=True)
-class Coefficients:
-    """Coefficients of one view, with the products of K and these coefficients.
-
-    Attributes
-    ----------
-    tilde, tilde_values : arrays of shape (n, width)
-        Ã and K Ã.
-    block, values : arrays of shape (n, width)
-        A and K A, orthonormal in the metric K(K + r) except for columns of zeros.
-    largest : float
-        An estimate of the largest eigenvalue of K.
-    """
-
-    tilde: Array
-    tilde_values: Array
-    block: Array
-    values: Array
-    largest: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +81,12 @@ class KernelAppGrad(Solver):
         """Yield coefficients of k + `extra` functions of each view."""
         width, k = min(problem.k + self.extra, moments.operators[0].shape[0]), problem.k
         moments.settle(context.rng, start, self.storage)
-        views = [DualView(op, r, self) for op, r in zip(moments.operators, problem.ridge, strict=True)]
-        of_x, of_y = views
-        x, y = (view.begun(width, context.rng, start, name) for view, name in zip(views, "xy", strict=True))
+        x, y = views = [DualView(op, r, self) for op, r in zip(moments.operators, problem.ridge, strict=True)]
+        for view, name in zip(views, "xy", strict=True):
+            view.begin(width, context.rng, start, name)
         share = 1.0 if start is None else float(start["share"][0])
         while True:
-            rho, gaps = pairs(of_x, of_y, x, y, k)
+            rho, gaps = pairs(x, y, k)
             t = sum(float(np.sum(moments.home.column_norms(R) ** 2)) for R in gaps)
             yield Iterate(
                 ratio(share * t, float(rho.sum())),
@@ -120,84 +100,90 @@ class KernelAppGrad(Solver):
                     **moments.learnt(),
                 ),
             )
-            before = x  # Ã ← Ã − η [(Kx + rx) Ã − Ky B],  A = Ã (Ãᵀ Kx (Kx + rx) Ã)^(-1/2)
-            x, first = of_x.step(x, y.values, gaps[0])
-            target = before if self.update == "simultaneous" else x
+            before = x.values  # Ã ← Ã − η [(Kx + rx) Ã − Ky B],  A = Ã (Ãᵀ Kx (Kx + rx) Ã)^(-1/2)
+            squares = x.step(y.values, gaps[0])
             # B̃ ← B̃ − η [(Ky + ry) B̃ − Kx A], and B likewise
-            y, second = of_y.step(y, target.values, gaps[1])
+            squares += y.step(before if self.update == "simultaneous" else x.values, gaps[1])
             # The residuals of the last iterate were in the product: the ratio of their exact bound to their t
             # corrects the estimate.
-            share = max((first + second) / t, LEAST_SHARE) if t > 0 else share
+            share = max(squares / t, LEAST_SHARE) if t > 0 else share
 
 
 class DualView:
-    """Gradient descent on the coefficients of one view: their start and their steps.
+    """Coefficients of one view with their products, and the steps of gradient descent on them.
 
     Parameters
     ----------
     op : KernelOperator
     ridge : float
     solver : KernelAppGrad
+
+    Attributes
+    ----------
+    tilde, tilde_values : arrays of shape (n, width)
+        Ã and K Ã.
+    block, values : arrays of shape (n, width)
+        A and K A, orthonormal in the metric K(K + r) except for columns of zeros.
+    largest : float
+        An estimate of the largest eigenvalue of K.
     """
 
     def __init__(self, op: KernelOperator, ridge: float, solver: KernelAppGrad) -> None:
         self.op, self.ridge, self.solver = op, ridge, solver
         self.least = least_value(op)
 
-    def begun(
-        self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str
-    ) -> Coefficients:
-        """Random normalised functions and Ã = 0, or those of a start, with their products."""
+    def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
+        """Take random normalised functions and Ã = 0, or those of a start, and multiply them."""
         op, home = self.op, self.op.home
-        largest = _of_a_block(op, rng)
+        self.largest = self._of_a_block(rng)
         if start is None:
-            block = home.place(rng.standard_normal((op.shape[0], width)))
-            block = op.centred(block)[0] if op.center else block
-            tilde = 0.0 * block
+            block = op.centred(home.place(rng.standard_normal((op.shape[0], width))))[0]
+            self.tilde = 0.0 * block
         else:
-            block, tilde = (home.place(start[f"{name}_{part}"]) for part in ("weights", "unnormalised"))
-            width = int(block.shape[1])
-        both = op.matmat(home.concat([block, tilde]))
-        block, values = self._normalized(block, both[:, :width], on_host(block.T @ block))
-        return Coefficients(tilde, both[:, width:], block, values, largest)
+            block, self.tilde = (home.place(start[f"{name}_{part}"]) for part in ("weights", "unnormalised"))
+        values, self.tilde_values = self._products(block, self.tilde)
+        self._normalize(block, values, on_host(block.T @ block))
 
-    def step(self, now: Coefficients, target: Array, beside: Array) -> tuple[Coefficients, float]:
+    def step(self, target: Array, beside: Array) -> float:
         """Take a gradient step towards `target`, the values of the other view's functions.
 
         `beside` is a block of residuals a, which the product of the kernel matrix with the new coefficients multiplies
-        too. The second result is an upper bound of Σ aᵀK(K + r)⁻¹a over the columns of `beside`, the sum of
+        too. The result is an upper bound of Σ aᵀK(K + r)⁻¹a over the columns of `beside`, the sum of
         `linspec_kernel.nystrom.norms_alone`.
         """
-        home, width = self.op.home, int(now.tilde.shape[1])
-        gradient = now.tilde_values + self.ridge * now.tilde - target
+        gradient = self.tilde_values + self.ridge * self.tilde - target
         if self.solver.gradient == "coefficients":
             gradient = self.op.matmat(gradient)
-        tilde = now.tilde - self._length(now.largest) * gradient
-        both = self.op.matmat(home.concat([tilde, beside]))
-        values = both[:, :width]
-        inner = on_host(tilde.T @ tilde)
-        largest = max(now.largest, self._largest_quotient(inner, values))
-        squares = float(norms_alone(beside, both[:, width:], self.ridge, home).sum())
-        return Coefficients(tilde, values, *self._normalized(tilde, values, inner), largest), squares
+        self.tilde = self.tilde - self._length() * gradient
+        self.tilde_values, products = self._products(self.tilde, beside)
+        inner = on_host(self.tilde.T @ self.tilde)
+        self.largest = max(self.largest, self._largest_quotient(inner))
+        self._normalize(self.tilde, self.tilde_values, inner)
+        return float(norms_alone(beside, products, self.ridge, self.op.home).sum())
 
-    def _length(self, largest: float) -> float:
+    def _products(self, A: Array, B: Array) -> tuple[Array, Array]:
+        """K A and K B, in one pass."""
+        both, width = self.op.matmat(self.op.home.concat([A, B])), A.shape[1]
+        return both[:, :width], both[:, width:]
+
+    def _length(self) -> float:
         """η: the given step if it is below the limit of stability, else 1.7/(λ + r)."""
-        bound = largest + self.ridge
+        bound = self.largest + self.ridge
         if self.solver.gradient == "coefficients":
-            bound *= largest
+            bound *= self.largest
         given = self.solver.step
         if given is not None and given * bound < LIMIT:
             return given
         return STEP / bound if bound > 0 else 1.0
 
-    def _largest_quotient(self, inner: HostArray, values: Array) -> float:
-        """Largest ‖K a‖/‖a‖ for combinations a of Ã."""
+    def _largest_quotient(self, inner: HostArray) -> float:
+        """Largest ‖K a‖/‖a‖ for combinations a of Ã; `inner` is ÃᵀÃ."""
         T = whitening(inner, float(np.finfo(self.op.tile_dtype).eps))
-        squares = T.T @ on_host(values.T @ values) @ T
+        squares = T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T
         return float(np.sqrt(eigenpairs(squares)[0][-1])) if len(squares) else 0.0
 
-    def _normalized(self, A: Array, KA: Array, inner: HostArray) -> tuple[Array, Array]:
-        """A (Aᵀ K (K + r) A)^(-1/2) and its values, without combinations whose length is rounding; `inner` is AᵀA."""
+    def _normalize(self, A: Array, KA: Array, inner: HostArray) -> None:
+        """Make A (Aᵀ K (K + r) A)^(-1/2), without combinations whose length is rounding; `inner` is AᵀA."""
         squares = on_host(A.T @ KA)
         w, U = eigenpairs(on_host(KA.T @ KA) + self.ridge * (squares + squares.T) / 2)
         sizes = np.sum(U * (inner @ U), axis=0)
@@ -206,24 +192,21 @@ class DualView:
         )
         keep = w > rounding
         T = self.op.home.place((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
-        return A @ T, KA @ T
+        self.block, self.values = A @ T, KA @ T
+
+    def _of_a_block(self, rng: np.random.Generator) -> float:
+        """Estimate of the largest eigenvalue of the centred matrix from a block of rows; exact if it has all rows."""
+        n = self.op.shape[0]
+        count = min(PROBED, n)
+        K = self.op.block(drawn_rows(n, count, rng))
+        K = doubly_centred(K) if self.op.center else K
+        return max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
 
 
-def pairs(
-    of_x: DualView, of_y: DualView, x: Coefficients, y: Coefficients, k: int
-) -> tuple[HostArray, list[Array]]:
+def pairs(x: DualView, y: DualView, k: int) -> tuple[HostArray, list[Array]]:
     """The leading k correlations of canonical pairs within two blocks, and the residuals of these pairs."""
     U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
-    home, rho = of_x.op.home, rho[:k]
-    turns, theta = (home.place(U[:, :k]), home.place(Vt[:k].T)), home.place(rho)[None, :]
-    (a, za), (b, zb) = ((V.block @ T, V.values @ T) for V, T in zip((x, y), turns, strict=True))
-    return rho, [zb - theta * (za + of_x.ridge * a), za - theta * (zb + of_y.ridge * b)]
-
-
-def _of_a_block(op: KernelOperator, rng: np.random.Generator) -> float:
-    """Estimate of the largest eigenvalue of the centred matrix from a random block; exact if the block has all rows."""
-    n = op.shape[0]
-    count = min(PROBED, n)
-    K = op.block(np.sort(rng.choice(n, count, replace=False)))
-    K = doubly_centred(K) if op.center else K
-    return max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
+    place, rho = x.op.home.place, rho[:k]
+    T, S = place(U[:, :k]), place(Vt[:k].T)
+    first, second = (x.block @ T, x.values @ T), (y.block @ S, y.values @ S)
+    return rho, gaps_of(first, second, place(rho), (x.ridge, y.ridge))

@@ -34,15 +34,15 @@ from typing import Any
 import numpy as np
 
 from linspec import LinearOperator, option
-from linspec.algebra import inverse_root
+from linspec.algebra import inverse_root, ratio
 from linspec.arrays import Array, HostArray, to_host
 from linspec.features import FeatureMap, FourierMap, fourier
 from linspec.iteration import Context, Iterate
 from linspec.kernels import Kernel
-from linspec.rows import Minibatch, Moments, equal_slices, random_order
+from linspec.rows import Minibatch, equal_slices, random_order
 from linspec.solving import Solver, moments_of_rows
 from linspec_kernel.certificate import CUT
-from linspec_kernel.rff_kcca import number_of_features
+from linspec_kernel.features_kcca import number_of_features
 
 BATCH = 250
 """Default number of rows in a minibatch."""
@@ -55,25 +55,6 @@ SLICE = 2**18
 
 NOISE = 10.0
 """Factor of V, the variance of minibatches, in the step: their noise then adds about a twentieth to the misfit."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """Functions of one view, with their last change and their statistics.
-
-    Attributes
-    ----------
-    U : array of shape (D, k)
-        The weights of the functions on the features.
-    change : array of shape (D, k)
-        ΔU.
-    C : numpy.ndarray of shape (k, k)
-        Cu or Cv.
-    """
-
-    U: Array
-    change: Array
-    C: HostArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,47 +91,38 @@ class KNOI(Solver):
             center=problem.center,
             passes=context.passes,
         )
-        first = [rows.minibatch(np.arange(n)[::batches], i) for i in (0, 1)]
-        x, y = (FeatureView(batch, r / n, self) for batch, r in zip(first, problem.ridge, strict=True))
-        f, g = (view.begun(min(problem.k, count), rng, start, name) for view, name in ((x, "x"), (y, "y")))
+        x, y = views = [
+            FeatureView(rows.minibatch(np.arange(n)[::batches], i), r / n, self)
+            for i, r in enumerate(problem.ridge)
+        ]
+        for view, name in zip(views, "xy", strict=True):
+            view.begin(min(problem.k, count), rng, start, name)
         misfit, made = (1.0, 0) if start is None else start["progress"].tolist()
         epochs = self.epochs or max(EPOCHS, -(-STEPS // batches))
         while True:
-            arrays = partial(_arrays, (f, g), seeds, np.array([misfit, made]), moments)
-            yield Iterate(misfit, arrays, final=made >= epochs)
-            misfits = []
-            for phi, psi in minibatches(rows, rng, self.batch, together):
-                Z, W = phi.images(f.U), psi.images(g.U)  # Uᵀφ, Vᵀψ
-                squares = x.squares(f.U, Z), y.squares(g.U, W)
+            arrays = {"seeds": seeds, "progress": np.array([misfit, made]), **moments.learnt()}
+            for view, name in zip(views, "xy", strict=True):
+                arrays |= {f"{name}_weights": view.U, f"{name}_change": view.change}
+                arrays[f"{name}_statistics"] = view.C
+            yield Iterate(misfit, partial(dict, arrays), final=made >= epochs)
+            misfits, order = [], random_order(np.arange(n), rng, self.batch, together)
+            for S in equal_slices(n, self.batch):
+                phi, psi = (rows.minibatch(order[S], i) for i in (0, 1))
+                Z, W = phi.images(x.U), psi.images(y.U)  # Uᵀφ, Vᵀψ
+                squares = x.squares(x.U, Z), y.squares(y.U, W)
                 if not all(np.isfinite(one).all() for one in squares):  # steps were too long
-                    yield Iterate(np.inf, arrays)
+                    yield Iterate(np.inf, partial(dict, arrays))
                     return
                 # Cu ← ρ Cu + (1 − ρ) (Uᵀ φφᵀ U / b + λ UᵀU), and so Cv
-                rho = self.memory
-                Cu, Cv = (rho * side.C + (1 - rho) * new for side, new in zip((f, g), squares, strict=True))
-                of_x = Z - W @ x.home.place(inverse_root(Cv, CUT)[0])  # Uᵀφ − Cv^(-1/2) Vᵀψ
-                of_y = W - Z @ x.home.place(inverse_root(Cu, CUT)[0])
-                misfits.append(x.share(of_x) + x.share(of_y))
-                f, g = x.moved(f, phi, of_x, Cu), y.moved(g, psi, of_y, Cv)
+                for view, new in zip(views, squares, strict=True):
+                    view.C = self.memory * view.C + (1 - self.memory) * new
+                of_x = Z - W @ x.home.place(inverse_root(y.C, CUT)[0])  # Uᵀφ − Cv^(-1/2) Vᵀψ
+                of_y = W - Z @ x.home.place(inverse_root(x.C, CUT)[0])
+                misfits.append(sum(float(np.sum(x.home.column_norms(gap) ** 2)) for gap in (of_x, of_y)))
+                misfits[-1] /= 2 * Z.shape[0] * Z.shape[1]
+                x.move(phi, of_x)
+                y.move(psi, of_y)
             misfit, made = float(np.mean(misfits)), made + 1
-
-
-def minibatches(
-    rows: Moments, rng: np.random.Generator, size: int, together: int
-) -> Iterator[list[Minibatch]]:
-    """The features of all rows of both views, about `size` rows at a time in random order."""
-    n = int(rows.operators[0].shape[0])
-    order = random_order(np.arange(n), rng, size, together)
-    for S in equal_slices(n, size):
-        yield [rows.minibatch(order[S], i) for i in (0, 1)]
-
-
-def _arrays(sides: tuple[Side, Side], seeds: HostArray, progress: HostArray, moments: Any) -> dict[str, Any]:
-    """The functions of both views, and what a later run needs to go on."""
-    found = {"seeds": seeds, "progress": progress, **moments.learnt()}
-    for name, side in zip("xy", sides, strict=True):
-        found |= {f"{name}_weights": side.U, f"{name}_change": side.change, f"{name}_statistics": side.C}
-    return found
 
 
 class SeededFourierMap(FeatureMap):
@@ -187,7 +159,7 @@ class SeededFourierMap(FeatureMap):
 
 
 class FeatureView:
-    """The steps of one view.
+    """Functions of one view, and their steps.
 
     Parameters
     ----------
@@ -196,51 +168,49 @@ class FeatureView:
     penalty : float
         λ.
     solver : KNOI
+
+    Attributes
+    ----------
+    U, change : array of shape (D, k)
+        The weights of the functions on the features, and ΔU.
+    C : numpy.ndarray of shape (k, k)
+        Cu or Cv.
     """
 
     def __init__(self, batch: Minibatch, penalty: float, solver: KNOI) -> None:
         self.batch, self.penalty, self.solver = batch, penalty, solver
         self.home = batch.A.backend.blocks
-        self.step = self._step(batch) if solver.step is None else solver.step
+        self.step = self._step() if solver.step is None else solver.step
 
-    def _step(self, batch: Minibatch) -> float:
+    def _step(self) -> float:
         """η: (1 − ρ)/(L + λ + 10 V/(1 − μ)) with L and V estimated from a batch (see the module)."""
-        F = batch.adjoint_images(self.home.place(np.eye(batch.rows)))
-        G, b = to_host(F.T @ F), batch.rows
+        b = self.batch.rows
+        F = self.batch.adjoint_images(self.home.place(np.eye(b)))
+        G = to_host(F.T @ F)
         squares = np.maximum(np.diag(G), 0.0)
-        total = float(squares.sum())
-        variance = float((squares**2).sum()) / (total * b) if total > 0 else 0.0
+        variance = ratio(float((squares**2).sum()), float(squares.sum()) * b)
         largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
         limit = largest + self.penalty + NOISE * variance / (1 - self.solver.momentum)
         return (1 - self.solver.memory) / limit
 
-    def begun(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> Side:
-        """Random functions of unit length on the first rows, or those of a start."""
+    def begin(self, width: int, rng: np.random.Generator, start: Mapping[str, Any] | None, name: str) -> None:
+        """Take random functions of unit length on the first rows, or those of a start."""
         place, columns = self.home.place, int(self.batch.A.shape[1])
         if start is not None:
-            U, change = (place(start[f"{name}_{what}"]) for what in ("weights", "change"))
-            return Side(U, change, start[f"{name}_statistics"])
+            self.U, self.change = (place(start[f"{name}_{what}"]) for what in ("weights", "change"))
+            self.C = start[f"{name}_statistics"]
+            return
         U = place(rng.standard_normal((columns, width)))
-        U = U @ place(inverse_root(self.squares(U, self.batch.images(U)), CUT)[0])
-        return Side(U, 0.0 * U, np.eye(width))
+        self.U = U @ place(inverse_root(self.squares(U, self.batch.images(U)), CUT)[0])
+        self.change, self.C = 0.0 * self.U, np.eye(width)
 
     def squares(self, U: Array, Z: Array) -> HostArray:
         """Uᵀ φφᵀ U / b + λ UᵀU, computed from Z = φᵀU."""
-        found: HostArray = to_host(Z.T @ Z) / int(Z.shape[0]) + self.penalty * to_host(U.T @ U)
+        found: HostArray = to_host(Z.T @ Z) / Z.shape[0] + self.penalty * to_host(U.T @ U)
         return found
 
-    def share(self, gap: Array) -> float:
-        """Return the contribution of one view to the misfit, ‖gap‖²_F / 2bk, for the b x k matrix `gap`.
-
-        `gap` is the transpose of Uᵀφ − Cv^(-1/2) Vᵀψ for b rows and k functions. The misfit of a minibatch, which the
-        run reports, is the mean over both views of ‖gap‖²_F / bk.
-        """
-        return float(np.sum(self.home.column_norms(gap) ** 2)) / float(2 * gap.shape[0] * gap.shape[1])
-
-    def moved(self, side: Side, batch: Minibatch, gap: Array, C: HostArray) -> Side:
-        """Functions of one view after a step, with their new statistics C."""
-        G = (
-            batch.adjoint_images(gap) / batch.rows + self.penalty * side.U
-        )  # G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U
-        change = self.solver.momentum * side.change - self.step * G  # ΔU ← μ ΔU − η G
-        return Side(side.U + change, change, C)  # U ← U + ΔU
+    def move(self, batch: Minibatch, gap: Array) -> None:
+        """Take a step: U ← U + ΔU with ΔU ← μ ΔU − η G, where G = φ (Uᵀφ − Cv^(-1/2) Vᵀψ)ᵀ / b + λ U."""
+        G = batch.adjoint_images(gap) / batch.rows + self.penalty * self.U
+        self.change = self.solver.momentum * self.change - self.step * G
+        self.U = self.U + self.change

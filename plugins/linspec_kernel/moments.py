@@ -18,21 +18,6 @@ from linspec.rows import Passes
 from linspec_kernel.nystrom import LOOKED_AT, PROBED, Nystrom, default_landmarks
 
 
-class Readings:
-    """How often each view was read or multiplied; a pass is one over all views."""
-
-    def __init__(self, passes: Passes, views: int) -> None:
-        self.passes, self.times = passes, [0.0] * views
-
-    def take(self, i: int, columns: float, share: float, flops: float) -> None:
-        """Count a pass over one view, or a share of one, before it begins."""
-        times = [one + share * (i == j) for j, one in enumerate(self.times)]
-        self.passes.take(max(times) - max(self.times))
-        self.times = times
-        self.passes.columns += columns
-        self.passes.flops += flops
-
-
 class KernelMoments:
     """Kernel matrices of the views of a problem, their Nyström approximations, and the count of their passes.
 
@@ -53,10 +38,12 @@ class KernelMoments:
         For each view the features that functions are made of; None: kernel functions.
     home : Home
         Home of float64 blocks.
+    read : list of float
+        How often each view was read or multiplied; a pass is one over all views.
     """
 
     def __init__(self, problem: Any, passes: Passes) -> None:
-        self.names, self.readings = tuple(problem.kernels), Readings(passes, len(problem.matrices))
+        self.names, self.passes, self.read = tuple(problem.kernels), passes, [0.0] * len(problem.matrices)
         self.ridges = getattr(problem, problem.stated.ridge)
         self.operators = [
             KernelOperator(
@@ -65,7 +52,7 @@ class KernelMoments:
                 center=problem.center,
                 name=name,
                 weights=problem.sample_weight,
-                begins=partial(self.readings.take, i),
+                begins=partial(self.take, i),
             )
             for i, (name, kernel) in enumerate(problem.kernels.items())
         ]
@@ -76,10 +63,13 @@ class KernelMoments:
         self._even: list[Nystrom] | list[None] = []
         passes.reserved += problem.certificate_products
 
-    @property
-    def read(self) -> list[float]:
-        """How often each view was read or multiplied."""
-        return self.readings.times
+    def take(self, i: int, columns: float, share: float, flops: float) -> None:
+        """Count a pass over one view, or a share of one, before it begins."""
+        read = [one + share * (i == j) for j, one in enumerate(self.read)]
+        self.passes.take(max(read) - max(self.read))
+        self.read = read
+        self.passes.columns += columns
+        self.passes.flops += flops
 
     def settle(
         self, rng: Any = None, arrays: Mapping[str, Any] | None = None, form: str = ""
@@ -115,7 +105,7 @@ class KernelMoments:
         features = self.maps[i]
         if features is None:
             return None
-        self.readings.take(i, 0.0, 1.0, 0.0)
+        self.take(i, 0.0, 1.0, 0.0)
         return features(self.operators[i].data)
 
     def near(self, landmarks: Iterable[HostArray], rng: Any) -> list[Nystrom]:
@@ -145,6 +135,21 @@ class KernelMoments:
             except InvalidProblem:
                 self._even = [None, None]
         return self._even
+
+
+class Fitted:
+    """Feature map of a view, fitted to the training rows.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    """
+
+    def __init__(self, map: FeatureMap, kernel: Kernel) -> None:  # noqa: A002  # the name of the attribute
+        self.map, self.kernel = map, kernel
+
+    def __repr__(self) -> str:
+        return f"{type(self.map).__name__}({self.map.inputs} -> {self.map.columns}, {self.kernel})"
 
 
 def as_numbers(kernel: Kernel) -> HostArray:

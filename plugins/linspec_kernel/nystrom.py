@@ -25,7 +25,7 @@ import scipy.linalg
 
 from linspec import KernelOperator
 from linspec.algebra import eigenpairs, leading_eigenpairs, whitening
-from linspec.arrays import Array, Home, HostArray, random_generator, to_host
+from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.features import turn_of
 
 PROBED = 1024
@@ -162,18 +162,19 @@ class Nystrom:
         the preconditioned residuals; KR and KZ are the products of K with R and Z.
         """
         W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
-        lengths = self.home.column_norms(W)
-        scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+        scale = reciprocal(self.home.column_norms(W))
         # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
         M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale
         A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
-        found = np.zeros(int(R.shape[1]))
+        found = np.zeros(R.shape[1])
         unit = float(np.finfo(self.op.tile_dtype).eps)
         if self.ridge > CLEAR * unit * float(
             np.trace(self.among)
         ):  # unit vectors of the landmarks are eliminated
             a, b, c = (self._of_landmarks(V) for V in (KR, R, KW + self.ridge * W))
-            factor = scipy.linalg.cho_factor(self._own(), lower=True)
+            own = doubly_centred(self.among) if self.op.center else self.among
+            own = (own + own.T) / 2 + self.ridge * np.eye(len(own))
+            factor = scipy.linalg.cho_factor(own, lower=True)
             found += np.sum(a * scipy.linalg.cho_solve(factor, b), axis=0)
             half = scipy.linalg.cho_solve(factor, c * scale)
             before = np.diag(M)
@@ -190,11 +191,6 @@ class Nystrom:
         found = on_host(_rows(V, self.numbers, self.home))
         return found - found.mean(axis=0) if self.op.center else found
 
-    def _own(self) -> HostArray:
-        """K + r I restricted to unit vectors of the landmarks, centred if the view is."""
-        G = doubly_centred(self.among) if self.op.center else self.among
-        return np.asarray((G + G.T) / 2 + self.ridge * np.eye(len(G)))
-
     def squares(self, R: Array) -> HostArray:
         """Estimate aᵀK(K + r I)⁻¹a for each column a of R, with the ridge r, by LLᵀ + d I in place of K.
 
@@ -206,7 +202,7 @@ class Nystrom:
     def image(self, c: HostArray) -> Array:
         """H L c, where H is the centring; L c if the view is not centred."""
         z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
-        mean = self.home.place(self.mean @ c)[None, :]
+        mean = self.home.place(self.mean @ c)
         return z - self.op.roots[:, None] * mean
 
     def solve(self, R: Array, ridge: float | None = None) -> Array:
@@ -231,8 +227,7 @@ def doubly_centred(K: HostArray) -> HostArray:
 
 def quotients(t: HostArray, s: HostArray, ridge: float) -> HostArray:
     """ts/(s + ρt) for t = aᵀa and s = aᵀKa of each column a, and the ridge ρ; 0 where s + ρt is 0."""
-    whole = s + ridge * t
-    found: HostArray = np.divide(t * s, whole, out=np.zeros(len(t)), where=whole > 0)
+    found: HostArray = t * s * reciprocal(s + ridge * t)
     return found
 
 

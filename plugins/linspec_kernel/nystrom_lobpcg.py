@@ -28,13 +28,14 @@ import numpy as np
 
 from linspec import KernelOperator, limit_option, option, tol_option
 from linspec.algebra import eigenpairs, ratio, whitening
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.features import drawn_rows
 from linspec.iteration import Context, Iterate
+from linspec.rows import equal_slices
 from linspec.solving import Solver
-from linspec_kernel.certificate import LEAST_SHARE
-from linspec_kernel.nystrom import PER_ENTRY, Nystrom, default_landmarks, on_host
+from linspec_kernel.certificate import LEAST_SHARE, gaps_of
+from linspec_kernel.nystrom import BLOCK, PER_ENTRY, Nystrom, default_landmarks, on_host
 
 EXTRA = 40
 """Columns of the block beyond k; any number from 30 to 90 saves passes at little cost."""
@@ -70,29 +71,6 @@ EXPECTED = 12
 """Expected iterations, for the estimate of costs."""
 
 
-@dataclass(frozen=True)
-class Basis:
-    """Dual coefficients A with their values K A, orthonormal in the metric K(K + r).
-
-    Attributes
-    ----------
-    coefficients, values : arrays of shape (n, width)
-        A and K A.
-    """
-
-    coefficients: Array
-    values: Array
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return int(self.coefficients.shape[1])
-
-    def turned(self, T: Array) -> Basis:
-        """Combinations A T of the columns, and their values."""
-        return Basis(self.coefficients @ T, self.values @ T)
-
-
 @dataclass(frozen=True, kw_only=True)
 class NystromLOBPCG(Solver):
     """Block iteration on dual coefficients, Nyström-preconditioned (Knyazev 2001; Frangella, Tropp & Udell 2023)."""
@@ -117,33 +95,28 @@ class NystromLOBPCG(Solver):
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         width = min(k + self.extra, n)
         moments.settle(rng, start, self.storage)
-        spaces = [Space(op, ridge) for op, ridge in zip(moments.operators, ridges, strict=True)]
-        near = moments.near((drawn_rows(n, m, rng) for _ in spaces), rng)
+        near = moments.near((drawn_rows(n, m, rng) for _ in moments.operators), rng)
+        x, y = spaces = [Space(op, one) for op, one in zip(moments.operators, near, strict=True)]
         blocks = (
             [home.place(start[f"{name}_weights"]) for name in "xy"] if start else first_blocks(near, width)
         )
-        if int(blocks[0].shape[1]) // 2 < k:  # the landmarks know fewer pairs than are wanted
+        if blocks[0].shape[1] // 2 < k:  # the landmarks know fewer pairs than are wanted
             blocks = [home.concat([Z, home.place(rng.standard_normal((n, width)))]) for Z in blocks]
-        empty = [Basis(home.zeros((n, 0)), home.zeros((n, 0)))] * 2
-        (x, y), _ = grown(spaces, near, empty, blocks, [home.zeros((n, 0))] * 2)
+        for space, Z in zip(spaces, blocks, strict=True):
+            space.extend(Z, Z[:, :0])
         share, least, best, since, idle = 1.0, math.inf, None, 0, not x.width and not y.width
         while True:
-            # The pairs within the spans: coefficients a, b, values z = K a at the rows, correlations.
+            # The pairs within the spans: coefficients with their values at the rows, correlations.
             U, rho, Vt = np.linalg.svd(to_host(x.values.T @ y.values), full_matrices=False)
             count = min(width, len(rho))
-            f, g = x.turned(home.place(U[:, :count])), y.turned(home.place(Vt[:count].T))
-            theta = home.place(rho[:count])[None, :]
-            R = (
-                g.values - theta * (f.values + ridges[0] * f.coefficients),  # Ky b − ρ (Kx + rx) a
-                f.values - theta * (g.values + ridges[1] * g.coefficients),  # Kx a − ρ (Ky + ry) b
-            )
+            f, g = x.turned(U[:, :count]), y.turned(Vt[:count].T)
+            R = gaps_of(f, g, home.place(rho[:count]), ridges)
             squares = near[0].squares(R[0]) + near[1].squares(R[1])
             total, wanted = float(rho[:k].sum()), min(k, count)
-            gaps, guessed = [V[:, :wanted] for V in R], float(squares[:wanted].sum())
+            guessed = float(squares[:wanted].sum())
             residual = ratio(share * guessed, total)
             if best is None or residual < least:
-                pairs = (f.coefficients, g.coefficients), R, rho[:count]
-                least, best, since = residual, partial(answer, moments, near, *pairs), 0
+                least, best, since = residual, partial(answer, moments, near, (f[0], g[0]), R, rho[:count]), 0
             yield Iterate(least, best)
             # Without a new direction, or after many iterations without a lower residual, only rounding is
             # left.
@@ -152,11 +125,12 @@ class NystromLOBPCG(Solver):
             active = np.flatnonzero(squares > ACTIVE * context.tol * total / k)
             active = active if len(active) else np.arange(count)
             if max(x.width, y.width) > KEEP * width:
-                x = x.turned(home.place(U[:, : RESTART * width]))
-                y = y.turned(home.place(Vt[: RESTART * width].T))
-            blocks = [one.solve(_columns(gap, active, home)) for one, gap in zip(near, R, strict=True)]
-            before = x.width, y.width
-            (x, y), exact = grown(spaces, near, (x, y), blocks, gaps)
+                x.coefficients, x.values = x.turned(U[:, : RESTART * width])
+                y.coefficients, y.values = y.turned(Vt[: RESTART * width].T)
+            before, exact = (x.width, y.width), 0.0
+            for space, gap in zip(spaces, R, strict=True):
+                Z = space.near.solve(_columns(gap, active, home))
+                exact += space.extend(Z, gap[:, :wanted])
             # The product with K included the residuals: the ratio of their exact norm to the estimate
             # corrects the next one.
             share = max(exact / guessed, LEAST_SHARE) if guessed > 0 else share
@@ -173,28 +147,6 @@ class NystromLOBPCG(Solver):
         return Estimate(EXPECTED * each + once, held, f"{EXPECTED} passes over the kernels, {m} landmarks")
 
 
-def grown(
-    spaces: Sequence[Space],
-    near: Sequence[Nystrom],
-    bases: Sequence[Basis],
-    blocks: Sequence[Array],
-    gaps: Sequence[Array],
-) -> tuple[list[Basis], float]:
-    """Extend the bases of both views by new blocks, and compute squared norms of the residuals `gaps`.
-
-    The second result is the sum over both views of `Nystrom.norms`, the upper bounds by which the certificate judges
-    residuals. They are computed here because the products of K with `blocks` and `gaps` are one pass. These products
-    also correct the shifts of the preconditioners `near`.
-    """
-    found, squares = [], 0.0
-    for space, one, basis, Z, gap in zip(spaces, near, bases, blocks, gaps, strict=True):
-        larger, Z, KZ, KR = space.add(basis, Z, gap)
-        one.learn(Z, KZ)
-        squares += float(one.norms(gap, KR, Z, KZ).sum())
-        found.append(larger)
-    return found, squares
-
-
 def answer(
     moments: Any,
     near: Sequence[Nystrom],
@@ -208,7 +160,7 @@ def answer(
     hardly change K a, and change aᵀKa by rounding only. One preconditioned step towards the solution a of
     (K + r) a = Ky b/ρ replaces these components by those of Ky b/(ρr).
     """
-    scale = moments.home.place(np.where(rho > SMALL * rho[:1], rho, np.inf))[None, :]
+    scale = moments.home.place(np.where(rho > SMALL * rho[:1], rho, np.inf))
     a, b = (A + one.solve(gap) / scale for one, A, gap in zip(near, coefficients, R, strict=True))
     return {"x_weights": a, "y_weights": b, **moments.learnt()}
 
@@ -220,9 +172,8 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     are (z_y/ρ − z_x)/r in the block of X, at all rows, with the values z of the pair's functions.
     """
     x, y = near
-    C = np.zeros((len(x.w), len(y.w)))
-    n = x.op.shape[0]
-    for rows in (slice(i, min(i + 4096, n)) for i in range(0, n, 4096)):
+    C, n = np.zeros((len(x.w), len(y.w))), x.op.shape[0]
+    for rows in equal_slices(n, BLOCK):
         C += on_host(x.home.place(x.L[rows, :]).T @ y.home.place(y.L[rows, :]))
     C -= n * np.outer(x.mean, y.mean)
     roots = [one.V / np.sqrt(one.w + one.ridge) for one in near]
@@ -233,7 +184,7 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     found = []
     for i, one in enumerate(near):
         home = one.home
-        dual = (values[1 - i] / home.place(s[:count])[None, :] - values[i]) / one.ridge
+        dual = (values[1 - i] / home.place(s[:count]) - values[i]) / one.ridge
         scattered = np.zeros((n, count))
         scattered[one.numbers] = one.turn @ features[i]
         found.append(home.concat([home.place(scattered), dual]))
@@ -241,85 +192,82 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
 
 
 class Space:
-    """Products with the kernel matrix of one view, and the metric K(K + r) of its bases.
+    """Dual coefficients A of one view with their values K A, orthonormal in the metric K(K + r).
 
     Parameters
     ----------
     op : KernelOperator
-    ridge : float
+    near : Nystrom
+        The preconditioner, which the products of `extend` correct.
+
+    Attributes
+    ----------
+    coefficients, values : arrays of shape (n, width)
+        A and K A.
     """
 
-    def __init__(self, op: KernelOperator, ridge: float) -> None:
-        self.op, self.ridge, self.home = op, ridge, op.home
-        self.trace = float(np.sum(on_host(op.diagonal())))
+    def __init__(self, op: KernelOperator, near: Nystrom) -> None:
+        self.op, self.near, self.home = op, near, op.home
+        self.coefficients = self.values = self.home.zeros((op.shape[0], 0))
+        self.noise = float(np.finfo(op.tile_dtype).eps) * float(np.sum(on_host(op.diagonal())))
 
-    def add(self, basis: Basis, Z: Array, beside: Array) -> tuple[Basis, Array, Array, Array]:
-        """Extend a basis by the directions of a block, in one pass.
+    @property
+    def width(self) -> int:
+        """Number of columns of A."""
+        return int(self.coefficients.shape[1])
 
-        Returns
-        -------
-        Basis
-        arrays
-            The block's columns, centred and scaled, their product with K, and the product of `beside` with K.
+    def turned(self, T: HostArray) -> tuple[Array, Array]:
+        """A T and K A T."""
+        turn = self.home.place(T)
+        return self.coefficients @ turn, self.values @ turn
+
+    def extend(self, Z: Array, gap: Array) -> float:
+        """Extend A by the directions of a block; return the sum of the squared norms of `gap`, all in one pass.
+
+        The squared norms are those of `Nystrom.norms`, the upper bounds by which the certificate judges residuals.
         """
         home = self.home
         if self.op.center:
-            Z = Z - home.xp.mean(Z, axis=0)[None, :]
+            Z = Z - home.xp.mean(Z, axis=0)
         lengths = home.column_norms(Z)
         live = np.flatnonzero(np.isfinite(lengths) & (lengths > 0))
-        Z = _columns(Z, live, home) / home.place(lengths[live])[None, :]
-        count = int(Z.shape[1])
-        both = self.op.matmat(home.concat([Z, beside]))
-        KZ, other = both[:, :count], both[:, count:]
-        new, values = self._freed(basis, Z, KZ)
-        lengths = self._lengths(Z, KZ)
-        T = home.place(_whitened(self._gram(new, values), lengths, self._cut(Z, lengths)))
-        new, values = self._freed(basis, new @ T, values @ T)
+        Z = _columns(Z, live, home) / home.place(lengths[live])
+        both = self.op.matmat(home.concat([Z, gap]))
+        KZ, KR = both[:, : len(live)], both[:, len(live) :]
+        self.near.learn(Z, KZ)
+        new, values = self._freed(Z, KZ)
+        T = home.place(self._independent(Z, KZ, self._gram(new, values)))
+        new, values = self._freed(new @ T, values @ T)
         T = home.place(whitening(self._gram(new, values)))
-        new, values = new @ T, values @ T
-        larger = Basis(home.concat([basis.coefficients, new]), home.concat([basis.values, values]))
-        return larger, Z, KZ, other
+        self.coefficients = home.concat([self.coefficients, new @ T])
+        self.values = home.concat([self.values, values @ T])
+        return float(self.near.norms(gap, KR, Z, KZ).sum())
 
-    def _freed(self, basis: Basis, Z: Array, KZ: Array) -> tuple[Array, Array]:
-        """Subtract from a block Z its projection on a basis in the metric K(K + r).
-
-        `KZ` is K Z, from which K times the projection is subtracted. Returns both differences.
-        """
-        h = basis.values.T @ (KZ + self.ridge * Z)
-        return Z - basis.coefficients @ h, KZ - basis.values @ h
+    def _freed(self, Z: Array, KZ: Array) -> tuple[Array, Array]:
+        """Subtract from a block Z its projection on A in the metric K(K + r), and from K Z the same of K A."""
+        h = self.values.T @ (KZ + self.near.ridge * Z)
+        return Z - self.coefficients @ h, KZ - self.values @ h
 
     def _gram(self, Z: Array, KZ: Array) -> HostArray:
         """Gram matrix of a block in the metric K(K + r)."""
         inner = on_host(Z.T @ KZ)
-        G: HostArray = on_host(KZ.T @ KZ) + self.ridge * (inner + inner.T) / 2
+        G: HostArray = on_host(KZ.T @ KZ) + self.near.ridge * (inner + inner.T) / 2
         return G
 
-    def _lengths(self, Z: Array, KZ: Array) -> HostArray:
-        """Squared lengths of the columns z of a block in the metric K(K + r), or infinity if K z is only rounding.
+    def _independent(self, Z: Array, KZ: Array, G: HostArray) -> HostArray:
+        """T with TᵀGT = I over directions that keep enough of their squared lengths, for columns of Z of length 1.
 
-        `_whitened` divides by the lengths, so it drops columns of infinite length. K z counts as rounding if |K z| is
-        at most the rounding of a product with K: `ROUNDING` times eps times trace(K) |z|.
+        G is the Gram matrix of what is left of Z. A column z is dropped if K z is only rounding of a product with K.
         """
         squares = np.maximum(np.diagonal(self._gram(Z, KZ)), 0.0)
-        noise = ROUNDING * float(np.finfo(self.op.tile_dtype).eps) * self.trace * self.home.column_norms(Z)
-        found: HostArray = np.where(self.home.column_norms(KZ) > noise, squares, np.inf)
-        return found
-
-    def _cut(self, Z: Array, lengths: HostArray) -> float:
-        """Least share of its squared length that a direction must keep in `_whitened`; above the rounding of tiles."""
-        live = np.isfinite(lengths) & (lengths > 0)
-        noise = float(np.finfo(self.op.tile_dtype).eps) * self.trace / np.sqrt(self.op.shape[0])
-        longest = np.max(self.home.column_norms(Z)[live] / np.sqrt(lengths[live]), initial=0.0)
-        return float(max(CUT[self.op.tile_dtype.name], (CLEAR * noise * longest) ** 2))
-
-
-def _whitened(G: HostArray, lengths: HostArray, cut: float) -> HostArray:
-    """T with TᵀGT = I over directions that keep more than a share `cut` of their original squared lengths."""
-    scale = np.where((lengths > 0) & np.isfinite(lengths), 1 / np.sqrt(np.maximum(lengths, 1e-300)), 0.0)
-    values, vectors = eigenpairs(G * np.outer(scale, scale)) if len(G) else (np.zeros(0), np.zeros((0, 0)))
-    keep = values > cut
-    T: HostArray = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
-    return T
+        clear = self.home.column_norms(KZ) > ROUNDING * self.noise
+        scale = np.sqrt(reciprocal(np.where(clear, squares, 0.0)))
+        longest = float(scale.max(initial=0.0))
+        cut = max(CUT[self.op.tile_dtype.name], CLEAR**2 * self.noise**2 / self.op.shape[0] * longest**2)
+        values, vectors = eigenpairs(G * np.outer(scale, scale))
+        keep = values > cut
+        T: HostArray = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
+        return T
 
 
 def _columns(V: Array, index: HostArray, home: Home) -> Array:

@@ -53,7 +53,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="nystrom-kcca",
             problem="kernel-cca",
-            target="linspec_kernel.nystrom_kcca:NystromKCCA",
+            target="linspec_kernel.features_kcca:NystromKCCA",
             summary="CCA of Nyström features: the best functions of some landmarks, without an n x n matrix.",
             reference="Williams & Seeger 2001, NIPS 13, Using the Nyström method to speed up kernel machines",
             needs=Needs(dense=True, rows=True),
@@ -62,7 +62,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="rff-kcca",
             problem="kernel-cca",
-            target="linspec_kernel.rff_kcca:FourierKCCA",
+            target="linspec_kernel.features_kcca:FourierKCCA",
             summary="CCA of random Fourier features, for Gaussian and Laplacian kernels: for comparison.",
             reference="Lopez-Paz et al. 2014, ICML, Randomized nonlinear component analysis, arXiv:1402.0119",
             needs=Needs(dense=True, rows=True),
@@ -97,7 +97,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
         SolverSpec(
             name="scca-hsic",
             problem="preimage-cca",
-            target="linspec_kernel.preimage.scca_hsic:SCCAHSIC",
+            target="linspec_kernel.preimage.gradkcca:SCCAHSIC",
             summary="Combinations of columns that depend on each other in any way: HSIC by features of one variable.",
             reference="Uurtio, Bhadra & Rousu 2018, ICDM, Sparse non-linear CCA, doi:10.1109/ICDM.2018.00172",
             traits=("iterative", "randomized", "warm-start", "resumable"),

@@ -1,20 +1,244 @@
-"""Kernel canonical correlations: the problem; its certificate is in `linspec_kernel.certificate`."""
+"""Kernel canonical correlations: the problem and its answer; its certificate is in `linspec_kernel.certificate`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
 
 import linspec as ls
+from linspec.arrays import Array, Home, HostArray, at_home, to_host
+from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.families.cca import TwoViewSolution
+from linspec.features import FeatureMap, KernelMap
 from linspec.iteration import Certificate
-from linspec.kernels import Kernel, as_kernel
+from linspec.kernels import Kernel, Points, as_kernel, check_square
+from linspec.operators import LinearOperator
+from linspec.process import count_of
 from linspec.rows import Passes
+from linspec.solving import table_of_features, table_of_training_rows
 from linspec_kernel.certificate import judged
-from linspec_kernel.moments import KernelMoments
+from linspec_kernel.moments import Fitted, KernelMoments
 from linspec_kernel.nystrom import share_of
-from linspec_kernel.of_kernels import OfKernels
-from linspec_kernel.solution import KernelCCASolution
+
+S_co = TypeVar("S_co", bound=ls.Solution, covariant=True)
+
+
+class OfKernels(ls.Problem[S_co], adjusts_rows=False):
+    """Base class of problems with a kernel for each matrix of features."""
+
+    kernel_fields: ClassVar[Mapping[str, str]] = {"X": "kernel_x", "Y": "kernel_y"}
+    """The fields of the kernels by the name of the matrix; where one is None, it is the kernel before it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kernel: Any = None
+        for matrix, name in self.kernel_fields.items():
+            given = getattr(self, name)
+            kernel = self.checked_kernel(kernel if given is None else given, name)
+            object.__setattr__(self, name, kernel)
+            check_square(kernel, self.matrices[matrix], matrix)
+
+    def checked_kernel(self, given: Any, name: str) -> Kernel:
+        """Return the kernel that an argument stands for."""
+        return as_kernel(given, name)
+
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels by the name of the matrix."""
+        return {matrix: getattr(self, name) for matrix, name in self.kernel_fields.items()}
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Largest k as the value of a dict with one entry, whose key names the reason of the limit.
+
+        It is n − 1 for centred functions of n rows, otherwise n.
+        """
+        n, center = min(A.shape[0] for A in self.matrices.values()), getattr(self, "center", False)
+        return {"rows, centred" if center else "rows": max(n - center, 1)}
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        """Return a copy on some rows; raises if a kernel is precomputed, since its columns belong to the rows, too."""
+        names = [name for name, kernel in self.kernels.items() if kernel.precomputed]
+        if names:
+            raise InvalidProblem(
+                f"rows of a precomputed kernel cannot be held out: its columns belong to them, too. Pass the values "
+                f"for the training rows as {' and '.join(names)}, and those of other rows with the training rows to be "
+                "scored."
+            )
+        return super().on_rows(numbers)
+
+
+class FunctionsSolution(TwoViewSolution):
+    """Base class of answers whose variates are functions of rows."""
+
+    correlations: HostArray
+
+    def _headline(self) -> str:
+        total = float(self.correlations.sum())
+        return f"{count_of(len(self.correlations), 'correlation')}{self._with_ridge}, sum {total:.6f}"
+
+    def centred(self, side: str, Z: Array, A: LinearOperator) -> Array:
+        """Variates minus the training means of a view, in the library and dtype of its rows."""
+        mean, home = getattr(self, f"{side}_mean"), A.home.blocks
+        return A.home.place(Z if mean is None else home.place(Z) - home.place(mean), A.dtype)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KernelCCASolution(
+    FunctionsSolution, residual="squared", saved_types=(Fitted, FeatureMap, Points, Kernel)
+):
+    """Canonical pairs of functions.
+
+    Attributes
+    ----------
+    x_weights, y_weights : array of shape (m, k)
+        Each function is a combination of kernel functions k(·, xⱼ) (of all training rows or of the landmarks) or of
+        features; these are its coefficients. The functions have unit length in the metric of the problem.
+    correlations : numpy.ndarray of shape (k,)
+        Canonical correlations in decreasing order, with the ridge of the problem, float64.
+    x_landmarks, y_landmarks : numpy.ndarray of shape (m,) or None
+        Indices of the training rows to which the coefficients belong; None if they belong to all rows, or to features.
+    x_mean, y_mean : numpy.ndarray of shape (k,) or None
+        Means of the variates over the training rows, which `transform` subtracts; None without centring.
+    x_map, y_map : Fitted
+        Maps from rows to the features that the weights multiply; `kernel_x` and `kernel_y` are their kernels.
+    residuals : numpy.ndarray of shape (k,)
+        The contribution of each pair to the residual, times the sum of the correlations. They are nan for
+        functions made of random features, which do not lie in the spaces of the kernels and so have no residual.
+    bounds : numpy.ndarray of shape (k,) or None
+        For each correlation, a distance within which there is an exact correlation. None for functions that are not
+        made of kernel functions.
+    loss_estimate : float or None
+        Estimate of the missing part of the sum of the exact correlations, relative to the sum of the returned ones. An
+        iteration works on more functions than it returns. The estimate is the rise of the sum if the residuals of all
+        pairs of these functions were added to the functions. None if the solver passes no such pairs to the problem.
+    """
+
+    x_weights: Array = ls.field(leading=True, shape="m k")
+    y_weights: Array = ls.field(leading=True, shape="l k")
+    correlations: HostArray = ls.field(value="canonical correlation", at_most=1.0)
+    residuals: HostArray = ls.field(shape="k")
+    x_map: Fitted
+    y_map: Fitted
+    x_landmarks: HostArray | None = ls.field(None, shape="m")
+    y_landmarks: HostArray | None = ls.field(None, shape="l")
+    x_mean: HostArray | None = ls.field(None, shape="k")
+    y_mean: HostArray | None = ls.field(None, shape="k")
+    bounds: HostArray | None = ls.field(None, shape="k")
+    loss_estimate: float | None = None
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The sum of the correlations, and the kernels with all their numbers."""
+        kernels = dict.fromkeys([str(self.kernel_x), str(self.kernel_y)])
+        return [*super().facts(), ("kernels", " and ".join(kernels))]
+
+    def _per_component(self) -> dict[str, Any]:
+        columns = {**super()._per_component(), "residual": self.residuals}
+        return columns if self.bounds is None else {**columns, "bound": self.bounds}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        for name, fitted, weights in (
+            ("x", found.x_map, found.x_weights),
+            ("y", found.y_map, found.y_weights),
+        ):
+            if fitted.map.columns != weights.shape[0]:
+                raise InvalidProblem(
+                    f"{name}_weights must have a row for each of the {fitted.map.columns} columns of {name}_map; got "
+                    f"{weights.shape[0]}."
+                )
+        return found
+
+    @property
+    def kernel_x(self) -> Kernel:
+        """Kernel of X with all its numbers, including scales chosen from the data."""
+        return self.x_map.kernel
+
+    @property
+    def kernel_y(self) -> Kernel:
+        """Kernel of Y with all its numbers, including scales chosen from the data."""
+        return self.y_map.kernel
+
+    @property
+    @at_home
+    def x_dual(self) -> Array:
+        """Coefficients of the kernel functions of all n training rows of X: 0 except at the landmarks.
+
+        Raises
+        ------
+        InvalidProblem
+            The functions are made of other features.
+        """
+        return _dual(self.x_weights, self.x_landmarks, self.x_map, "x")
+
+    @property
+    @at_home
+    def y_dual(self) -> Array:
+        """Coefficients of the kernel functions of all n training rows of Y: 0 except at the landmarks."""
+        return _dual(self.y_weights, self.y_landmarks, self.y_map, "y")
+
+    def variates(self, view: str, data: Any) -> Array:
+        side = view.lower()
+        A = getattr(self, f"{side}_map").map(data, view)
+        Z = A.matmat(A.home.blocks.place(to_host(getattr(self, f"{side}_weights"))))
+        return self.centred(side, Z, A)
+
+    @classmethod
+    def has_rows(cls, fields: Mapping[str, Any]) -> bool:
+        """Whether functions consist of kernel functions, which belong to training rows."""
+        return any(_is_of_rows(fields[name].map) for name in ("x_map", "y_map"))
+
+    def coefficients_table(self, view: str, *, library: str | None = None) -> Any:
+        """The coefficients of the functions of a view: of the kernel functions of training rows, or of features.
+
+        Parameters
+        ----------
+        view : {"X", "Y"}
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each pair. With kernel functions of training rows or of landmarks, a row for each of these
+            rows, by its label if the training data had labels, else by its number; with features, a row for each
+            feature, by its number. Columns of the data have no coefficients: `loadings_table` is about them.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such view.
+        """
+        if view not in ("X", "Y"):
+            raise InvalidOption(f"view must be 'X' or 'Y'; got {shown(view)}.")
+        side = view.lower()
+        weights, fitted = getattr(self, f"{side}_weights"), getattr(self, f"{side}_map")
+        if _is_of_rows(fitted.map):
+            return table_of_training_rows(self, weights, library, getattr(self, f"{side}_landmarks"))
+        return table_of_features(self, weights, library)
+
+
+def _is_of_rows(features: FeatureMap) -> bool:
+    """Whether each feature is the kernel function of one training row."""
+    return isinstance(features, KernelMap) and features.turn is None
+
+
+def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str) -> Array:
+    if not isinstance(fitted.map, KernelMap):
+        raise InvalidProblem(
+            f"{view}_dual belongs to functions made of kernel functions; these are made of {fitted.map}. Take "
+            f"{view}_weights."
+        )
+    if landmarks is None:
+        return weights
+    home, rows = Home.of(weights), int(fitted.map.rows)
+    scattered = np.zeros((rows, weights.shape[1]), dtype=to_host(weights).dtype)
+    scattered[landmarks] = to_host(weights)
+    return home.place(scattered, scattered.dtype)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,22 +307,10 @@ class KernelCCA(OfKernels[KernelCCASolution]):
 
     name: ClassVar[str] = "kernel-cca"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "kernel_x", as_kernel(self.kernel_x, "kernel_x"))
-        other = self.kernel_x if self.kernel_y is None else self.kernel_y
-        object.__setattr__(self, "kernel_y", as_kernel(other, "kernel_y"))
-        self.check_squares()
-
     @property
     def certificate_products(self) -> float:
         """Passes of the certificate: products with coefficients and residuals, and the columns of the landmarks."""
         return 2.0 + share_of(self.X.shape[0])
-
-    @property
-    def kernels(self) -> dict[str, Kernel]:
-        """The kernels by the name of the matrix."""
-        return {"X": self.kernel_x, "Y": self.kernel_y}
 
     def moments_of_its_own(self, passes: Passes) -> KernelMoments:
         """Return the kernel matrices of X and Y."""

@@ -14,7 +14,6 @@ more eigenvalues are kept than training rows and columns allow: the others are z
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,8 +38,11 @@ LEAST_BLOCK = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Images(ABC):
+class Images:
     """The targets of a block in the eigenbasis of one fold: `values` λ, and `images` z of shape (r, b).
+
+    A derived class has a method `errors(c, inverse)`: the squared errors on held-out rows of the solutions c = z / (λ +
+    r), and bounds of their rounding, where `inverse` is 1 / (λ + r).
 
     Attributes
     ----------
@@ -55,13 +57,6 @@ class Images(ABC):
     totals: HostArray
     lengths: HostArray
 
-    @abstractmethod
-    def errors(self, c: HostArray, inverse: HostArray) -> tuple[HostArray, HostArray]:
-        """Return the squared errors on held-out rows of the solutions c = z / (λ + r), and bounds of their rounding.
-
-        `inverse` is 1 / (λ + r).
-        """
-
     def moved(self, c: HostArray, slope: HostArray, curvature: float) -> HostArray:
         """Return by how much rounding of z and of λ c may move errors.
 
@@ -71,32 +66,6 @@ class Images(ABC):
         off = ROUNDING * (self.values.max(initial=0.0) * np.linalg.norm(c, axis=0) + self.lengths)
         found: HostArray = 2 * slope * off + curvature * off**2
         return found
-
-
-class FoldData(ABC):
-    """Data of all folds, as the choice needs them: for a setting, each fold in an eigenbasis.
-
-    Attributes
-    ----------
-    order : int
-        The order of the matrices that are decomposed.
-    targets : int
-        The number of targets.
-    lone_rows : bool
-        Whether some fold has only one held-out row that counts.
-    """
-
-    order: int
-    targets: int
-    lone_rows: bool
-
-    @abstractmethod
-    def decomposed(self, gamma: HostArray) -> Sequence[Any]:
-        """Return the decomposition of each fold for weights of the bands."""
-
-    @abstractmethod
-    def images(self, decomposed: Sequence[Any], block: slice) -> tuple[list[Any], HostArray]:
-        """Return the images of a block of targets for each fold, and their squares about their means over all folds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +103,19 @@ def blocks_of(targets: int, order: int) -> Iterator[slice]:
     return (slice(a, min(a + width, targets)) for a in range(0, targets, width))
 
 
-def chosen(data: FoldData, ridges: Sequence[float], settings: HostArray) -> Choice:
-    """Return the best candidate of each target; of equal ones the first setting and the first ridge."""
+def chosen(data: Any, ridges: Sequence[float], settings: HostArray) -> Choice:
+    """Return the best candidate of each target; of equal ones the first setting and the first ridge.
+
+    Parameters
+    ----------
+    data : MomentFolds or RowFolds
+        With the number of `targets`, the `order` of the matrices that it decomposes, and `lone_rows`, whether some fold
+        has only one held-out row that counts. For weights of the bands, `decomposed` has the decomposition of each
+        fold. From it `images` makes those of a block of targets for each fold, and the squares of the targets about
+        their means over all folds.
+    ridges : sequence of float
+    settings : numpy.ndarray of shape (settings, bands)
+    """
     m = data.targets
     best = Choice(
         np.zeros(m, dtype=np.int64),
@@ -163,7 +143,7 @@ def chosen(data: FoldData, ridges: Sequence[float], settings: HostArray) -> Choi
 
 
 def _scores(
-    data: FoldData, decomposed: Sequence[Any], block: slice, ridges: Sequence[float], best: Choice
+    data: Any, decomposed: Sequence[Any], block: slice, ridges: Sequence[float], best: Choice
 ) -> tuple[HostArray, HostArray]:
     """Return R² and its rounding for each ridge and target of a block, -inf if a target does not vary.
 

@@ -26,7 +26,6 @@ from linspec.solving import Solver
 from linspec.studies import cells_of, split_of, training_and_held_out
 from linspec_many_targets.choice import (
     ROUNDING,
-    FoldData,
     Images,
     blocks_of,
     chosen,
@@ -57,7 +56,7 @@ class MomentImages(Images):
         return np.maximum(found, 0.0), terms + self.moved(c, slope, float(d @ inverse[:, 0] ** 2))
 
 
-class MomentFolds(FoldData):
+class MomentFolds:
     """The moments of the folds of a problem; those of all rows are held.
 
     Attributes

@@ -27,7 +27,6 @@ from linspec.rows import EXPLAINED, Moments, Preprocessing
 from linspec.solving import Solver
 from linspec_many_targets.choice import (
     ROUNDING,
-    FoldData,
     Images,
     chosen,
     eigenbasis,
@@ -132,7 +131,7 @@ class FoldOfRows:
         return A[self.training], A[self.rest]
 
 
-class RowFolds(FoldData):
+class RowFolds:
     """The kernels of the folds of a problem.
 
     Parameters

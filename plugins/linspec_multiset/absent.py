@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, is_array
+from linspec.arrays import Array, HostArray, is_array, reciprocal
 from linspec.errors import InvalidProblem
 from linspec.rows import Block, Moments, Preprocessing, Reduction, Rows
 
@@ -196,7 +196,10 @@ class AbsentRows(Moments):
             np.column_stack([every] * p.center + ([] if p.B is None else [p.B]) or [np.zeros((len(w), 0))])
             for p in pre
         ]
-        self.factors = row_factors(self.masks, view_weights)
+        seen = np.sum([mask * weight for mask, weight in zip(self.masks, view_weights, strict=True)], axis=0)
+        self.factors = sum(view_weights) * reciprocal(
+            seen
+        )  # D = (Σωᵢ)(ΣωᵢKᵢ)⁻¹; 0 for a row that no view has
         self.excess: list[Array] = []
 
     def pre_of(self, i: int) -> Preprocessing:
@@ -242,14 +245,7 @@ class AbsentRows(Moments):
             upper = {}
             for i in range(m):
                 for j in range(i, m):
-                    upper[i, j] = total.pop(0) * kept[i][:, None] * kept[j][None, :]
+                    upper[i, j] = total.pop(0) * kept[i][:, None] * kept[j]
             self.held = [[upper[i, j] if i <= j else upper[j, i].T for j in range(m)] for i in range(m)]
-            self.excess = [E * k[:, None] * k[None, :] for E, k in zip(total, kept, strict=True)]
+            self.excess = [E * k[:, None] * k for E, k in zip(total, kept, strict=True)]
         return self.held
-
-
-def row_factors(masks: Sequence[HostArray], weights: Sequence[float]) -> HostArray:
-    """Return the diagonal of D = (Σωᵢ)(ΣωᵢKᵢ)⁻¹; 0 for a row that no view has."""
-    seen = np.sum([mask * w for mask, w in zip(masks, weights, strict=True)], axis=0)
-    found: HostArray = np.divide(sum(weights), seen, out=np.zeros(len(seen)), where=seen > 0)
-    return found

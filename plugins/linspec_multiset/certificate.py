@@ -38,6 +38,11 @@ residual, whichever is larger, times λ₁."""
 AGREED = 1e-8
 """Views agree completely if λ is within this fraction of its upper limit."""
 
+ALL_AGREE = (
+    "All views agree completely on some components, as chance alone makes them do where there are few rows. Add a "
+    "ridge to distinguish real agreement from chance."
+)
+
 QUICK, BESIDE = 1000, 8
 """Up to so many rows of the whitened matrix all eigenvalues are computed; random columns of a search in others."""
 
@@ -62,7 +67,7 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     above = moments.noise * sum(problem.view_weights)
     count = int(np.sum(values > above))
     W, SW, AW = ([V[:, :count] for V in each] for each in (W, SW, AW))
-    values, there = values[:count], place(values[:count])[None, :]
+    values, there = values[:count], place(values[:count])
     gaps = [AV - SV * there for AV, SV in zip(AW, SW, strict=True)]
     residual = ratio(float(np.sqrt(pencil.squares(metrics, gaps).max(initial=0.0))), values.max(initial=0.0))
     kind = weakest(metrics)
@@ -73,17 +78,12 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
         findings = [*_missing(pencil, metrics, W, values, max(tol, residual, moments.noise)), *findings]
     limit = sum(problem.view_weights)
     if not any(problem.ridge) and len(values) and values[0] >= limit * (1 - AGREED):
-        text = "All views agree completely on some components, as chance alone makes them do where there are few rows. "
-        text += "Add a ridge to distinguish real agreement from chance."
-        findings.append((Status.DEGENERATE, text))
-    signs = place(signs_of_columns(W[0], pencil.home))[None, :]
+        findings.append((Status.DEGENERATE, ALL_AGREE))
+    signs = place(signs_of_columns(W[0], pencil.home))
     agreement = [to_host(pencil.home.column_sums(V * SV)) for V, SV in zip(W, SW, strict=True)]
     error = max(residual, rounding_of(moments, metrics), float(np.finfo(np.float64).eps))
     fields = {
-        "weights": tuple(
-            A.home.place(moments.fitted[i].scaled(V * signs), A.dtype)
-            for i, (A, V) in enumerate(zip(problem.views, W, strict=True))
-        ),
+        "weights": returned(problem, moments, [V * signs for V in W]),
         "eigenvalues": values,
         "agreement": values * np.array(agreement) / np.array(problem.view_weights)[:, None],
         "accuracy": f"eigenvalues: about {digits(error)} correct digits" if count else "",
@@ -91,6 +91,12 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any], tol: floa
     findings = [*fewer_than_asked(count, problem.k, "components above rounding"), *findings]
     lost = lost or any(status is Status.INCOMPLETE for status, _ in findings)
     return Certificate(residual, tuple(findings), fields, kind, lost=lost)
+
+
+def returned(problem: Any, moments: Moments, W: Sequence[Array]) -> tuple[Array, ...]:
+    """The weights of all views for the columns as they came, where the data are."""
+    pairs = enumerate(zip(problem.views, W, strict=True))
+    return tuple(A.home.place(moments.fitted[i].scaled(V), A.dtype) for i, (A, V) in pairs)
 
 
 def _within_span(
@@ -141,7 +147,9 @@ def lost_to_squares(moments: Moments, metrics: Sequence[Metric], error: float) -
     findings: list[Finding] = [*short_directions(moments, metrics, "components", "Add a ridge.")]
     rounding = rounding_of(moments, metrics)
     if rounding > error:
-        text = "Columns of a view depend on each other so nearly that values may be off by "
-        text += f"{rounding:.0e}, which the residual does not show. Add a ridge."
+        text = (
+            "Columns of a view depend on each other so nearly that values may be off by "
+            f"{rounding:.0e}, which the residual does not show. Add a ridge."
+        )
         findings.append((Status.ILL_CONDITIONED, text))
     return findings, bool(findings)

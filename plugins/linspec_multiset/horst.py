@@ -22,13 +22,13 @@ import numpy as np
 
 from linspec import Status, limit_option, option
 from linspec.algebra import leading_eigenpairs
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, reciprocal
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.process import pause
 from linspec.rows import Moments
 from linspec.solving import Solver
-from linspec_multiset.pencil import Pencil, forming
+from linspec_multiset.pencil import forming
 from linspec_multiset.sumcor import most_components, whitened
 
 SETTLED = 0.01
@@ -47,7 +47,7 @@ class Horst(Solver):
 
     def iterate(self, problem: Any, moments: Moments, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the components; the first iterate has all of them."""
-        metrics, M = whitened(problem, moments)
+        pencil, metrics, M = whitened(problem, moments)
         ends = np.cumsum([0, *(metric.rank for metric in metrics)])
         slices = [slice(a, b) for a, b in pairwise(ends)]
         found = np.zeros((len(M), 0))
@@ -68,7 +68,7 @@ class Horst(Solver):
         if cut:
             context.note(Status.ITERATION_LIMIT, Status.ITERATION_LIMIT.value)
         answer = {
-            "weights": Pencil(moments, problem.ridge, (1.0,) * len(metrics)).split(found, metrics),
+            "weights": pencil.split(found, metrics),
             "starts": self.starts,
             "agreeing": np.array(agreeing, dtype=np.float64),
         }
@@ -79,7 +79,7 @@ class Horst(Solver):
         outside = _outside(_outside(M, found, slices).T, found, slices)
         first = leading_eigenpairs(outside, 1)[1]
         u = _outside(np.hstack([first, rng.standard_normal((len(M), self.starts - 1))]), found, slices)
-        return _scaled(u, slices)
+        return np.concatenate([u[own] * reciprocal(np.linalg.norm(u[own], axis=0)) for own in slices])
 
     def _ascended(
         self, M: HostArray, u: HostArray, found: HostArray, slices: list[slice], tol: float
@@ -100,7 +100,7 @@ class Horst(Solver):
                 length = np.linalg.norm(g, axis=0)
                 gap += np.linalg.norm(g - v[own] * length, axis=0) ** 2
                 total += length
-                v[own] = np.where(length > 0, g / np.where(length > 0, length, 1.0), v[own])
+                v[own] = np.where(length > 0, g * reciprocal(length), v[own])
             u[:, active] = v
             settled[active] = np.sqrt(gap) <= tol * total
         return u, np.sum(u * (M @ u), axis=0) / 2, settled
@@ -118,12 +118,3 @@ def _outside(u: HostArray, found: HostArray, slices: list[slice]) -> HostArray:
     """Subtract the part of each view along its components."""
     parts = [u[own] - found[own] @ (found[own].T @ u[own]) for own in slices]
     return np.concatenate(parts)
-
-
-def _scaled(u: HostArray, slices: list[slice]) -> HostArray:
-    """Scale the part of each view to length 1; parts that are zero stay."""
-    parts = [u[own] for own in slices]
-    lengths = [np.linalg.norm(part, axis=0) for part in parts]
-    return np.concatenate(
-        [part / np.where(size > 0, size, 1.0) for part, size in zip(parts, lengths, strict=True)]
-    )

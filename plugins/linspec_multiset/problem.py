@@ -200,8 +200,7 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
     """Return a mask for each view, None for a view with all rows; None if all views have all rows."""
     if given is None:
         return None
-    names, rows = tuple(problem.matrices), {int(A.shape[0]) for A in problem.views if A.shape[0] != math.inf}
-    rows |= {len(data) for data in (problem.sample_weight, problem.confounds) if data is not None}
+    names = tuple(problem.matrices)
     if not isinstance(given, tuple | list) or len(given) != len(names):
         got = f"{len(given)} masks" if isinstance(given, tuple | list) else shown(given)
         raise InvalidProblem(
@@ -210,22 +209,23 @@ def _checked_masks(problem: Any, given: Any) -> tuple[HostArray | None, ...] | N
     if problem.shared is not None:
         raise InvalidProblem("present changes the moments; got moments that are made already. Pass the data.")
     problem.check_labels({f"present of {name}": mask for name, mask in zip(names, given, strict=True)})
-    masks = []
-    for name, mask in zip(names, given, strict=True):
-        host = None if mask is None else to_host(mask)
-        if host is not None:
-            if host.dtype != np.bool_ or host.ndim != 1:
-                raise InvalidProblem(
-                    f"present of {name} must be True or False for each row; got {shown(mask)}. Pass a mask of bools, "
-                    "such as ~np.isnan(X).any(axis=1)."
-                )
-            rows.add(len(host))
-            if not host.any():
-                raise InvalidProblem(f"present of {name} has no row. Leave the view out.")
-        masks.append(None if host is None or host.all() else np.array(host))
+    masks = [None if mask is None else to_host(mask) for mask in given]
+    for name, mask in zip(names, masks, strict=True):
+        if mask is None:
+            continue
+        if mask.dtype != np.bool_ or mask.ndim != 1:
+            raise InvalidProblem(
+                f"present of {name} must be True or False for each row; got {shown(mask)}. Pass a mask of bools, "
+                "such as ~np.isnan(X).any(axis=1)."
+            )
+        if not mask.any():
+            raise InvalidProblem(f"present of {name} has no row. Leave the view out.")
+    rows = {int(A.shape[0]) for A in problem.views if A.shape[0] != math.inf}
+    rows |= {len(data) for data in (problem.sample_weight, problem.confounds, *masks) if data is not None}
     if len(rows) > 1:
         raise InvalidProblem(
             "present must have a number for each row; got masks and data with "
             f"{' and '.join(map(str, sorted(rows)))} rows."
         )
-    return None if all(mask is None for mask in masks) else tuple(masks)
+    absent = tuple(None if mask is None or mask.all() else np.array(mask) for mask in masks)
+    return None if all(mask is None for mask in absent) else absent

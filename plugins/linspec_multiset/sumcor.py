@@ -28,12 +28,12 @@ import numpy as np
 
 import linspec as ls
 from linspec.algebra import ratio, signs_of_columns
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.iteration import Certificate
 from linspec.rows import Moments
 from linspec.solving import fewer_than_asked
-from linspec_multiset.certificate import AGREED, TOLERATED, lost_to_squares
+from linspec_multiset.certificate import AGREED, ALL_AGREE, TOLERATED, lost_to_squares, returned
 from linspec_multiset.pencil import Pencil
 from linspec_multiset.problem import check_several
 
@@ -137,9 +137,8 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
             each component, and how many were `agreeing` on its sum.
         tol : float
         """
-        metrics, M = whitened(self, moments)
-        pencil, m = Pencil(moments, self.ridge, (1.0,) * len(metrics)), len(metrics)
-        place = pencil.home.place
+        pencil, metrics, M = whitened(self, moments)
+        m, place = len(metrics), pencil.home.place
         parts = [to_host(S.coordinates(place(W))) for S, W in zip(metrics, arrays["weights"], strict=True)]
         ends = np.cumsum([0, *(len(part) for part in parts)])
         u, _ = components(M, parts)
@@ -156,7 +155,7 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
             _bound(M, u[:, :j], lengths[:, j], ends) for j in range(count)
         ])  # fmt: skip
         W = pencil.split(u, metrics)
-        signs = place(signs_of_columns(W[min(live, default=0)], pencil.home))[None, :]
+        signs = place(signs_of_columns(W[min(live, default=0)], pencil.home))
         starts = int(arrays.get("starts", 1))
         agreeing = np.asarray(arrays.get("agreeing", np.ones(count)), dtype=np.float64)[:count]
         findings, lost = lost_to_squares(moments, metrics, max(tol, residual))
@@ -164,10 +163,7 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
             text = "Components are missing: sums outside of the returned ones are above rounding. Take more starts."
             findings, lost = [*findings, (ls.Status.INCOMPLETE, text)], True
         fields = {
-            "weights": tuple(
-                A.home.place(moments.fitted[i].scaled(V * signs), A.dtype)
-                for i, (A, V) in enumerate(zip(self.views, W, strict=True))
-            ),
+            "weights": returned(self, moments, [V * signs for V in W]),
             "sums": sums,
             "bounds": np.maximum(bounds, sums),
             "agreeing": agreeing,
@@ -185,21 +181,18 @@ class SumcorCCA(ls.Problem[SumcorCCASolution]):
         if not len(sums):
             return found
         below = float(np.max(np.maximum(bounds - sums, 0.0) / bounds))
-        text = "A small residual says that the components are stationary, and no more: the best sums may be larger, by "
-        text += (
+        text = (
+            "A small residual says that the components are stationary, and no more: the best sums may be larger, by "
             f"at most {below:.1e} of a bound. {int(np.min(agreeing))} or more of {starts} starts led to each."
         )
         found.append((None, text))
         if not any(self.ridge) and sums[0] >= m * (m - 1) / 2 * (1 - AGREED):
-            text = "All views agree completely on some components, as chance alone makes them do where there are few "
-            found.append(
-                (ls.Status.DEGENERATE, text + "rows. Add a ridge to distinguish real agreement from chance.")
-            )
+            found.append((ls.Status.DEGENERATE, ALL_AGREE))
         return found
 
 
-def whitened(problem: Any, moments: Moments) -> tuple[list[Metric], HostArray]:
-    """Return the norms of all Sᵢ⁻¹, and M; that of a view that does not vary has rank 0, also with a ridge."""
+def whitened(problem: Any, moments: Moments) -> tuple[Pencil, list[Metric], HostArray]:
+    """Return the pencil, the norms of all Sᵢ⁻¹, and M; a view that does not vary has rank 0, also with a ridge."""
     moments.gram()
     if moments.metrics is None:
         moments.metrics = []
@@ -207,8 +200,9 @@ def whitened(problem: Any, moments: Moments) -> tuple[list[Metric], HostArray]:
             varies = bool(np.any(moments.squares(i)))
             moments.metrics.append(Metric.of_held(moments, i, ridge * varies).on(A.backend.blocks))
     metrics = moments.metrics
-    M = Pencil(moments, problem.ridge, (1.0,) * len(metrics)).whitened(metrics)
-    return metrics, M - np.eye(len(M))
+    pencil = Pencil(moments, problem.ridge, (1.0,) * len(metrics))
+    M = pencil.whitened(metrics)
+    return pencil, metrics, M - np.eye(len(M))
 
 
 def most_components(k: int, metrics: Sequence[Metric]) -> int:
@@ -223,8 +217,7 @@ def components(M: HostArray, parts: Sequence[HostArray]) -> tuple[HostArray, Hos
     The order is that of the sums of the columns as given. A view whose columns depend on each other ends them; a view
     of rank 0 does not.
     """
-    lengths = [np.linalg.norm(part, axis=0) for part in parts]
-    ready = [part / np.where(size > 0, size, 1.0) for part, size in zip(parts, lengths, strict=True)]
+    ready = [part * reciprocal(np.linalg.norm(part, axis=0)) for part in parts]
     u = np.concatenate(ready)
     order = np.argsort(-np.sum(u * (M @ u), axis=0), kind="stable")
     made = []

@@ -150,12 +150,12 @@ def test_the_gradient_of_the_distance_is_that_of_its_value(kernel):
     duals = tuple(rng.standard_normal((60, 1)) for _ in range(2))
     search, both = Nearness(views, 1e-4, duals, np.ones(2)), np.arange(2)
     U, V = rng.standard_normal((5, 2)), rng.standard_normal((4, 2))
-    G = search.gradients(search.at(U, V, both))
+    G = search.gradients(search.at(U, V), both)
     for i, D in enumerate((rng.standard_normal(U.shape), rng.standard_normal(V.shape))):
         E, F = (D, 0 * V) if i == 0 else (0 * U, D)
         np.testing.assert_allclose(
             np.sum(G[i] * D, axis=0),
-            derivative(lambda t, E=E, F=F: search.at(U + t * E, V + t * F, both).values),
+            derivative(lambda t, E=E, F=F: search.values(search.at(U + t * E, V + t * F), both)),
             rtol=1e-8,
         )
     # The value is 1 less the squared distance, but for ‖f‖², of centred functions.

@@ -20,7 +20,6 @@ from linspec.errors import (
     MissingCapability,
     NonFiniteData,
 )
-from linspec.families.least_squares import generalized
 
 RIDGES, KS = [0.0, 1e-3, 5.0, 300.0], [1, 2, 4]
 
@@ -407,7 +406,7 @@ def test_the_gram_matrix_of_fewer_rows_serves_as_well(name, backend):
 @pytest.mark.parametrize("p", [25, 200])
 def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
     """The variance of zᵀHz is 2 Σ H_ij² over i ≠ j."""
-    monkeypatch.setattr(generalized, "PROBES", 200)
+    monkeypatch.setattr("linspec.families.least_squares.held_out.PROBES", 200)
     rows, ridges = with_enough_rows(ROWS[name]), [1.0, 30.0, 1e3]
     A, B = some_views(p=p, q=2)
     problem = ls.LeastSquares(A, B, **rows.stated())

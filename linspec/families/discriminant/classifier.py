@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import whitening
-from linspec.arrays import Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
+from linspec.algebra import whitening
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, check_bare, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.process.plurals import count_of
+from linspec.solving import score_of_predictions, table_of_rows
 from linspec.solving.new_rows import NOTHING, NewRows
-from linspec.solving.prediction_score import score_of_predictions
-from linspec.solving.tables import table_of_rows
 from linspec.workers import brought_here
 
 __all__ = ["LinearClassifier", "pooled"]
@@ -123,8 +122,8 @@ class LinearClassifier:
         M = (self.means - about) @ T
         offset = np.log(self.priors) - np.sum(M * M, axis=1) / 2
         blocks = home.blocks
-        found = (blocks.place(Z) - blocks.place(about)[None, :]) @ blocks.place(T @ M.T)
-        return home.place(found + blocks.place(offset)[None, :], host_dtype(Z))
+        found = (blocks.place(Z) - blocks.place(about)) @ blocks.place(T @ M.T)
+        return home.place(found + blocks.place(offset), host_dtype(Z))
 
     @at_home
     def log_probabilities(self, X: Any, *, confounds: Any = None) -> Array:
@@ -298,7 +297,7 @@ def pooled(
         float64.
     """
     there = codes >= 0
-    rows, codes = np.asarray(to_host(Z), dtype=np.float64)[there], codes[there]
+    rows, codes = HOST.place(Z)[there], codes[there]
     often = np.ones(len(codes)) if weights is None else weights[there]
     sizes = np.bincount(codes, often, minlength=count)
     sums = [np.bincount(codes, often * column, minlength=count) for column in rows.T]

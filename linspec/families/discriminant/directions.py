@@ -22,9 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from linspec.algebra import EPS, ratio
-from linspec.algebra.unit_vectors import selection_matrix, signs_of_columns
-from linspec.algebra.whitener import leading_svd
+from linspec.algebra import EPS, leading_svd, ratio, selection_matrix, signs_of_columns
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import (
     SKETCH_ROWS,
@@ -243,12 +241,12 @@ def certify(problem: Any, moments: Moments, arrays: Mapping[str, Any]) -> Certif
     k = min(problem.k, len(values))
     W, y, values, after = W[:, :k], y[:, :k], values[:k], values[k:]
     image = known.T @ (known.T.T @ y) if known.exact else known.metric.dual(C @ (C.T @ W))
-    gap = image - y * place.place(values)[None, :]
+    gap = image - y * place.place(values)
     residual = ratio(place.norm(gap), place.norm(image))
     if arrays.get("complete"):
         residual = max(residual, lack)
     residual = math.hypot(residual, _rounding_of_weights(problem, moments, W))
-    W = W * place.place(signs_of_columns(W, place))[None, :]
+    W = W * place.place(signs_of_columns(W, place))
     findings = _of_missing(problem, known, values, residual) if known.exact and not nothing else []
     if known.exact:
         after = known.triplets[1][problem.k :] ** 2
@@ -307,7 +305,7 @@ def _by_coordinates(known: Directions, W: Array, values: HostArray | None) -> tu
         U, sigma = known.leading(PtT)
         y, values = P @ U, sigma**2
     else:
-        y = Y * place.place(reciprocal(to_host(place.column_norms(Y))))[None, :]
+        y = Y * place.place(reciprocal(to_host(place.column_norms(Y))))
     return known.metric.shortest(known.metric.lift(y)), lack, values
 
 
@@ -398,7 +396,9 @@ def _of_rank(problem: Any, moments: Moments, rank: int | None) -> list[Finding]:
         text = f"X has numerical rank {rank} of {moments.widths[0]} columns: the weights have least norm."
         facts.append((Status.RANK_DEFICIENT, text))
     if rank >= rows - moments.pre.directions:
-        text = f"X has as many independent columns as rows ({rows}), so any targets are met exactly. Add "
-        text += "a ridge, and score other rows to distinguish real directions from chance."
+        text = (
+            f"X has as many independent columns as rows ({rows}), so any targets are met exactly. Add "
+            "a ridge, and score other rows to distinguish real directions from chance."
+        )
         facts.append((Status.DEGENERATE, text))
     return facts

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, whitening
-from linspec.algebra.whitener import leading_svd
+from linspec.algebra import EPS, leading_svd, whitening
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
 from linspec.errors import MissingCapability
 from linspec.solving.prediction_score import prediction_score
@@ -62,7 +61,7 @@ class PillaiTrace(HeldOutScore):
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)
-        H = np.asarray(to_host(problem.H.dense()), dtype=np.float64)
+        H = HOST.place(problem.H.dense())
         H = H if problem.factor is None else H @ to_host(problem.factor)
         rows, count, constant = int(np.count_nonzero(w)), float(w.sum()), np.zeros(P.shape[1], dtype=bool)
         if problem.center:

@@ -1,32 +1,138 @@
-"""The error of predictions for rows that were not fitted, and generalized cross-validation.
+"""The error of predictions for rows that were not fitted, by rows left out and by generalized cross-validation.
 
-Problem: score all ridges of one split from second moments of its training rows and of its held-out rows.
+Problem: score all ridges of one split from second moments of its training rows and of its held-out rows; or by one
+criterion on all rows. With the hat matrix H(r) = A(AᵀA + rI)⁻¹Aᵀ, which maps right-hand sides to fitted values,
+
+    GCV(r) = (1/n) ‖b − H(r) b‖² / ((1/n) (n − s − tr H(r)))²
+
+for the s directions that are subtracted from all rows (the mean, confounds).
 Method: AᵀA = UΛUᵀ is decomposed once, and x = U(Λ + r)⁻¹UᵀAᵀB for each ridge. The squared error ‖B − A x‖² on
-held-out rows is a quadratic form of their second moments about their means. Its terms cancel if the fit is good. So
-each error has a bound of its rounding, and errors that may be rounding are recomputed from the rows themselves.
-Generalized cross-validation needs no split: see `linspec.families.least_squares.generalized`.
+held-out rows is a quadratic form of their second moments. Where the fit is good its terms are much larger than their
+sum, so the sum may be rounding, and its value does not show that. The form is taken about the means of the rows, so
+that large means do not enter it; the part of the means is a square by itself. The rounding of the form is at most ε
+times the sum of the magnitudes of its terms. In addition, x has an error: the Gram matrix G and AᵀB are known up to
+ε‖G‖ and ε‖A‖‖B‖, which moves fitted values A x by at most ε (‖G‖‖x‖ + ‖A‖‖B‖) max √λ/(λ + r), for eigenvalues λ of G.
+Errors that may be rounding are recomputed from the rows themselves.
+
+For GCV the same decomposition gives tr H(r) = Σ λ/(λ + r) and the squared errors for every ridge: that of AᵀA, which
+one sweep computes, or of AAᵀ if there are fewer rows than columns. If neither is affordable, one run solves for all
+ridges, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
+Source: Higham 2002, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 20.4,
+doi:10.1137/1.9780898718027 (inner products, and normal equations); Golub, Heath & Wahba 1979, Technometrics 21:215,
+doi:10.1080/00401706.1979.10489751, equation 2.3; Hutchinson 1990, Commun. Stat. Simul. Comput. 19:433,
+doi:10.1080/03610919008812866, and Girard 1989, doi:10.1007/BF01395775 (the random signs).
+Where we differ: the bounds leave out factors of the number of rows, as roundings of many rows cancel in part. The model
+of GCV's source has no intercept, s = 0. The columns of several right-hand sides count together, and n is the sum of the
+weights if rows are weighted. Signs are drawn for weighted rows, and the mean and confounds are subtracted from them as
+from right-hand sides, so that the trace of H alone is estimated. An estimated score comes with its standard error: the
+standard error of the trace, from the spread of the zᵀHz, times 2 GCV / (n − s − tr H).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HostArray, to_host
-from linspec.families.least_squares.errors_of_moments import (
-    moved_by,
-    rounded_fits,
-    solved,
-    squared_error,
-)
-from linspec.families.least_squares.generalized import generalized
-from linspec.rows import Moments
-from linspec.studies.held_out.grams import Split, share_lost
+from linspec.algebra import squared_cut
+from linspec.arrays import HOST, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.errors import ConvergenceWarning, InvalidProblem, NoSuitableSolver, warn
+from linspec.operators import as_operator
+from linspec.process import machine
+from linspec.rows import Moments, Passes, Preprocessing, row_gram
+from linspec.rows.inner_products import AT_ONCE
+from linspec.solving.on_rows import OnRows
+from linspec.solving.select import estimated
+from linspec.solving.solve import AFFORDABLE, LEAST_SECONDS, solve_on_host
+from linspec.solving.stating import with_values
+from linspec.status import Status
+from linspec.studies.held_out.cells import bytes_held, cells_of, with_orthogonal_confounds
+from linspec.studies.held_out.folds import Folds
+from linspec.studies.held_out.grams import ROUNDING, Grams, Split, share_lost, split_of
 from linspec.studies.held_out.predictions import PredictionScore, RSquared, errors_of_rows
-from linspec.studies.held_out.scores import Generalized, Metric, Rounded
+from linspec.studies.held_out.scores import LOST, Generalized, Metric, Rounded
+
+PROBES = 20
+"""Number of random sign vectors that estimate the trace: the standard deviation of the estimate of n − s − tr H is at
+most √(2 (n − tr H) / PROBES)."""
+
+SPENT = 1e-9
+"""Degrees of freedom up to this fraction of the row count are treated as none."""
+
+
+def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tuple[HostArray, float]]:
+    """Yield for each ridge the coefficients x, and a bound of the rounding error of the fitted values A x.
+
+    The error of a training row is the norm of its errors over all right-hand sides. The bound is for the root mean
+    square of this norm over the training rows.
+    """
+    AtB, turned = training["A", "B"], None
+    length = float(np.sqrt(np.trace(training["B", "B"])))
+    for ridge in ridges:
+        if eigen.shares(ridge):
+            turned = eigen.vectors.T @ AtB if turned is None else turned
+            x = eigen.vectors @ (turned / (eigen.values + ridge)[:, None])
+            size, most = float(np.linalg.norm(x)), eigen.largest
+            stretch = float(np.max(np.sqrt(eigen.values) / (eigen.values + ridge), initial=0.0))
+        else:
+            factor = eigen.whitener(ridge)
+            x = factor.solve_adjoint(factor.solve(AtB))
+            rest = AtB - training["A", "A"] @ x - ridge * x
+            x += factor.solve_adjoint(factor.solve(rest))  # one refinement
+            x = eigen.shortest(x, ridge)
+            lengths = np.sqrt(np.diag(training["A", "A"]) + ridge)
+            size, most = float(np.linalg.norm(lengths[:, None] * x)), factor.largest
+            stretch = float(np.sqrt(eigen.condition(ridge) / most)) if most > 0 else 0.0
+        off = eigen.rounding * (most * size + float(np.sqrt(most)) * length)
+        yield x, off * stretch / float(np.sqrt(training.count)) if off > 0 else 0.0
+
+
+def squared_error(split: Split, x: HostArray, off: float) -> tuple[float, float]:
+    """Compute ‖B − A x‖² of the held-out rows, and a bound of the rounding in it.
+
+    Parameters
+    ----------
+    split : Split
+    x : numpy.ndarray of shape (p, m)
+    off : float
+        Bound of the rounding in the fitted values of a row.
+    """
+    # A right-hand side that was constant in training has the factor 0, but its errors count.
+    errors = split.images([{"A": -x, "B": np.eye(x.shape[1])}], unscaled=("B",))
+    error = float(errors.squares.sum())
+    return error, float(errors.lost.sum()) + moved_by(off, error, errors.count)
+
+
+def moved_by(off: float, error: float, count: float) -> float:
+    """Return the largest change of `error`, a sum of squared errors over rows, if the fitted values change.
+
+    `off` is the root mean square of the change over the rows, and `count` the total weight of the rows.
+    """
+    moved = off * float(np.sqrt(count))
+    return moved * (2 * float(np.sqrt(error)) + moved)
+
+
+def rounded_fits(squares: HostArray, x: HostArray, of_b: HostArray, rows: float) -> float:
+    """Return a bound of the rounding error of b − xᵀa for a row a of A and b of B, if these rows are multiplied by x.
+
+    The rows have average size: each entry is the root mean square of its column. The bound is for the norm over all
+    right-hand sides. (The error of a b − xᵀa that comes from moments can be much larger.)
+
+    Parameters
+    ----------
+    squares : numpy.ndarray of shape (p,)
+        Squared lengths of the columns of A over all rows.
+    x : numpy.ndarray of shape (p, m)
+    of_b : numpy.ndarray of shape (m,)
+        Squared lengths of the columns of B.
+    rows : float
+        The number of rows, or the sum of their weights.
+    """
+    size = np.sqrt(np.maximum(squares, 0.0)) @ np.abs(x) + np.sqrt(of_b)
+    return ROUNDING * float(np.linalg.norm(size)) / float(np.sqrt(rows))
 
 
 class SquaredErrors(PredictionScore):
@@ -56,7 +162,7 @@ class SquaredErrors(PredictionScore):
         squares, found = moments.fitted[0].squares, np.empty((len(solutions), 1))
         for i, solution in enumerate(solutions):
             B, errors, w = next(errors_of_rows(problem, solution))
-            x = np.reshape(np.asarray(to_host(solution.x), dtype=np.float64), (len(squares), -1))
+            x = np.reshape(HOST.place(solution.x), (len(squares), -1))
             off = float(moved[i, 0]) + rounded_fits(squares, x, np.sum(B**2, axis=0), len(B))
             error = float(np.sum(w @ errors**2))
             found[i] = share_lost(moved_by(off, error, float(w.sum())), error)
@@ -76,3 +182,282 @@ class SquaredErrors(PredictionScore):
 
 class Explained(RSquared, SquaredErrors):
     """R², with the right-hand sides about their means over the held-out rows."""
+
+
+def generalized(
+    problem: Any, ridges: Sequence[float], form: str, solver: Any, rng: Any, options: dict[str, Any]
+) -> Generalized:
+    """Generalized cross-validation of a `linspec.LeastSquares`.
+
+    Parameters
+    ----------
+    problem : LeastSquares
+    ridges : sequence of float
+    form : str
+        "dense": by an eigendecomposition; "auto": by one if that is affordable, and by random signs otherwise; any
+        other value: by random signs.
+    solver, options
+        As for `linspec.solve`; used only if random signs estimate the trace.
+    rng : None, int or numpy.random.Generator
+
+    Returns
+    -------
+    Generalized
+
+    Raises
+    ------
+    NoSuitableSolver
+        No way, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
+    """
+    estimates = _estimates(problem, ridges, solver)
+    way, reason = _chosen(estimates, form, problem.A.home)
+    if way == "dense":
+        return _of_columns(problem, ridges, reason, again=form != "dense")
+    if way == "rows":
+        return _of_rows(problem, ridges, reason)
+    return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
+
+
+def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
+    """Estimate the time and memory of each way that the data permit.
+
+    The keys of the result: "dense" for the eigendecomposition of AᵀA, "rows" for the eigendecomposition of AAᵀ, and
+    "solve" for a run that estimates the trace by random signs.
+    """
+    sizes = cost.sizes_of([problem.A, problem.B], 1)
+    n, p, q = sizes.n, sizes.p, sizes.q
+    found: dict[str, cost.Estimate] = {}
+    held = cost.moments_estimates(sizes, 0, 1).get("dense")
+    if held is not None:
+        beside = 0 if problem.confounds is None else problem.confounds.shape[1]
+        seconds = held.seconds + cost.EIGEN * p**3 / cost.FACTOR_RATE
+        needed = bytes_held(p + q + beside, _everything(n))
+        found["dense"] = cost.Estimate(seconds, needed, f"Gram matrix of order {p} and its eigenvectors")
+    if problem.sweeps > 1:
+        rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
+        seconds = 4.0 * sizes.nnz * n / rate + cost.EIGEN * n**3 / cost.FACTOR_RATE
+        needed = 8.0 * (4.0 * n**2 + p * AT_ONCE)
+        found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
+        columns = (q + PROBES) * len(ridges)
+        path = problem.with_numbers(ridge=tuple(ridges))
+        name, estimate = estimated(path, solver, replace(sizes, q=q + PROBES, k=columns))
+        if estimate is not None:
+            seconds = estimate.seconds + sizes.nnz * (cost.READING + 2.0 * columns) / rate
+            found["solve"] = cost.Estimate(
+                seconds, estimate.bytes + 8.0 * n * (q + PROBES), f"{PROBES} random signs a row by {name}"
+            )
+    return found
+
+
+def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
+    """Return the key of the chosen way in `estimates`, and the reason as text.
+
+    A way may use half of the free memory of the host or of the device of the data, whichever is less: sums over rows
+    are made on the device, decompositions on the host.
+    """
+    memory = min(machine.available_memory(), home.free_memory()) / 2
+    exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
+    costs = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    solving = estimates.get("solve")
+    if form not in ("auto", "dense"):
+        return "solve", f"solve, as was asked: {costs}."
+    if exact and form == "auto" and solving is not None and solving.bytes <= memory:
+        most = AFFORDABLE * max(solving.seconds, LEAST_SECONDS)
+        exact = exact if estimates[exact].seconds <= most else ""
+        why = f"what is exact takes more than {cost.human_seconds(most)}"
+    else:
+        why = f"nothing exact fits into {cost.human_bytes(memory)}"
+    if exact:
+        return exact, f"{exact} is exact, and affordable within {cost.human_bytes(memory)}: {costs}."
+    if form == "dense" or not estimates:
+        raise NoSuitableSolver(
+            f"no eigendecomposition for generalized cross-validation fits into half of the available memory "
+            f'({cost.human_bytes(memory)}): {costs or "none that the data allow"}. Pass form="solve".'
+        )
+    return "solve", f"solve, since {why}: {costs}."
+
+
+# ---- exact ----------------------------------------------------------------------------------------------------------
+
+
+def _everything(rows: int) -> Folds:
+    every = np.arange(rows)
+    return Folds(rows, ((every, every),), (every,), ((0,),), ((0,),))
+
+
+def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bool) -> Generalized:
+    """Score the ridges by an eigendecomposition of AᵀA, which is computed in one pass.
+
+    If `again` is True and the estimated rounding error of some squared error ‖B − A x‖² is above the fraction LOST, a
+    second pass computes the squared errors of all ridges from the rows. They replace the squared errors whose rounding
+    error is above LOST.
+    """
+    rows = int(min(A.shape[0] for A in problem.matrices.values()))
+    problem = with_orthogonal_confounds(problem)
+    _, total, passes = cells_of(problem, _everything(rows))
+    split = split_of(problem, total, total, np.arange(rows))
+    training = split.training
+    eigen = Metric(problem, split, "A")
+    freedom = total.count - (total.rows - split.rank)
+    x, moved, errors, lost, traces = [], [], [], [], []
+    for ridge, (coefficients, off) in zip(ridges, solved(eigen, training, ridges), strict=True):
+        error, share = squared_error(split, coefficients, off)
+        traces.append(_trace(eigen, ridge))
+        x.append(coefficients)
+        moved.append(off)
+        errors.append(error)
+        lost.append(np.inf if split.hides else share_lost(share, error))
+    passes, one_pass = passes + split.reread, True
+    if again and problem.sweeps > 1 and max(lost) > LOST:
+        read, swept = _errors_of_rows(problem, x)
+        passes, one_pass = passes + swept, False
+        squares = split.squares["A"] * split.factors("A") ** 2
+        for i, error in enumerate(read):
+            if lost[i] > LOST:
+                off = moved[i] + rounded_fits(squares, x[i], split.squares["B"], total.count)
+                errors[i], lost[i] = error, share_lost(moved_by(off, error, total.count), error)
+    scores = np.empty(len(ridges))
+    for i, (trace, off) in enumerate(traces):
+        free = freedom - trace
+        scores[i] = _score(errors[i], free, total.count) / int(problem.B.shape[1])
+        lost[i] += 2 * off / free if free > 0 else 0.0
+    return Generalized(scores, None, passes, one_pass, reason, np.asarray(lost))
+
+
+def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
+    """tr (S + r I)⁻¹ S and its rounding; for small r computed as rank S − r tr (S + r I)⁻¹."""
+    if eigen.shares(ridge):
+        return float((eigen.values / (eigen.values + ridge)).sum()), 0.0
+    factor = eigen.whitener(ridge)
+    rest = ridge * float(np.sum(factor.solve_adjoint(np.eye(factor.rank)) ** 2)) if ridge > 0 else 0.0
+    return factor.rank - rest, eigen.rounding * eigen.condition(ridge) * rest if rest > 0 else 0.0
+
+
+def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
+    """Compute ‖B − A x‖² for the coefficients of each ridge from the rows; also return the number of sweeps."""
+    moments = OnRows(problem).moments(Passes())
+    B, found = _preprocessed_targets(moments), [0.0] * len(x)
+    for some, fits in _fits(moments, np.stack(x), B.shape[0]):
+        for i, fit in zip(some, fits, strict=True):
+            found[i] = float(((B - fit) ** 2).sum())
+    return found, moments.passes.count
+
+
+def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
+    """Score the ridges by AAᵀ = UΛUᵀ, for data with fewer rows than columns.
+
+    The squared error is the sum of bᵀ f(K) b over the right-hand sides b, with K = AAᵀ and f(λ) = (r/(λ + r))². For
+    eigenvalues λ and μ of K the derivative of f(K), by which rounding in K is magnified, has the divided differences
+    f[λ, μ] = (f(λ) − f(μ)) / (λ − μ) as factors. They are −(g h² + g² h)/r with g = r/(λ + r) and h = r/(μ + r).
+    """
+    count, freedom = _freedom(problem)
+    moments = OnRows(problem).moments(Passes())
+    K = to_host(row_gram(moments))
+    values, U = np.linalg.eigh((K + K.T) / 2)
+    live = values > squared_cut(problem.A.H) * values.max(initial=0.0)
+    values, U, B = values[live], U[:, live], _preprocessed_targets(moments)
+    along = U.T @ B
+    beyond = float(((B - U @ along) ** 2).sum())
+    rounding, sizes = moved_by(ROUNDING * float(np.linalg.norm(B)), beyond, 1.0), np.abs(along)
+    scores, lost = np.empty((2, len(ridges)))
+    for i, ridge in enumerate(ridges):
+        g = ridge / (values + ridge)
+        error = beyond + float(((g[:, None] * along) ** 2).sum())
+        scores[i] = _score(error, freedom - float((values / (values + ridge)).sum()), count) / B.shape[1]
+        both = float(((g @ sizes) * (g**2 @ sizes)).sum())
+        largest = float(np.max(values, initial=0.0))
+        lost[i] = share_lost(rounding + (2 * ROUNDING * largest / ridge * both if ridge > 0 else 0.0), error)
+    return Generalized(scores, None, moments.passes.count, False, reason, lost)
+
+
+def _score(error: float, free: float, count: float) -> float:
+    return count * error / free**2 if free > SPENT * count else np.inf
+
+
+# ---- estimated ------------------------------------------------------------------------------------------------------
+
+
+def _of_signs(
+    problem: Any,
+    ridges: Sequence[float],
+    solver: Any,
+    options: dict[str, Any],
+    reason: str,
+    generator: np.random.Generator,
+) -> Generalized:
+    """Score the ridges by one run that solves for all ridges.
+
+    Vectors of random signs are further right-hand sides of this run; they estimate the trace of the hat matrix.
+    """
+    count, freedom = _freedom(problem)
+    B = _right_hand_sides(problem)
+    n, m = B.shape
+    signs = generator.choice([-1.0, 1.0], size=(n, PROBES))
+    w = problem.sample_weight
+    weighted = signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]  # the problem multiplies by √w
+    home = problem.A.home
+    block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
+    run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
+    run = with_values(run, vector=False, column_names={})
+    solution = solve_on_host(run, solver, **options)
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not solution.converged:
+        warn(
+            f"generalized cross-validation: {solution.solver} has not converged ({solution.status.name}): "
+            f"{solution.message}",
+            ConvergenceWarning,
+        )
+    moments = OnRows(problem).moments(Passes())
+    B, x = _preprocessed_targets(moments), HOST.place(solution.x)
+    if moments.pre.scale:
+        moments.settle(0)
+        x = np.stack([moments.fitted[0].unscaled(each) for each in x])
+    scores, errors = np.empty(len(ridges)), np.zeros(len(ridges))
+    for some, fits in _fits(moments, x, n):
+        for i, fit in zip(some, fits, strict=True):
+            traces = (signs * fit[:, m:]).sum(axis=0)
+            free = freedom - float(traces.mean())
+            scores[i] = _score(float(np.sum((B - fit[:, :m]) ** 2)), free, count) / m
+            spread = float(np.std(traces, ddof=1)) / np.sqrt(PROBES)
+            errors[i] = 2 * scores[i] * spread / free if np.isfinite(scores[i]) else np.nan
+    return Generalized(scores, errors, solution.passes + moments.passes.count + 1.0, False, reason)
+
+
+def _fits(moments: Moments, x: HostArray, n: int) -> Iterator[tuple[range, list[HostArray]]]:
+    """Yield ridges and their fitted values, with as many ridges per pass as memory permits."""
+    count, _, columns = x.shape
+    A, place = moments.operator(), moments.operators[0].backend.blocks
+    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(place)) // (16 * n * columns)))
+    for first in range(0, count, most):
+        some = range(first, min(first + most, count))
+        fits = HOST.place(A.matmat(place.place(np.concatenate(x[some.start : some.stop], axis=1))))
+        yield some, [fits[:, j * columns : (j + 1) * columns] for j in range(len(some))]
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _freedom(problem: Any) -> tuple[float, float]:
+    """The total row weight n, and the degrees of freedom n − s for s directions subtracted from the rows."""
+    w = problem.sample_weight
+    count = float(problem.B.shape[0] if w is None else w.sum())
+    if not np.isfinite(count):
+        raise InvalidProblem(
+            "the number of rows of a stream is not known beforehand. Pass slices of known length."
+        )
+    pre = Preprocessing.of(center=bool(problem.center), weights=w, confounds=problem.confounds)
+    return count, count - pre.directions
+
+
+def _preprocessed_targets(moments: Moments) -> HostArray:
+    """√D B without its means and what confounds explain, on the host."""
+    B, place = moments.operators[1], moments.operators[1].backend.blocks
+    return to_host(moments.operator(1).matmat(place.eye(B.shape[1]))).astype(np.float64)
+
+
+def _right_hand_sides(problem: Any) -> HostArray:
+    """B in float64 on the host."""
+    B = problem.B
+    dense = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
+    return np.asarray(to_host(dense), dtype=np.float64)

@@ -1,24 +1,241 @@
-"""Least squares and ridge regression: the problem and its law."""
+"""Least squares and ridge regression: the problem, its law and its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.arrays import Array
+import linspec as ls
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.certificates import LinearCertificate, certify_linear
-from linspec.errors import BrokenPlugin
-from linspec.families.least_squares.solution import LeastSquaresSolution
+from linspec.errors import BrokenPlugin, InvalidProblem
 from linspec.iteration import Certificate
 from linspec.rows import Moments
-from linspec.solving import fields
-from linspec.solving.along_ridges import WithRidges
-from linspec.solving.fields import flag, matrix
-from linspec.status import Status
+from linspec.solving import NewRows, RidgesSolution, WithRidges
+from linspec.solving.summary import some_of
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LeastSquaresSolution(
+    RidgesSolution, vector="x", component="solution", score="R²", residual="relative gradient"
+):
+    """Coefficients of a least-squares problem.
+
+    Attributes
+    ----------
+    x : array of shape (p, m), or (p,) for one-dimensional B
+        Coefficients, in the library and dtype and on the device of A. For r ridges the shape is (r, p, m) or
+        (r, p).
+    a_mean, b_mean : array of shape (p,), (m,), or None
+        The column means of A and B, if the problem centres.
+    a_scale : array of shape (p,) or None
+        The numbers that the columns of A were divided by, if the problem scales. The coefficients belong to the
+        undivided columns.
+    confound_mean : numpy.ndarray of shape (c,) or None
+        The means of the confounds, if the problem has any (0 without centring).
+    a_slopes, b_slopes : array of shape (c, p), (c, m), or None
+        The slopes of the columns in the confounds.
+    residuals : numpy.ndarray of shape (r,)
+        The residual of each ridge's solution; `residual` is the largest.
+    path : bool
+        Whether the first axis of `x` counts the ridges of a path, which are in `ridge`. Then `weights_table` has a
+        column for each right-hand side and ridge: "x1, ridge 0.1".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> solution = ls.solve(ls.LeastSquares(A, A @ np.ones(10)))
+    >>> solution.x.round(6)
+    array([1., 1., 1., 1., 1., 1., 1., 1., 1., 1.])
+    >>> solution.predict(np.ones((1, 10))).round(6)
+    array([10.])
+    """
+
+    x: Array = ls.field(rows_of="A", leading=True, shape="any")
+    residuals: HostArray = ls.field(shape="r")
+    a_mean: Array | None = ls.field(None, mean_of="A", shape="A")
+    b_mean: Array | None = ls.field(None, mean_of="B", shape="m")
+    a_scale: Array | None = None
+    confound_mean: HostArray | None = None
+    a_slopes: Array | None = None
+    b_slopes: Array | None = ls.field(None, shape="confounds m")
+
+    targets: ClassVar[str] = "B"
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        shape = found.x.shape
+        columns = (*shape, 1)[1:3] if found.path else (*shape, 1)[:2]
+        for means, count in zip((found.a_mean, found.b_mean), columns, strict=True):
+            if means is not None and len(means) != count:
+                raise InvalidProblem(
+                    f"x must have an entry for each mean; got {shape} and {len(means)} means."
+                )
+        return found
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The norm of the coefficients, and the intercepts; of a path, see those of each ridge."""
+        if self.path:
+            return []
+        norm = float(np.linalg.norm(HOST.place(self.x)))
+        facts = [("coefficients", f"{' x '.join(map(str, self.x.shape))}, norm {norm:.6g}")]
+        if self.intercept is None:
+            return facts
+        intercepts = to_host(self.intercept).reshape(-1)
+        return [*facts, ("intercept", some_of([f"{value:.6g}" for value in intercepts.tolist()]))]
+
+    def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
+        """The coefficients by the name of the right-hand side, and for a path also by the ridge."""
+        return self._by_name(to_host(self.x), self.layout.vector)
+
+    @property
+    @at_home
+    def intercept(self) -> Array | None:
+        """The intercept b̄ − āᵀx, of shape (m,), or () for one-dimensional B; None without centring.
+
+        For r ridges the shape is (r, m) or (r,). Predictions are A x plus the intercept. With confounds Z they are
+        A x + (Z − z̄)γ plus the intercept, for the means z̄ of the confounds and γ = `confound_coefficients`.
+        """
+        return self._rest(self.b_mean, self.a_mean)
+
+    @property
+    @at_home
+    def confound_coefficients(self) -> Array | None:
+        """The coefficients of the confounds, shape (c, m), or (c,) for one-dimensional B; None if there are none.
+
+        For r ridges the shape is (r, c, m) or (r, c).
+        """
+        if self.a_slopes is None or self.b_slopes is None:
+            return None
+        xp = namespace(self.x)
+        rows = zip(xp.unstack(self.b_slopes), xp.unstack(self.a_slopes), strict=True)
+        return xp.stack([self._rest(b, a) for b, a in rows], axis=1 if self.path else 0)
+
+    def _rest(self, b: Array | None, a: Array | None) -> Array | None:
+        """Compute b − aᵀx for every right-hand side, and for every ridge of a path; None if a or b is None.
+
+        The vector a has a number for each column of A, and the vector b has a number for each column of B.
+        """
+        if a is None or b is None:
+            return None
+        home, xp = Home.of(self.x), namespace(self.x)
+        blocks = home.blocks
+        x = blocks.place(self.x)
+        if self.path:
+            x = blocks.xp.moveaxis(x, 1, 0)
+        flat = blocks.xp.reshape(x, (x.shape[0], -1))
+        found = blocks.xp.reshape(blocks.place(a) @ flat, tuple(x.shape[1:]))
+        vector = found.ndim == int(self.path)
+        found = (blocks.place(b)[0] if vector else blocks.place(b)) - found
+        return home.place(xp.asarray(found) if home.on_host else found, host_dtype(self.x))
+
+    @at_home
+    def predict(self, A: Any, *, confounds: Any = None) -> Array:
+        """Compute A x, plus the intercept if there is one: the predicted right-hand sides of these rows.
+
+        Parameters
+        ----------
+        A : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` accepts; sparse rows stay sparse.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any. Their effect is part of the prediction.
+
+        Returns
+        -------
+        array of shape (n, m), or (n,) for one-dimensional B
+            In the library, on the device and in the working dtype of the rows. For r ridges the shape is (r, n, m)
+            or (r, n). If the rows are blocks that other processes may hold (`linspec.workers`), the predictions
+            stay where the blocks are: they are a dask array for dask data, otherwise an operator of shape (n, m). For
+            r ridges the predictions are always an array of this process.
+
+        Raises
+        ------
+        InvalidProblem
+            If the rows do not have the columns, or the confounds, of the training data.
+
+        Notes
+        -----
+        The rows are read once, for all right-hand sides and ridges. With an intercept the training means are subtracted
+        from the rows before the product, so large means cost no digits.
+        """
+        xp = namespace(self.x)
+        copies = self.x.shape[0] if self.path else 1
+        offset = None if self.b_mean is None else xp.concat([self.b_mean] * copies)
+        slopes = None if self.b_slopes is None else xp.concat([self.b_slopes] * copies, axis=1)
+        columns = self._as_block(self.x)
+        found = NewRows.of(self, "A").images(A, columns, "A", confounds, offset=offset, slopes=slopes)
+        return self._as_targets(found)
+
+    @at_home
+    def score(self, A: Any, B: Any, *, confounds: Any = None, sample_weight: Any = None) -> float:
+        """Compute R²: 1 minus the squared errors of predictions over the squares of B about its means on these rows.
+
+        Parameters
+        ----------
+        A : data of shape (n, p)
+        B : data of shape (n, m), or vector of length n
+            The right-hand sides of these rows.
+        confounds : array of shape (n, c), optional
+            The confounds of these rows, if the problem had any.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            At most 1; of several right-hand sides together. `linspec.solving.score_of_predictions` has each.
+
+        Raises
+        ------
+        InvalidProblem
+            The rows do not fit, or the solution is a path: each solution of `along_path` has a score.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = np.random.default_rng(0).standard_normal((60, 4))
+        >>> ls.solve(ls.LeastSquares(A[:40], A[:40, 0])).score(A[40:], A[40:, 0])
+        1.0
+        """
+        return self._score_of(A, B, confounds=confounds, sample_weight=sample_weight)
+
+    @at_home
+    def predictions_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
+
+        Parameters
+        ----------
+        A, confounds
+            As for `predict`, like the errors.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the rows.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of A, and a column for each right-hand side, named "target1", "target2" and so on if the
+            training data have no names for them. For a path there is a column for each right-hand side and ridge:
+            "target1, ridge 0.1".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> A = ls.labelled(np.diag([1.0, 2.0]), rows=["ann", "bob"])
+        >>> b = ls.labelled(np.array([[3.0], [4.0]]), columns=["price"])
+        >>> ls.solve(ls.LeastSquares(A, b)).predictions_table(A)
+        [{'row': 'ann', 'price': 3.0}, {'row': 'bob', 'price': 4.0}]
+        """
+        return self._table_of_predictions(self.predict(A, confounds=confounds), A, library)
+
 
 LEAST = "Rounding of the data allows no smaller tolerance than this one."
 
@@ -76,15 +293,15 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
     (3, 2)
     """
 
-    A: Any = matrix("data")
-    B: Any = matrix("right-hand sides", like="A", vector=True)
-    ridge: Any = fields.ridge(
+    A: Any = ls.matrix("data")
+    B: Any = ls.matrix("right-hand sides", like="A", vector=True)
+    ridge: Any = ls.ridge(
         path=True, help="Added to the diagonal of AᵀA, which is not divided by the number of rows."
     )
-    center: bool = flag(
+    center: bool = ls.flag(
         False, "Fit an intercept, which no ridge shrinks; sparse data stay sparse.", in_commands=True
     )
-    scale: bool = flag(False, kw_only=True)
+    scale: bool = ls.flag(False, kw_only=True)
     sample_weight: Any = field(default=None, kw_only=True)
     confounds: Any = field(default=None, kw_only=True)
 
@@ -152,18 +369,18 @@ class LeastSquares(WithRidges[LeastSquaresSolution]):
 
     def _findings(
         self, judged: LinearCertificate, rank: int, tol: float
-    ) -> tuple[tuple[Status | None, str], ...]:
+    ) -> tuple[tuple[ls.Status | None, str], ...]:
         """What the certificate says of ranks and of coefficients."""
-        findings: list[tuple[Status | None, str]] = []
+        findings: list[tuple[ls.Status | None, str]] = []
         if rank < min(self.A.shape):
             text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
-            findings.append((Status.RANK_DEFICIENT, text))
+            findings.append((ls.Status.RANK_DEFICIENT, text))
         if judged.status == "ILL_CONDITIONED":
             more = DETERMINED if judged.rounded else REMEDY
             text = (
                 f"The coefficients may be off by {min(judged.coefficients, 1.0):.0%} of their length. {more}"
             )
-            findings.append((Status.ILL_CONDITIONED, text))
+            findings.append((ls.Status.ILL_CONDITIONED, text))
         if np.isnan(judged.coefficients):
             findings.append((None, UNKNOWN))
         if judged.least > tol >= 0:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linspec.algebra.variation import varies
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import HOST, HostArray, to_host
 from linspec.errors import MissingCapability
 from linspec.studies.held_out.grams import Split
 from linspec.studies.held_out.scores import HeldOutScore, Rounded, weighted_rows
@@ -53,13 +53,15 @@ class Reconstruction(HeldOutScore):
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
-        rows = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
+        rows = HOST.place(problem.A.dense())
         back = solution._new_rows  # private, but of the same family
         if back.mean is not None:
             rows = rows - to_host(back.mean)
         Z = back.confounds_less_mean(problem.confounds, {})
         rows = rows if Z is None else rows - Z @ to_host(back.slopes)
-        rows = rows if back.scale is None else rows * _reciprocal(to_host(back.scale))
+        if back.scale is not None:
+            scale = to_host(back.scale)
+            rows = rows / np.where(scale > 0, scale, 1.0)
         if solution.total_squares is None:
             raise MissingCapability(
                 "the score needs the squares of all entries. Pass data whose rows can be read."
@@ -116,7 +118,3 @@ class LogLikelihood(Reconstruction):
             mahalanobis += (squares - float(along[:k].sum())) / noise
             logarithms += (p - k) * math.log(noise)
         return -0.5 * (p * math.log(2 * math.pi) + logarithms + mahalanobis / count)
-
-
-def _reciprocal(scale: HostArray) -> HostArray:
-    return np.divide(1.0, scale, out=np.ones(len(scale)), where=scale > 0)

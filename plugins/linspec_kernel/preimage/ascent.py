@@ -158,23 +158,6 @@ class Climb:
         return PointPair((self.U[:, [j]], self.V[:, [j]]), value, float(self.residuals[j]), agreeing)
 
 
-@dataclass(frozen=True)
-class PointPairs:
-    """Pairs of functions of points, and the values of the objective for them.
-
-    Attributes
-    ----------
-    sides : pair of PointFunctions
-    values : numpy.ndarray of shape (m,)
-    index : numpy.ndarray of shape (m,)
-        Their numbers among the starts.
-    """
-
-    sides: Sides
-    values: HostArray
-    index: HostArray
-
-
 class Search:
     """An objective of two views, and the steps of its ascent.
 
@@ -202,8 +185,8 @@ class Search:
 
     def begun(self, U: HostArray, V: HostArray) -> Climb:
         """State of an ascent from these points of the sets: one product with each view, and one with its transpose."""
-        pairs = self.at(U, V, np.arange(U.shape[1]))
-        (g, h), m = self.gradients(pairs), len(pairs.values)
+        sides, index = self.at(U, V), np.arange(U.shape[1])
+        values, (g, h), m = self.values(sides, index), self.gradients(sides, index), len(index)
         quiet, failed, since, age = np.zeros((4, m), dtype=int)
         return self._judged(
             Climb(
@@ -213,9 +196,9 @@ class Search:
                 h=h,
                 a=_first_steps(U, g),
                 b=_first_steps(V, h),
-                values=pairs.values,
+                values=values,
                 residuals=np.full(m, np.inf),
-                past=np.tile(pairs.values, (MEMORY, 1)),
+                past=np.tile(values, (MEMORY, 1)),
                 odd=np.ones(m, dtype=bool),
                 quiet=quiet,
                 failed=failed,
@@ -231,13 +214,11 @@ class Search:
         """State after a step of all columns that climb: one product with each view, and one with its transpose."""
         on = np.flatnonzero(climb.climbs)
         c, (x, y) = climb[on], self.views
-        U, V = (
-            x.bound.nearest(c.U + c.a * c.g),
-            y.bound.nearest(c.V + c.b * c.h),
-        )  # Proj(u + a g), Proj(v + b h)
+        U, V = x.bound.nearest(c.U + c.a * c.g), y.bound.nearest(c.V + c.b * c.h)
         promised = np.sum(c.g * (U - c.U), axis=0) + np.sum(c.h * (V - c.V), axis=0)
-        tried = self.at(U, V, on)
-        good = tried.values >= c.past.min(axis=0) + GAIN * np.maximum(promised, 0.0)
+        sides = self.at(U, V)
+        values = self.values(sides, on)
+        good = values >= c.past.min(axis=0) + GAIN * np.maximum(promised, 0.0)
         # A column that fails tries a shorter step in the next iteration, while the others go on.
         shorter = np.where(good, 1.0, SHORTER)
         c = replace(
@@ -245,17 +226,16 @@ class Search:
         )
         taken = np.flatnonzero(good)
         if len(taken):
-            sides = tuple(side.columns(taken, self.home) for side in tried.sides)
-            c = c.put(taken, self._moved(c[taken], PointPairs(sides, tried.values[taken], on[taken])))  # type: ignore[arg-type]
+            tried = sides[0].columns(taken, self.home), sides[1].columns(taken, self.home)
+            gradients = self.gradients(tried, on[taken])
+            c = c.put(taken, self._moved(c[taken], (U[:, taken], V[:, taken]), gradients, values[taken]))
         return climb.put(on, self._judged(c))
 
-    def _moved(self, c: Climb, new: PointPairs) -> Climb:
-        """Columns at new points, with their gradients and the lengths of the next step."""
-        (U, V), (g, h) = (side.points for side in new.sides), self.gradients(new)
-        quiet = c.quiet
+    def _moved(self, c: Climb, points: Points, gradients: Points, values: HostArray) -> Climb:
+        """Columns at new points, with the lengths of the next step."""
+        (U, V), (g, h), quiet = points, gradients, c.quiet
         if self.still:
-            change = np.abs(new.values - c.values)
-            quiet = np.where(change <= self.still * np.abs(new.values), quiet + 1, 0)
+            quiet = np.where(np.abs(values - c.values) <= self.still * np.abs(values), quiet + 1, 0)
         return replace(
             c,
             U=U,
@@ -264,8 +244,8 @@ class Search:
             h=h,
             a=_spectral_steps(c.a, U - c.U, c.g - g, c.odd),
             b=_spectral_steps(c.b, V - c.V, c.h - h, c.odd),
-            values=new.values,
-            past=np.vstack([c.past[1:], new.values]),
+            values=values,
+            past=np.vstack([c.past[1:], values]),
             odd=~c.odd,
             quiet=quiet,
         )
@@ -289,19 +269,18 @@ class Search:
 
     # ---- values and gradients -------------------------------------------------------------------
 
-    def at(self, U: HostArray, V: HostArray, index: HostArray) -> PointPairs:
-        """Return the functions of the points U and V, in pairs; they take one product with each view."""
-        return self.of((self.views[0].at(U), self.views[1].at(V)), index)
+    def at(self, U: HostArray, V: HostArray) -> Sides:
+        """Return the functions of the points U and V; they take one product with each view."""
+        return self.views[0].at(U), self.views[1].at(V)
 
-    def of(self, sides: Sides, index: HostArray) -> PointPairs:
-        """Pairs of functions with their values."""
-        return PointPairs(sides, shared(self.objective, self.views, sides), index)
+    def values(self, sides: Sides, index: HostArray) -> HostArray:
+        """The value of each pair of functions; `index` has their numbers among the starts."""
+        return shared(self.objective, self.views, sides)
 
-    def gradients(self, pairs: PointPairs) -> Points:
-        """Gradients of the objective with respect to the points: one product with each transpose."""
-        slopes = shared_slopes(self.objective, self.views, pairs.sides)
-        g, h = (view.gradient(side, S) for view, side, S in zip(self.views, pairs.sides, slopes, strict=True))
-        return g, h
+    def gradients(self, sides: Sides, index: HostArray) -> Points:
+        """Gradients of the values with respect to the points: one product with each transpose."""
+        S, T = shared_slopes(self.objective, self.views, sides)
+        return self.views[0].gradient(sides[0], S), self.views[1].gradient(sides[1], T)
 
 
 def _first_steps(W: HostArray, G: HostArray) -> HostArray:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, reciprocal
 from linspec.errors import InvalidProblem, shown
 
 KINDS = ("ratio", "l1", "l2")
@@ -52,11 +52,6 @@ class Bound:
         """Unit in which lengths in the set are measured: 1 for "ratio", the radius for a ball."""
         return 1.0 if self.kind == "ratio" else self.size
 
-    @property
-    def is_ball(self) -> bool:
-        """Whether the set has points of all lengths up to its radius."""
-        return self.kind != "ratio"
-
     def nearest(self, Y: HostArray) -> HostArray:
         """Nearest points of the set.
 
@@ -74,7 +69,10 @@ class Bound:
             return Y.copy()
         if self.kind == "ratio":
             return _on_ratio(Y, self.size)
-        return _in_l1(Y, self.size) if self.kind == "l1" else _in_l2(Y, self.size)
+        if self.kind == "l1":
+            return _in_l1(Y, self.size)
+        found: HostArray = Y * np.minimum(self.size * reciprocal(np.linalg.norm(Y, axis=0)), 1.0)
+        return found
 
     def __str__(self) -> str:
         return f"({self.kind!r}, {self.size:g})"
@@ -183,10 +181,4 @@ def _in_l1(Y: HostArray, b: float) -> HostArray:
     q = len(Z) - 1 - np.argmax((count * Z > excess)[::-1], axis=0)
     threshold = excess[q, np.arange(Z.shape[1])] / (q + 1)
     found: HostArray = np.where(inside, Y, np.copysign(np.maximum(A - threshold, 0.0), Y))
-    return found
-
-
-def _in_l2(Y: HostArray, b: float) -> HostArray:
-    lengths = np.linalg.norm(Y, axis=0)
-    found: HostArray = Y * np.where(lengths > b, b / np.where(lengths > 0, lengths, 1.0), 1.0)
     return found

@@ -30,7 +30,7 @@ import numpy as np
 
 from linspec import Status
 from linspec.algebra import signs_of_columns
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
 from linspec.certificates import Metric
 from linspec.iteration import Certificate
 from linspec.kernels import Linear
@@ -170,16 +170,13 @@ def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
 
 def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
     """Points, moved into their sets and rounded to the view's dtype; signs that the objective leaves open are fixed."""
-    points = [
-        bound.nearest(np.asarray(to_host(U), dtype=np.float64))
-        for bound, U in zip(problem.bounds, preimages, strict=True)
-    ]
+    points = [bound.nearest(HOST.place(U)) for bound, U in zip(problem.bounds, preimages, strict=True)]
     flips = [signs_of_columns(U, Home.of(U)) if U.size else np.ones(U.shape[1]) for U in points]
     free = problem.objective != "correlation"
     turned = [even == 1 or (free and even != 0) for even in problem.parities]
     if not free and problem.parities == (-1, -1):  # the sign of both together
         flips, turned = [flips[0], flips[0]], [True, True]
     return [
-        np.asarray(to_host(A.home.place(U * flip if turns else U, A.dtype)), dtype=np.float64)
+        HOST.place(A.home.place(U * flip if turns else U, A.dtype))
         for A, U, flip, turns in zip((problem.X, problem.Y), points, flips, turned, strict=True)
     ]

@@ -1,8 +1,12 @@
-"""The search for pairs of points, one after the other: what all of its solvers have in common.
+"""The search for pairs of points, one after the other: its starts, and what all of its solvers have in common.
 
-Problem: a run that goes on should search as the one before, and begin no climb anew.
-Method: everything random is drawn from one seed and the number of a pair. The arrays of an iterate are the points, the
-seed, and the points of all starts while these climb.
+Problem: the objective has many stationary points, and from random starts in many columns a search ends at chance ones.
+A run that goes on should search as the one before, and begin no climb anew.
+Method: single columns are the sparsest points. Their functions are compared, and the best are starts, besides a few
+random points. Everything random is drawn from one seed and the number of a pair. The arrays of an iterate are the
+points, the seed, and the points of all starts while these climb.
+Source: screening by single pairs, Fan & Lv 2008, J. R. Stat. Soc. B 70(5), doi:10.1111/j.1467-9868.2008.00674.x.
+Where we differ: Uurtio, Bhadra & Rousu 2019 begin at random points with entries from 0 to 1.
 """
 
 from __future__ import annotations
@@ -14,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.iteration import Context, Iterate
 from linspec_kernel.preimage.ascent import Climb, PointPair, Points, Search
-from linspec_kernel.preimage.starts import random_points
-from linspec_kernel.preimage.views import PreimageMoments
+from linspec_kernel.preimage.views import PreimageMoments, PreimageView
 
 ENDED = "The search had not ended: other points may have larger values."
 
@@ -115,3 +118,37 @@ class Hunt:
         if climbing is not None:
             found |= {"x_climbing": climbing[0], "y_climbing": climbing[1]}
         return {**found, "seed": np.asarray(self.seed), **self.extra}
+
+
+COLUMNS = 1000
+"""Largest number of columns of a view that are compared; if a view has more, this many are drawn at random."""
+
+NUMBERS = 2**25
+"""Largest number of values of functions that are held for the comparison."""
+
+RANDOM = 4
+"""One of this many starts is random; the others are screened columns."""
+
+
+def random_points(view: PreimageView, count: int, rng: Any) -> HostArray:
+    """Points of the set nearest to random normal directions."""
+    return view.bound.nearest(rng.standard_normal((view.A.shape[1], count)) * view.bound.radius)
+
+
+def drawn_columns(view: PreimageView, width: int, rng: Any) -> HostArray:
+    """Indices of the columns of a view that are compared, of which each has `width` functions."""
+    n, p = (int(size) for size in view.A.shape)
+    most = max(min(COLUMNS, NUMBERS // max(n, 1)) // width, 1)
+    return np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
+
+
+def signed_columns(index: HostArray) -> HostArray:
+    """Columns with both signs: each is numbered by twice its index, plus one for the sign −1."""
+    return np.concatenate([2 * index, 2 * index + 1])
+
+
+def single_columns(view: PreimageView, chosen: HostArray) -> HostArray:
+    """Points with one nonzero entry, ±b, in columns that are numbered as by `signed_columns`."""
+    U = np.zeros((int(view.A.shape[1]), len(chosen)))
+    U[chosen // 2, np.arange(len(chosen))] = np.where(chosen % 2, -1.0, 1.0)
+    return view.bound.radius * U

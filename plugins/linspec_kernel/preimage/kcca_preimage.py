@@ -31,16 +31,16 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.preimage.ascent import Climb, PointPair, PointPairs, Points, Search
-from linspec_kernel.preimage.hunt import Hunt
-from linspec_kernel.preimage.objectives import OBJECTIVES
-from linspec_kernel.preimage.starts import (
+from linspec_kernel.preimage.ascent import Climb, PointPair, Points, Search
+from linspec_kernel.preimage.hunt import (
     RANDOM,
+    Hunt,
     drawn_columns,
     random_points,
     signed_columns,
     single_columns,
 )
+from linspec_kernel.preimage.objectives import OBJECTIVES
 from linspec_kernel.preimage.views import PointFunctions, PreimageView, Sides, Views
 from linspec_kernel.problem import KernelCCA
 
@@ -104,9 +104,10 @@ class PreimageHunt(Hunt):
         self, solver: KCCAPreimage, problem: Any, moments: Any, context: Context, start: Mapping[str, Any]
     ) -> None:
         super().__init__(problem, moments, context, start, solver.repeats)
-        rng = self.rng(1)
-        columns = [signed_columns(drawn_columns(view, 2, rng)) for view in self.views]
-        sides = [view.at(single_columns(view, c)) for view, c in zip(self.views, columns, strict=True)]
+        singles, rng = [], self.rng(1)
+        for view in self.views:  # whose first products settle the dtype of rows
+            columns = signed_columns(drawn_columns(view, 2, rng))
+            singles.append((columns, view.at(single_columns(view, columns))))
         if start:
             place = self.views[0].home.place
             self.duals = place(start["x_duals"]), place(start["y_duals"])
@@ -116,8 +117,8 @@ class PreimageHunt(Hunt):
         self.extra = {"x_duals": self.duals[0], "y_duals": self.duals[1]}
         self.count = int(self.duals[0].shape[1])
         self.singles = [
-            (c, to_host(view.kernel.diagonal(side.points.T)), to_host(dual.T @ side.variates))
-            for c, view, side, dual in zip(columns, self.views, sides, self.duals, strict=True)
+            (columns, to_host(view.kernel.diagonal(side.points.T)), to_host(dual.T @ side.variates))
+            for view, dual, (columns, side) in zip(self.views, self.duals, singles, strict=True)
         ]
 
     def canonical_functions(self, solver: KCCAPreimage) -> tuple[Array, Array]:
@@ -153,7 +154,7 @@ class PreimageHunt(Hunt):
         for op, dual in zip(matrices, duals, strict=True):
             f = op.home.place(dual)
             squares = np.maximum(to_host(op.home.xp.sum(f * op.matmat(f), axis=0)), 0.0)
-            units.append(f / op.home.place(np.where(squares > 0, np.sqrt(squares), 1.0))[None, :])
+            units.append(f / op.home.place(np.where(squares > 0, np.sqrt(squares), 1.0)))
         return units[0], units[1]
 
     def starts_of(self, j: int) -> Points:
@@ -163,8 +164,7 @@ class PreimageHunt(Hunt):
         for sign in SIGNS:
             for view, (columns, own, inner), into in zip(self.views, self.singles, starts, strict=True):
                 chosen = columns[np.argsort(own - 2 * sign * inner[j], kind="stable")[:most]]
-                drawn = random_points(view, self.starts - len(chosen), rng)
-                into += [single_columns(view, chosen), drawn]
+                into += [single_columns(view, chosen), random_points(view, self.starts - len(chosen), rng)]
         return np.hstack(starts[0]), np.hstack(starts[1])
 
 
@@ -185,10 +185,10 @@ class Nearness(Search):
         super().__init__(views, OBJECTIVES["correlation"], tol)
         self.duals, self.signs = duals, signs
 
-    def of(self, sides: Sides, index: HostArray) -> PointPairs:
-        """Pairs of functions whose value is the sum over both views."""
-        found = [self.of_view(i, side, self.signs[index]) for i, side in enumerate(sides)]
-        return PointPairs(sides, found[0] + found[1], index)
+    def values(self, sides: Sides, index: HostArray) -> HostArray:
+        """The sum over both views."""
+        signs = self.signs[index]
+        return self.of_view(0, sides[0], signs) + self.of_view(1, sides[1], signs)
 
     def of_view(self, i: int, side: PointFunctions, signs: HostArray) -> HostArray:
         """The part of the value that view i contributes, 2⟨f, k(·, u)⟩ − k(u, u)."""
@@ -204,12 +204,12 @@ class Nearness(Search):
         )
         return replace(climb.best_pair, points=(x, y))
 
-    def gradients(self, pairs: PointPairs) -> Points:
+    def gradients(self, sides: Sides, index: HostArray) -> Points:
         """Gradients of the values with respect to the points."""
-        signs = self.home.place(self.signs[pairs.index])[None, :]
+        signs = self.home.place(self.signs[index])
         x, y = (
             2 * (view.gradient(side, a * signs) - half_slope(view, side.points))
-            for view, side, a in zip(self.views, pairs.sides, self.duals, strict=True)
+            for view, side, a in zip(self.views, sides, self.duals, strict=True)
         )
         return x, y
 

@@ -16,13 +16,12 @@ O(n²); the derivative goes through that division.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, reciprocal, to_host
 from linspec.rows import equal_slices
 
 FEATURES, ROUGH_FEATURES = 56, 8
@@ -39,10 +38,10 @@ ROWS, DEVICE_ROWS = 512, 1 << 18
 """Number of rows whose features are computed at once: on the host the features of these rows stay in the cache."""
 
 
-class Objective(ABC):
-    """Function of two variates that does not depend on their lengths.
+class Objective:
+    """The correlation of two variates; base class of functions of two variates that do not depend on their lengths.
 
-    A derived class computes it for variates of root mean square 1.
+    A derived class computes them for variates of root mean square 1.
 
     Attributes
     ----------
@@ -52,7 +51,7 @@ class Objective(ABC):
         Columns that `of_all` computes from each variate.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = "correlation"
     width: ClassVar[int] = 1
 
     def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
@@ -96,41 +95,26 @@ class Objective(ABC):
         pair of arrays of shape (n, m)
             Zero for columns of zeros.
         """
-        scaled, n = (_scaled(P, home), _scaled(Q, home)), max(int(P.shape[0]), 1)
+        scaled, n = (_scaled(P, home), _scaled(Q, home)), max(P.shape[0], 1)
         slopes = self._slopes(scaled[0][0], scaled[1][0], home)
         x, y = (
-            (S - Z * (home.xp.sum(S * Z, axis=0) / n)[None, :]) * inverse
+            (S - Z * (home.xp.sum(S * Z, axis=0) / n)) * inverse
             for S, (Z, inverse) in zip(slopes, scaled, strict=True)
         )
         return x, y
 
-    @abstractmethod
     def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
         """`of_all` for variates of root mean square 1."""
-
-    @abstractmethod
-    def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
-        """`values` for variates of root mean square 1."""
-
-    @abstractmethod
-    def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
-        """Derivatives of these with respect to the variates of root mean square 1."""
-
-
-class Correlation(Objective):
-    """The cosine of two variates."""
-
-    name: ClassVar[str] = "correlation"
-
-    def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
         return to_host(Z.T @ W) / max(int(Z.shape[0]), 1)
 
     def _values(self, Z: Array, W: Array, home: Home) -> HostArray:
-        cosines: HostArray = to_host(home.xp.sum(Z * W, axis=0)) / max(int(Z.shape[0]), 1)
+        """`values` for variates of root mean square 1."""
+        cosines: HostArray = to_host(home.xp.sum(Z * W, axis=0)) / max(Z.shape[0], 1)
         return np.clip(cosines, -1.0, 1.0)
 
     def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
-        n = max(int(Z.shape[0]), 1)
+        """Derivatives of these with respect to the variates of root mean square 1."""
+        n = max(Z.shape[0], 1)
         return W / n, Z / n
 
 
@@ -151,7 +135,7 @@ class HSIC(Objective):
 
     def _of_all(self, Z: Array, W: Array, home: Home) -> HostArray:
         M = _covariances(Z, W, home, quadrature(ROUGH_FEATURES))[0]
-        blocks = M.reshape(int(Z.shape[1]), self.width, int(W.shape[1]), self.width)
+        blocks = M.reshape(Z.shape[1], self.width, W.shape[1], self.width)
         sums: HostArray = np.sum(blocks**2, axis=(1, 3))
         return sums / max(int(Z.shape[0]) - 1, 1) ** 2
 
@@ -161,7 +145,7 @@ class HSIC(Objective):
 
     def _slopes(self, Z: Array, W: Array, home: Home) -> tuple[Array, Array]:
         slopes = [self._slope(*pair, home) for pair in _pairs(Z, W)]
-        unit = 1.0 / max(int(Z.shape[0]) - 1, 1) ** 2
+        unit = 1.0 / max(Z.shape[0] - 1, 1) ** 2
         x, y = (home.concat(list(columns)) * unit for columns in zip(*slopes, strict=True))
         return x, y
 
@@ -169,7 +153,7 @@ class HSIC(Objective):
         """Derivatives of the sum of squared covariances of features of two variates, each n x 1."""
         (M, weights, means), m = _covariances(z, w, home, self.rule), self.rule[1]
         # The derivative of the wave cos jhz is −jh sin jhz, that of sin jhz is jh cos jhz; C has their factors.
-        C, tall = M * weights[None, :] * weights[:, None], np.tile(_roots(self.rule)[0], 2)[:, None]
+        C, tall = M * weights * weights[:, None], np.tile(_roots(self.rule)[0], 2)[:, None]
         factors, slopes = [], ([], [])  # type: ignore[var-annotated]
         for by, mean in ((tall * C, means[1]), (tall * C.T, means[0])):
             factors.append((home.place(by), home.place((by @ mean)[:, None])))
@@ -192,7 +176,7 @@ def quadrature(features: int) -> tuple[float, int]:
     return min(REACH / count, meeting), count
 
 
-OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Correlation(), HSIC())}
+OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Objective(), HSIC())}
 """The objectives by name."""
 
 
@@ -204,25 +188,25 @@ def _covariances(
     The D features of a variate are weighted waves: D/2 cosines and D/2 sines. The covariances have the shape
     (a D, b D). The weights of the D waves, and the means of the waves of X and of Y, follow.
     """
-    n, xp = int(Z.shape[0]), home.xp
+    n, xp = Z.shape[0], home.xp
     D = 2 * rule[1]
-    a, b = D * int(Z.shape[1]), D * int(W.shape[1])
+    a, b = D * Z.shape[1], D * W.shape[1]
     products, sums = home.zeros((a, b)), (home.zeros((a,)), home.zeros((b,)))
     for E, G in _features(Z, W, home, rule):
         products, sums = products + E @ G.T, (sums[0] + xp.sum(E, axis=1), sums[1] + xp.sum(G, axis=1))
-    x, y = (np.asarray(to_host(total), dtype=np.float64) for total in sums)
-    M = np.asarray(to_host(products), dtype=np.float64) - np.outer(x, y) / n
+    x, y = (HOST.place(total) for total in sums)
+    M = HOST.place(products) - np.outer(x, y) / n
     weights = np.tile(_roots(rule)[1], 2)
-    M *= np.outer(np.tile(weights, int(Z.shape[1])), np.tile(weights, int(W.shape[1])))
+    M *= np.outer(np.tile(weights, Z.shape[1]), np.tile(weights, W.shape[1]))
     return M, weights, (x / n, y / n)
 
 
 def _waves(Z: Array, home: Home, rule: tuple[float, int]) -> Array:
     """Cosines and sines of jhz, j = 1, 2, …, as rows, variate after variate, by addition theorems."""
     (step, count), xp, found = rule, home.xp, []
-    for j in range(int(Z.shape[1])):
+    for j in range(Z.shape[1]):
         cos, sin = xp.cos(step * Z[:, j])[None, :], xp.sin(step * Z[:, j])[None, :]
-        while (known := int(cos.shape[0])) < count:
+        while (known := cos.shape[0]) < count:
             more = min(known, count - known)
             C, S, c, s = cos[-1:, :], sin[-1:, :], cos[:more, :], sin[:more, :]
             cos, sin = xp.concat([cos, c * C - s * S], axis=0), xp.concat([sin, s * C + c * S], axis=0)
@@ -232,13 +216,13 @@ def _waves(Z: Array, home: Home, rule: tuple[float, int]) -> Array:
 
 def _features(Z: Array, W: Array, home: Home, rule: tuple[float, int]) -> Iterator[tuple[Array, Array]]:
     """Waves of both views, for some rows at a time."""
-    for rows in equal_slices(int(Z.shape[0]), ROWS if home.on_host else DEVICE_ROWS):
+    for rows in equal_slices(Z.shape[0], ROWS if home.on_host else DEVICE_ROWS):
         yield _waves(Z[rows, :], home, rule), _waves(W[rows, :], home, rule)
 
 
 def _pairs(Z: Array, W: Array) -> list[tuple[Array, Array]]:
     """Columns with the same number."""
-    return [(Z[:, j : j + 1], W[:, j : j + 1]) for j in range(int(Z.shape[1]))]
+    return [(Z[:, j : j + 1], W[:, j : j + 1]) for j in range(Z.shape[1])]
 
 
 def _roots(rule: tuple[float, int]) -> tuple[HostArray, HostArray]:
@@ -250,5 +234,5 @@ def _roots(rule: tuple[float, int]) -> tuple[HostArray, HostArray]:
 
 def _scaled(V: Array, home: Home) -> tuple[Array, Array]:
     """Columns over their root mean squares, and the inverses of these; zero if one is zero or has no inverse."""
-    inverse = home.place(reciprocal(home.column_norms(V) / math.sqrt(max(int(V.shape[0]), 1))))[None, :]
+    inverse = home.place(reciprocal(home.column_norms(V) / math.sqrt(max(V.shape[0], 1))))
     return V * inverse, inverse

@@ -1,4 +1,7 @@
-"""Correlations of kernel functions of single points: the problem (its law: `linspec_kernel.preimage.certificate`)."""
+"""Correlations of kernel functions of single points: the problem and its answer, pairs of points.
+
+Its law is in `linspec_kernel.preimage.certificate`.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,129 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 import linspec as ls
+from linspec.arrays import HOST, Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem, shown
 from linspec.iteration import Certificate
-from linspec.kernels import Kernel, Polynomial, as_kernel
-from linspec.rows import Passes
-from linspec_kernel.of_kernels import OfKernels
+from linspec.kernels import Kernel, Polynomial
+from linspec.rows import Moments, Passes
 from linspec_kernel.preimage.bounds import Bound, as_bound
 from linspec_kernel.preimage.certificate import is_cca, judged
 from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
-from linspec_kernel.preimage.solution import PreimageCCASolution
-from linspec_kernel.preimage.views import PreimageMoments
+from linspec_kernel.preimage.views import PreimageMoments, PreimageView
+from linspec_kernel.problem import FunctionsSolution, OfKernels
+
+SUPPORT = 0.05
+"""Share of a point's largest magnitude above which an entry belongs to its support."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PreimageCCASolution(
+    FunctionsSolution,
+    residual="gradient step",
+    objective="sum of the objective",
+    adjusted=False,
+    saved_types=(Kernel,),
+):
+    """Pairs of points whose kernel functions are correlated.
+
+    Attributes
+    ----------
+    x_preimages, y_preimages : array of shape (p, k), (q, k)
+        The points u and v of the pairs, in the order in which they were found. Signs that the kernel does not
+        determine are such that the largest entry is positive.
+    correlations : numpy.ndarray of shape (k,)
+        Correlations of the pairs of variates on the training rows, float64. Usually they decrease.
+    values : numpy.ndarray of shape (k,)
+        Objective that each pair maximises: the correlation or HSIC of its variates, times a share for each of its two
+        functions. A share is the length of the variate over the length of the function's (centred) values k(X, u) at
+        the training rows. It is 1 for the first pair, and for functions that are not correlated with earlier variates.
+    x_weights, y_weights : numpy.ndarray of shape (k, k)
+        Upper triangular: the variates are these combinations of k(·, u₁), …, k(·, u_k), less `x_mean` and `y_mean`.
+        They are uncorrelated and of unit length on the training rows; the functions themselves correlate.
+    x_mean, y_mean : numpy.ndarray of shape (k,) or None
+        Means of the variates over the training rows, which `transform` subtracts; None without centring.
+    residuals : numpy.ndarray of shape (k,)
+        The residual of each pair; the residual of the solution is the largest of these.
+    starts : int
+        Number of starting points for each pair.
+    agreeing : numpy.ndarray of shape (k,)
+        For each pair, how many starts led to the best value within 1 %. If few did, more starts may find a better pair.
+    kernel_x, kernel_y : Kernel
+        The kernels with all their numbers, including scales chosen from the data.
+    """
+
+    x_preimages: Array = ls.field(rows_of="X", leading=True)
+    y_preimages: Array = ls.field(rows_of="Y", leading=True)
+    correlations: HostArray = ls.field(shape="k")
+    values: HostArray = ls.field(shape="k")
+    residuals: HostArray = ls.field(shape="k")
+    x_weights: HostArray = ls.field(shape="k k")
+    y_weights: HostArray = ls.field(shape="k k")
+    kernel_x: Kernel
+    kernel_y: Kernel
+    starts: int
+    agreeing: HostArray = ls.field(shape="k")
+    x_mean: HostArray | None = ls.field(None, shape="k")
+    y_mean: HostArray | None = ls.field(None, shape="k")
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The sums, the kernels with all their numbers, and how many columns of each view matter."""
+        x, y = (support.sum(axis=0).tolist() for support in self.supports())
+        columns = [f"{a}, {b}" for a, b in zip(x, y, strict=True)]
+        return [
+            ("sum of correlations", f"{float(self.correlations.sum()):.7g}"),
+            *super().facts(),
+            ("columns of X, of Y", "  ".join(columns)),
+            ("starts", str(self.starts)),
+            ("kernels", " and ".join(dict.fromkeys([str(self.kernel_x), str(self.kernel_y)]))),
+        ]
+
+    @classmethod
+    def objective(cls, fields: Mapping[str, Any]) -> float:
+        """The sum of the values of all pairs."""
+        return float(np.sum(fields["values"]))
+
+    def _per_component(self) -> dict[str, Any]:
+        return {
+            "correlation": self.correlations,
+            "value": self.values,
+            "residual": self.residuals,
+            "starts that agree": self.agreeing,
+        }
+
+    @at_home
+    def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
+        """Columns that matter: masks of the entries of each point above a share of the point's largest entry.
+
+        Parameters
+        ----------
+        share : float, default 0.05
+            From 0 to below 1; 0 gives all entries that are not zero.
+
+        Returns
+        -------
+        pair of bool numpy.ndarray of shape (p, k), (q, k)
+        """
+        if not 0 <= share < 1:
+            raise InvalidProblem(f"share must be from 0 to below 1; got {share!r}.")
+        sizes = [np.abs(np.asarray(to_host(U))) for U in (self.x_preimages, self.y_preimages)]
+        x, y = (size > share * size.max(axis=0, initial=0.0) for size in sizes)
+        return x, y
+
+    def variates(self, view: str, data: Any) -> Array:
+        side, A = view.lower(), ls.as_operator(data, view)
+        points = getattr(self, f"{side}_preimages")
+        if A.shape[1] != points.shape[0]:
+            raise InvalidProblem(
+                f"{view} must have {points.shape[0]} columns, as the training rows; got {A.shape[1]}."
+            )
+        kernel, moments = getattr(self, f"kernel_{side}"), Moments([A.in_blocks(view)], names=[view])
+        rows = PreimageView(moments, 0, kernel, Bound("ratio", 1.0), center=False)
+        Z = rows.at(HOST.place(points)).values
+        return self.centred(side, Z @ rows.home.place(getattr(self, f"{side}_weights")), A)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,17 +222,18 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
             raise InvalidProblem(
                 f"objective must be one of {', '.join(OBJECTIVES)}; got {shown(self.objective)}."
             )
-        object.__setattr__(self, "kernel_x", _projecting(self.kernel_x, "kernel_x"))
-        other = self.kernel_x if self.kernel_y is None else self.kernel_y
-        object.__setattr__(self, "kernel_y", _projecting(other, "kernel_y"))
         bounds = self.bound_x, self.bound_x if self.bound_y is None else self.bound_y
         object.__setattr__(self, "bound_x", as_bound(bounds[0], "bound_x", self.X.shape[1]))
         object.__setattr__(self, "bound_y", as_bound(bounds[1], "bound_y", self.Y.shape[1]))
 
-    @property
-    def kernels(self) -> dict[str, Kernel]:
-        """The kernels by the name of the matrix."""
-        return {"X": self.kernel_x, "Y": self.kernel_y}
+    def checked_kernel(self, given: Any, name: str) -> Kernel:
+        kernel = super().checked_kernel(given, name)
+        if not kernel.projects:
+            raise InvalidProblem(
+                f"{name} must be a linear, polynomial or rbf kernel, whose gradient in u takes products with X alone; "
+                f"got {kernel}. For others solve KernelCCA."
+            )
+        return kernel
 
     @property
     def value(self) -> Objective:
@@ -133,7 +249,7 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
     def vacuous(self) -> tuple[str, ...]:
         """Names of the views whose bound is a ball that restricts nothing."""
         found = zip(("X", "Y"), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
-        return tuple(name for name, kernel, bound in found if bound.is_ball and kernel.homogeneous)
+        return tuple(name for name, kernel, bound in found if bound.kind != "ratio" and kernel.homogeneous)
 
     @property
     def parities(self) -> tuple[int, int]:
@@ -157,16 +273,6 @@ class PreimageCCA(OfKernels[PreimageCCASolution]):
         pair, and `agreeing` the number of them that led to the best value within 1 %.
         """
         return judged(self, moments, arrays)
-
-
-def _projecting(given: Any, name: str) -> Kernel:
-    kernel = as_kernel(given, name)
-    if not kernel.projects:
-        raise InvalidProblem(
-            f"{name} must be a linear, polynomial or rbf kernel, whose gradient in u takes products with X alone; got "
-            f"{kernel}. For others solve KernelCCA."
-        )
-    return kernel
 
 
 def _parity(kernel: Kernel) -> int:

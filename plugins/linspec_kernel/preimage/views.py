@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec import as_operator
-from linspec.arrays import Array, Home, HostArray, all_finite, to_host
+from linspec.arrays import Array, Home, HostArray, all_finite, reciprocal, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.features import drawn_rows
 from linspec.kernels import SAMPLE, Kernel, resolved
@@ -145,12 +145,12 @@ class PreimageView:
         live = self.home.column_norms(C) > ROUNDING * float(np.finfo(self.A.dtype).eps) * sizes
         if live.all():
             return C
-        at = self.home.xp.asarray(live, device=self.home.device)[None, :]
+        at = self.home.xp.asarray(live, device=self.home.device)
         return self.home.xp.where(at, C, self.home.xp.zeros_like(C))
 
     def centred(self, V: Array) -> Array:
         """H V: V with its column means subtracted, if the view is centred."""
-        return V - self.home.xp.mean(V, axis=0)[None, :] if self.center else V
+        return V - self.home.xp.mean(V, axis=0) if self.center else V
 
     def taken_out(self, V: Array) -> Array:
         """P V: V centred, minus its projection on the removed variates."""
@@ -162,7 +162,7 @@ class PreimageView:
         S = self.centred(S)
         sizes = self.home.column_norms(S)
         units = np.where(sizes > 0, sizes, 1.0)
-        S = S / self.home.place(units)[None, :]  # float32 holds it, whatever the units of the data
+        S = S / self.home.place(units)  # float32 holds it, whatever the units of the data
         U = self.home.place(functions.points)
         A: Any = self.rows.operator(self.i)
         G = self.kernel.pullback(A, functions.products, functions.values, S, U)
@@ -207,9 +207,9 @@ def shared(objective: Objective, views: Views, sides: Sides) -> HostArray:
 def share(view: PreimageView, K: Array, P: Array) -> HostArray:
     """|P k| / |H k| of each column: 1 before any variate is removed, 0 for functions at the level of rounding."""
     if not view.basis.shape[1]:
-        return np.ones(int(P.shape[1]))
+        return np.ones(P.shape[1])
     rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
-    shares: HostArray = np.divide(rest, whole, out=np.zeros(len(rest)), where=whole > 0)
+    shares: HostArray = rest * reciprocal(whole)
     return shares
 
 
@@ -221,16 +221,12 @@ def shared_slopes(objective: Objective, views: Views, sides: Sides) -> tuple[Arr
         x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
         return x, y
     shares = [share(view, side.values, side.variates) for view, side in zip(views, sides, strict=True)]
-    both = shares[0] * shares[1]
-    total, found = objective.values(*variates, home) * both, []
+    both, found = shares[0] * shares[1], []
+    total = objective.values(*variates, home) * both
     for view, side, slope in zip(views, sides, S, strict=True):
         C, P = view.centred(side.values), side.variates
-        rest, whole = (
-            np.divide(total, sizes, out=np.zeros(len(total)), where=sizes > 0)
-            for sizes in (home.column_norms(P) ** 2, home.column_norms(C) ** 2)
-        )
-        a, b, c = (home.place(numbers)[None, :] for numbers in (both, rest, whole))
-        found.append(view.taken_out(slope) * a + P * b - C * c)
+        rest, whole = (home.place(total * reciprocal(home.column_norms(V) ** 2)) for V in (P, C))
+        found.append(view.taken_out(slope) * home.place(both) + P * rest - C * whole)
     return found[0], found[1]
 
 

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import HOST, HostArray
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.iteration import Context, Iterate
 from linspec.solving import Solver
-from linspec_kernel.eigenvalues import eigen_of
+from linspec_kernel.kcca import eigen_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +29,8 @@ class Direct(Solver):
     def iterate(self, problem: Any, moments: Any, context: Context, start: Any) -> Iterator[Iterate]:
         """Yield the answer."""
         moments.settle(context.rng, form="tiled")
-        T = np.asarray(to_host(moments.targets.unit), dtype=np.float64)
-        M = np.asarray(to_host(moments.op.dense()), dtype=np.float64)
+        T = HOST.place(moments.targets.unit)
+        M = HOST.place(moments.op.dense())
         found, last = [], len(problem.ridges) - 1
         for i, r in enumerate(problem.ridges):
             b = solved(M if i == last else M.copy(), r, T)

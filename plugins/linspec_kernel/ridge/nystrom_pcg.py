@@ -84,8 +84,7 @@ class NystromPCG(Solver):
         numbers = op.pivots(m, rng) if self.drawn == "rpcholesky" else drawn_rows(n, m, rng)
         near = Nystrom(op, ridges[0], numbers, shift=0.0)
         extra = max(-(-self.columns // len(ridges)) - T.shape[1], 0)
-        random = op.weighted(home.place(rng.standard_normal((n, extra)) / np.sqrt(n)))
-        random = op.centred(random)[0] if problem.center and extra else random
+        random = op.centred(op.weighted(home.place(rng.standard_normal((n, extra)) / np.sqrt(n))))[0]
         wanted = np.arange(T.shape[1])
 
         def begin(ridge: float, G: Array) -> Steps:

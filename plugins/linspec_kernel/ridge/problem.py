@@ -20,22 +20,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 import linspec as ls
 from linspec import KernelOperator, Status
-from linspec.arrays import Array, HostArray, all_finite, reciprocal, to_host
-from linspec.errors import BrokenPlugin
+from linspec.arrays import HOST, Array, HostArray, all_finite, at_home, reciprocal, to_host
+from linspec.errors import BrokenPlugin, InvalidProblem
+from linspec.features import FeatureMap
 from linspec.iteration import Certificate
-from linspec.kernels import Kernel, as_kernel, not_finite
+from linspec.kernels import Kernel, Points, not_finite
 from linspec.rows import Passes
-from linspec.solving import WithRidges
-from linspec_kernel.moments import KernelMoments
-from linspec_kernel.of_kernels import OfKernels
-from linspec_kernel.ridge.solution import KernelRidgeSolution
-from linspec_kernel.solution import Fitted
+from linspec.solving import RidgesSolution, WithRidges, check_columns, table_of_training_rows
+from linspec_kernel.moments import Fitted, KernelMoments
+from linspec_kernel.problem import OfKernels
 
 UNSURE = 1e-2
 """A finding is reported if predictions at rows like the training rows may be wrong by more than this share of the root
@@ -48,6 +47,173 @@ FAR = (
 
 CONSTANT = 16.0
 """A centred target is zero if it is shorter than this multiple of the rounding of the uncentred one."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KernelRidgeSolution(
+    RidgesSolution,
+    vector="target",
+    component="ridge",
+    score="R²",
+    residual="relative",
+    saved_types=(Fitted, FeatureMap, Points, Kernel),
+):
+    """Functions f = Σ aⱼ k(·, xⱼ) + c, one for each target.
+
+    Attributes
+    ----------
+    dual : array of shape (n, m), or (n,) if Y was a vector
+        The coefficients aⱼ of the kernel functions of the training rows. For r ridges the shape is (r, n, m) or (r, n).
+    intercept : numpy.ndarray of shape (m,), or () if Y was a vector; None
+        The constants c if the problem centres, else None. For r ridges the shape is (r, m) or (r,).
+    kernel_map : Fitted
+        The map from rows to the values of the kernel with all training rows; `kernel` is its kernel.
+    residuals : numpy.ndarray of shape (r,)
+        The largest residual of a target, for each ridge; `residual` is the largest of them.
+    bounds : numpy.ndarray of the shape of `intercept`
+        Upper bounds of ‖f − f*‖ in the space of the kernel, where f* is the exact function without its constant. By the
+        Cauchy-Schwarz inequality a prediction at any x is wrong by at most this number times √k(x, x); if the problem
+        centres, times √k(x, x) plus the largest √k(xᵢ, xᵢ) of a training row.
+    path : bool
+        Whether the first axis of `dual` counts the ridges of a path, which are in `ridge`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> x = np.linspace(0, 6, 60)[:, None]
+    >>> solution = ls.solve(ls.KernelRidge(x, np.sin(x[:, 0]), ridge=[1e-3, 1.0]))
+    >>> solution.dual.shape, solution.predict(x[:4]).shape
+    ((2, 60), (2, 4))
+    >>> first, second = solution.along_path()
+    >>> bool(first.score(x, np.sin(x)) > second.score(x, np.sin(x)) > 0.9)
+    True
+    """
+
+    dual: Array = ls.field(leading=True, shape="any")
+    residuals: HostArray = ls.field(shape="r")
+    bounds: HostArray = ls.field(shape="any")
+    kernel_map: Fitted
+    intercept: HostArray | None = None
+
+    targets: ClassVar[str] = "Y"
+    per_ridge: ClassVar[tuple[str, ...]] = ("intercept", "bounds")
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        shape, rows = found.dual.shape, found.kernel_map.map.columns
+        if shape[int(found.path)] != rows:
+            raise InvalidProblem(
+                f"dual must have a row for each of the {rows} columns of kernel_map; got {shape}."
+            )
+        others = shape[: int(found.path)] + shape[int(found.path) + 1 :]
+        for name in found.per_ridge:
+            value = getattr(found, name)
+            if value is not None and value.shape != others:
+                raise InvalidProblem(f"{name} must have shape {others}; got {value.shape}.")
+        return found
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The kernel with all its numbers, the shape of the coefficients, and the bound of the errors."""
+        return [
+            ("kernel", str(self.kernel)),
+            ("coefficients", " x ".join(map(str, self.dual.shape))),
+            ("error of a function, at most", f"{float(np.max(self.bounds)):.2g}"),
+        ]
+
+    @classmethod
+    def has_rows(cls, fields: Mapping[str, Any]) -> bool:
+        """Return True: the coefficients belong to training rows, whose names are kept."""
+        return True
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel with all its numbers, including a scale chosen from the data."""
+        return self.kernel_map.kernel
+
+    @at_home
+    def predict(self, X: Any) -> Array:
+        """Predict the targets of rows: the functions at these rows, whose kernel values are formed slice by slice.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+            Anything with rows that `linspec.as_operator` takes. If the kernel is precomputed, pass its values between
+            these rows and the training rows.
+
+        Returns
+        -------
+        array of shape (n, m), or (n,) if Y was a vector
+            In the library and working dtype of the rows. For r ridges the shape is (r, n, m) or (r, n).
+
+        Raises
+        ------
+        InvalidProblem
+            The rows do not have the columns of the training data.
+        """
+        check_columns(self, "X", X)
+        A = self.kernel_map.map(X, "X")
+        found = A.matmat(A.home.blocks.place(to_host(self._as_block(self.dual))))
+        if self.intercept is not None:
+            found = found + A.home.place(self.intercept.reshape(1, -1), A.dtype)
+        return self._as_targets(found)
+
+    @at_home
+    def predictions_table(self, X: Any, *, library: str | None = None) -> Any:
+        """Make a table of the predictions of `predict`, with the names of the targets and the labels of the rows.
+
+        Parameters
+        ----------
+        X
+            As for `predict`.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the rows.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each row of X, and a column for each target, or for each target and ridge of a path.
+        """
+        return self._table_of_predictions(self.predict(X), X, library)
+
+    @at_home
+    def dual_table(self, *, library: str | None = None) -> Any:
+        """Make a table of the coefficients: a row for each training row, by its label or else its number.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each target, or for each target and ridge of a path.
+        """
+        return table_of_training_rows(self, self._by_name(to_host(self.dual), "target"), library)
+
+    @at_home
+    def score(self, X: Any, Y: Any, *, sample_weight: Any = None) -> float:
+        """Compute R²: 1 minus the squared errors of predictions over the squares of Y about its means on these rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, m)
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            At most 1; over all targets together.
+
+        Raises
+        ------
+        InvalidProblem
+            The rows do not fit, or the answer is a path: each answer of `along_path` has a score.
+        """
+        return self._score_of(X, Y, sample_weight=sample_weight)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -109,16 +275,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
 
     name: ClassVar[str] = "kernel-ridge"
     tolerance: ClassVar[float] = 1e-8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "kernel", as_kernel(self.kernel, "kernel"))
-        self.check_squares()
-
-    @property
-    def kernels(self) -> dict[str, Kernel]:
-        """The kernel by the name of its matrix."""
-        return {"X": self.kernel}
+    kernel_fields: ClassVar[Mapping[str, str]] = {"X": "kernel"}
 
     def moments_of_its_own(self, passes: Passes) -> KernelSystem:
         """Return the kernel matrix and the targets of the system."""
@@ -131,8 +288,8 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
     def for_preprocessed(self, moments: KernelSystem, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         """Convert coefficients of rows to solutions for targets of length 1."""
         lengths = np.tile(reciprocal(moments.targets.lengths), len(self.ridges))
-        b = moments.unweighted(moments.home.place(arrays["dual"])) * moments.home.place(lengths)[None, :]
-        return {"dual": moments.op.centred(b)[0] if self.center else b}
+        b = moments.unweighted(moments.home.place(arrays["dual"])) * moments.home.place(lengths)
+        return {"dual": moments.op.centred(b)[0]}
 
     def certify(self, moments: KernelSystem, arrays: Mapping[str, Any], tol: float) -> Certificate:
         """Compute the residual of each target and ridge from a product of its own, the constants and the bounds.
@@ -148,26 +305,25 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
             )
         targets, count = moments.targets, len(self.ridges)
         lengths, ridges = np.tile(targets.lengths, count), self.column_ridges
-        dual = op.centred(home.place(dual))[0] if self.center else home.place(dual)
-        given = self.X.home.place(op.weighted(dual) * home.place(lengths)[None, :], self.X.dtype)
+        dual = op.centred(home.place(dual))[0]
+        given = self.X.home.place(op.weighted(dual) * home.place(lengths), self.X.dtype)
         # The residual is that of the returned coefficients, which may have fewer digits.
-        b = moments.unweighted(home.place(given)) * home.place(reciprocal(lengths))[None, :]
+        b = moments.unweighted(home.place(given)) * home.place(reciprocal(lengths))
         Mb, means = op.product(b)
-        gap = home.concat([targets.unit] * count) - Mb - b * home.place(ridges)[None, :]
+        gap = home.concat([targets.unit] * count) - Mb - b * home.place(ridges)
         gaps = home.column_norms(gap)
         residuals = np.max(np.reshape(gaps, (count, -1)), axis=1, initial=0.0)
         bounds = gaps * lengths / (2 * np.sqrt(ridges))
-        shape = (count, -1) if self.path else (-1,)
         fields: dict[str, Any] = {
             "dual": self.shaped(given),
             "residuals": residuals,
-            "bounds": self._shaped_numbers(bounds.reshape(shape)),
+            "bounds": self._shaped_numbers(bounds),
             "path": self.path,
             "kernel_map": Fitted(op.map(), op.kernel),
         }
         if self.center:
             constants = np.tile(targets.means, count) - means * lengths
-            fields["intercept"] = self._shaped_numbers(constants.reshape(shape))
+            fields["intercept"] = self._shaped_numbers(constants)
         farthest = moments.largest * (1 + self.center) * np.sqrt(moments.count)
         reach = float(np.max(gaps / np.sqrt(ridges), initial=0.0)) / 2 * farthest
         residual = float(residuals.max())
@@ -176,6 +332,7 @@ class KernelRidge(OfKernels[KernelRidgeSolution], WithRidges[KernelRidgeSolution
         return Certificate(residual, findings, fields)
 
     def _shaped_numbers(self, values: HostArray) -> HostArray:
+        values = values.reshape((len(self.ridges), -1) if self.path else -1)
         return np.asarray(values[..., 0] if self.vector else values)
 
 
@@ -215,7 +372,7 @@ class KernelSystem(KernelMoments):
     def targets(self) -> Targets:
         """The right-hand sides; Y is read at the first call."""
         Y = self.Y
-        self.readings.take(1, 0.0, 1.0, 0.0)
+        self.take(1, 0.0, 1.0, 0.0)
         read = Y.dense()
         if not all_finite(read):
             raise not_finite(read, "Y")
@@ -223,14 +380,13 @@ class KernelSystem(KernelMoments):
         # Divided by the largest entries, no square leaves the range of numbers.
         sizes = np.asarray(to_host(home.xp.max(home.xp.abs(read), axis=0)))
         units = np.where(sizes > 0, sizes, 1.0)
-        T = op.weighted(read / home.place(units)[None, :])
-        least, means = home.column_norms(T), np.zeros(len(units))
-        if op.center:
-            T, means = op.centred(T)
+        T = op.weighted(read / home.place(units))
+        least = home.column_norms(T)
+        T, means = op.centred(T)
         lengths = home.column_norms(T)
         rounding = CONSTANT * float(np.finfo(Y.dtype).eps) * least * op.center
         lengths = np.where(lengths > rounding, lengths, 0.0)
-        return Targets(T * home.place(reciprocal(lengths))[None, :], lengths * units, means * units)
+        return Targets(T * home.place(reciprocal(lengths)), lengths * units, means * units)
 
     def unweighted(self, V: Array) -> Array:
         """S⁻¹V; rows of weight 0 become 0."""
@@ -244,4 +400,4 @@ class KernelSystem(KernelMoments):
     @property
     def largest(self) -> float:
         """The largest √k(x, x) of a row."""
-        return float(np.sqrt(np.max(to_host(self.op.diagonal()).astype(np.float64), initial=0.0)))
+        return float(np.sqrt(np.max(HOST.place(self.op.diagonal()), initial=0.0)))
