@@ -34,7 +34,6 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-# Public name -> module that holds it, or the submodule itself.
 _OF_USERS = {
     "CCA": "linspec.families.cca.problem",
     "CCASolution": "linspec.families.cca.solution",
@@ -88,6 +87,8 @@ _OF_USERS = {
     "targets": "linspec.targets",
     "test_matrices": "linspec.registry.queries",
 }
+"""Public name -> module that holds it, or the submodule itself."""
+
 _OF_AUTHORS = {  # of solvers, problems and kinds of data; `dir(linspec)` leaves them out
     "Certificate": "linspec.iteration",
     "Context": "linspec.iteration",

@@ -33,18 +33,22 @@ Block: TypeAlias = NDArray[Any]
 # Measurements are by docs/evidence/measure_sparse_constants.py on two busy cores: ratios of processor seconds, with
 # 5 % of noise. Names of matrices are those of the script.
 
-# Fewest rows over which a float32 sum runs before it is added into float64: more are less exact, fewer are slower. A
-# quarter takes 1.9 times as long on "few columns" (20 columns); with four times as many errors double.
 SHORTEST_STRETCH = 2**12
-# Entries of rows in such a stretch for each number of the sum that is added into float64. A quarter takes 1.1 times as
-# long on "titles" and "uniform", and more gain nothing.
+"""Fewest rows over which a float32 sum runs before it is added into float64: more are less exact, fewer are slower. A
+quarter takes 1.9 times as long on "few columns" (20 columns); with four times as many errors double."""
+
 ENTRIES_PER_FOLD = 32
-# Most such rows. A quarter takes 1.5 to 1.7 times as long on "bigrams"; with four times as many errors quadruple.
+"""Entries of rows in such a stretch for each number of the sum that is added into float64. A quarter takes 1.1 times as
+long on "titles" and "uniform", and more gain nothing."""
+
 LONGEST_STRETCH = 2**15
-# Multiply-adds that justify a further thread. With a quarter, Aᵀ A takes 1.2 times the processor time on "titles".
+"""Most such rows. A quarter takes 1.5 to 1.7 times as long on "bigrams"; with four times as many errors quadruple."""
+
 WORK_PER_THREAD = 2**21
-# Parts for each thread. Any thread takes any part, so that a core that is busy with other work delays nothing.
+"""Multiply-adds that justify a further thread. With a quarter, Aᵀ A takes 1.2 times the processor time on "titles"."""
+
 PARTS_PER_THREAD = 2
+"""Parts for each thread. Any thread takes any part, so that a core that is busy with other work delays nothing."""
 
 
 def row_block(A: CSR, start: int, stop: int) -> CSR:

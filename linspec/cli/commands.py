@@ -12,16 +12,16 @@ from click.shell_completion import CompletionItem
 from linspec import registry
 from linspec.cli.output import Failure, refuse
 
-# The solver that `linspec.select` chooses.
 AUTO = "auto"
+"""The solver that `linspec.select` chooses."""
 
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
 scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .zarr, .h5, .h5ad (read in slices;
 FILE.h5ad:layers/counts picks a part), .parquet, .csv, .tsv, .txt (FILE:a,b..d picks columns by name, FILE:~a all
 others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix."""
 
-# The parameters of a command, its function, and its help.
 Loaded = tuple[list[click.Parameter], Callable[..., None], str]
+"""The parameters of a command, its function, and its help."""
 
 
 class Command(click.Command):

@@ -44,14 +44,15 @@ from linspec.process import machine
 from linspec.process.paths import is_there
 from linspec.process.plurals import count_of
 
-# The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click.
 HEADER, DROPPED = "linspec.header", "linspec.dropped"
+"""The keys of ``--header``, and of the sentence on rows that lack a value, in the context of click."""
 
 REST, RANGE = "~", ".."
 
-# Largest share of the available memory that rows of a file may take if they are held in memory, and the
-# number of entries that are searched for gaps together.
 SHARE, BLOCK = 0.25, 1 << 22
+"""Largest share of the available memory that rows of a file may take if they are held in memory, and the number of
+entries that are searched for gaps together."""
+
 # ---- files and columns --------------------------------------------------------------------------
 
 
@@ -319,16 +320,16 @@ def _missing(matrix: Any) -> Iterator[Any]:
 
 # ---- workers ------------------------------------------------------------------------------------
 
-# Least number of rows in a block on a worker, and largest number of blocks.
 ROWS, BLOCKS = 256, 64
+"""Least number of rows in a block on a worker, and largest number of blocks."""
 
-# Memory of the size of a block is kept for the next task, and messages for developers of dask are dropped.
 SETTINGS = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 67108864,
     "distributed.admin.low-level-log-length": 10,
     "distributed.admin.large-graph-warning-threshold": "1TB",
 }
+"""Memory of the size of a block is kept for the next task, and messages for developers of dask are dropped."""
 
 
 @contextmanager

@@ -23,11 +23,11 @@ from linspec.process.plurals import count_of
 
 TEMPLATES = Path(linspec.__file__).parent / "templates"
 
-# The template of a solver where no problem is named.
 SOLVER = "least-squares-solver"
+"""The template of a solver where no problem is named."""
 
-# Suffixes of the files of a template that are copied.
 SUFFIXES = {".md", ".py", ".toml", ".typed"}
+"""Suffixes of the files of a template that are copied."""
 
 
 @click.command(

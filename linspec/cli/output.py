@@ -30,20 +30,20 @@ from linspec.errors import printable
 from linspec.process.interrupts import Request, first_interrupt
 from linspec.process.whole_files import check_replaceable, replaced
 
-# Exit status of a command that Ctrl-C has ended: 128 + SIGINT.
 INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C has ended: 128 + SIGINT."""
 
-# The key of the failure of standard output in the context of click.
 OUTPUT = "linspec.output"
+"""The key of the failure of standard output in the context of click."""
 
-# Largest number of rows of an answer that a table shows, and of characters of a line; files have all.
 SHOWN, LONGEST = 10, 4000
+"""Largest number of rows of an answer that a table shows, and of characters of a line; files have all."""
 
-# What belongs to names: rows of a table, arguments, matrices.
 Values = Mapping[str, Any]
+"""What belongs to names: rows of a table, arguments, matrices."""
 
-# The text in place of a missing figure.
 NOTHING = "–"
+"""The text in place of a missing figure."""
 
 
 class Failure(click.ClickException):

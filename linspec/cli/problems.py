@@ -28,20 +28,20 @@ from linspec.registry import options as solver_options
 from linspec.registry.options import Option
 from linspec.solving.fields import KEY, Count, Flag, Matrix, Ridge, Setting
 
-# Fields whose values are files with a row for each row of the data, and their help.
 ROW_FILES = {
     "sample_weight": "How often each row counts: a file with one number for each row of the data.",
     "confounds": "Take the linear effect of these variables out of every column: a file with a row for each.",
 }
+"""Fields whose values are files with a row for each row of the data, and their help."""
 
-# The help of flags that a class declares without one.
 FLAGS = {
     "center": "Take the column means out; sparse data stay sparse.",
     "scale": "Divide columns by what is left of them: with centring, by their standard deviations.",
 }
+"""The help of flags that a class declares without one."""
 
-# The declaration of the only option that "auto" takes.
 TOL = Option(name="tol", default=None, help="residual to stop at", kind=float, optional=True, above=0)
+"""The declaration of the only option that "auto" takes."""
 
 
 # ---- the parameters -----------------------------------------------------------------------------

@@ -42,9 +42,9 @@ from linspec.cli.output import (
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, NonFiniteData, PluginWarning
 from linspec.process.plurals import count_of
 
-# Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of
-# the program itself (EX_SOFTWARE of sysexits.h).
 UNREAD, DEFECT = 141, 70
+"""Exit status if the reader of the output has left, as after ``| head`` (128 + SIGPIPE), and for an error of the
+program itself (EX_SOFTWARE of sysexits.h)."""
 
 PACKAGES = """numpy scipy array-api-compat pluggy threadpoolctl click rich matplotlib scikit-learn narwhals pandas
 polars pyarrow torch cupy cupy-cuda12x cupy-cuda13x"""

@@ -29,16 +29,15 @@ from linspec.solving.summary import percent
 from linspec.studies.comparison import measured, solvers_to_compare, split, spread
 from linspec.studies.held_out.scores import beside
 
-# Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs
-# that are drawn, and of rows in each.
 LARGEST, VECTORS, PAIRS, MOST_POINTS = 5, 3, 3, 2000
+"""Numbers of columns with the largest weights of each sign, of vectors whose columns are named, of pairs that are
+drawn, and of rows in each."""
 
-# Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these
-# seconds.
 TIMES, LEAST_SECONDS = 20, 1.0
+"""Without ``--solvers``, a solver has this many times the estimate of the fastest one, and at least these seconds."""
 
-# The options of `solve` that need one answer.
 OF_ONE = ("out", "plot", "ridge_y", "explained", "loadings", "workers", "checkpoint", "start")
+"""The options of `solve` that need one answer."""
 
 
 # ---- solve --------------------------------------------------------------------------------------
@@ -323,8 +322,8 @@ def _show(request: Request, entries: Sequence[Any], *, of: bool) -> None:
 
 # ---- studies ------------------------------------------------------------------------------------
 
-# The rows of the file of a study, and what else the file holds.
 Report = tuple[list[Any], Values]
+"""The rows of the file of a study, and what else the file holds."""
 
 
 def _out(what: str) -> list[click.Option]:
@@ -496,7 +495,6 @@ def _weights(result: Any) -> list[Any]:
     return rows
 
 
-# The parameters, the function and the help of each command.
 COMMANDS = {
     "solve": (SOLVE, _solve, ""),
     "compare": (
@@ -573,3 +571,4 @@ ridge, a --solver or an option of one, and for other problems, every permutation
 of samples. Agreement is the mean cosine of the scores with those of the draws; far below 1 components are unstable.""",
     ),
 }
+"""The parameters, the function and the help of each command."""

@@ -29,8 +29,8 @@ from linspec.solving.prediction_score import prediction_score
 from linspec.solving.solution import weights_by_matrix
 from linspec.workers import brought_here
 
-# The method of an answer that computes each result.
 METHODS = {"probabilities": "probabilities", "predictions": "predict", "scores": "transform"}
+"""The method of an answer that computes each result."""
 
 
 def _transform(**arguments: Any) -> None:

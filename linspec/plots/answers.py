@@ -51,37 +51,36 @@ from linspec.studies.inference.permutation import ComponentTest, Tested
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn.
 MOST_POINTS = 2000
+"""Largest number of rows that are drawn; if there are more, evenly spaced rows are drawn."""
 
-# Smallest height of a map in inches, so that the label of the colour scale fits.
 LEAST_HEIGHT = 2.9
+"""Smallest height of a map in inches, so that the label of the colour scale fits."""
 
-# Largest number of rows of a map (one for each drawn column of the data) for which its cells have text and
-# the names of its rows have full size.
 FEW_ROWS = 40
+"""Largest number of rows of a map (one for each drawn column of the data) for which its cells have text and the names
+of its rows have full size."""
 
-# Range of powers of ten within which tick labels are written in full; other powers are written once, beside
-# the axis.
 SHORT = (-2, 4)
+"""Range of powers of ten within which tick labels are written in full; other powers are written once, beside the
+axis."""
 
-# A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose
-# magnitude is below this fraction of the largest magnitude have none, because they are nearly white.
 FAINT = 0.1
+"""A map of more than `NUMBERED` components has a minus sign in each cell with a negative number. Cells whose magnitude
+is below this fraction of the largest magnitude have none, because they are nearly white."""
 
-# Largest number of components for which a map shows numbers in its cells.
 NUMBERED = 6
+"""Largest number of components for which a map shows numbers in its cells."""
 
-# Headings of the first column of a table that a solution makes. This column has the names or numbers of
-# rows of data, of columns of data, or of features; it has one of these headings if the data have no heading
-# for the names.
 LABELS = ("row", "column", "feature")
+"""Headings of the first column of a table that a solution makes. This column has the names or numbers of rows of data,
+of columns of data, or of features; it has one of these headings if the data have no heading for the names."""
 
-# The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl).
 GOLDEN = 0.6180339887
+"""The golden ratio − 1; the fractional parts of its multiples are evenly distributed (Weyl)."""
 
-# The style of many points.
 POINTS: dict[str, Any] = {"linewidths": 0, "rasterized": True}
+"""The style of many points."""
 
 
 # ---- values -----------------------------------------------------------------------------------

@@ -41,33 +41,32 @@ from linspec.studies.ridge_path import values_along
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The costs that the horizontal axis can show, and their labels.
 COST_WORDS = {"passes": "passes over the data", "seconds": "seconds", "iterations": "iterations"}
+"""The costs that the horizontal axis can show, and their labels."""
 
-# Largest number of points for which each point of a curve is marked.
 FEW = 15
+"""Largest number of points for which each point of a curve is marked."""
 
-# Line styles of successive runs, so that lines can be distinguished in black and white.
 DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
+"""Line styles of successive runs, so that lines can be distinguished in black and white."""
 
-# A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text.
 FAR = 1e-8
+"""A residual below this fraction of the tolerance is drawn on the lower edge, with its value as text."""
 
-# The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this.
 WIDE = 30
+"""The cost axis is logarithmic if the ratio of the largest to the smallest cost is above this."""
 
-# Number of lines in a plot, those of the largest values, that get a colour and a name each; others are
-# grey.
 NAMED = 8
+"""Number of lines in a plot, those of the largest values, that get a colour and a name each; others are grey."""
 
-# The style of lines without a name.
 FAINT: dict[str, Any] = {"color": MUTED, "linewidth": 0.8, "markersize": 2.5, "alpha": 0.5, "zorder": 1}
+"""The style of lines without a name."""
 
-# Approximate number of markers on a named line, so that lines can be distinguished in black and white.
 MARKED = 10
+"""Approximate number of markers on a named line, so that lines can be distinguished in black and white."""
 
-# Width of a letter in a legend, in inches.
 WIDTH = 0.07
+"""Width of a letter in a legend, in inches."""
 
 
 def convergence(

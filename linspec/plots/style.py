@@ -23,23 +23,23 @@ from linspec.registry.options import is_number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Colours that are distinguishable with every kind of colour vision.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#7F7F7F")
+"""Colours that are distinguishable with every kind of colour vision."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 MUTED, BAND, GRID = "#555555", "#D9D9D9", "#E6E6E6"
 
-# The style of reference lines.
 THIN: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (4, 3))}
+"""The style of reference lines."""
 
 LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 4.5}
 
-# The style of notes in a plot.
 SMALL_TEXT: dict[str, Any] = {"fontsize": 8, "textcoords": "offset points"}
+"""The style of notes in a plot."""
 
-# Largest number of entries in a column of a legend.
 IN_A_COLUMN = 16
+"""Largest number of entries in a column of a legend."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 10,

@@ -41,10 +41,11 @@ R = TypeVar("R")
 
 THREADS_VARIABLE = "LINSPEC_NUM_THREADS"
 MEMORY_VARIABLE = "LINSPEC_MAX_MEMORY"
-# Made once: every product needs the number of threads, and making a path takes as long as a small product.
 ROOT = Path("/")
-# If the system reports no memory: a size that any machine of this century has.
+"""Made once: every product needs the number of threads, and making a path takes as long as a small product."""
+
 DEFAULT_MEMORY = 2 * 2**30
+"""If the system reports no memory: a size that any machine of this century has."""
 
 _alone: ContextVar[bool] = ContextVar("linspec_alone", default=False)
 

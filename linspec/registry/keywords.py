@@ -21,7 +21,6 @@ __all__ = ["COUNTERPARTS", "RUN_ARGUMENTS", "hinted", "meaning", "parameters_of"
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it.
 RUN_ARGUMENTS = frozenset(
     {
         "problem",
@@ -36,9 +35,10 @@ RUN_ARGUMENTS = frozenset(
         "complete",
     }
 )
+"""Arguments of ``linspec.solve`` itself. An option with such a name could never be passed through it."""
 
-#: Arguments of ``linspec.solve`` that are not parameters of a problem.
 OF_SOLVE = (*sorted(RUN_ARGUMENTS - {"problem"}), "tol", "max_iterations")
+"""Arguments of ``linspec.solve`` that are not parameters of a problem."""
 
 NEAR = 0.66
 """Least similarity of two names, as difflib measures it, for a suggestion."""
@@ -93,13 +93,12 @@ _FOREIGN: dict[tuple[str, ...], str] = {
 """For each tuple of parameters of linspec, the names that other libraries use, in lower case. An error suggests the
 first parameter of the tuple that the called function has."""
 
-#: Sentences added to a message about parameters that other libraries define differently.
 NOTES = {
     "ridge": " It is added to the Gram matrix, which is not divided by the number of rows.",
     "alpha level": " It is the coverage of the intervals, such as 0.95.",
 }
+"""Sentences added to a message about parameters that other libraries define differently."""
 
-#: Names of other libraries, and the counterparts of linspec.
 COUNTERPARTS = {
     "GridSearchCV cross_val_score": "linspec.cross_validate(problem)",
     "KCCA": "linspec.KernelCCA(X, Y, k)",
@@ -116,6 +115,7 @@ COUNTERPARTS = {
     "lsqr": 'linspec.solve(linspec.LeastSquares(A, B), "lsqr")',
     "lstsq": "linspec.LeastSquares(A, B)",
 }
+"""Names of other libraries, and the counterparts of linspec."""
 
 
 def meaning(name: str, known: Collection[str]) -> str:

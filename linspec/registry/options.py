@@ -51,11 +51,11 @@ __all__ = [
     "with_parts",
 ]
 
-#: How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps.
 FORMS = ("auto", "dense", "sparse", "implicit")
+"""How `linspec.Moments` may compute products: from held Gram matrices, or by sweeps."""
 
-#: The kinds of parts, and the method that an instance of each must have.
 PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
+"""The kinds of parts, and the method that an instance of each must have."""
 
 _WORDS = {float: "a number", int: "an integer", bool: "True or False", str: "a string"}
 _BOOLS = {

@@ -53,8 +53,8 @@ from linspec.registry.spec import (
     resolve,
 )
 
-#: The distribution of records that were passed to :func:`register`.
 LOCAL = "local"
+"""The distribution of records that were passed to :func:`register`."""
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,11 @@ __all__ = [
     "resolve",
 ]
 
-#: pluggy's project name and the group of the entry points.
 PROJECT = "linspec"
+"""pluggy's project name and the group of the entry points."""
 
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-#: What each trait promises. The conformance kit checks the traits that a solver's record states.
 TRAITS = {
     "direct": "no iteration: one factorisation or decomposition",
     "iterative": "has an option tol and gets more accurate the more passes it may use",
@@ -69,6 +68,7 @@ TRAITS = {
     "automatic": 'states beforehand what a solve takes (estimate), so that "auto" may choose it',
     "demonstration": "kept to show a failure; never chosen automatically",
 }
+"""What each trait promises. The conformance kit checks the traits that a solver's record states."""
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -390,14 +390,14 @@ class ProblemSpec(_Spec):
     testing: str = ""
 
 
-#: Any declaration a plugin may return.
 Spec = SolverSpec | NormalizerSpec | TestMatrixSpec | OperatorSpec | ProblemSpec
+"""Any declaration a plugin may return."""
 
 
-#: The class of the records of every kind, by the name of the kind.
 KINDS: dict[str, type[Spec]] = {
     record.kind: record for record in (SolverSpec, NormalizerSpec, TestMatrixSpec, OperatorSpec, ProblemSpec)
 }
+"""The class of the records of every kind, by the name of the kind."""
 
 
 def resolve(target: str) -> Any:
@@ -416,7 +416,6 @@ _A_TEXT = (lambda value: isinstance(value, str) and bool(value.strip())), "a tex
 _A_FUNCTION = callable, "a function"
 _A_PLACE = (lambda value: value == "" or _is_target(value)), "a string 'package.module:NAME', or empty"
 
-#: For each field the check of a value that is not the default, and the words for a valid one.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "name": (_is_name, _A_NAME),
     "problem": (
@@ -445,9 +444,9 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "adapt": _A_FUNCTION,
     "labels": _A_FUNCTION,
 }
+"""For each field the check of a value that is not the default, and the words for a valid one."""
 
 
-#: The hooks, and the class of the records that each returns.
 HOOKS = {
     "linspec_solvers": SolverSpec,
     "linspec_normalizers": NormalizerSpec,
@@ -455,3 +454,4 @@ HOOKS = {
     "linspec_operators": OperatorSpec,
     "linspec_problems": ProblemSpec,
 }
+"""The hooks, and the class of the records that each returns."""

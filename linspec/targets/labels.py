@@ -41,14 +41,13 @@ from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_spar
 
 __all__ = ["Labels", "are_classes", "class_codes"]
 
-# For each row the index of its class, -1 without a class; and the classes.
 Codes = tuple[HostArray, HostArray]
+"""For each row the index of its class, -1 without a class; and the classes."""
 
-# Largest ratio of the mean square of a sparse label to the variance of the label at which the Gram matrix
-# of centred labels is the Gram matrix of the labels minus the products of their means. If the ratio of some
-# label is larger, this difference would lose too many digits: then the mean is subtracted from each entry,
-# in dense blocks of rows.
 WORST_CANCELLATION = 1e4
+"""Largest ratio of the mean square of a sparse label to the variance of the label at which the Gram matrix of centred
+labels is the Gram matrix of the labels minus the products of their means. If the ratio of some label is larger, this
+difference would lose too many digits: then the mean is subtracted from each entry, in dense blocks of rows."""
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,9 @@ __all__ = ["cca", "hsl", "lda", "opls"]
 
 LAPLACIANS = ("zhou", "clique", "star")
 
-# Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this
-# range, and products of several such entries, may over- or underflow in float64.
 SMALLEST, LARGEST = 1e-50, 1e50
+"""Smallest and largest magnitude of labels and weights that are not zero. Squares of entries outside this range, and
+products of several such entries, may over- or underflow in float64."""
 
 # ---- the four targets ------------------------------------------------------------------------------
 

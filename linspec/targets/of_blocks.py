@@ -23,8 +23,8 @@ from linspec.targets.labels import Codes, as_array, coded, named_entries, one_ho
 from linspec.workers.engine import Call, Engine, Handle
 from linspec.workers.operator import BlockOperator
 
-# Classes, and for each class the number of its rows or the sum of their weights.
 Sizes = tuple[HostArray, HostArray]
+"""Classes, and for each class the number of its rows or the sum of their weights."""
 
 
 class BlockClassTargets(BlockOperator):

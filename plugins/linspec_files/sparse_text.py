@@ -31,8 +31,9 @@ from linspec.process import check_memory, check_memory_for_sparse
 from linspec_files.delimited import number_in, opened_bytes, surveyed, text_errors
 from linspec_files.slabs import held, of_files, picked, without_part
 
-# Possessive: a match is never given back, so that there is no backtracking and the time is linear.
 INTEGER = rb"[-+]?+[0-9]++"  # not \d, which is slower
+"""Possessive: a match is never given back, so that there is no backtracking and the time is linear."""
+
 REAL = rb"[-+]?+(?:(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][-+]?+[0-9]++)?+|(?i:nan|inf(?:inity)?+))"
 PLACE = rb"[0-9]++[ \t]++[0-9]++"
 

@@ -35,12 +35,14 @@ from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 EPS = float(np.finfo(np.float64).eps)
 MAX_PASSES = 6  # usually two; the worst conditioning in float64 takes four
 
-# Sums of squares outside these bounds may have lost digits to underflow or overflow.
 _LEAST, _LARGEST = 1e-200, 1e200
-# A column below 1e-292 has lost digits by gradual underflow, and a T that undoes its scale would overflow.
+"""Sums of squares outside these bounds may have lost digits to underflow or overflow."""
+
 _MAX_SCALE = 1e292
-# Bytes of a row block: half a second-level cache on the host, enough to fill a device.
+"""A column below 1e-292 has lost digits by gradual underflow, and a T that undoes its scale would overflow."""
+
 _HOST_BYTES, _DEVICE_BYTES = 1 << 20, 1 << 26
+"""Bytes of a row block: half a second-level cache on the host, enough to fill a device."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,8 +21,8 @@ K, RIDGE, PASSES, QUICK_PASSES = 10, 1000.0, 150.0, 30.0
 
 PICTURE = "linspec-demo.png"
 
-# The files of the halves, and their columns of pixels.
 VIEWS = {"left.npy": slice(0, 4), "right.npy": slice(4, 8)}
+"""The files of the halves, and their columns of pixels."""
 
 SOLVERS = {
     "gram": "one pass forms the Gram matrices, a small SVD does the rest",
@@ -82,7 +82,6 @@ def _demo(plot: str | None, quick: bool, save: bool) -> None:
         echo(NEXT)
 
 
-# The parameters, the function and the help of the command.
 COMMAND = (
     [
         option("--plot", help=f"Where to draw. By default {PICTURE} in the working directory."),
@@ -98,3 +97,4 @@ COMMAND = (
     _demo,
     "Solve CCA of handwritten digits by three solvers, and draw it.",
 )
+"""The parameters, the function and the help of the command."""

@@ -414,12 +414,12 @@ class DiscriminantSolution(
 
 NO_TARGET = "none"  # the value of --target for a file that holds the targets themselves, and not labels
 
-# By value of --target, the function that makes targets from labels, and its arguments. Of these, `opls` alone takes no
-# weights of rows: the scaling of its targets does not count them.
 TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = {
     **{name: (getattr(targets, name), {}) for name in ("lda", "opls", "cca")},
     **{f"hsl-{name}": (targets.hsl, {"laplacian": name}) for name in ("zhou", "clique", "star")},
 }
+"""By value of --target, the function that makes targets from labels, and its arguments. Of these, `opls` alone takes no
+weights of rows: the scaling of its targets does not count them."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
