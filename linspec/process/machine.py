@@ -102,6 +102,12 @@ def available_memory() -> int:
     ------
     InvalidOption
         `LINSPEC_MAX_MEMORY` is not a positive number of bytes.
+
+    Examples
+    --------
+    >>> from linspec.process import available_memory
+    >>> available_memory() > 0
+    True
     """
     most = _most_memory()
     found = _available_memory(ROOT)
