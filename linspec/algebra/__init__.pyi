@@ -1,6 +1,9 @@
 from linspec.algebra.preconditioner import Preconditioner as Preconditioner
 from linspec.algebra.preconditioner import preconditioner_from_sketch as preconditioner_from_sketch
 from linspec.algebra.preconditioner import raised_diagonal as raised_diagonal
+from linspec.algebra.singular_vectors import SMALL as SMALL
+from linspec.algebra.singular_vectors import leading_svd as leading_svd
+from linspec.algebra.singular_vectors import squared_cut as squared_cut
 from linspec.algebra.small_matrices import EPS as EPS
 from linspec.algebra.small_matrices import eigenpairs as eigenpairs
 from linspec.algebra.small_matrices import inverse_root as inverse_root
@@ -20,7 +23,3 @@ from linspec.algebra.unit_vectors import unit_columns as unit_columns
 from linspec.algebra.variation import r_squared as r_squared
 from linspec.algebra.variation import squares_about_means as squares_about_means
 from linspec.algebra.variation import varies as varies
-from linspec.algebra.whitener import SMALL as SMALL
-from linspec.algebra.whitener import Whitener as Whitener
-from linspec.algebra.whitener import leading_svd as leading_svd
-from linspec.algebra.whitener import squared_cut as squared_cut

@@ -10,6 +10,7 @@ from linspec.certificates.linear import (
 )
 from linspec.certificates.metric import SKETCH_ROWS, Euclidean, Metric, NearDiagonal, Preconditioned
 from linspec.certificates.norms import (
+    cuts_short_ones,
     gram_pays,
     noise_of,
     norms_of_held,
@@ -28,6 +29,7 @@ __all__ = [
     "NearDiagonal",
     "Preconditioned",
     "certify_linear",
+    "cuts_short_ones",
     "digits",
     "enclosure",
     "gram_pays",

@@ -25,6 +25,7 @@ from linspec.rows.sparse_minus_thin import SparseMinusThin
 from linspec.status import Status
 
 __all__ = [
+    "cuts_short_ones",
     "gram_pays",
     "noise_of",
     "norms_of_held",
@@ -204,29 +205,55 @@ def short_directions(
     findings: list[tuple[Status, str]] = []
     if moments.held is None:
         return findings
-    for i, (name, metric, A) in enumerate(zip(moments.names, metrics, moments.operators, strict=True)):
-        cut = metric.null
-        if not cut.shape[1]:
+    for i, (name, metric) in enumerate(zip(moments.names, metrics, strict=True)):
+        if not metric.null.shape[1]:
             continue
-        if cut.shape[1] > CUT:
-            cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
-        rounding = A.rounding / metric.least  # of a null direction, along the shortest that is kept
-        limit = SHORT * math.sqrt(len(cut)) * rounding * np.linalg.norm(metric.D[:, None] * cut, axis=0)
         text = f"{name} has {count_of(metric.null.shape[1], 'direction')} so short that its Gram matrix cannot tell "
         text += "them from null directions"
-        lengths = None
+        hidden = None
         with suppress(OutOfPasses):
             if moments.rereads:
-                place = A.backend.blocks
-                with moments.view(i) as alone:
-                    lengths = to_host(place.column_norms(alone.operator().matmat(place.place(cut))))
-        if lengths is None:
+                hidden = cuts_short_ones(moments, i, metric)
+        if hidden is None:
             text += f"; another pass can. Raise max_passes. {remedy}"
             findings.append((Status.ILL_CONDITIONED, text))
-        elif (lengths > limit).any():
+        elif hidden:
             text += f": they were left out, and {missing} may be missing. {remedy}"
             findings.append((Status.ILL_CONDITIONED, text))
     return findings
+
+
+def cuts_short_ones(moments: Moments, i: int, metric: Metric) -> bool:
+    """Whether rows times directions that a Gram matrix has cut as null are more than rounding, by one product.
+
+    Parameters
+    ----------
+    moments : Moments
+    i : int
+        The matrix.
+    metric : Metric
+        Of its Gram matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.certificates import Metric, cuts_short_ones
+    >>> from linspec.rows import Moments, Passes
+    >>> A = np.diag([1.0, 1e-9])[:, [0, 1, 1]] @ np.array([[1.0, 1.0, 0], [1.0, 0, 0], [0, 0, 0]])
+    >>> metric = Metric.of_gram(A.T @ A, 0.0, 2e-16)
+    >>> metric.rank, cuts_short_ones(Moments.of_products({"A": ls.as_operator(A)}, Passes()), 0, metric)
+    (1, True)
+    """
+    cut, A = metric.null, moments.operators[i]
+    if cut.shape[1] > CUT:
+        cut = cut @ np.random.default_rng(0).standard_normal((cut.shape[1], CUT))
+    rounding = A.rounding / metric.least  # of a null direction, along the shortest that is kept
+    limit = SHORT * math.sqrt(len(cut)) * rounding * np.linalg.norm(metric.D[:, None] * cut, axis=0)
+    place = A.backend.blocks
+    with moments.view(i) as alone:
+        lengths = to_host(place.column_norms(alone.operator().matmat(place.place(cut))))
+    return bool((lengths > limit).any())
 
 
 def rounding_of(moments: Moments, metrics: Sequence[Metric]) -> float:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.algebra.whitener import leading_svd
+from linspec.algebra.singular_vectors import leading_svd
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.families.cca.variates import captured, componentwise
 from linspec.studies.held_out.grams import Split

@@ -78,14 +78,12 @@ def solved(eigen: Metric, training: Grams, ridges: Sequence[Any]) -> Iterator[tu
             size, most = float(np.linalg.norm(x)), eigen.largest
             stretch = float(np.max(np.sqrt(eigen.values) / (eigen.values + ridge), initial=0.0))
         else:
-            factor = eigen.whitener(ridge)
-            x = factor.solve_adjoint(factor.solve(AtB))
-            rest = AtB - training["A", "A"] @ x - ridge * x
-            x += factor.solve_adjoint(factor.solve(rest))  # one refinement
+            norm = eigen.norm(ridge)
+            x = norm.solve(AtB)
+            x += norm.solve(AtB - training["A", "A"] @ x - ridge * x)  # one refinement
             x = eigen.shortest(x, ridge)
-            lengths = np.sqrt(np.diag(training["A", "A"]) + ridge)
-            size, most = float(np.linalg.norm(lengths[:, None] * x)), factor.largest
-            stretch = float(np.sqrt(eigen.condition(ridge) / most)) if most > 0 else 0.0
+            size, most = float(np.linalg.norm(norm.D[:, None] * x)), 1.0  # in units of the columns
+            stretch = float(np.sqrt(eigen.condition(ridge)))
         off = eigen.rounding * (most * size + float(np.sqrt(most)) * length)
         yield x, off * stretch / float(np.sqrt(training.count)) if off > 0 else 0.0
 
@@ -328,9 +326,9 @@ def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
     """tr (S + r I)⁻¹ S and its rounding; for small r computed as rank S − r tr (S + r I)⁻¹."""
     if eigen.shares(ridge):
         return float((eigen.values / (eigen.values + ridge)).sum()), 0.0
-    factor = eigen.whitener(ridge)
-    rest = ridge * float(np.sum(factor.solve_adjoint(np.eye(factor.rank)) ** 2)) if ridge > 0 else 0.0
-    return factor.rank - rest, eigen.rounding * eigen.condition(ridge) * rest if rest > 0 else 0.0
+    norm = eigen.norm(ridge)
+    rest = ridge * float(np.sum(norm.N**2)) if ridge > 0 else 0.0
+    return norm.rank - rest, eigen.rounding * eigen.condition(ridge) * rest if rest > 0 else 0.0
 
 
 def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:

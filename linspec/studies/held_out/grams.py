@@ -11,7 +11,6 @@ in a solve. Columns beside, which are targets, stay: they may vary on held-out r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from linspec.algebra.small_matrices import EPS, LEAST_LENGTH, whitening
-from linspec.algebra.whitener import OF_SUMS, Whitener, squared_cut
-from linspec.arrays import HOST, HostArray, reciprocal, to_host
+from linspec.algebra.small_matrices import EPS, whitening
+from linspec.arrays import HostArray, reciprocal, to_host
+from linspec.certificates import Metric, cuts_short_ones
 from linspec.rows import DEPENDENT, EXPLAINED, Cell, Moments, Passes, Preprocessing
 from linspec.solving.on_rows import OnRows
 from linspec.solving.stating import with_values
@@ -197,25 +196,24 @@ class Split:
         """How often rows were read again for what their Gram matrices hide."""
         return 0.0 if self.rows is None else self.rows.passes
 
-    def lacks_directions(self, name: str, factor: Whitener) -> bool:
-        """Whether a factor of the Gram matrix of training rows may have omitted directions longer than rounding."""
-        if self.rows is None or factor.rank >= self.rank:
+    def lacks_directions(self, name: str, norm: Metric) -> bool:
+        """Whether the norm of the Gram matrix of training rows may have omitted directions longer than rounding."""
+        if self.rows is None or norm.rank >= self.rank:
             return False
         known = 0 if self.whole is None else self.whole.dependent(name)
-        return self._omitted(name, factor) > known and self.rows.have_short(name, factor)
+        return self._omitted(name, norm) > known and self.rows.have_short(name, norm)
 
     def dependent(self, name: str) -> int:
         """The dimension by which columns that vary are dependent, to rounding of the rows themselves."""
         assert self.rows is not None  # noqa: S101
         if name not in self._dependent:
-            cut = squared_cut(self.rows.problem.matrices[name])
-            factor = Whitener(self.training[name, name], 0.0, cut, HOST)
-            short = factor.cut is not None and self.rows.have_short(name, factor)
-            self._dependent[name] = 0 if short else self._omitted(name, factor)
+            A = self.rows.problem.matrices[name]
+            norm = Metric.of_gram(self.training[name, name], 0.0, float(np.finfo(A.rounded_dtype).eps))
+            self._dependent[name] = 0 if self.rows.have_short(name, norm) else self._omitted(name, norm)
         return self._dependent[name]
 
-    def _omitted(self, name: str, factor: Whitener) -> int:
-        return int(np.count_nonzero(np.diag(self.training[name, name]))) - factor.rank
+    def _omitted(self, name: str, norm: Metric) -> int:
+        return int(np.count_nonzero(np.diag(self.training[name, name]))) - norm.rank
 
     def factors(self, name: str) -> HostArray:
         """The factors that multiply the columns of a matrix, shape (p,)."""
@@ -351,25 +349,14 @@ class TrainingRows:
         found: Moments = OnRows(twin).moments(Passes())
         return found
 
-    def have_short(self, name: str, factor: Whitener) -> bool:
-        """Whether a factor has omitted directions longer than rounding; True if rows cannot be read again.
-
-        Rounding of the Gram matrix mixes omitted directions with the short ones that were kept. So what is measured of
-        the images of the omitted directions is orthogonal to those of the kept ones.
-        """
-        if self.problem.sweeps == 1:
-            return True
-        assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
-        i, made = list(self.problem.matrices).index(name), self.moments.passes.count
-        A, place = self.moments.operators[i], self.moments.operators[i].backend.blocks
-        both = place.concat([place.place(each) for each in (factor.short, factor.cut)])
-        _, R = self.moments.products_with_triangle(both, i)
+    def have_short(self, name: str, norm: Metric) -> bool:
+        """Whether a norm has omitted directions longer than rounding; True if rows cannot be read again."""
+        if not norm.null.shape[1] or self.problem.sweeps == 1:
+            return bool(norm.null.shape[1])
+        made = self.moments.passes.count
+        short = cuts_short_ones(self.moments, list(self.problem.matrices).index(name), norm)
         self.passes += self.moments.passes.count - made
-        kept = factor.short.shape[1]
-        longest = float(np.linalg.norm(R[kept:, kept:], 2)) if len(R) > kept else 0.0
-        # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
-        units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(A.shape[1])) * factor.rounding
-        return longest > units * A.rounding * math.sqrt(factor.largest)
+        return short
 
     @cached_property
     def pre(self) -> Preprocessing:

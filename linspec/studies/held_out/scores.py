@@ -11,10 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from linspec import cost
+from linspec import certificates, cost
 from linspec.algebra.small_matrices import EPS
-from linspec.algebra.whitener import Whitener, squared_cut
-from linspec.arrays import HOST, HostArray, to_host
+from linspec.arrays import HostArray, to_host
 from linspec.errors import MissingCapability
 from linspec.studies.held_out.grams import Split
 from linspec.workers import brought_here
@@ -223,7 +222,7 @@ class Metric:
     """S + ridge·I for several ridges, factorised by one eigendecomposition S = UΛUᵀ.
 
     The errors of all computed eigenvalues are relative to the largest eigenvalue. For a ridge far below it, S +
-    ridge·I is factorised separately (`linspec.algebra.whitener.Whitener`), with scaled columns and a rank decision.
+    ridge·I is factorised separately (`linspec.certificates.Metric`), with scaled columns and a rank decision.
 
     S is the Gram matrix of the matrix `name` over the training rows of a split. The shape and dtype of the matrix
     determine the size of rounding errors.
@@ -231,9 +230,12 @@ class Metric:
 
     def __init__(self, problem: Any, split: Split, name: str) -> None:
         self.split, self.name, self.rounding = split, name, split.rounding
-        self.S, self.cut = split.training[name, name], squared_cut(problem.matrices[name])
+        self.S, self.unit = (
+            split.training[name, name],
+            float(np.finfo(problem.matrices[name].rounded_dtype).eps),
+        )
         self.spread = None if problem.center else split.training.spread(name, name)  # S is about zero
-        self._whiteners: dict[float, Whitener] = {}
+        self._norms: dict[float, certificates.Metric] = {}
 
     @cached_property
     def _pairs(self) -> tuple[HostArray, HostArray]:
@@ -259,22 +261,15 @@ class Metric:
         """The eigenvalues Λ, with negative values set to zero."""
         return self._pairs[0]
 
-    def whitener(self, ridge: float) -> Whitener:
-        """The factor of S + ridge·I; only that for the last ridge is kept."""
-        if ridge not in self._whiteners:
-            self._whiteners = {ridge: Whitener(self.S, ridge, self.cut, HOST)}
-        return self._whiteners[ridge]
+    def norm(self, ridge: float) -> certificates.Metric:
+        """The norm of (S + ridge·I)⁻¹; only that for the last ridge is kept."""
+        if ridge not in self._norms:
+            self._norms = {ridge: certificates.Metric.of_gram(self.S, ridge, self.unit)}
+        return self._norms[ridge]
 
     def shortest(self, x: HostArray, ridge: float) -> HostArray:
-        """The part of coefficients in the range of S: without a ridge, the shortest with the same fitted values.
-
-        The factor of S makes columns of equal length first, and so its own shortest coefficients are other ones.
-        """
-        if ridge != 0 or self.whitener(ridge).rank == len(x):
-            return x
-        Q, _ = np.linalg.qr(self.S @ self.inverse_root(ridge))
-        shortest: HostArray = Q @ (Q.T @ x)
-        return shortest
+        """The part of coefficients in the range of S: without a ridge, the shortest with the same fitted values."""
+        return x if ridge != 0 else self.norm(ridge).shortest(x)
 
     def condition(self, ridge: float) -> float:
         """Factor by which the inverse of S + ridge·I amplifies the rounding errors of S.
@@ -286,20 +281,21 @@ class Metric:
         """
         if self.shares(ridge):
             return (self.largest + ridge) / ridge
-        factor = self.whitener(ridge)
-        hidden = factor.cut is not None and (
-            factor.condition > GAP
-            or (self.spread is not None and factor.rank < Whitener(self.spread, ridge, self.cut, HOST).rank)
-            or self.split.lacks_directions(self.name, factor)
+        norm, of_gram = self.norm(ridge), certificates.Metric.of_gram
+        condition = 1 / norm.least**2
+        hidden = norm.null.shape[1] > 0 and (
+            condition > GAP
+            or (self.spread is not None and norm.rank < of_gram(self.spread, ridge, self.unit).rank)
+            or self.split.lacks_directions(self.name, norm)
         )
-        return math.inf if hidden else factor.condition
+        return math.inf if hidden else condition
 
     def inverse_root(self, ridge: float) -> HostArray:
         """B of shape (p, r) with B Bᵀ the (pseudo-)inverse of S + ridge·I, and Bᵀ(S + ridge·I)B = I."""
         if self.shares(ridge):
             return self.vectors / np.sqrt(self.values + ridge)
-        factor = self.whitener(ridge)
-        return np.asarray(factor.solve_adjoint(np.eye(factor.rank)))
+        root: HostArray = self.norm(ridge).N
+        return root
 
 
 FEWEST = 2
